@@ -9,7 +9,7 @@ from collector.product_rates import describe_drift, describe_unequal_products, l
 from collector.results.host_products import HostProducts
 from collector.tables.columns import CELL, number_column, text_column
 from collector.tables.table import Column, Table, make_table
-from collector.units import GFLOP, MILLISECOND, NOT_THERE, PERCENT, choose_rate_unit, format_number
+from collector.units import GFLOP, MILLISECOND, NOT_THERE, PERCENT, choose_rate_unit
 
 NEAR_SHARE = 0.5
 """From here on a step spends most of its time on what the roof counts, if it runs at the roof's rate. Below, the longer

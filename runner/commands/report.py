@@ -63,7 +63,11 @@ def report(
     runs = "all runs" if site is not None else run_id or "the newest run"
     say(f"reading {runs} from {store}, then drawing the figures")
     analyze = make_analyzer(
-        fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated, prices=prices
+        fit_forecast(year, table),
+        is_forecast_asked=year is not None or table is not None,
+        include_invalid=include_invalid,
+        moderated=moderated,
+        prices=prices,
     )
     if site is not None:
         settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices} {verify}"
