@@ -1,4 +1,4 @@
-"""Say whether a run is going on, and how long it will take: what has no result yet is missing only when it has ended."""
+"""Say whether a run goes on and for how long: what has no result yet is missing only when the run has ended."""
 
 import socket
 from dataclasses import dataclass
