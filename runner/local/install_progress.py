@@ -36,10 +36,10 @@ class PipOutput:
         """Read one line."""
         loaded = DOWNLOAD.search(line)
         if loaded and not loaded["file"].endswith(".metadata"):
-            self._begin(f"{loaded['file'].partition('-cp')[0].partition('-py')[0]} ({loaded['size']} {loaded['unit']})")
+            self._begin(f"{_shorten(loaded['file'])} ({loaded['size']} {loaded['unit']})")
             self._now_bytes = float(loaded["size"]) * UNITS[loaded["unit"]]
         elif line.startswith("Processing "):
-            self._begin(line.partition(" (from ")[0].rpartition("/")[2])
+            self._begin(_shorten(line.partition(" (from ")[0].rpartition("/")[2]))
         elif line.startswith("Installing collected packages"):
             self._begin("")
 
@@ -122,3 +122,8 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
         line = f"installing {self._describe()}: {self._line}"
         self._spinner.update(text=Text(line[: self._console.width - 4]))
         return self._spinner
+
+
+def _shorten(file: str) -> str:
+    """Return `torch-2.14.1` of the name of a wheel; that of any other file as it is."""
+    return "-".join(file.split("-")[:2]) if file.endswith(".whl") else file

@@ -28,7 +28,7 @@ THIRD = "Downloading torch-2.14.1-cp311-none-any.whl (888.1 MB)"
         ),
         (
             (SECOND, "Processing /opt/wheels/gast-0.7.0-py3-none-any.whl (from -r x (line 2))"),
-            "loading gast-0.7.0-py3-none-any.whl, after 1 package (0.4 GB)",
+            "loading gast-0.7.0, after 1 package (0.4 GB)",
         ),
         ((SECOND, THIRD, "Installing collected packages: numpy, torch"), "unpacking 2 packages (1.3 GB)"),
     ],
