@@ -19,7 +19,7 @@ from collector.versus.descriptions import (
     describe_side,
     describe_unmatched,
 )
-from collector.versus.document import CellComparison, CompareDocument, ReportTable
+from collector.versus.document import CellComparison, CompareDocument, ExitCode, GroupComparison, ReportTable
 from collector.versus.environments import Difference, list_differences_of_sides
 from collector.versus.evaluation import Evaluation, NoisePools, compare_pairs, compare_pairs_by_range
 from collector.versus.identical_runs import RelatedRuns, drop_compared, identify_kind, list_run_estimates
@@ -65,25 +65,17 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
     rows, history = _list_rows(question, collections, related.collections)
     rows_a, rows_b = (_select_side(side, rows) for side in (question.a, question.b))
     _check_disjoint(question, rows_a, rows_b)
-    named = question.a.cell_fields | question.b.cell_fields
-    inferred = infer_fields(rows_a, rows_b, named)
-    free = named | {one.field for one in inferred}
+    inferred = infer_fields(rows_a, rows_b, question.a.cell_fields | question.b.cell_fields)
+    free = question.a.cell_fields | question.b.cell_fields | {one.field for one in inferred}
     pairing = pair_cells(rows_a, rows_b, free)
     if not pairing.pairs:
         raise UserError(_explain_no_pair(question, pairing))
     question = _settle_metric(question, pairing)
     pairs = _make_pairs(question, pairing, free)
     found = _evaluate(question, pairs, history)
-    cells = _name_cells(found.cells, pairs)
-    is_within_runs = are_within_runs(pairs)
+    cells, is_within_runs = _name_cells(found.cells, pairs), are_within_runs(pairs)
     differences = _list_differences(pairs, collections)
-    exit_code, conclusion = conclude(
-        cells,
-        found.together,
-        question.metric,
-        is_within_runs=is_within_runs,
-        fails_undecided=question.fails_undecided,
-    )
+    exit_code, conclusion = _conclude(question, cells, found.together, is_within_runs=is_within_runs)
     return CompareDocument(
         metric=describe_metric(question.metric),
         a=describe_side(question.a, rows_a),
@@ -219,6 +211,13 @@ def _name_cells(cells: Sequence[CellComparison], pairs: Sequence[CellPair]) -> l
     """Return the cells with the names of their sides."""
     names = (name_sides(pair.a, pair.b) for pair in pairs)
     return [cell.model_copy(update={"name_a": a, "name_b": b}) for cell, (a, b) in zip(cells, names, strict=True)]
+
+
+def _conclude(
+    question: Question, cells: Sequence[CellComparison], together: Sequence[GroupComparison], *, is_within_runs: bool
+) -> tuple[ExitCode, str]:
+    undecided = question.fails_undecided
+    return conclude(cells, together, question.metric, is_within_runs=is_within_runs, fails_undecided=undecided)
 
 
 def _list_differences(pairs: Sequence[CellPair], collections: Sequence[Collection]) -> list[Difference] | None:

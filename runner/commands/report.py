@@ -26,6 +26,7 @@ from runner.commands.options import (
 
 if TYPE_CHECKING:
     from bench.store import Store
+    from collector.results.collection import Collection
     from runner.reporting.site_files import Analyze
 
 SiteOption = Annotated[
@@ -55,7 +56,7 @@ def report(
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
     from collector.report.html import write_page
     from runner.reporting.report_files import choose_report_path, fit_forecast, make_analyzer
-    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
+    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
 
     opened = open_existing_store(store, verify=verify)
     if site is not None and (run_id or output or as_json):
@@ -76,6 +77,12 @@ def report(
     collection = load_collection(opened, run_id)
     path = choose_report_path(output, collection.run)
     write_page(analyze(collection, load_history(opened, collection)), path)
+    _print_path(collection, path, as_json=as_json)
+
+
+def _print_path(collection: "Collection", path: Path, *, as_json: bool) -> None:
+    from runner.reporting.stored_runs import print_skipped
+
     if as_json:
         print_files(collection.run.run_id, [path])
         return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # a shell that completes options waits for what is imported h
     from bench.store import Store
     from collector.results.collection import Collection
     from runner.commands.json_documents import StatusDocument
-    from runner.reporting.run_state import RunState
+    from runner.commands.run_state import RunState
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for an API server that does not answer."""
@@ -51,18 +51,15 @@ def status(
     Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
     """
     from collector.results.statuses import MISSING
-    from runner.profiles.loading import load_profile
+    from runner.commands.run_state import find_run_state
     from runner.reporting.resumed_runs import list_worked_on_later
-    from runner.reporting.run_state import find_run_state
     from runner.reporting.stored_runs import load_collection, open_existing_store
 
     opened = open_existing_store(store, verify=verify)
     collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])
     state = find_run_state(collection)
-    place = namespace
-    if on is not None and profile is not None and namespace is None:
-        place = load_profile(profile).namespace
+    place = _choose_namespace(on, profile, namespace)
     if as_json:
         lines = None if on is None else _ask_cluster(collection.run, on, place, opened, counts[MISSING])
         echo(_make_document(collection, counts, lines, state).model_dump_json())
@@ -78,6 +75,13 @@ def status(
         return
     resumption = format_resumption(collection.run, store, on, profile, namespace)
     _say_what_next(collection, counts[MISSING], store, resumption)
+
+
+def _choose_namespace(on: str | None, profile: str | None, namespace: str | None) -> str | None:
+    """Return the namespace named, else that of the profile, where a cluster is asked."""
+    from runner.profiles.loading import load_profile
+
+    return namespace if on is None or profile is None or namespace is not None else load_profile(profile).namespace
 
 
 def _say_what_next(collection: "Collection", num_missing: int, store: str, resumption: str) -> None:

@@ -63,7 +63,8 @@ def make_analyzer(
 
 def has_gpu_cells(run: Run) -> bool:
     """Return whether a run planned cells on GPUs, also if these were left out because there is none."""
-    return any(one.cell.device == "gpu" for one in (*run.cells, *run.left_out))
+    cells = [*(planned.cell for planned in run.cells), *(one.cell for one in run.left_out)]
+    return any(cell.device == "gpu" for cell in cells)
 
 
 def write_tables(

@@ -1,5 +1,6 @@
 """What is said of two sides of one run: which is better, in which cells, and by how much."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ GRAPH = make_cell(framework="tensorflow", mode="graph")
 FRAMEWORKS = ["framework=pytorch"], ["framework=tensorflow"]
 
 
-def answer(tmp_path: Path, medians: dict[Cell, tuple[float, ...]], a: list[str], b: list[str]) -> CompareDocument:
+def answer(tmp_path: Path, medians: Mapping[Cell, Sequence[float]], a: list[str], b: list[str]) -> CompareDocument:
     put_run(tmp_path, "run", medians)
     return select_sides(tmp_path, ["run"], a, b)
 

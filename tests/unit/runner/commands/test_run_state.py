@@ -2,14 +2,15 @@
 
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.store import Store
 from collector.results.load import load_run
 from factories import make_cell, make_result, make_run, put_documents
+from runner.commands.run_state import RunState, find_run_state
 from runner.local.host_lock import LOCK_DIR, find_measured_run, hold_host_lock
-from runner.reporting.run_state import RunState, find_run_state
 
 TRAIN, INFER = make_cell(), make_cell(phase="infer")
 
@@ -22,10 +23,11 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LOCK_DIR, str(folder))
 
 
-def find_state(tmp_path: Path, *repeats: int, **fields: str) -> RunState:
+def find_state(tmp_path: Path, *repeats: int, **fields: Any) -> RunState:
     """Return the state of a run of two cells with three repeats each, of which TRAIN has these."""
     store = Store.open(f"file://{tmp_path}")
-    run = make_run([TRAIN, INFER], repeats=3, run_id="mine", **({"hostname": socket.gethostname()} | fields))
+    place: dict[str, Any] = {"hostname": socket.gethostname()} | fields
+    run = make_run([TRAIN, INFER], repeats=3, run_id="mine", **place)
     put_documents(store, run, [make_result(TRAIN, run_id="mine", repeat=number) for number in repeats])
     return find_run_state(load_run(store, "mine"))
 
