@@ -121,17 +121,24 @@ picture: .venv/dev ## make the picture of a report in README.md anew, with chrom
 clean: ## remove environments and caches; results and reports stay
 	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz .import_linter_cache .site
 
+# Run commands that print nothing, and say now and then that they go on, as a log shows no live line. $(1): what they
+# install, $(2): the commands.
+SIGN_SECONDS := 15
+define install-aloud
+@echo "installing $(1) into .venv"; begin=$$(date +%s); \
+(while sleep $(SIGN_SECONDS) > /dev/null 2>&1; do kill -0 $$$$ 2> /dev/null || exit; \
+	echo "  still installing $(1), $$(($$(date +%s) - begin)) s"; done) & signs=$$!; \
+{ $(2); }; status=$$?; kill $$signs 2> /dev/null; \
+[ $$status -ne 0 ] || echo "installed $(1) in $$(($$(date +%s) - begin)) s"; exit $$status
+endef
+
 # The tool's environment: what `benchmatrix` needs. The stamp is written last, so a killed installation is done again.
 .venv/tool: requirements.lock pyproject.toml images/bench/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: benchmatrix needs Python 3.11 or newer; name one with PYTHON=...")'
 	@$(PYTHON) -c 'import venv, ensurepip' 2> /dev/null || { echo "error: this Python cannot make environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
-	@echo "installing the tool into .venv"
-	@$(PYTHON) -m venv .venv
-	@$(PIP) --require-hashes -r requirements.lock
-	@$(PIP) --no-deps -e . -e images/bench
+	$(call install-aloud,the tool,$(PYTHON) -m venv .venv && $(PIP) --require-hashes -r requirements.lock && $(PIP) --no-deps -e . -e images/bench)
 	@touch $@
 
 .venv/dev: .venv/tool requirements-dev.lock
-	@echo "installing what the tests need into .venv"
-	@$(PIP) --require-hashes -r requirements-dev.lock
+	$(call install-aloud,what the tests need,$(PIP) --require-hashes -r requirements-dev.lock)
 	@touch $@

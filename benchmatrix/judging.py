@@ -44,8 +44,8 @@ def compare(
 
     `a` and `b`: two run ids (`b`: None for the newest run of the store), or conditions that choose both sides from
     `runs` (patterns of ids; none for the newest run). `where` restricts both sides. `metric`: `step-time`,
-    `time-per-sample`, `pipelined-step-time`, `peak-memory` or `energy`; None for the step time, and where a condition
-    names `batch_size` for the time per sample. `floor_percent`: smaller differences are taken for none.
+    `time-per-sample`, `pipelined-step-time`, `peak-memory` or `energy`; None for the step time, and where the
+    batches of the sides differ for the time per sample. `floor_percent`: smaller differences are taken for none.
     `benchmatrix schema compare` describes the document; ratios are B over A. `verify`: as for `load_repeats`.
     Raise UserError if a run is not there, or the sides have nothing in common.
 

@@ -8,6 +8,7 @@ from bench.registry import MODELS
 from bench.schema import Environment
 from collector.facts import join_words
 from collector.labels import FRAMEWORK_NAMES
+from collector.product_rates import describe_unequal_products
 from collector.results.collection import Collection
 
 NOT_RECORDED = "not recorded"
@@ -72,9 +73,15 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection, *, is_short:
     names = [name for name in FACTS if is_on_gpu or name not in GPU_FACTS]
     facts = {name: text for name in names if (text := _describe_fact(name, environments))}
     listed = join_words(map(_name_fact, facts)) if is_short else "; ".join(facts.values())
-    texts = [f"The frameworks' {listed} differ."] if is_short else [f"The frameworks differ in: {listed}."]
+    texts = (
+        [f"The frameworks' {listed} {'differs' if len(facts) == 1 else 'differ'}."]
+        if is_short
+        else [f"The frameworks differ in: {listed}."]
+    )
     texts = texts if facts else []
-    return " ".join([*texts, *_describe_batch_norms(compared)])
+    is_on_cpu = bool((compared["device"] == "cpu").any())
+    rates = describe_unequal_products(collection.host_products) if is_on_cpu else ""
+    return " ".join(filter(None, [*texts, *_describe_batch_norms(compared), rates]))
 
 
 def _name_fact(name: str) -> str:

@@ -39,8 +39,11 @@ CORES = Unit(label="cores", size=1.0)
 
 
 def choose_memory_unit(values: Iterable[float]) -> Unit:
-    """Return GiB where the largest of `values` (bytes) is 1 GiB or more, else MiB: a column has one unit."""
-    return GIB if max(values, default=0) >= GIB.size else MIB
+    """Return GiB where the largest of `values` (bytes) is a tenth of one or more, else MiB: a column has one unit.
+
+    A process with a framework holds more, so that the tables of all runs have its memory in GiB.
+    """
+    return GIB if max(values, default=0) >= GIB.size / 10 else MIB
 
 
 def choose_rate_unit(values: Iterable[float]) -> Unit:

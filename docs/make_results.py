@@ -28,7 +28,7 @@ from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from collector.report.html import list_stale_tables, render_report
 from collector.results.load import load_run
 from results_figures import FUNCTIONS, StoredRun, tabulate_runs
-from runner.reporting.report_files import FORECAST_YEARS_AHEAD
+from runner.reporting.report_files import FORECAST_YEARS_AHEAD, has_gpu_cells
 from typed_numbers import list_typed_numbers, list_unused_phrases
 
 RESULTS = Path(__file__).parent / "results"
@@ -149,7 +149,8 @@ class Page:
         for name, run in self.settings.runs.items():
             collection = self.runs[name].collection
             # As the forecast of `benchmatrix report` on the day of the run.
-            forecast = fit_forecast(series, year=collection.run.created_at.year + FORECAST_YEARS_AHEAD)
+            year = collection.run.created_at.year + FORECAST_YEARS_AHEAD
+            forecast = fit_forecast(series, year=year) if has_gpu_cells(collection.run) else None
             render_report(collection, forecast=forecast, path=self.folder / run.report)
 
     def list_shared(self) -> Iterator[tuple[str, StoredRun]]:

@@ -16,6 +16,7 @@ from collector.analysis import Analysis, analyze_run
 from collector.claims.page import escape_markdown
 from collector.facts import count_things, list_facts, state_outcome
 from collector.labels import label_shared
+from collector.product_rates import list_drifted
 from collector.ratio_verdicts import count_differences, take_joint_intervals
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
@@ -160,7 +161,7 @@ def add_label(number: str, unit: Unit) -> str:
 
 def show_drift(run: StoredRun) -> str:
     """Return how far apart the matrix products of the run's only host that drifted lie: `1.53 to 2.33 TFLOP/s`."""
-    (drift,) = run.collection.host_drifts
+    (drift,) = list_drifted(run.collection.host_products)
     ends = pd.DataFrame({"rate": [drift.low_flops_per_second, drift.high_flops_per_second]})
     return show_span(ends, "rate", TFLOPS)
 

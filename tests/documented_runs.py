@@ -19,6 +19,10 @@ CELLS = {
     make_cell(): (0.100, 0.101, 0.099),
     make_cell(phase="infer", framework="pytorch"): (0.030, 0.031, 0.030),
     make_cell(phase="infer", framework="tensorflow", mode="graph"): (0.040, 0.041, 0.040),
+    make_cell(phase="infer", batch_size=1): (0.010, 0.011, 0.010),
+    make_cell(phase="infer", batch_size=8): (0.020, 0.021, 0.020),
+    make_cell(phase="infer", batch_size=1, framework="tensorflow", mode="graph"): (0.008, 0.009, 0.008),
+    make_cell(phase="infer", batch_size=8, framework="tensorflow", mode="graph"): (0.018, 0.019, 0.018),
     make_cell(**RESNET): (0.233, 0.235, 0.231),
     make_cell(**RESNET, framework="tensorflow", mode="graph"): (0.250, 0.251, 0.249),
 }

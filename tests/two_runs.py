@@ -70,7 +70,7 @@ def select_sides(directory: Path, run_ids: Sequence[str], a: Sequence[str], b: S
         for name, texts in (("A", a), ("B", b))
     ]
     metric = choose_metric(sides[0].cell_fields | sides[1].cell_fields)
-    question = Question(a=sides[0], b=sides[1], metric=METRICS[metric])
+    question = Question(a=sides[0], b=sides[1], metric=METRICS[metric], is_metric_named=False)
     return compare_sides(question, collections, load_related_runs(store, collections))
 
 

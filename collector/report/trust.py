@@ -13,6 +13,7 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.measured import find_short_names
 from collector.facts import count_things, describe_windows
+from collector.report.trust_host import judge_host_speed
 from collector.report.trust_line import MAX_NAMED, TrustLine, join_sentences, select_ok
 from collector.report.trust_load import judge_clocks, judge_containers, judge_neighbours
 from collector.report.trust_origin import (
@@ -112,6 +113,7 @@ RULES: tuple[Callable[[Analysis], TrustLine | None], ...] = (
     judge_neighbours,
     judge_containers,
     judge_clocks,
+    judge_host_speed,
     _judge_checks,
     name_machines,
     name_versions,

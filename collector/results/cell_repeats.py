@@ -125,9 +125,13 @@ class Repeats:
     def _describe_group(self, group: Sequence[int]) -> Row:
         names = ("center_step_seconds", "machine", "host", "instance_type")
         clocks = self._select_known("gpu_sm_clock_mhz", group)
+        num_by_mean = self._select_known("summarized_by", group).count("mean")
         return {
             "num_counted": len(group),
-            **{name: merge_notes(self._select_known(name, group), len(group)) for name in ("unchecked", "notes")},
+            **{
+                name: merge_notes(self._select_known(name, group), len(group), num_by_mean)
+                for name in ("unchecked", "notes")
+            },
             # By how much the slowest repeat's median SM clock lies below the fastest one's, as a share of it.
             "gpu_sm_clock_spread": float(1 - min(clocks) / max(clocks)) if clocks else None,
             "num_steady": sum(self._select_known("reached_steady", group)),

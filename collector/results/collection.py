@@ -10,7 +10,7 @@ import pandas as pd
 from bench.schema import Environment, NodeFault, Run
 
 if TYPE_CHECKING:
-    from collector.results.host_peaks import HostDrift
+    from collector.results.host_products import HostProducts
     from collector.results.steps import StepTimes
 
 
@@ -51,8 +51,8 @@ class Collection:
     environments: dict[str, Environment]
     """`environment_id` to the first environment seen that has it."""
     skipped: tuple[SkippedDocument, ...]
-    host_drifts: "tuple[HostDrift, ...]" = ()
-    """The hosts whose matrix products differ between the results: the shares of CPU cells refer to the highest."""
+    host_products: "tuple[HostProducts, ...]" = ()
+    """At which rates matrix products ran on each host: the shares of CPU cells refer to the highest."""
     node_faults: tuple[NodeFault, ...] = ()
     """The attempts that nodes of a cluster could not measure, the oldest first; their repeats were tried again."""
     signatures: SignatureCheck | None = None

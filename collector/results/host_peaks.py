@@ -4,7 +4,6 @@ Each process measures the host's matrix product for itself, at the clock that it
 figures of a host, in a precision and with a number of threads, is the host's peak of the run.
 """
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +12,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.schema import Precision
 from collector.results.attempts import IntArray
 from collector.results.frames import RESULT_COLUMNS, Row
+from collector.results.host_products import Host, HostProducts, Products, summarize_products
 
-# As bench.validity.work.MAX_HOST_DRIFT: what identical runs differ by anyway.
-MAX_DRIFT = 0.10
 # The framework of figures in results that do not hold a HostPeak: those were the highest so far, of all frameworks.
 ALL_FRAMEWORKS = "all frameworks"
 
@@ -42,41 +39,6 @@ _FIGURES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Host:
-    """What a peak belongs to."""
-
-    name: str
-    cpu_model: str
-    precision: Precision
-    num_threads: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class HostDrift:
-    """The matrix products of one framework on one host differed by more than MAX_DRIFT between the run's results."""
-
-    host: Host
-    framework: str
-    low_flops_per_second: float
-    high_flops_per_second: float
-    num_results: int
-
-
-@dataclass(kw_only=True)
-class Products:
-    """The fastest matrix products of one framework's results on one host, in operations per second."""
-
-    low: float = math.inf
-    high: float = 0.0
-    num_results: int = 0
-
-    def add(self, flops_per_second: float) -> None:
-        """Add the product of a result."""
-        self.low, self.high = min(self.low, flops_per_second), max(self.high, flops_per_second)
-        self.num_results += 1
-
-
 @dataclass(kw_only=True)
 class HostFigures:
     """The figures of one host in one run, in operations per second; a host may have 100,000 results."""
@@ -94,11 +56,11 @@ class HostFigures:
         """
         if framework is not None:
             if product:
-                self.products[framework].add(product)
+                self.products[framework].rates.append(product)
             if theoretical:
                 self.theoretical = max(theoretical, self.theoretical or 0.0)
         elif peak:
-            self.products[ALL_FRAMEWORKS].add(peak)
+            self.products[ALL_FRAMEWORKS].rates.append(peak)
         self.num_results += 1
 
     @property
@@ -161,22 +123,12 @@ class HostPeaks:
                     columns[name][place] = value
         return {name: pd.Series(columns[name], dtype=RESULT_COLUMNS[name]) for name in RELATED_COLUMNS}
 
-    def list_drifts(self) -> tuple[HostDrift, ...]:
-        """Return the hosts on which a framework's matrix products were faster in some results than in others.
-
-        One for each host and framework whose fastest result is more than MAX_DRIFT above its slowest.
-        """
+    def list_products(self) -> tuple[HostProducts, ...]:
+        """Return at which rates the matrix products of each host and framework ran."""
         return tuple(
-            HostDrift(
-                host=host,
-                framework=framework,
-                low_flops_per_second=products.low,
-                high_flops_per_second=products.high,
-                num_results=products.num_results,
-            )
+            products
             for host, figures in self._figures.items()
-            for framework, products in figures.products.items()
-            if products.high / products.low - 1 > MAX_DRIFT
+            for products in summarize_products(host, figures.products)
         )
 
 

@@ -114,7 +114,7 @@ class _Loader:
             steps=steps,
             environments=environments,
             skipped=all_skipped,
-            host_drifts=host_peaks.list_drifts(),
+            host_products=host_peaks.list_products(),
             node_faults=node_faults,
             signatures=_count_signatures(self._store, num_read, all_skipped),
             notices=tuple(self._places.notices),

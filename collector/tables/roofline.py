@@ -1,13 +1,15 @@
 """The table of the roofline: the arithmetic of a step beside what the device can do."""
 
+from collections.abc import Iterator, Sequence
+
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.labels import FRAMEWORK_NAMES
-from collector.results.host_peaks import HostDrift
+from collector.product_rates import describe_drift, describe_unequal_products, list_drifted
+from collector.results.host_products import HostProducts
 from collector.tables.columns import CELL, number_column, text_column
 from collector.tables.table import Column, Table, make_table
-from collector.units import GFLOP, MILLISECOND, NOT_THERE, PERCENT, choose_rate_unit, format_number
+from collector.units import GFLOP, MILLISECOND, NOT_THERE, PERCENT, choose_rate_unit
 
 NEAR_SHARE = 0.5
 """From here on a step spends most of its time on what the roof counts, if it runs at the roof's rate. Below, the longer
@@ -42,22 +44,19 @@ def make_roofline_table(analysis: Analysis) -> Table | None:
         Column(title="limited by", sources=("bound", "share_of_roofline"), format=describe_limit),
         text_column("peak from", "peak_source"),
     ]
-    remark = " ".join([REMARK, *map(describe_drift, analysis.collection.host_drifts)])
+    remark = " ".join(filter(None, _list_remarks(analysis.collection.host_products)))
     return make_table(CAPTION, columns, rows, remark=remark)
 
 
-def describe_drift(drift: HostDrift) -> str:
-    """Say by how much the speed of a host differed between results, and which figures that concerns."""
-    host, low, high = drift.host, drift.low_flops_per_second, drift.high_flops_per_second
-    unit = choose_rate_unit([high])
-    rates = f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label}"
-    framework = FRAMEWORK_NAMES.get(drift.framework, drift.framework)
-    return (
-        f"The speed of {host.name} was not always the same: matrix products of {framework} ({host.precision}, "
-        f"{host.num_threads} threads) ran at {rates} in {drift.num_results} results, "
-        f"{format_number(high / low - 1, PERCENT)} % apart. Shares here are of the highest. "
-        "Step times and ratios are not computed from it; what it does to them is in their intervals."
-    )
+def _list_remarks(products: Sequence[HostProducts]) -> Iterator[str]:
+    """Yield what the shares of peak rest on, and which rates the hosts and frameworks had."""
+    yield REMARK
+    yield describe_unequal_products(products)
+    for drift in list_drifted(products):
+        yield (
+            f"The speed of {drift.host.name} was not always the same: {describe_drift(drift)}. Shares here are of the "
+            "highest. Step times and ratios are not computed from it; what it does to them is in their intervals."
+        )
 
 
 def describe_limit(roof: str, share: float) -> str:

@@ -2,41 +2,37 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.errors import UserError
 from collector.facts import count_things
-from collector.labels import label_shared
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
-from collector.results.frames import CELL_COLUMNS, make_frame
 from collector.results.hosts import name_machines_of_rows
 from collector.results.statuses import WITHOUT_RECORD
 from collector.versus.cell_pairs import CellPair, are_within_runs
-from collector.versus.conclusion import conclude, name_verdicts
+from collector.versus.conclusion import conclude
 from collector.versus.descriptions import (
     describe_difference,
     describe_metric,
     describe_side,
     describe_unmatched,
-    label_cells,
 )
-from collector.versus.document import (
-    CompareDocument,
-    ExitCode,
-    ReportTable,
-)
+from collector.versus.document import CellComparison, CompareDocument, ExitCode, GroupComparison, ReportTable
 from collector.versus.environments import Difference, list_differences_of_sides
 from collector.versus.evaluation import Evaluation, NoisePools, compare_pairs, compare_pairs_by_range
 from collector.versus.identical_runs import RelatedRuns, drop_compared, identify_kind, list_run_estimates
+from collector.versus.inferred_fields import infer_fields
 from collector.versus.measured import list_measured, unify_centers
-from collector.versus.metrics import Metric
+from collector.versus.metrics import METRICS, Metric
 from collector.versus.noise import Noise, PoolKey, RunDifference, estimate_noise, list_differences
+from collector.versus.pair_labels import label_pairs
 from collector.versus.pairing import Pairing, describe_nearest, pair_cells
 from collector.versus.ranges import find_identical_ranges
 from collector.versus.report_tables import find_report_tables
 from collector.versus.selections import Condition, Selection, check_not_empty
+from collector.versus.side_names import name_sides
 from collector.versus.sides import make_side
 
 Row = dict[str, Any]
@@ -52,6 +48,8 @@ class Question:
     where: tuple[Condition, ...] = ()
     """What both sides are restricted to."""
     metric: Metric
+    is_metric_named: bool = True
+    """Whether somebody asked for this metric; else of equal batches the step time is compared."""
     floor: float | None = None
     """The relative difference that the user takes for none."""
     include_invalid: bool = False
@@ -67,19 +65,22 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
     rows, history = _list_rows(question, collections, related.collections)
     rows_a, rows_b = (_select_side(side, rows) for side in (question.a, question.b))
     _check_disjoint(question, rows_a, rows_b)
-    free = question.a.cell_fields | question.b.cell_fields
+    inferred = infer_fields(rows_a, rows_b, question.a.cell_fields | question.b.cell_fields)
+    free = question.a.cell_fields | question.b.cell_fields | {one.field for one in inferred}
     pairing = pair_cells(rows_a, rows_b, free)
     if not pairing.pairs:
         raise UserError(_explain_no_pair(question, pairing))
-    pairs = _make_pairs(question, pairing)
+    question = _settle_metric(question, pairing)
+    pairs = _make_pairs(question, pairing, free)
     found = _evaluate(question, pairs, history)
-    is_within_runs = are_within_runs(pairs)
+    cells, is_within_runs = _name_cells(found.cells, pairs), are_within_runs(pairs)
     differences = _list_differences(pairs, collections)
-    exit_code, conclusion = _conclude(question, found, is_within_runs=is_within_runs)
+    exit_code, conclusion = _conclude(question, cells, found.together, is_within_runs=is_within_runs)
     return CompareDocument(
         metric=describe_metric(question.metric),
         a=describe_side(question.a, rows_a),
         b=describe_side(question.b, rows_b),
+        inferred=inferred,
         is_between_machines=any(difference.is_hardware for difference in differences or ()),
         environments_known=differences is not None,
         differences=tuple(map(describe_difference, differences or ())),
@@ -87,11 +88,11 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
         is_within_runs=is_within_runs,
         families=tuple(found.families),
         report_tables=tuple(_find_report_tables(question, pairs, collections)),
-        cells=tuple(found.cells),
+        cells=tuple(cells),
         together=tuple(found.together),
         **describe_unmatched(pairing, free, rows),
         warnings=(*_list_warnings(collections, rows_a, rows_b), *filter(None, [related.describe_passed_over()])),
-        counts=dict(Counter(cell.verdict for cell in found.cells)),
+        counts=dict(Counter(cell.verdict for cell in cells)),
         exit_code=exit_code,
         conclusion=conclusion,
     )
@@ -115,7 +116,7 @@ def _find_report_tables(
 ) -> list[ReportTable]:
     """Return the tables with these pairs in the report on the one run that they are of."""
     runs = {run for pair in pairs for run in (*pair.a.run_ids, *pair.b.run_ids)}
-    if question.metric.name != "step-time" or len(runs) != 1:
+    if question.metric.name not in ("step-time", "time-per-sample") or len(runs) != 1:
         return []
     collection = next(one for one in collections if {one.run.run_id} == runs)
     return find_report_tables(pairs, collection, include_invalid=question.include_invalid)
@@ -186,8 +187,16 @@ def _explain_no_pair(question: Question, pairing: Pairing) -> str:
     return f"{sides} have no cell in common; of the most similar ones, {hint}{advice}"
 
 
-def _make_pairs(question: Question, pairing: Pairing) -> list[CellPair]:
-    labels = _label_pairs(pairing, question.a.cell_fields | question.b.cell_fields)
+def _settle_metric(question: Question, pairing: Pairing) -> Question:
+    """Return the question about the step time where nobody named a metric and the batches of all pairs are equal."""
+    has_equal_batches = all(a[0]["batch_size"] == b[0]["batch_size"] for a, b in pairing.pairs)
+    if question.is_metric_named or not has_equal_batches:
+        return question
+    return replace(question, metric=METRICS["step-time"])
+
+
+def _make_pairs(question: Question, pairing: Pairing, free: set[str]) -> list[CellPair]:
+    labels = label_pairs(pairing, free)
     return [
         CellPair(
             label=label,
@@ -198,18 +207,17 @@ def _make_pairs(question: Question, pairing: Pairing) -> list[CellPair]:
     ]
 
 
-def _label_pairs(pairing: Pairing, free: set[str]) -> list[str]:
-    """Return the names of the pairs: what both cells share, or both names where too little is shared for one."""
-    if free & {"model", "phase", "batch_size", "input_size"}:
-        names = zip(*(label_cells([pair[side] for pair in pairing.pairs]) for side in (0, 1)), strict=True)
-        return [f"{a} / {b}" for a, b in names]
-    shared = {name: dtype for name, dtype in CELL_COLUMNS.items() if name not in free}
-    return label_shared(make_frame([a[0] for a, _ in pairing.pairs], shared))
+def _name_cells(cells: Sequence[CellComparison], pairs: Sequence[CellPair]) -> list[CellComparison]:
+    """Return the cells with the names of their sides."""
+    names = (name_sides(pair.a, pair.b) for pair in pairs)
+    return [cell.model_copy(update={"name_a": a, "name_b": b}) for cell, (a, b) in zip(cells, names, strict=True)]
 
 
-def _conclude(question: Question, found: Evaluation, *, is_within_runs: bool) -> tuple[ExitCode, str]:
-    words = name_verdicts(question.metric, is_within_runs=is_within_runs)
-    return conclude(found.cells, found.together, words, fails_undecided=question.fails_undecided)
+def _conclude(
+    question: Question, cells: Sequence[CellComparison], together: Sequence[GroupComparison], *, is_within_runs: bool
+) -> tuple[ExitCode, str]:
+    undecided = question.fails_undecided
+    return conclude(cells, together, question.metric, is_within_runs=is_within_runs, fails_undecided=undecided)
 
 
 def _list_differences(pairs: Sequence[CellPair], collections: Sequence[Collection]) -> list[Difference] | None:

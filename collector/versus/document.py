@@ -40,6 +40,14 @@ class Side(Document):
     """Planned repeats whose result the store does not give."""
 
 
+class InferredField(Document):
+    """A field of a cell that no condition names, in which the sides differ: each has one value."""
+
+    field: str
+    a: str
+    b: str
+
+
 class EnvironmentDifference(Document):
     """A fact of the environments that is not the same on both sides."""
 
@@ -95,6 +103,10 @@ class CellComparison(Document):
     """What is said of one pair of cells."""
 
     label: str
+    """What both cells share."""
+    name_a: str = "A"
+    """What A's cell is where the two differ: `PyTorch eager`; `A` where they are equal."""
+    name_b: str = "B"
     cell_id_a: str
     cell_id_b: str
     verdict: CellVerdict
@@ -169,6 +181,8 @@ class CompareDocument(Document):
     metric: MetricDescription
     a: Side
     b: Side
+    inferred: tuple[InferredField, ...] = ()
+    """The fields that the sides differ in besides those that their conditions name."""
     is_between_machines: bool
     """The hardware differs: the ratios are of machines."""
     environments_known: bool

@@ -11,6 +11,7 @@ from collector.versus.texts import (
     MACHINES_DIFFER,
     describe_no_difference,
     list_group_lines,
+    list_side_lines,
     list_unpaired_lines,
     make_cell_table,
     make_difference_table,
@@ -39,7 +40,7 @@ def escape_comment(text: str) -> str:
 
 def _list_parts(document: CompareDocument) -> Iterator[str]:
     yield f"**{SYMBOLS[document.exit_code]} {escape_comment(document.conclusion)}**\n"
-    yield f"A: {escape_comment(document.a.label)}<br>\nB: {escape_comment(document.b.label)}\n"
+    yield "<br>\n".join(map(escape_comment, list_side_lines(document))) + "\n"
     if document.is_between_machines:
         yield f"**{MACHINES_DIFFER}**\n"
     if document.differences:

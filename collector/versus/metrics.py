@@ -1,7 +1,7 @@
 """The quantities that two sides can be compared in, with the words for better and worse. Smaller is better in all."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from collector.units import JOULE, MIB, MILLISECOND, Unit
@@ -50,7 +50,8 @@ class Metric:
 def choose_metric(free_fields: Collection[str]) -> MetricName:
     """Return the metric of a comparison for which none was named; `free_fields`: of a cell, named by a side.
 
-    Of a larger batch a step takes longer and yet is worth more: it is compared by the time for one sample.
+    Of a larger batch a step takes longer and yet is worth more: it is compared by the time for one sample. Where the
+    cells of both sides turn out to have equal batches, `compare_sides` takes the step time.
     """
     return "time-per-sample" if "batch_size" in free_fields else "step-time"
 
@@ -71,7 +72,7 @@ METRICS: dict[MetricName, Metric] = {
         name="time-per-sample",
         title="time per sample (step time / batch)",
         columns={"cpu": "center_step_seconds", "gpu": "center_step_seconds"},
-        unit=MILLISECOND,
+        unit=replace(MILLISECOND, label="ms per sample"),
         base_unit="seconds",
         is_per_sample=True,
         worse="slower",
@@ -104,7 +105,7 @@ METRICS: dict[MetricName, Metric] = {
         name="energy",
         title="energy per sample",
         columns={"cpu": "cpu_energy_per_sample_joules", "gpu": "gpu_energy_per_sample_joules"},
-        unit=JOULE,
+        unit=replace(JOULE, label="J per sample"),
         base_unit="joules",
         worse="higher",
         better="lower",

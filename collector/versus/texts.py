@@ -47,6 +47,15 @@ def sort_cells(document: CompareDocument) -> list[CellComparison]:
     return sorted(document.cells, key=lambda cell: (ORDER.index(cell.verdict), -(cell.ratio or 0.0)))
 
 
+def list_side_lines(document: CompareDocument) -> Iterator[str]:
+    """Yield what the sides are, and in which fields they differ without being told to."""
+    yield f"A: {document.a.label}"
+    yield f"B: {document.b.label}"
+    if document.inferred:
+        found = "; ".join(f"{one.field}: {one.a} in A, {one.b} in B" for one in document.inferred)
+        yield f"{found} (each side has one)"
+
+
 def make_difference_table(document: CompareDocument) -> Table:
     """Return the facts of the environments that differ, MAX_FACTS at the most.
 
@@ -100,6 +109,7 @@ def make_cell_table(document: CompareDocument, cells: Sequence[CellComparison]) 
     intervals = [("95 % interval", "joint"), *alone] if metric.has_intervals else []
     columns = [
         text_column("cell", "label"),
+        *(_make_name_columns() if len({(cell.name_a, cell.name_b) for cell in cells}) > 1 else []),
         number_column("A", "value_a", unit, priority=4),
         number_column("B", "value_b", unit, priority=5),
         ratio_column("B / A", "ratio", RATIO),
@@ -152,6 +162,11 @@ def list_unpaired_lines(document: CompareDocument) -> Iterator[str]:
 
 def _describe_unpaired(cell: UnpairedCell) -> str:
     return f"{cell.label} ({cell.nearest})" if cell.nearest else cell.label
+
+
+def _make_name_columns() -> list[Column]:
+    """Return the columns of what the sides are, where that differs from pair to pair."""
+    return [text_column("A is", "name_a", priority=6), text_column("B is", "name_b", priority=6)]
 
 
 def _make_floor_column() -> Column:

@@ -57,8 +57,8 @@ MetricOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="step-time, time-per-sample, pipelined-step-time, peak-memory, energy. Default: step-time, and where A or "
-        "B name a batch_size, time-per-sample.",
+        help="step-time, time-per-sample, pipelined-step-time, peak-memory, energy. Default: step-time, and where "
+        "the batches of A and B differ, time-per-sample.",
     ),
 ]
 FloorOption = Annotated[
@@ -153,7 +153,7 @@ def _print_document(document: "CompareDocument", console: Console) -> None:
         for line in lines:
             print_text(console, join_printable(line))
 
-    print_lines(f"A: {document.a.label}", f"B: {document.b.label}", "")
+    print_lines(*texts.list_side_lines(document), "")
     if document.is_between_machines:
         print_text(console, texts.MACHINES_DIFFER, style="yellow")
     if document.differences:

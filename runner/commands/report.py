@@ -26,6 +26,7 @@ from runner.commands.options import (
 
 if TYPE_CHECKING:
     from bench.store import Store
+    from collector.results.collection import Collection
     from runner.reporting.site_files import Analyze
 
 SiteOption = Annotated[
@@ -55,7 +56,7 @@ def report(
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
     from collector.report.html import write_page
     from runner.reporting.report_files import choose_report_path, fit_forecast, make_analyzer
-    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
+    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
 
     opened = open_existing_store(store, verify=verify)
     if site is not None and (run_id or output or as_json):
@@ -63,7 +64,11 @@ def report(
     runs = "all runs" if site is not None else run_id or "the newest run"
     say(f"reading {runs} from {store}, then drawing the figures")
     analyze = make_analyzer(
-        fit_forecast(year, table), include_invalid=include_invalid, moderated=moderated, prices=prices
+        fit_forecast(year, table),
+        is_forecast_asked=year is not None or table is not None,
+        include_invalid=include_invalid,
+        moderated=moderated,
+        prices=prices,
     )
     if site is not None:
         settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices} {verify}"
@@ -72,6 +77,12 @@ def report(
     collection = load_collection(opened, run_id)
     path = choose_report_path(output, collection.run)
     write_page(analyze(collection, load_history(opened, collection)), path)
+    _print_path(collection, path, as_json=as_json)
+
+
+def _print_path(collection: "Collection", path: Path, *, as_json: bool) -> None:
+    from runner.reporting.stored_runs import print_skipped
+
     if as_json:
         print_files(collection.run.run_id, [path])
         return

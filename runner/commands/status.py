@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # a shell that completes options waits for what is imported h
     from bench.store import Store
     from collector.results.collection import Collection
     from runner.commands.json_documents import StatusDocument
+    from runner.commands.run_state import RunState
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for an API server that does not answer."""
@@ -50,29 +51,37 @@ def status(
     Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
     """
     from collector.results.statuses import MISSING
-    from runner.profiles.loading import load_profile
+    from runner.commands.run_state import find_run_state
     from runner.reporting.resumed_runs import list_worked_on_later
     from runner.reporting.stored_runs import load_collection, open_existing_store
 
     opened = open_existing_store(store, verify=verify)
     collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])
-    place = namespace
-    if on is not None and profile is not None and namespace is None:
-        place = load_profile(profile).namespace
+    state = find_run_state(collection)
+    place = _choose_namespace(on, profile, namespace)
     if as_json:
         lines = None if on is None else _ask_cluster(collection.run, on, place, opened, counts[MISSING])
-        echo(_make_document(collection, counts, lines).model_dump_json())
+        echo(_make_document(collection, counts, lines, state).model_dump_json())
         return
-    _print_collection(collection, counts, opened)
+    _print_collection(collection, counts, opened, state)
     if run_id is None:
         for line in list_worked_on_later(opened, collection):
             CONSOLE.print(line, soft_wrap=True)
     if on is not None:
         for line in _ask_cluster(collection.run, on, place, opened, counts[MISSING]):
             CONSOLE.print(line, soft_wrap=True)
+    if state.is_running and counts[MISSING]:
+        return
     resumption = format_resumption(collection.run, store, on, profile, namespace)
     _say_what_next(collection, counts[MISSING], store, resumption)
+
+
+def _choose_namespace(on: str | None, profile: str | None, namespace: str | None) -> str | None:
+    """Return the namespace named, else that of the profile, where a cluster is asked."""
+    from runner.profiles.loading import load_profile
+
+    return namespace if on is None or profile is None or namespace is not None else load_profile(profile).namespace
 
 
 def _say_what_next(collection: "Collection", num_missing: int, store: str, resumption: str) -> None:
@@ -85,17 +94,19 @@ def _say_what_next(collection: "Collection", num_missing: int, store: str, resum
         say_next(report)
 
 
-def _print_collection(collection: "Collection", counts: Counter[str], store: "Store") -> None:
-    """Print what the store says of the run."""
+def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: "RunState") -> None:
+    """Print what the store says of the run, and whether it goes on."""
     from bench.raw_removals import read_raw_removals
     from collector.facts import describe_node_faults, describe_raw_removals
-    from collector.results.statuses import UNREADABLE
+    from collector.results.statuses import MISSING, UNREADABLE
     from runner.reporting.stored_runs import print_skipped
 
-    states = ", ".join(
-        f"{number} {state}{_describe_verdicts(collection.count_verdicts()) if state == 'ok' else ''}"
-        for state, number in counts.most_common()
-    )
+    others = {status: number for status, number in counts.most_common() if status != MISSING}
+    ended = [
+        f"{number} {status}{_describe_verdicts(collection.count_verdicts()) if status == 'ok' else ''}"
+        for status, number in others.items()
+    ]
+    states = ", ".join([*ended, *([state.describe(counts[MISSING])] if counts[MISSING] else [])])
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}", soft_wrap=True)
     print_skipped(collection, CONSOLE)
     if (collection.results["status"] == UNREADABLE).any():
@@ -121,14 +132,19 @@ def _describe_verdicts(verdicts: Counter[str]) -> str:
     return f" ({', '.join(parts)})" if others else ""
 
 
-def _make_document(collection: "Collection", counts: Counter[str], cluster: list[str] | None) -> "StatusDocument":
+def _make_document(
+    collection: "Collection", counts: Counter[str], cluster: list[str] | None, state: "RunState"
+) -> "StatusDocument":
     from collector.facts import describe_node_faults
+    from collector.results.statuses import MISSING
     from runner.commands.json_documents import StatusDocument
 
     return StatusDocument(
         run_id=collection.run.run_id,
         matrix=collection.run.matrix,
         num_repeats=dict(counts),
+        is_running=state.is_running if counts[MISSING] else False,
+        seconds_left=state.seconds_left if counts[MISSING] else None,
         num_by_verdict=dict(collection.count_verdicts()),
         num_skipped_documents=len(collection.skipped),
         node_faults=tuple(describe_node_faults(collection.node_faults)),

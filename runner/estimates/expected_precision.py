@@ -69,15 +69,16 @@ def _describe(variance: float, num_cells: int, freedom: float, *, number: int, n
     shown = find_shown_difference(variances, number, num_ratios)
     needed = count_repeats_to_show(ASKED_LOG_RATIO, variances, num_ratios)
     difference = "ten times" if shown is None else f"{100 * math.expm1(shown):.2g} %"
+    together = f", {num_ratios} ratios judged together" if num_ratios > 1 else ""
     is_rough = freedom <= FEW_FREEDOM
     repeats = f"more than {MAX_REPEATS}" if needed is None else f"{'at least about ' if is_rough else ''}{needed}"
     shows = "show at best about" if is_rough else "show"
     cases = "" if is_rough else f" in {POWER_WORDS}"
+    asked = "" if needed == number else f"; 10 % takes {repeats} repeats"
     return (
         f"repeats of such cells differed by {100 * math.expm1(math.sqrt(variance)):.2g} % here before (standard "
         f"deviation, of {num_cells} cell{'' if num_cells == 1 else 's'}): {number} repeats a side {shows} a difference "
-        f"of {difference}{cases}, {num_ratios} ratio{'' if num_ratios == 1 else 's'} judged together; 10 % "
-        f"takes {repeats} repeats (`repeats:` in the matrix)"
+        f"of {difference}{cases}{together}{asked} (`repeats:` in the matrix)"
     )
 
 

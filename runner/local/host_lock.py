@@ -61,6 +61,21 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
         os.close(descriptor)
 
 
+def find_measured_run() -> str | None:
+    """Return the id of the run that measures on this machine now; None where none does, or another user's may.
+
+    The lock is looked at and not asked for: a runner that starts meanwhile would be refused.
+    """
+    try:
+        descriptor = os.open(find_lock_path(), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, UserError):
+        return None
+    try:
+        return _read_note(descriptor) if find_holders(descriptor).alive else None
+    finally:
+        os.close(descriptor)
+
+
 def find_lock_path(folders: Sequence[Path] = FOLDERS) -> Path:
     """Return the path of this machine's lock; raise UserError if no folder is usable."""
     named = os.environ.get(LOCK_DIR)
@@ -221,9 +236,14 @@ def _kill_marked(pid: int, marks: set[str]) -> None:
 
 
 def _explain_busy(descriptor: int, path: Path, holders: Holders) -> UserError:
-    run_id = os.pread(descriptor, MAX_NOTE_BYTES, 0).decode(errors="replace")
+    run_id = _read_note(descriptor)
     processes = ", ".join(str(pid) for pid in sorted(holders.alive)) or "unknown, perhaps another user's"
     return UserError(
         f"{path}: run {run_id} measures on this machine (processes: {processes}), and two at once would falsify both; "
         "wait for it or stop it"
     )
+
+
+def _read_note(descriptor: int) -> str:
+    """Return what the holder of the lock wrote into it: the id of its run."""
+    return os.pread(descriptor, MAX_NOTE_BYTES, 0).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Show the progress of a run and of installations: one live line in a terminal, plain lines in a pipe."""
+"""Show the progress of a run: one live line in a terminal, plain lines in a pipe."""
 
 import time
 from collections import Counter, defaultdict
@@ -11,7 +11,6 @@ from typing import Self
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -162,41 +161,3 @@ class Progress(AbstractContextManager["Progress"]):
 
 def _describe_repeat(repeat: Repeat) -> str:
     return f"{repeat.planned.cell.slug}, repeat {repeat.number}/{repeat.planned.repeats}"
-
-
-class InstallProgress(AbstractContextManager["InstallProgress"]):
-    """Shows the output of an installation: one changing line in a terminal, a package's name now and then elsewhere."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._spinner = Spinner("dots")
-        self._next_line = 0.0
-        self._live = Live(self._spinner, console=console, transient=True) if can_redraw(console) else None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live:
-            self._live.stop()
-
-    def report(self, line: str) -> None:
-        """Show one line of an installation; one that says how much there is to download stays on the screen."""
-        if " to download" in line:
-            self._console.print(f"installing {line}", highlight=False, markup=False, soft_wrap=True)
-        elif self._live:
-            self._spinner.update(text=Text(f"installing {line}"[: self._console.width - 4]))
-            self._live.start()
-            self._live.refresh()
-        elif any(word in line for word in ("new environment", "waiting")) or self._is_due(line):
-            short = line.partition(" (from ")[0]
-            self._console.print(f"installing {short}", highlight=False, markup=False, soft_wrap=True)
-
-    def _is_due(self, line: str) -> bool:
-        """Return whether to print a package's name as a sign of life: pip says thirty in a minute."""
-        if "Collecting" not in line or time.monotonic() < self._next_line:
-            return False
-        self._next_line = time.monotonic() + PROGRESS_SECONDS
-        return True

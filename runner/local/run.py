@@ -20,8 +20,9 @@ from runner.local.executor import LocalExecutor
 from runner.local.handover import open_handover
 from runner.local.hardware import find_gpu
 from runner.local.host_lock import hold_host_lock
+from runner.local.install_progress import InstallProgress
 from runner.local.planning import plan_local_run
-from runner.local.progress import InstallProgress, Progress
+from runner.local.progress import Progress
 from runner.local.virtual_environments import describe_missing, list_missing, list_present, prepare_virtual_environments
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat

@@ -29,6 +29,9 @@ from runner.sources import find_cache_folder, find_source, locate_sources
 Report = Callable[[str], None]
 
 TAIL_LINES = 12
+INSTALLED = "installed in"
+"""What is reported at the end of an installation, before the time that it took."""
+WAITING = "waiting for another installation"
 INSTALL_SECONDS = 4 * 3600.0
 """For one step of an installation: PyTorch for CUDA has 3 GB, which a slow network takes an hour for."""
 
@@ -126,7 +129,7 @@ def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report(f"{directory.name}: waiting for another installation")
+            report(f"{directory.name}: {WAITING}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
 
@@ -134,6 +137,7 @@ def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
 def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequence[int]) -> None:
     name = environment.directory.name
     fingerprint = environment.compute_fingerprint()
+    began = time.monotonic()
     report(f"{name}: new environment")
     report(f"{name}: {describe_installation(name, environment.requirements)}")
     shutil.rmtree(environment.directory, ignore_errors=True)
@@ -146,6 +150,7 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
     ):
         _run(command, name, report, keep_open)
     environment.stamp.write_text(fingerprint)
+    report(f"{name}: {INSTALLED} {time.monotonic() - began:.0f} s")
 
 
 def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[int]) -> None:

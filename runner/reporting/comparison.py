@@ -22,7 +22,7 @@ def compare_runs(
 ) -> "tuple[Question, CompareDocument]":
     """Return what was asked, and the comparison. Raise UserError if something does not fit.
 
-    `metric`: None for the one that `choose_metric` finds. `floor`: in percent.
+    `metric`: None for the step time, and where the batches of A and B differ the time per sample. `floor`: in percent.
     """
     from collector.versus.comparison import Question, compare_sides
     from collector.versus.metrics import METRICS, choose_metric
@@ -40,6 +40,7 @@ def compare_runs(
         b=compared.b,
         where=conditions,
         metric=known[metric or choose_metric(compared.a.cell_fields | compared.b.cell_fields)],
+        is_metric_named=metric is not None,
         floor=None if floor is None else floor / 100,
         include_invalid=include_invalid,
         fails_undecided=fails_undecided,

@@ -40,12 +40,14 @@ def choose_report_path(output: Path | None, run: Run) -> Path:
 def make_analyzer(
     forecast: "Forecast | None" = None,
     *,
+    is_forecast_asked: bool = False,
     include_invalid: bool = False,
     moderated: bool = False,
     prices: Path | None = None,
 ) -> "Callable[[Collection, ChangeHistory], Analysis]":
     """Return what analyses a run for a report, with what was seen over its matrix's nights.
 
+    The forecast is of GPUs: it comes with runs that measured some or were to, and with all where `is_forecast_asked`.
     `prices`: a price table; None for the shipped one. UserError if it cannot be read.
     """
     from collector.analysis import analyze_run
@@ -54,12 +56,18 @@ def make_analyzer(
     loaded = load_prices(prices)
     return lambda collection, history: analyze_run(
         collection,
-        forecast=forecast,
+        forecast=forecast if is_forecast_asked or has_gpu_cells(collection.run) else None,
         include_invalid=include_invalid,
         moderated=moderated,
         history=history,
         prices=loaded,
     )
+
+
+def has_gpu_cells(run: Run) -> bool:
+    """Return whether a run planned cells on GPUs, also if these were left out because there is none."""
+    cells = [*(planned.cell for planned in run.cells), *(one.cell for one in run.left_out)]
+    return any(cell.device == "gpu" for cell in cells)
 
 
 def write_tables(

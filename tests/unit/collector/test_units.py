@@ -51,7 +51,7 @@ def test_seconds_are_shown_in_milliseconds() -> None:
     assert format_interval(0.636, 0.64, MILLISECOND) == "636 to 640"
 
 
-@pytest.mark.parametrize(("largest", "unit"), [(2**30, GIB), (2**30 - 1, MIB), (0, MIB)])
+@pytest.mark.parametrize(("largest", "unit"), [(842 * 2**20, GIB), (0.1 * 2**30, GIB), (100 * 2**20, MIB), (0, MIB)])
 def test_memory_is_shown_in_the_unit_of_the_largest(largest: float, unit: Unit) -> None:
     assert choose_memory_unit([largest, 5]) == unit
 

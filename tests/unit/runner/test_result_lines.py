@@ -4,7 +4,7 @@ import pytest
 
 from bench.schema import Reason, Validity, Verdict
 from factories import make_cell, make_failed_result, make_result
-from runner.result_lines import describe_end, describe_verdict
+from runner.result_lines import describe_end, describe_verdict, find_lengthening
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,23 @@ def test_a_line_says_what_was_measured_and_what_is_wrong_with_it() -> None:
         "ok      slug  repeat 1/3  4.0 s  step 2,500 ms  contaminated (others kept 1.0 of 2 cores busy)"
     )
     assert failed.plain == "failed  slug  repeat 2/3  killed by 9"
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "expected"),
+    [(10, 1), (19, 1), (20, 2), (40, 4)],
+    ids=("as asked for", "nearly twice", "twice", "four times"),
+)
+def test_a_line_says_why_a_repeat_took_longer(num_steps: int, expected: int) -> None:
+    """Two repeats of one cell that take 9 and 15 s look as if something went wrong with the second."""
+    cell = make_cell(num_steps=10, min_seconds=1.0)
+    result = make_result(cell, step_seconds=(0.1, 0.12) * (num_steps // 2) + (0.1,) * (num_steps % 2))
+    assert find_lengthening(result) == expected
+    line = describe_end(result, "slug", 3).plain
+    assert (f"window {expected} times as long (steps on two levels)" in line) is (expected > 1)
+
+
+def test_a_window_of_many_short_steps_is_not_lengthened() -> None:
+    """It has many times the steps that its cell asks for, and no more than the time."""
+    result = make_result(make_cell(num_steps=10, min_seconds=1.0), step_seconds=(0.001,) * 1001)
+    assert find_lengthening(result) == 1

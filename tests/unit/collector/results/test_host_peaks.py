@@ -7,6 +7,7 @@ import pytest
 
 from bench.schema import Cell, Precision, Result
 from collector.analysis import analyze_run
+from collector.product_rates import list_drifted
 from collector.report.warnings import list_warnings
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
@@ -179,7 +180,7 @@ def test_a_host_whose_speed_changed_between_results_is_named(high: float, expect
         "GFLOP/s in 2 results, 20.0 % apart. Shares here are of the highest. Step times and ratios are not computed "
         "from it; what it does to them is in their intervals."
     )
-    assert len(collection.host_drifts) == expected
+    assert len(list(list_drifted(collection.host_products))) == expected
     assert table is not None
     assert (text in table.remark) == bool(expected)
     assert not any("GFLOP/s" in warning for warning in list_warnings(analysis))  # no answer is computed from it

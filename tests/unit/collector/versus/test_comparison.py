@@ -9,7 +9,7 @@ from bench.errors import UserError
 from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.identical_runs import MAX_RUNS, load_related_runs
-from collector.versus.texts import describe_no_difference
+from collector.versus.texts import describe_no_difference, make_cell_table
 from factories import (
     make_cell,
     make_environment,
@@ -224,6 +224,8 @@ def test_peak_memory_is_compared_by_its_largest_repeats(tmp_path: Path) -> None:
     assert same.cells[0].floor == pytest.approx(1030 / 1010 - 1)  # c is identical to a
     assert (larger.cells[0].ratio_low, larger.cells[0].p_value) == (None, None)
     assert larger.cells[0].ratio == pytest.approx(1030 / 1010)
+    rows = make_cell_table(larger, larger.cells).format_rows()
+    assert rows[0][3] == "1.02"
 
 
 def test_a_metric_without_any_known_noise_is_undecided(tmp_path: Path) -> None:

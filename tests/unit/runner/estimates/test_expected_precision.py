@@ -54,6 +54,17 @@ def test_the_spread_of_near_cells_says_what_will_be_shown(tmp_path: Path) -> Non
     assert math.isclose(find_power(shown, *variances.expect_variance(3), 1), 0.8, abs_tol=0.01)
 
 
+def test_the_number_that_was_planned_is_not_said_twice(tmp_path: Path) -> None:
+    near = {make_cell(input_size=size): EVEN for size in (32, 64, 96)}
+    put_run(tmp_path, "a", near)
+    needed = count_repeats_to_show(math.log(1.1), find_variance(EVEN), 1)
+    assert needed is not None
+    [line] = describe(tmp_path, EAGER, COMPILED, repeats=needed)
+    assert "10 % takes" not in line
+    assert "adjusted" not in line  # one ratio is adjusted for nothing
+    assert line.endswith("in most cases (`repeats:` in the matrix)")
+
+
 def test_the_spread_of_three_repeats_carries_no_share_of_cases(tmp_path: Path) -> None:
     put_run(tmp_path, "a", {make_cell(): EVEN})
     [line] = describe(tmp_path, EAGER, COMPILED)

@@ -1,11 +1,8 @@
 """runner.local.progress: what people see of a run, in a terminal and in a pipe."""
 
 import io
-import os
-import pty
 import re
-import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -13,16 +10,12 @@ from rich.console import Console
 
 from bench.schema import PlannedCell
 from factories import make_cell, make_failed_result, make_result
-from runner.local.progress import InstallProgress, Progress
+from runner.local.progress import Progress
 from runner.matrix.plan import Repeat, order_repeats
 from runner.terminal_text import format_wait
-from workspace import HANG_GUARD_SECONDS
 
 CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
 SLUG_A, SLUG_B = "conv6-pytorch-cpu-train-fp32-eager-b64", "conv6-tensorflow-cpu-train-fp32-eager-b64"
-
-MARK = "\x00"
-"""Shows nothing on a terminal, and is never written by the code under test."""
 
 Wait = Callable[[float], None]
 
@@ -37,29 +30,6 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Wait:
         now[0] += seconds
 
     return advance
-
-
-@pytest.fixture
-def terminal() -> Iterator[tuple[Console, Callable[[], str]]]:
-    """A console in a real pseudo-terminal, and what can be read at its other end so far."""
-    master, slave = pty.openpty()
-
-    def read() -> str:
-        """Read what was written before: up to a mark behind it, as the kernel hands output on in its own time."""
-        file.write(MARK)
-        file.flush()
-        text = b""
-        while not text.endswith(MARK.encode()):
-            assert select.select([master], [], [], HANG_GUARD_SECONDS)[0], text
-            text += os.read(master, 2**20)
-        return text.decode().removesuffix(MARK)
-
-    with os.fdopen(slave, "w", encoding="utf-8") as file:
-        yield (
-            Console(file=file, width=100, markup=False, _environ={"TERM": "xterm-256color"}),
-            read,
-        )
-    os.close(master)
 
 
 def make_repeats(repeats: int) -> list[Repeat]:
@@ -191,41 +161,3 @@ def test_at_the_end_nothing_is_left(wait: Wait) -> None:
 )
 def test_waits_are_said_as_people_say_them(seconds: float, text: str) -> None:
     assert format_wait(seconds) == text
-
-
-def test_a_pipe_gets_the_name_of_a_package_now_and_then(wait: Wait) -> None:
-    file = io.StringIO()
-
-    with InstallProgress(Console(file=file, width=20)) as progress:
-        progress.report("pytorch-cpu: new environment")
-        progress.report("pytorch-cpu: Looking in indexes: https://example.org/simple")
-        progress.report("pytorch-cpu: Collecting torch==2.0 (from -r requirements.txt (line 1))")
-        progress.report("pytorch-cpu: Downloading torch-2.0.whl [bold]")
-        progress.report("pytorch-cpu: Collecting numpy==2.0")
-        wait(31.0)
-        progress.report("pytorch-cpu: Collecting sympy==1.0")
-        progress.report("tensorflow-cpu: waiting for another installation")
-
-    assert file.getvalue().splitlines() == [
-        "installing pytorch-cpu: new environment",
-        "installing pytorch-cpu: Collecting torch==2.0",
-        "installing pytorch-cpu: Collecting sympy==1.0",
-        "installing tensorflow-cpu: waiting for another installation",
-    ]
-
-
-def test_a_terminal_gets_one_line_that_changes_and_is_gone_at_the_end(
-    terminal: tuple[Console, Callable[[], str]],
-) -> None:
-    console, read = terminal
-
-    with InstallProgress(console) as progress:
-        progress.report("pytorch-cpu: Collecting " + "x" * 300)
-        console.print("a line between")
-        shown = read()
-    rest = read()
-
-    assert "installing pytorch-cpu: Collecting x" in shown
-    assert 100 >= max(len(line) for line in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown).split("\r"))
-    assert "\x1b[?25h" in rest  # the cursor is shown again
-    assert rest.endswith("\x1b[2K")

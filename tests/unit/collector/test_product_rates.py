@@ -1,0 +1,77 @@
+"""What the matrix products of a run's results say of its hosts and of the frameworks."""
+
+import pytest
+
+from collector.analysis import Analysis, analyze_run
+from collector.libraries import describe_libraries
+from collector.product_rates import describe_unequal_products
+from collector.report.trust import list_trust_lines
+from collector.report.trust_line import TrustLine
+from collector.tables.roofline import make_roofline_table
+from factories import make_cell, make_environment, make_result, make_roofline
+from host_figures import make_host_figures
+from measured_runs import Collect
+
+PYTORCH, TENSORFLOW = make_cell(), make_cell(framework="tensorflow", mode="graph")
+
+
+def analyze(collect: Collect, pytorch: tuple[float, ...], tensorflow: tuple[float, ...]) -> Analysis:
+    """Return a run in which the products of both frameworks ran at these rates, in GFLOP/s."""
+    results = [
+        make_result(
+            cell,
+            repeat=number,
+            host_peak=make_host_figures(None, 1e9 * rate, None, framework=cell.framework),
+            roofline=make_roofline(),
+            environment=make_environment(hostname="bench-1", num_threads=2),
+        )
+        for cell, rates in ((PYTORCH, pytorch), (TENSORFLOW, tensorflow))
+        for number, rate in enumerate(rates, 1)
+    ]
+    return analyze_run(collect(*results))
+
+
+def find_speed(analysis: Analysis) -> TrustLine | None:
+    return next((line for line in list_trust_lines(analysis) if line.title == "Speed of the host"), None)
+
+
+def test_frameworks_whose_products_run_at_different_rates_are_named(collect: Collect) -> None:
+    analysis = analyze(collect, (190, 196, 200), (310, 350, 400))
+    text = (
+        "The frameworks' own matrix products (fp32, 2 threads) ran at different rates on bench-1: PyTorch's 196 and "
+        "TensorFlow's 350 GFLOP/s, medians of 3 and 3 results."
+    )
+    assert describe_unequal_products(analysis.collection.host_products) == text
+    table = make_roofline_table(analysis)
+    assert table is not None
+    assert text in table.remark
+    assert text in describe_libraries(analysis.comparisons["frameworks"], analysis.collection, is_short=True)
+
+
+@pytest.mark.parametrize(
+    ("pytorch", "tensorflow"),
+    [
+        ((190, 200, 300), (310, 350, 400)),  # the ranges are within 10 % of each other
+        ((190,), (310, 350)),  # one result has no range
+        ((190, 200), ()),
+    ],
+)
+def test_rates_that_may_be_the_same_are_not_called_different(
+    collect: Collect, pytorch: tuple[float, ...], tensorflow: tuple[float, ...]
+) -> None:
+    assert describe_unequal_products(analyze(collect, pytorch, tensorflow).collection.host_products) == ""
+
+
+def test_a_host_whose_speed_changed_is_a_reason_for_doubt(collect: Collect) -> None:
+    line = find_speed(analyze(collect, (190, 196, 204), (304, 350, 405)))
+    assert line is not None
+    assert (line.state, line.sign, line.anchor) == ("beware", "!", "roofline")
+    assert line.text == (
+        "It changed by more than 10 %: on bench-1, matrix products of TensorFlow (fp32, 2 threads) ran at 304 to 405 "
+        "GFLOP/s in 3 results, 33.2 % apart. What that did to step times is in their intervals."
+    )
+
+
+def test_a_host_whose_speed_stayed_is_none(collect: Collect) -> None:
+    """That two frameworks differ is no change of the host."""
+    assert find_speed(analyze(collect, (190, 196, 204), (304, 310, 320))) is None
