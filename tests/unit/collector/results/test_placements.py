@@ -132,7 +132,7 @@ def test_containers_beside_the_measurement_are_in_the_results_and_a_reason_for_d
     (line,) = (line for line in list_trust_lines(analyze_run(collection)) if line.title == "In the pod")
     assert line.state == "beware"
     assert line.text == (
-        "other containers ran in the same pod beside 2 repeats (logs, proxy), with a share of its node's cores and "
+        "Other containers ran in the same pod beside 2 repeats (logs, proxy), with a share of its node's cores and "
         "memory."
     )
 

@@ -225,7 +225,7 @@ def test_peak_memory_is_compared_by_its_largest_repeats(tmp_path: Path) -> None:
     assert (larger.cells[0].ratio_low, larger.cells[0].p_value) == (None, None)
     assert larger.cells[0].ratio == pytest.approx(1030 / 1010)
     rows = make_cell_table(larger, larger.cells).format_rows()
-    assert rows[0][3] == "1.02"
+    assert rows[0][3] == "1.020"
 
 
 def test_a_metric_without_any_known_noise_is_undecided(tmp_path: Path) -> None:

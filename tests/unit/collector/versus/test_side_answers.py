@@ -21,7 +21,7 @@ def answer(tmp_path: Path, medians: Mapping[Cell, Sequence[float]], a: list[str]
     return select_sides(tmp_path, ["run"], a, b)
 
 
-@pytest.mark.parametrize(("factor", "words", "code"), [(0.8, "faster: 0.800", 0), (1.25, "slower: 1.25", 1)])
+@pytest.mark.parametrize(("factor", "words", "code"), [(0.8, "faster: 0.800", 0), (1.25, "slower: 1.250", 1)])
 def test_of_one_cell_the_answer_names_the_side_and_its_ratio(
     tmp_path: Path, factor: float, words: str, code: int
 ) -> None:
@@ -33,7 +33,7 @@ def test_of_one_cell_the_answer_names_the_side_and_its_ratio(
 
 def test_a_pair_that_is_not_told_apart_is_not_called_the_same(tmp_path: Path) -> None:
     found = answer(tmp_path, {EAGER: EVEN, GRAPH: (0.100, 0.104, 0.099)}, *FRAMEWORKS)
-    assert found.conclusion.startswith("No difference shown: step time of TensorFlow graph is 1.01 (")
+    assert found.conclusion.startswith("No difference shown: step time of TensorFlow graph is 1.010 (")
     assert found.conclusion.endswith("of that of PyTorch eager. That does not say that they are the same.")
 
 
