@@ -1,4 +1,4 @@
-"""What `make` would run: what tests need is installed side by side, and users get the bytecode of all that they have."""
+"""What `make` would run: what tests need is installed side by side; users get the bytecode of all that they have."""
 
 import os
 import subprocess
