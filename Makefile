@@ -14,7 +14,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests test-fast e2e faults fuzz check types format lock audit chart chart-push docs site results picture clean
+.PHONY: help install matrix images push test tests environments test-fast e2e faults fuzz check types format lock audit chart chart-push docs site results picture clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -50,9 +50,16 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 lint-imports := $(BIN)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 FAST := not (framework or cluster or browser or e2e or slow)
 
-# Side by side: `check` keeps one core busy, and pytest's workers begin by waiting for what they start.
-test: .venv/dev ## check the code and run all tests, side by side; PYTEST="..." goes to pytest ("-n 0": one after the other)
-	@$(MAKE) -s -j 2 -k check tests
+# Side by side: `check` keeps one core busy, and pytest's workers begin by waiting for what they start. The frameworks'
+# environments are installed meanwhile, unless PYTEST chooses tests, which may need none of them.
+test: .venv/tool ## check the code and run all tests, side by side; PYTEST="..." goes to pytest ("-n 0": one after the other)
+	@$(MAKE) -s -j 3 -k check tests $(if $(PYTEST),,environments)
+
+# For the tests alone, which compile the modules that they import: pip would compile all 10,000 of them, on one core.
+test check types tests test-fast environments: PIP += --no-compile
+
+environments: .venv/tool
+	@$(BIN)/python tests/framework_environments.py > .venv/environments.log || { cat .venv/environments.log; exit 1; }
 
 # Without make's own flags: some tests start make.
 tests: .venv/dev

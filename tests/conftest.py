@@ -3,7 +3,6 @@
 import gc
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,10 +13,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from bench.registry import FRAMEWORKS
 from bench.schema import Framework
 from faulty_s3_server import FaultyS3Server
-from runner.local.virtual_environments import prepare_virtual_environments
+from framework_environments import install_environments
 from s3_server import S3Server
 
 # While modules are imported and tests collected, nearly nothing becomes garbage: looking for it took a quarter of that
@@ -83,8 +81,9 @@ TERMINAL_VARIABLES = ("CI", "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES",
 for variable in TERMINAL_VARIABLES:
     os.environ.pop(variable, None)
 
-# What takes minutes begins first, so that no worker is left alone with it at the end.
-LONGEST_FIRST = ("cluster", "e2e", "framework", "browser", "slow")
+# What takes minutes begins first, so that no worker is left alone with it at the end. In a fresh checkout `make test`
+# is still installing the frameworks then: what is slow for other reasons comes before them.
+LONGEST_FIRST = ("cluster", "e2e", "browser", "slow", "framework")
 # These take 3 to 30 s of CPU each, and a push waits for them all the same: they begin before the short ones, longest
 # first. What begins last then takes a second or two, and no worker is left alone with it.
 LONG_MODULES = (
@@ -178,12 +177,7 @@ def find_markers(item: pytest.Item) -> list[str]:
 @pytest.fixture(scope="session")
 def interpreters() -> dict[Framework, Path]:
     """Return a Python interpreter for each framework, with the packages of its CPU image; install what is missing."""
-    with pytest.MonkeyPatch.context() as patch:
-        # pip would compile all 16,568 modules, 152 s of CPU; the processes compile the 4,200 that they import, once, in
-        # 14 s. PIP_NO_COMPILE=1 would not do: pip sets `compile` to the value of either variable.
-        if not sys.dont_write_bytecode:
-            patch.setenv("PIP_COMPILE", "0")
-        return prepare_virtual_environments(tuple(FRAMEWORKS), "cpu", print)
+    return install_environments(print)
 
 
 @pytest.fixture

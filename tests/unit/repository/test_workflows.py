@@ -1,5 +1,6 @@
 """The workflows of GitHub Actions: pinned, without rights that they do not need, with commands that there are."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 import typer.main
 import yaml
 
+from control_plane import BINARIES
 from runner.cli import app
 
 ROOT = Path(__file__).parents[3]
@@ -84,12 +86,75 @@ def test_the_commands_and_options_of_the_scripts_are_there() -> None:
             assert {word for word in rest if word.startswith("--")} <= known, words
 
 
+def test_every_pull_request_is_checked_and_tested_and_so_is_what_was_merged() -> None:
+    workflow = read(ROOT / ".github" / "workflows" / "test.yaml")
+    assert workflow["on"] == {event: {"branches": ["main"]} for event in ("pull_request", "push")}
+    assert [job["permissions"] for job in workflow["jobs"].values()] == [{"contents": "read"}]
+    (*_, last) = list_steps(workflow)
+    assert last["run"] == "make test"
+    assert "make test" in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_the_targets_that_make_is_called_with_are_there(path: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    scripts = [step.get("run", "") for step in list_steps(read(path))]
+    targets = re.findall(r"^\s*make(?: --\S+ \S+)* ([a-z-]+)", "\n".join(scripts), re.MULTILINE)
+    assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+
+
 def test_actionlint_has_no_complaint() -> None:
     program = shutil.which("actionlint")
     if program is None:
         pytest.skip("actionlint is not installed: https://github.com/rhysd/actionlint")
     done = subprocess.run([program, *WORKFLOWS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+# Answers each address with a text, and that of its digest with a digest: of this text, or of another one.
+FAKE_CURL = """#!/usr/bin/env python3
+import hashlib, os, sys
+address = sys.argv[-1]
+if "--output" in sys.argv:
+    with open(sys.argv[sys.argv.index("--output") + 1], "w") as file:
+        file.write(address)
+else:
+    text = address.removesuffix(".sha256") + os.environ["CHANGED"]
+    print(hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("changed", ["", "by somebody"])
+def test_programs_of_the_control_plane_that_are_not_what_their_digest_says_end_the_job(
+    changed: str, tmp_path: Path
+) -> None:
+    workflow = read(ROOT / ".github" / "workflows" / "test.yaml")
+    (script,) = [step["run"] for step in list_steps(workflow) if "control plane" in step.get("name", "")]
+    (tmp_path / "curl").write_text(FAKE_CURL)
+    (tmp_path / "curl").chmod(0o755)
+    exported = tmp_path / "exported"
+    variables = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RUNNER_TEMP": str(tmp_path), "GITHUB_ENV": str(exported)}
+    variables |= workflow["env"] | {"CHANGED": changed}
+
+    done = run_script(script, tmp_path, variables)
+
+    if changed:
+        assert (done.returncode != 0, exported.exists()) == (True, False)
+        return
+    assert done.returncode == 0, done.stderr
+    (folder,) = re.fullmatch(r"KUBEBUILDER_ASSETS=(.*)\n", exported.read_text()).groups()  # type: ignore[union-attr]
+    found = {path.name: path.read_text() for path in Path(folder).iterdir() if os.access(path, os.X_OK)}
+    assert found == {
+        name: f"https://dl.k8s.io/release/{workflow['env']['KUBERNETES']}/bin/linux/amd64/{name}"
+        for name in BINARIES
+        if name != "etcd"  # comes with the tests
+    }
+
+
+def run_script(script: str, folder: Path, variables: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Run a step's script as GitHub does for `shell: bash`."""
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
 
 
 FAKE_GH = """#!/usr/bin/env python3
@@ -135,14 +200,9 @@ def test_the_comment_goes_to_the_pull_request_that_was_measured(
     variables |= {"COMMENTS": comments, "REPOSITORY": "o/r", "HEAD_OWNER": "them", "HEAD_BRANCH": "$(touch injected)"}
     variables |= {"HEAD_SHA": SHA, "RUN_URL": "https://github.com/o/r/actions/runs/1"}
 
-    subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-        cwd=tmp_path,
-        env=variables,
-        check=True,
-        capture_output=True,
-    )
+    done = run_script(step["run"], tmp_path, variables)
 
+    assert done.returncode == 0, done.stderr
     calls = (tmp_path / "calls").read_text().split("\0")
     written = [call for call in calls if "--silent" in call]
     assert not (tmp_path / "injected").exists()
