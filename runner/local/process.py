@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal
 
+from bench.known_secrets import hide_printed_secrets
 from runner.local.memory import read_tree_bytes
 
 TAIL_BYTES = 8_000
@@ -83,7 +84,7 @@ def run_process(
         timed_out=how == "timed-out",
         over_limit=how == "over-limit",
         oom_killed=process.returncode in KILLED and how == "ended" and count_oom_kills() > kills_before,
-        tail=tail[-TAIL_BYTES:].decode(errors="replace"),
+        tail=hide_printed_secrets(tail[-TAIL_BYTES:].decode(errors="replace")),
     )
 
 

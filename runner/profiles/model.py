@@ -25,6 +25,7 @@ from runner.kubernetes.syntax import (
     Quantity,
     VariableName,
     VariableValue,
+    explain_secret_variable,
     check_dns_label,
     check_option,
 )
@@ -159,6 +160,9 @@ class Profile(Document):
 
     @model_validator(mode="after")
     def _check_environment(self) -> Self:
+        for name, value in self.environment.items():
+            if reason := explain_secret_variable(name, value):
+                raise ValueError(f"environment.{name}: {reason}")
         num_bytes = sum(len(f"{name}={value}".encode()) for name, value in self.environment.items())
         if num_bytes > MAX_ENVIRONMENT_BYTES:
             raise ValueError(

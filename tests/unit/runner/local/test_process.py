@@ -225,3 +225,10 @@ def test_an_ignored_signal_stays_ignored_while_interrupts_wait() -> None:
         signal.signal(signal.SIGHUP, previous)
 
     assert ignored == "alive\n"
+
+
+def test_credentials_that_a_program_prints_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2-here")
+    tail = run_shell("env; exit 3").tail
+    assert "AWS_SECRET_ACCESS_KEY=(hidden)" in tail
+    assert "hunter2" not in tail
