@@ -25,9 +25,9 @@ from runner.kubernetes.syntax import (
     Quantity,
     VariableName,
     VariableValue,
-    explain_secret_variable,
     check_dns_label,
     check_option,
+    explain_secret_variable,
 )
 from runner.profiles.gpus import Gpus, GpuSharing, list_clients, share_pool
 from runner.profiles.nodes import NO_DISRUPTION

@@ -22,7 +22,11 @@ def test_what_is_no_credential_is_left(value: object) -> None:
     assert hide_secrets("a test of 123456789") == "a test of 123456789"
 
 
-VARIABLES = {"AWS_SECRET_ACCESS_KEY": "hunter2-here", "SLACK_URL": "https://hooks.example/T1", "TOKENIZERS_PARALLELISM": "always"}
+VARIABLES = {
+    "AWS_SECRET_ACCESS_KEY": "hunter2-here",
+    "SLACK_URL": "https://hooks.example/T1",
+    "TOKENIZERS_PARALLELISM": "always",
+}
 PRINTED = (
     "AWS_SECRET_ACCESS_KEY=hunter2-here",
     "{'HF_TOKEN': 'hunter2-there', 'HOME': '/root'}",
@@ -42,7 +46,8 @@ def test_what_a_program_prints_of_its_credentials_is_hidden(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["TOKENIZERS_PARALLELISM=always", "AWS_WEB_IDENTITY_TOKEN_FILE=/var/run/token", "KEY=value", "https://a/b@c"]
+    "text",
+    ["TOKENIZERS_PARALLELISM=always", "AWS_WEB_IDENTITY_TOKEN_FILE=/var/run/token", "KEY=value", "https://a/b@c"],
 )
 def test_what_a_program_prints_of_other_variables_is_kept(text: str) -> None:
     assert hide_printed_secrets(text, VARIABLES) == text

@@ -1,7 +1,7 @@
 """The credentials of this process, so that no message and no record repeats what a server or a program says of them.
 
-Servers do: S3 answers with the session token that expired, and a proxy may print the headers of a request. So do programs
-that print their environment when they fail.
+Servers do: S3 answers with the session token that expired, and a proxy may print the headers of a request. So do
+programs that print their environment when they fail.
 """
 
 import os

@@ -87,9 +87,9 @@ MESSAGES = [
     ),
     (
         "extends: gke\nenvironment: {AWS_SECRET_ACCESS_KEY: hunter2}",
-        "2: environment.AWS_SECRET_ACCESS_KEY: is a credential, which would stand in every Job; put it into a Secret of "
-        "the namespace, for the store as `store_secret`, for others as `valueFrom.secretKeyRef` of a variable in the "
-        "overlay",
+        "2: environment.AWS_SECRET_ACCESS_KEY: is a credential, which would stand in every Job; put it into a Secret "
+        "of the namespace, for the store as `store_secret`, for others as `valueFrom.secretKeyRef` of a variable in "
+        "the overlay",
     ),
     (
         "extends: gke\nenvironment: {AWS_ENDPOINT_URL: 'http://me:hunter2@s3:9000'}",
