@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from bench.schema import Cell, Result
 from bench.store import Store
@@ -36,10 +37,14 @@ def put_run(
     """
     cells = list(dict.fromkeys([*medians, *(result.cell for result in results)]))
     run = make_run(cells, repeats=repeats, run_id=run_id, created_at=START + timedelta(days=day))
+    start = START + timedelta(days=day, milliseconds=crc32(run_id.encode()) % 10**6)  # each run has its own times
+    times = {"started_at": start, "finished_at": start + timedelta(seconds=10)}
+    overrides = times | overrides
+    timed = [result.model_copy(update={"run_id": run_id} | times) for result in results]
     measured = [
         result for cell, own in medians.items() for result in make_repeats(cell, *own, run_id=run_id, **overrides)
     ]
-    put_documents(Store.open(f"file://{directory}"), run, [*measured, *results])
+    put_documents(Store.open(f"file://{directory}"), run, [*measured, *timed])
 
 
 def scale(medians: Sequence[float], factor: float) -> tuple[float, ...]:

@@ -91,7 +91,7 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
         cells=tuple(cells),
         together=tuple(found.together),
         **describe_unmatched(pairing, free, rows),
-        warnings=(*_list_warnings(collections, rows_a, rows_b), *filter(None, [related.describe_passed_over()])),
+        warnings=(*_list_warnings(collections, rows_a, rows_b), *related.list_warnings()),
         counts=dict(Counter(cell.verdict for cell in cells)),
         exit_code=exit_code,
         conclusion=conclusion,

@@ -13,6 +13,7 @@ from collector.facts import count_things
 from collector.results.cells import is_shared
 from collector.results.collection import Collection
 from collector.results.load import load_run
+from collector.versus.copied_runs import describe_copies, find_copies
 from collector.versus.metrics import Metric
 from collector.versus.noise import RunEstimate
 from collector.versus.sides import make_side
@@ -37,6 +38,13 @@ class RelatedRuns:
     passed_over: Mapping[str, str] = field(default_factory=dict)
     """By id, why a run cannot be read, or not verified: it may have measured the compared cells."""
 
+    copies: Mapping[str, str] = field(default_factory=dict)
+    """By id, also of compared runs: the run that holds the same measurements. No noise is read from copies."""
+
+    def list_warnings(self) -> list[str]:
+        """Return what a reader should know of these runs, a sentence each."""
+        return [text for text in (self.describe_passed_over(), describe_copies(self.copies)) if text]
+
     def describe_passed_over(self) -> str:
         """Return in a sentence how many runs were passed over, and the first of them; empty where none was."""
         if not self.passed_over:
@@ -49,7 +57,10 @@ class RelatedRuns:
 
 
 def load_related_runs(store: Store, compared: Sequence[Collection]) -> RelatedRuns:
-    """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`; name unreadable ones."""
+    """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`.
+
+    Unreadable ones, and copies of others, are named instead.
+    """
     own = {collection.run.run_id for collection in compared}
     # A confirmation is minutes from its night and has only the cells that were slow: its noise is no other run's.
     others = [run_id for run_id in store.list_run_ids() if run_id not in own and not is_confirmation(run_id)]
@@ -58,9 +69,11 @@ def load_related_runs(store: Store, compared: Sequence[Collection]) -> RelatedRu
     related = [run for run in runs if any(planned.cell.cell_id in cell_ids for planned in run.cells)]
     newest = sorted(related, key=lambda run: (run.created_at, run.run_id), reverse=True)[:MAX_RUNS]
     loaded = {run.run_id: _load(store, run) for run in newest}
-    collections = tuple(found for found in loaded.values() if isinstance(found, Collection))
+    read = [found for found in loaded.values() if isinstance(found, Collection)]
     reasons = {run_id: found for run_id, found in loaded.items() if isinstance(found, str)}
-    return RelatedRuns(collections=collections, passed_over=unreadable | reasons)
+    copies = find_copies([*compared, *read])
+    collections = tuple(found for found in read if found.run.run_id not in copies)
+    return RelatedRuns(collections=collections, passed_over=unreadable | reasons, copies=copies)
 
 
 def list_run_estimates(rows: Iterable[Row], metric: Metric, *, include_invalid: bool) -> list[RunEstimate]:

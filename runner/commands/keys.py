@@ -27,6 +27,8 @@ def new(output: KeyOutputOption = DEFAULT_KEY) -> None:
     """Make a pair of keys: a secret one that signs results, and a public one that checks them."""
     from bench.signatures.keys import make_signing_key
 
+    if not output.name:  # `.` and `/`, which an empty text is read as too
+        raise UserError(f"--output {output}: is a folder; name the file for the key in it")
     key = make_signing_key()
     public = output.with_name(f"{output.name}.pub")
     _write_new(output, key.to_pem(), 0o600)

@@ -108,7 +108,8 @@ def describe_error(error: Exception) -> str:
     if isinstance(error, yaml.YAMLError):
         mark = getattr(error, "problem_mark", None)
         return f"{find_kubeconfig()} is no YAML" + (f", see line {mark.line + 1}" if mark else "")
-    return " ".join(str(error).split()) or type(error).__name__
+    message = re.sub(r"[{\[].*", "(no text)", " ".join(str(error).split()))  # as a name, with whatever stands below it
+    return message or type(error).__name__
 
 
 def _check_header(value: str, context: str) -> str:

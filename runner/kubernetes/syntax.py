@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from bench.errors import UserError
+from bench.known_secrets import is_secret_variable
 from runner.yaml_files.validation import ExpectedError
 from runner.yaml_files.wording import quote
 
@@ -112,6 +113,19 @@ def check_variable_name(text: str) -> str:
     if text.startswith(OWN_VARIABLES) or text == "HOME":
         raise ExpectedError(f"another name: HOME and {OWN_VARIABLES}... are set by the tool")
     return text
+
+
+def explain_secret_variable(name: str, value: str) -> str | None:
+    """Return why a variable must not be given as text: whoever may read Jobs would read it; None if it may.
+
+    The reason does not repeat the value.
+    """
+    if not is_secret_variable(name, value):
+        return None
+    return (
+        "is a credential, which would stand in every Job; put it into a Secret of the namespace, for the store as "
+        "`store_secret`, for others as `valueFrom.secretKeyRef` of a variable in the overlay"
+    )
 
 
 def check_variable_value(text: str) -> str:

@@ -27,6 +27,7 @@ from runner.kubernetes.syntax import (
     VariableValue,
     check_dns_label,
     check_option,
+    explain_secret_variable,
 )
 from runner.profiles.gpus import Gpus, GpuSharing, list_clients, share_pool
 from runner.profiles.nodes import NO_DISRUPTION
@@ -159,6 +160,9 @@ class Profile(Document):
 
     @model_validator(mode="after")
     def _check_environment(self) -> Self:
+        for name, value in self.environment.items():
+            if reason := explain_secret_variable(name, value):
+                raise ValueError(f"environment.{name}: {reason}")
         num_bytes = sum(len(f"{name}={value}".encode()) for name, value in self.environment.items())
         if num_bytes > MAX_ENVIRONMENT_BYTES:
             raise ValueError(

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, JsonValue
 
 from runner.kubernetes.rendering.job_name import OWN_LABELS
 from runner.kubernetes.rendering.manifest_check import find_mistake
-from runner.kubernetes.syntax import check_mount_path, check_variable_name
+from runner.kubernetes.syntax import check_mount_path, check_variable_name, explain_secret_variable
 from runner.yaml_files.validation import ExpectedError
 from runner.yaml_files.wording import quote
 
@@ -185,6 +185,9 @@ def _find_replaced(overlay: Mapping[str, Any]) -> Iterator[str]:
             yield from _explain(check_mount_path, mount["mountPath"], f"{place}.volumeMounts[{index}].mountPath")
         for index, variable in enumerate(container.get("env") or ()):
             yield from _explain(check_variable_name, variable["name"], f"{place}.env[{index}].name")
+            value = variable.get("value")  # without one it may come from a Secret
+            if value and (reason := explain_secret_variable(variable["name"], str(value))):
+                yield f"{place}.env[{index}].value: {reason}"
 
 
 def _explain(check: Callable[[str], str], text: str, place: str) -> Iterator[str]:

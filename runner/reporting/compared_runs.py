@@ -80,7 +80,9 @@ def _load_two(choice: RunChoice, run_a: str) -> ComparedRuns:
         others = load_related_runs(store_b, collections)
         further = [found for found in others.collections if found.run.run_id not in own]
         related = RelatedRuns(
-            collections=(*related.collections, *further), passed_over={**related.passed_over, **others.passed_over}
+            collections=(*related.collections, *further),
+            passed_over={**related.passed_over, **others.passed_over},
+            copies={**related.copies, **others.copies},
         )
     return ComparedRuns(a=a, b=b, collections=collections, related=related)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.known_secrets import hide_secrets, remember_secret
+from bench.known_secrets import hide_printed_secrets, hide_secrets, remember_secret
 
 
 @pytest.fixture(autouse=True)
@@ -20,3 +20,34 @@ def test_credentials_are_hidden_and_the_longest_first() -> None:
 def test_what_is_no_credential_is_left(value: object) -> None:
     remember_secret(value)
     assert hide_secrets("a test of 123456789") == "a test of 123456789"
+
+
+VARIABLES = {
+    "AWS_SECRET_ACCESS_KEY": "hunter2-here",
+    "SLACK_URL": "https://hooks.example/T1",
+    "TOKENIZERS_PARALLELISM": "always",
+}
+PRINTED = (
+    "AWS_SECRET_ACCESS_KEY=hunter2-here",
+    "{'HF_TOKEN': 'hunter2-there', 'HOME': '/root'}",
+    '"GITHUB_TOKEN": "hunter2-there"',
+    "PGPASSWORD=hunter2-there",
+    "signed with hunter2-here.",
+    "Looking in indexes: https://user:hunter2-there@index.example/simple",
+    "posted to https://hooks.example/T1",
+)
+
+
+@pytest.mark.parametrize("text", PRINTED)
+def test_what_a_program_prints_of_its_credentials_is_hidden(text: str) -> None:
+    found = hide_printed_secrets(text, VARIABLES)
+    assert "hunter2" not in found
+    assert "hooks.example/T1" not in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["TOKENIZERS_PARALLELISM=always", "AWS_WEB_IDENTITY_TOKEN_FILE=/var/run/token", "KEY=value", "https://a/b@c"],
+)
+def test_what_a_program_prints_of_other_variables_is_kept(text: str) -> None:
+    assert hide_printed_secrets(text, VARIABLES) == text

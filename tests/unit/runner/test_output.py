@@ -189,6 +189,7 @@ def test_a_usage_error_shows_no_password_of_what_was_typed(text: str, shown: str
         ("image 's3://bucket/x?token=secret#y': unknown", "image 's3://bucket/x?...': unknown"),
         ("https://host:443/a see github.com/a/b@main", "https://host:443/a see github.com/a/b@main"),
         ("https://host/a@b", "https://host/a@b"),
+        ("file:/user:se/cret@host/x: there is no such file", "file:/...@host/x: there is no such file"),
     ],
 )
 def test_a_message_shows_no_user_and_no_password_of_a_url(text: str, shown: str) -> None:

@@ -1,10 +1,20 @@
-"""The credentials that this process sends to servers, kept so that no message repeats what a server says back of them.
+"""The credentials of this process, so that no message and no record repeats what a server or a program says of them.
 
-Servers do: S3 answers with the session token that expired, and a proxy may print the headers of a request.
+Servers do: S3 answers with the session token that expired, and a proxy may print the headers of a request. So do
+programs that print their environment when they fail.
 """
+
+import os
+import re
+from collections.abc import Mapping
 
 MIN_CHARACTERS = 6
 """What is shorter stands in other words too, and is no credential worth the name."""
+HIDDEN = "(hidden)"
+_WORDS = r"(?:SECRET|TOKEN(?!IZ)|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|WEBHOOK|SLACK)"
+_NAME = re.compile(rf"{_WORDS}(?!.*_(?:FILE|PATH|DIR)$)")
+_ASSIGNMENT = re.compile(rf"""\b([A-Z0-9_]*{_WORDS}[A-Z0-9_]*)(['"]?(?:=|: ?)['"]?)([^\s'"]+)""")
+_USER = re.compile(r"://[^/\s@]+@")
 
 _secrets: set[str] = set()
 
@@ -17,6 +27,35 @@ def remember_secret(value: object) -> None:
 
 def hide_secrets(text: str) -> str:
     """Return `text` with `(hidden)` in the place of each credential that was remembered."""
-    for secret in sorted(_secrets.copy(), key=len, reverse=True):
-        text = text.replace(secret, "(hidden)")
+    return _hide(text, _secrets.copy())
+
+
+def hide_printed_secrets(text: str, variables: Mapping[str, str] | None = None) -> str:
+    """Return what another program printed without the credentials in it.
+
+    Hidden are those that were remembered, the values of `variables` (this process's, unless given) whose names say that
+    they are credentials, what is printed as the value of such a name, and users and passwords in URLs.
+    """
+    named = {
+        value
+        for name, value in (os.environ if variables is None else variables).items()
+        if len(value) >= MIN_CHARACTERS and _NAME.search(name.upper())
+    }
+    hidden = _ASSIGNMENT.sub(_hide_value, _hide(text, named | _secrets))
+    return _USER.sub("://...@", hidden)
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Return whether a variable has a credential by its name, or a user and password in a URL."""
+    return bool(_NAME.search(name.upper()) or _USER.search(value))
+
+
+def _hide(text: str, secrets: set[str]) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
     return text
+
+
+def _hide_value(found: re.Match[str]) -> str:
+    name, between, value = found.groups()
+    return f"{name}{between}{HIDDEN if _NAME.search(name) else value}"

@@ -40,6 +40,13 @@ def test_a_public_key_that_is_there_leaves_no_secret_one_behind(call_main: CallM
     assert not (workspace.folder / "a.pem").exists()
 
 
+@pytest.mark.parametrize("place", ["", ".", "./", "/"])
+def test_a_folder_is_no_place_for_a_key(call_main: CallMain, workspace: Workspace, place: str) -> None:
+    code, _, err = call_main("keys", "new", "--output", place)
+    assert code == 2
+    assert "is a folder; name the file for the key in it" in err
+
+
 def test_a_disk_that_is_full_leaves_no_part_of_a_key(workspace: Workspace) -> None:
     full = 'ulimit -f 0; exec "$@"'  # no file may get a byte
     done = workspace.call("sh", "-c", full, "sh", *PROGRAM, "keys", "new")

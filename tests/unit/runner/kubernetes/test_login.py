@@ -154,6 +154,16 @@ def test_a_file_that_is_no_yaml_is_named_and_not_shown(kubeconfig: Kubeconfig) -
     assert "hunter2" not in str(caught.value)
 
 
+def test_what_stands_where_a_name_belongs_is_not_shown(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.write({"token": "fine"})
+    document = yaml.safe_load(kubeconfig.path.read_text())
+    document["users"] = [{"name": {"name": "me", " ": {"token": "hunter2"}}}]
+    kubeconfig.path.write_text(yaml.safe_dump(document))
+    with pytest.raises(UserError, match="--on lab: .*kubeconfig") as caught:
+        Connection(context="lab")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_the_token_of_a_pod_is_refused_by_name_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kubernetes.config import incluster_config
 

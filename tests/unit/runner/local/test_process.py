@@ -199,3 +199,10 @@ def test_an_interrupt_at_any_moment_kills_the_group(seed: int, tmp_path: Path, a
 
     assert list_children() - children == set()
     await_death(read_pids(pids) if pids.exists() else [])
+
+
+def test_credentials_that_a_program_prints_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2-here")
+    tail = run_shell("env; exit 3").tail
+    assert "AWS_SECRET_ACCESS_KEY=(hidden)" in tail
+    assert "hunter2" not in tail

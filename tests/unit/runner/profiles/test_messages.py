@@ -86,6 +86,18 @@ MESSAGES = [
         "2: environment.HOME: found the key 'HOME', expected another name: HOME and BENCH_... are set by the tool",
     ),
     (
+        "extends: gke\nenvironment: {AWS_SECRET_ACCESS_KEY: hunter2}",
+        "2: environment.AWS_SECRET_ACCESS_KEY: is a credential, which would stand in every Job; put it into a Secret "
+        "of the namespace, for the store as `store_secret`, for others as `valueFrom.secretKeyRef` of a variable in "
+        "the overlay",
+    ),
+    (
+        "extends: gke\nenvironment: {AWS_ENDPOINT_URL: 'http://me:hunter2@s3:9000'}",
+        "2: environment.AWS_ENDPOINT_URL: is a credential, which would stand in every Job; put it into a Secret of the "
+        "namespace, for the store as `store_secret`, for others as `valueFrom.secretKeyRef` of a variable in the "
+        "overlay",
+    ),
+    (
         'extends: gke\nenvironment: {A: "x\\0"}',
         "2: environment.A: found the text 'x\\x00', expected a text of whole characters, none of them NUL",
     ),

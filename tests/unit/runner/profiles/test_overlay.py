@@ -66,6 +66,11 @@ REFUSED = [
         "found 'BENCH_STORE', expected another name: HOME and BENCH_... are set by the tool",
     ),
     (
+        "spec: {containers: [{name: bench, env: [{name: HF_TOKEN, value: hunter2}]}]}",
+        "spec.containers[0].env[0].value",
+        "is a credential, which would stand in every Job",
+    ),
+    (
         "spec: {containers: [{name: bench, volumeMounts: [{name: a, mountPath: /tmp}]}]}",
         "spec.containers[0].volumeMounts[0].mountPath",
         "found '/tmp', expected another folder than /, ",
