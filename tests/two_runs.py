@@ -37,10 +37,10 @@ def put_run(
     """
     cells = list(dict.fromkeys([*medians, *(result.cell for result in results)]))
     run = make_run(cells, repeats=repeats, run_id=run_id, created_at=START + timedelta(days=day))
-    start = START + timedelta(days=day, milliseconds=crc32(run_id.encode()) % 10**6)  # each run has its own times
+    start = START + timedelta(days=day, microseconds=crc32(run_id.encode()) % 10**6)  # each run has its own times
     times = {"started_at": start, "finished_at": start + timedelta(seconds=10)}
     overrides = times | overrides
-    timed = [result.model_copy(update={"run_id": run_id} | times) for result in results]
+    timed = [result.model_copy(update=times) if result.started_at == START else result for result in results]
     measured = [
         result for cell, own in medians.items() for result in make_repeats(cell, *own, run_id=run_id, **overrides)
     ]

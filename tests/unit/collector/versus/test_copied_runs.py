@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from bench.store import Store
 from collector.results.load import load_run
@@ -10,7 +11,7 @@ from collector.versus.identical_runs import load_related_runs
 from factories import START
 from two_runs import EVEN, TRAIN, compare_runs, put_run, scale
 
-TIMES = {"started_at": START, "finished_at": START + timedelta(seconds=10)}
+TIMES: dict[str, Any] = {"started_at": START, "finished_at": START + timedelta(seconds=10)}
 
 
 def test_a_copy_under_another_name_is_named_and_shows_no_noise(tmp_path: Path) -> None:
