@@ -18,10 +18,12 @@ from collector.facts import count_things, list_facts, state_outcome
 from collector.labels import label_shared
 from collector.product_rates import list_drifted
 from collector.ratio_verdicts import count_differences, take_joint_intervals
+from collector.ratio_words import NO_INTERVAL_WORDS, format_ratio, format_ratios
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
 from collector.results.summary import summarize_collections
-from collector.tables.columns import CELL, interval_column, number_column, text_column
+from collector.tables.columns import CELL, number_column, text_column
+from collector.tables.ratio_columns import ratio_column, ratio_interval_column
 from collector.tables.step_times import NOTE, REPEATS, VERDICT, time_columns
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, PERCENT, RATIO, TFLOPS, Unit, format_interval, format_number
@@ -132,19 +134,18 @@ def show_all(rows: pd.DataFrame, column: str, unit: Unit = RATIO) -> str:
 
 def show_time(rows: pd.DataFrame) -> str:
     """Return the step time of the only row with its interval: `64.0 ms (53.4 to 76.6)`."""
-    return f"{show_one(rows, 'center_step_seconds', MILLISECOND)} ({show_limits(rows, 'interval', 'seconds')})"
+    (row,) = list_rows(rows)
+    low, high = row["interval_low_seconds"], row["interval_high_seconds"]
+    interval: str = NO_INTERVAL_WORDS if pd.isna(low) else format_interval(low, high, MILLISECOND)
+    return f"{show_one(rows, 'center_step_seconds', MILLISECOND)} ({interval})"
 
 
 def show_ratio(pairs: pd.DataFrame) -> str:
-    """Return the ratio of the only pair with its interval: `1.21 (1.19 to 1.24)`."""
-    return f"{show_one(pairs, 'ratio')} ({show_limits(pairs, 'ratio')})"
-
-
-def show_limits(rows: pd.DataFrame, prefix: str, suffix: str = "") -> str:
-    """Return the interval of the only row, or that there is none."""
-    (row,) = list_rows(rows)
-    low, high = (row["_".join(filter(None, [prefix, side, suffix]))] for side in ("low", "high"))
-    return "no interval" if pd.isna(low) else format_interval(low, high, MILLISECOND if suffix else RATIO)
+    """Return the ratio of the only pair with its interval: `1.213 (1.187 to 1.240)`."""
+    (pair,) = list_rows(pairs)
+    low, high = pair["ratio_low"], pair["ratio_high"]
+    interval: str = NO_INTERVAL_WORDS if pd.isna(low) else " to ".join(format_ratios(low, high))
+    return f"{format_ratio(pair['ratio'])} ({interval})"
 
 
 def format_values(values: "pd.Series[Any]", unit: Unit) -> list[str]:
@@ -195,8 +196,8 @@ def tabulate_ratios(pairs: pd.DataFrame, title: str, *columns: str) -> str:
     shown = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
-        number_column(title, "ratio", RATIO),
-        interval_column("95 % interval", "ratio_low", "ratio_high", RATIO),
+        ratio_column(title, "ratio", RATIO),
+        ratio_interval_column("95 % interval", "ratio", RATIO),
         *(text_column(name.replace("_", " "), name) for name in columns),
     ]
     table = write_markdown(make_table("", shown, take_joint_intervals(pairs).assign(workload=label_shared(pairs))))
