@@ -185,7 +185,7 @@ def test_status_tells_what_runs_and_why_the_rest_waits(
     assert lines[2].startswith("  2 waiting: 0/")
     assert "Insufficient cpu" in lines[2]
     assert run_status(call_main, "queued", store) == [
-        "queued: 2 repeats: 2 missing",
+        "queued: 2 repeats: 2 not there yet",
         "Jobs: 2 queued by Kueue",
         "  2 queued: the cluster has no Kueue (kueue.x-k8s.io), which would start them",
     ]
