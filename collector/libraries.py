@@ -1,6 +1,7 @@
 """Say in which libraries and settings two frameworks differ that are compared, besides being two frameworks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 
 import pandas as pd
 
@@ -72,16 +73,34 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection, *, is_short:
     is_on_gpu = bool((compared["device"] == "gpu").any())
     names = [name for name in FACTS if is_on_gpu or name not in GPU_FACTS]
     facts = {name: text for name in names if (text := _describe_fact(name, environments))}
-    listed = join_words(map(_name_fact, facts)) if is_short else "; ".join(facts.values())
-    texts = (
-        [f"The frameworks' {listed} {'differs' if len(facts) == 1 else 'differ'}."]
-        if is_short
-        else [f"The frameworks differ in: {listed}."]
-    )
-    texts = texts if facts else []
+    texts = [f"The frameworks differ in: {'; '.join(facts.values())}."] if facts else []
+    if is_short:
+        texts = _name_facts(list(facts), environments)
     is_on_cpu = bool((compared["device"] == "cpu").any())
     rates = describe_unequal_products(collection.host_products) if is_on_cpu else ""
     return " ".join(filter(None, [*texts, *_describe_batch_norms(compared), rates]))
+
+
+def _name_facts(facts: Sequence[str], environments: Mapping[str, list[Environment]]) -> list[str]:
+    """Return which of the facts differ, and which may: they are not recorded of all frameworks, or not precisely."""
+    shown = [name for name in facts if _is_shown_different(name, environments)]
+    others = [name for name in facts if name not in shown]
+    texts = [f"The frameworks' {_join_facts(shown)} {'differs' if len(shown) == 1 else 'differ'}."] if shown else []
+    if others:
+        differ = "differs" if len(others) == 1 else "differ"
+        texts.append(f"Whether their {_join_facts(others)} {differ} is not recorded.")
+    return texts
+
+
+def _join_facts(facts: Iterable[str]) -> str:
+    return join_words(map(_name_fact, facts))
+
+
+def _is_shown_different(fact: str, environments: Mapping[str, list[Environment]]) -> bool:
+    """Return whether two frameworks have different values; version 9 may be 9.19, and what is not recorded any."""
+    values = {FACTS[fact](one) for own in environments.values() for one in own} - {None}
+    pairs = combinations(sorted(f"{value}." for value in values), 2)
+    return any(not other.startswith(one) for one, other in pairs)
 
 
 def _name_fact(name: str) -> str:

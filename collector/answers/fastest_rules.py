@@ -17,7 +17,7 @@ from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT,
 
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
-REMARK = "Fastest: differs from each other program that did the same work."
+REMARK = "The fastest differs from all others that did the same work."
 
 
 def make_fastest_table(analysis: Analysis) -> Table | None:

@@ -88,8 +88,8 @@ def find_roofline(analysis: Analysis) -> list[Said]:
     if len(near):
         reach = "reaches" if len(near) == 1 else "reach"
         texts.append(
-            f"{_name_roofs(near)} {len(near):,} of {count_things(len(known), 'cell')}, which {reach} "
-            f"{100 * NEAR_SHARE:.0f} % of that roof or more (operations counted as direct convolutions)."
+            f"{len(near):,} of {count_things(len(known), 'cell')} {reach} {100 * NEAR_SHARE:.0f} % or more of the "
+            f"nearest roof, which is {_name_roofs(near)} (operations counted as direct convolutions)."
         )
     if len(near) < len(known):
         share = format_number(float(lowest["share_of_roofline"]), PERCENT)
@@ -101,9 +101,8 @@ def find_roofline(analysis: Analysis) -> list[Said]:
 
 
 def _name_roofs(near: pd.DataFrame) -> str:
-    """Return which roofs limit cells, with the verb: `Arithmetic limits`, `Arithmetic or bandwidth limits`."""
-    roofs = " or ".join(sorted(near["bound"].dropna().unique())) or "A roof of the device"
-    return f"{roofs[:1].upper()}{roofs[1:]} limits"
+    """Return which roofs are the nearest of cells: `arithmetic`, `arithmetic or bandwidth`."""
+    return " or ".join(sorted(near["bound"].dropna().unique())) or "one of the device's"
 
 
 def find_disagreement(analysis: Analysis) -> list[Said]:

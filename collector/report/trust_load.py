@@ -79,7 +79,7 @@ def judge_clocks(analysis: Analysis) -> TrustLine | None:
     if len(shares):
         lowest, highest = (format_number(float(share), PERCENT) for share in (shares.min(), shares.max()))
         more = " or more" if highest != lowest else ""
-        found.append(f"the GPU's clock was at {lowest} % of its maximum{more}, by the median of each repeat")
+        found.append(f"the GPU's clock was at {lowest} % of its maximum{more}, right after each repeat's timed steps")
     if len(shares) < len(gpu):
         found.append(f"the clock is not known of {count_things(len(gpu) - len(shares), 'repeat')}")
     found.append(_describe_masked(num_masked, "throttled"))

@@ -92,9 +92,10 @@ function compareWithBaseline(cells, map, baseline) {
   }
   // Over all cells, whatever is filtered: a filter must not make a difference out of none.
   const tested = found.filter((comparison) => comparison.pValue !== null);
+  // A pair that a table has is judged with the ratios of that table, so that it has one verdict whatever the baseline is.
   for (const comparison of tested) {
-    comparison.numTests = tested.length;
-    comparison.adjusted = adjustPValue(comparison.pValue, tested.length);
+    comparison.numTests = comparison.table?.size ?? tested.length;
+    comparison.adjusted = adjustPValue(comparison.pValue, comparison.numTests);
   }
   return found;
 }
@@ -109,5 +110,5 @@ function compareQuickly(cells, row, reference) {
   const ratio = cells.estimateTimeRatio(row, reference);
   const isConfounded = cells.isConfounded(row, reference);
   const pValue = isConfounded ? null : findPValue(ratio);
-  return { kind: "compared", ratio, speed: 1 / ratio.center, pValue, isConfounded, reference };
+  return { kind: "compared", ratio, speed: 1 / ratio.center, pValue, isConfounded, reference, table: cells.findTable(row, reference) };
 }

@@ -4,8 +4,8 @@
 const SHADES = [1.05, 1.25, 1.6, 2.5];
 // An arrow points where the time goes: up is longer, as the plus of a number.
 const SIGNS = {
-  longer: ["▲", "takes longer than the baseline: its interval, which holds together with those of all cells of this map, excludes equality"],
-  shorter: ["▼", "takes less time than the baseline, by the same rule"],
+  longer: ["▲", "takes longer than the baseline: its interval, which holds together with those of its table or else of this map, excludes equality"],
+  shorter: ["▼", "takes less time than the baseline, by the same rule; the number is by how much longer the baseline takes"],
   same: ["≈", "no difference shown: the number is what was measured"],
   confounded: ["⇄", MACHINES_DIFFER],
   single: ["·", "no verdict: one repeat, no interval"],
@@ -45,7 +45,7 @@ function describeCell(cells, row) {
   const isShown = kind === "longer" || kind === "shorter";
   const shade = isShown ? SHADES.filter((bound) => factor >= bound).length * (speed >= 1 ? 1 : -1) : 0;
   const text = isShown ? describeTime(1 / speed) : formatTimeRatio(1 / speed);
-  const untabled = cells.findTable(row, comparison.reference) ? "" : "; no table has this pair";
+  const untabled = comparison.table ? "" : "; no table has this pair";
   return { kind, shade, text, words: `${text} beside the baseline${quoteInterval(comparison)}, ${sign}${untabled}; ${time}` };
 }
 
