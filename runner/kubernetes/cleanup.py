@@ -239,15 +239,13 @@ class JobCleaner:
 
     def _for_each(self, jobs: Sequence[JobStatus], act: Callable[[JobStatus], None]) -> None:
         """Act on the Jobs, NUM_THREADS at a time. At Ctrl-C, requests under way are not waited for."""
-        threads, errors = RequestThreads(NUM_THREADS, "cancel"), queue.SimpleQueue[Exception | None]()
-        try:
+        errors = queue.SimpleQueue[Exception | None]()
+        with RequestThreads(NUM_THREADS, "cancel") as threads:
             for job in jobs:
                 threads.submit(partial(_report, act, job, errors))
             for error in [errors.get() for _ in jobs]:
                 if error is not None:
                     raise error
-        finally:
-            threads.stop()
 
     def _mark(self, job: JobStatus) -> None:
         body = json.dumps({"metadata": {"annotations": {CANCELLED: "true"}}}).encode()

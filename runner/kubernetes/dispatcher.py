@@ -11,10 +11,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from types import TracebackType
 from typing import NoReturn, TypeVar
 
 from bench.store import StoreError
-from runner.kubernetes.request_threads import RequestThreads
+from runner.kubernetes.request_threads import RequestThreads, is_waited_for
 
 NUM_SUBMITTERS = 16
 NUM_RECORDERS = 8
@@ -25,13 +26,19 @@ TICK_SECONDS = 1.0
 REPEAT_WARNING_SECONDS = 600.0
 """How long the same warning is held back."""
 STORE_PAUSE_SECONDS = 10.0
+LAST_REQUESTS_SECONDS = 10.0
+"""How long, at the end, the requests under way are waited for: one that is repeated may take minutes."""
 
 T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
 class Dispatcher:
-    """Runs calls on the main thread, and requests on other threads."""
+    """Runs calls on the main thread, and requests on other threads.
+
+    As a context manager it is stopped at the end of the block, and its requests under way are waited for as
+    `is_waited_for` says, LAST_REQUESTS_SECONDS at most.
+    """
 
     warn_user: Callable[[str], None]
     patience_seconds: float
@@ -44,6 +51,18 @@ class Dispatcher:
     """When a warning was last given, by its dedup_key."""
     _submitters: RequestThreads = field(default_factory=partial(RequestThreads, NUM_SUBMITTERS, "submit"), repr=False)
     _recorders: RequestThreads = field(default_factory=partial(RequestThreads, NUM_RECORDERS, "record"), repr=False)
+
+    def __enter__(self) -> "Dispatcher":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+        if is_waited_for(error):
+            deadline = time.monotonic() + LAST_REQUESTS_SECONDS
+            for threads in (self._submitters, self._recorders):
+                threads.await_end(deadline - time.monotonic())
 
     def post(self, call: Callable[[], None]) -> None:
         """Queue a call for the main thread; may be used from any thread."""

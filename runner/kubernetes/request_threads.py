@@ -4,10 +4,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from types import TracebackType
 
 
 class RequestThreads:
-    """Daemon threads that take work from one queue; it must not raise."""
+    """Daemon threads that take work from one queue; it must not raise.
+
+    As a context manager they are stopped at the end of the block, and waited for as `is_waited_for` says.
+    """
 
     def __init__(self, num_threads: int, name: str) -> None:
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -19,6 +23,16 @@ class RequestThreads:
         for thread in self._threads:
             thread.start()
 
+    def __enter__(self) -> "RequestThreads":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+        if is_waited_for(error):
+            self.await_end()
+
     def submit(self, work: Callable[[], None]) -> None:
         """Queue `work` for the next free thread."""
         self._queue.put(work)
@@ -29,12 +43,21 @@ class RequestThreads:
         for _ in range(self._num_threads):
             self._queue.put(None)
 
-    def await_end(self, seconds: float) -> None:
+    def await_end(self, seconds: float = threading.TIMEOUT_MAX) -> None:
         """Wait, after `stop`, until no work is being done any more; so long at the most."""
         deadline = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            thread.join(min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX))
 
     def _work(self) -> None:
         while (work := self._queue.get()) is not None and not self._is_stopped:
             work()
+
+
+def is_waited_for(error: BaseException | None) -> bool:
+    """Return whether work that ends with `error`, or well, waits for its requests under way.
+
+    Otherwise they would go on beside whatever comes next, each with a socket. Ctrl-C and a signal that ends the process
+    are not to wait for an answer.
+    """
+    return error is None or isinstance(error, Exception)

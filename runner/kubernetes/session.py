@@ -229,21 +229,21 @@ class ClusterSession:
         are left as they are; BudgetSpent if the cap on the cost leaves no room for what is missing, when everything
         that was submitted has its record.
         """
-        try:
-            self._start(self._job_informer, self._tracker.on_jobs)
-            while not self._tracker.has_begun:
-                self._run_next()
-            self._start(self._pod_informer, self._tracker.on_pods)
-            while self.jobs.count("done") < len(self.jobs) or self._placements.num_pending:
-                self._submission.submit_more()
-                self._check_budget()  # before an end is handled that leaves more room than was expected
-                self._run_next()
-        except ApiError as error:
-            raise to_user_error(error, self._connection.context) from error
-        finally:
-            self._job_informer.stop()
-            self._pod_informer.stop()
-            self._dispatcher.stop()
+        with self._dispatcher:  # stopped last
+            try:
+                self._start(self._job_informer, self._tracker.on_jobs)
+                while not self._tracker.has_begun:
+                    self._run_next()
+                self._start(self._pod_informer, self._tracker.on_pods)
+                while self.jobs.count("done") < len(self.jobs) or self._placements.num_pending:
+                    self._submission.submit_more()
+                    self._check_budget()  # before an end is handled that leaves more room than was expected
+                    self._run_next()
+            except ApiError as error:
+                raise to_user_error(error, self._connection.context) from error
+            finally:
+                self._job_informer.stop()
+                self._pod_informer.stop()
 
     def _start(self, informer: Informer[T], handle: Callable[[Notification[T]], None]) -> None:
         """Start a thread that runs an informer, and have each notification passed to `handle` on the main thread."""
