@@ -12,8 +12,6 @@ from collector.units import format_significant
 NO_DIFFERENCE = "no difference shown"
 MACHINES_DIFFER = "no verdict: the machines differ, by how much is not known"
 NO_INTERVAL = "no verdict: one repeat counts, no interval"
-ESTIMATE_COLUMNS = ["ratio", "log_standard_error", "degrees_of_freedom"]
-"""What a ratio and its intervals are read from."""
 
 
 def describe_ratio(ratio: Estimate, *, subject: str, reference: str) -> str:
