@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from collector.ratio_verdicts import adjust_verdicts
+from collector.ratio_verdicts import adjust_verdicts, name_direction
 from collector.results.calibrations import (
     CALIBRATIONS,
     READ_COLUMNS,
@@ -87,7 +87,7 @@ def _describe_factor(factor: Estimate | None) -> Row:
     if factor is None:
         return {}
     low, high = factor.interval or (None, None)
-    direction = "slower" if factor.center > 1 else "faster"
+    direction = name_direction(factor)
     test = {"p_value": factor.p_value, "estimate": factor, "direction": direction, "verdict": direction}
     return {
         "time_factor": factor.center,

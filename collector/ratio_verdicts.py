@@ -35,7 +35,12 @@ def describe_efficiency(efficiency: Estimate) -> str:
 
 def describe_direction(ratio: Estimate, *, subject: str) -> str:
     """Return `TensorFlow is slower`, where `ratio` is the time of `subject` over the other's."""
-    return f"{subject} is {_name_direction(ratio)}"
+    return f"{subject} is {name_direction(ratio)}"
+
+
+def name_direction(ratio: Estimate) -> str:
+    """Return `slower` or `faster`, where `ratio` is the time of what is judged over the other's."""
+    return "slower" if ratio.center > 1 else "faster"
 
 
 def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
@@ -92,7 +97,3 @@ def count_differences(pairs: pd.DataFrame) -> str:
         return f"1 ratio was tested: {'it differs from 1' if number else NO_DIFFERENCE}."
     differ = "differs" if number == 1 else "differ"
     return f"{len(verdicts):,} ratios were tested together, {number:,} of them {differ}."
-
-
-def _name_direction(ratio: Estimate) -> str:
-    return "slower" if ratio.center > 1 else "faster"
