@@ -68,16 +68,6 @@ def count_tested(pairs: pd.DataFrame) -> int:
     return int(pairs["p_value"].notna().sum())
 
 
-def read_ratio(pair: Row) -> Estimate:
-    """Return the ratio of a row of `compare_cells`, which has one."""
-    error, freedom = pair["log_standard_error"], pair["degrees_of_freedom"]
-    return Estimate(
-        center=float(pair["ratio"]),
-        log_standard_error=None if pd.isna(error) else float(error),
-        degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
-    )
-
-
 def take_joint_intervals(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return the pairs with the intervals that their verdicts rest on as `ratio_low` and `ratio_high`.
 

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from collector.analysis import Analysis
-from collector.ratio_verdicts import MACHINES_DIFFER, NO_DIFFERENCE, count_tested, read_ratio
+from collector.ratio_verdicts import MACHINES_DIFFER, NO_DIFFERENCE, count_tested
 from collector.ratio_words import quote_longer
+from collector.results.intervals import read_estimate
 from collector.statistics import invert_estimate
 
 COMPARE = """([one, other]) => {
@@ -46,7 +47,7 @@ def check_pair(page: Any, measure: str, num_tested: int, pair: dict[str, Any]) -
         assert pd.isna(pair["ratio_low"])
         return "no interval"
     size = 1 if pd.isna(pair["p_value"]) else num_tested
-    assert interval == pytest.approx(read_ratio(pair).find_joint_interval(size), rel=1e-5)
+    assert interval == pytest.approx(read_estimate(pair, center="ratio").find_joint_interval(size), rel=1e-5)
     if pair["verdict"] == MACHINES_DIFFER:
         assert (found["pValue"], found["verdict"]) == (None, MACHINES_DIFFER)
         return "no verdict"
@@ -57,6 +58,6 @@ def check_pair(page: Any, measure: str, num_tested: int, pair: dict[str, Any]) -
 
 def describe_as_tabled(pair: dict[str, Any], num_tested: int) -> str:
     """Return by how much the slower side takes longer as its table has it; nothing where that shows no difference."""
-    ratio = read_ratio(pair)
+    ratio = read_estimate(pair, center="ratio")
     slower = ratio if ratio.center >= 1 else invert_estimate(ratio)
     return "" if pair["verdict"] == NO_DIFFERENCE else quote_longer(slower, num_tested)

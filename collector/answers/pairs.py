@@ -13,7 +13,7 @@ from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_verdicts import count_tested as count_tested  # for the rules, which take it with the pairs
 from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
-from collector.statistics import Estimate
+from collector.results.intervals import read_estimate
 
 MACHINE_COLUMNS = [f"{name}_{side}" for name in ("machines", "num_machines") for side in SIDES]
 """What `is_confounded` reads of a pair."""
@@ -77,11 +77,7 @@ def _read_judged(row: Row, name: str) -> JudgedRatio:
     verdict = row["adjusted_verdict"]
     return JudgedRatio(
         name=name,
-        ratio=Estimate(
-            center=float(row["ratio"]),
-            log_standard_error=float(row["log_standard_error"]),
-            degrees_of_freedom=float(row["degrees_of_freedom"]),
-        ),
+        ratio=read_estimate(row, center="ratio"),
         is_different=not pd.isna(verdict) and verdict != NO_DIFFERENCE,
         scope=row["scope"],
         machines=frozenset(row[f"machines_{side}"] for side in SIDES),

@@ -27,7 +27,7 @@ from collector.labels import label_shared
 from collector.machines import SIDES
 from collector.ratio_verdicts import describe_ratio
 from collector.results.frames import Row, list_rows
-from collector.statistics import Estimate
+from collector.results.intervals import read_estimate
 from collector.units import PERCENT, format_interval, format_number
 
 # "About 15 %": from 10 to 20 %.
@@ -119,11 +119,7 @@ def describe_extremes(pairs: pd.DataFrame) -> str:
 
 def _say_longer(pair: Row) -> str:
     """Return which side takes how much longer, as every comparison of the report says it."""
-    ratio = Estimate(
-        center=float(pair["ratio"]),
-        log_standard_error=float(pair["log_standard_error"]),
-        degrees_of_freedom=float(pair["degrees_of_freedom"]),
-    )
+    ratio = read_estimate(pair, center="ratio")
     return describe_ratio(ratio, subject=pair["subject"], reference=pair["reference"])
 
 

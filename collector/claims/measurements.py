@@ -11,9 +11,9 @@ from collector.claims.stated_times import Counted
 from collector.claims.study import StatedDevice, Study
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison, compare_cells
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
-from collector.ratio_verdicts import read_ratio
 from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
+from collector.results.intervals import read_estimate
 from collector.units import MILLISECOND, PERCENT, RATIO, format_interval, format_number, format_significant
 
 MAX_LINES = 12
@@ -266,7 +266,7 @@ def _describe_devices(pair: Row) -> str:
 
 
 def _describe_ratio(pair: Row) -> str:
-    ends = read_ratio(pair).find_joint_interval(pair["num_together"])
+    ends = read_estimate(pair, center="ratio").find_joint_interval(pair["num_together"])
     interval = "no interval, one repeat" if ends is None else f"95 % interval {format_interval(*ends, RATIO)}"
     return f"{format_significant(pair['ratio'])} times ({interval})"
 

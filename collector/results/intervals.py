@@ -78,11 +78,15 @@ def moderate_rows(rows: list[Row]) -> list[Row]:
     return moderated
 
 
-def read_estimate(row: Row, suffix: str = "") -> Estimate:
-    """Return the centre of a row of `summarize_cells`, whose columns may carry `suffix`."""
+def read_estimate(row: Row, suffix: str = "", *, center: str = "center_step_seconds") -> Estimate:
+    """Return the estimate in a row, whose columns may carry `suffix`.
+
+    `center`: the column of its centre: in a row of `summarize_cells` the seconds of a step, in one of `compare_cells`
+    the `ratio`.
+    """
     error, freedom = row[f"log_standard_error{suffix}"], row[f"degrees_of_freedom{suffix}"]
     return Estimate(
-        center=float(row[f"center_step_seconds{suffix}"]),
+        center=float(row[f"{center}{suffix}"]),
         log_standard_error=None if pd.isna(error) else float(error),
         degrees_of_freedom=None if pd.isna(freedom) else float(freedom),
     )

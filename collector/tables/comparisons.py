@@ -21,6 +21,7 @@ from collector.libraries import describe_libraries
 from collector.ratio_verdicts import count_differences
 from collector.ratio_words import choose_time_digits, format_longer, is_percent
 from collector.results.frames import Row, list_rows
+from collector.results.intervals import read_estimate
 from collector.statistics import Estimate, invert_estimate
 from collector.tables.columns import interval_column, number_column, text_column
 from collector.tables.table import Column, Table, format_column, make_table
@@ -116,11 +117,7 @@ def _quote_interval(pair: Row, num_tested: int) -> str:
     """
     if pd.isna(pair["log_standard_error"]):
         return NOT_THERE
-    ratio = Estimate(
-        center=float(pair["ratio"]),
-        log_standard_error=float(pair["log_standard_error"]),
-        degrees_of_freedom=float(pair["degrees_of_freedom"]),
-    )
+    ratio = read_estimate(pair, center="ratio")
     slower = ratio if ratio.center >= 1 else invert_estimate(ratio)
     _, *ends = format_longer(slower, 1 if pd.isna(pair["p_value"]) else num_tested)
     return f"{' to '.join(ends)}{' %' if is_percent(slower) else ' times'}" if ends else NOT_THERE

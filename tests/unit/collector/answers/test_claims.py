@@ -10,8 +10,8 @@ from collector.analysis import analyze_run
 from collector.answers.claim_rules import judge_claims, name_claim_anchor
 from collector.claims.page import find_claim_results
 from collector.comparisons import FRAMEWORKS
-from collector.ratio_verdicts import read_ratio
 from collector.results.frames import list_rows
+from collector.results.intervals import read_estimate
 from collector.tables.comparisons import make_comparison_table
 from factories import make_cell
 from measured_runs import Collect
@@ -89,7 +89,7 @@ def test_the_evidence_of_a_claim_has_the_interval_of_the_table_too(collect: Coll
     results = [*make_pair(0.121, **GPU_INFERENCE), *make_pair(0.121, **GPU_INFERENCE, batch_size=1)]
     analysis = analyze_run(collect(*results))
     pair = list_rows(analysis.comparisons[FRAMEWORKS.name])[0]
-    low, high = read_ratio(pair).find_joint_interval(2) or (0.0, 0.0)
+    low, high = read_estimate(pair, center="ratio").find_joint_interval(2) or (0.0, 0.0)
     (latency,) = [result for result in judge_claims(analysis) if result.id == "latency"]
     assert f"1.21 times (95 % interval {low:.2f} to {high:.2f}) as long as PyTorch eager" in latency.measured[0]
     assert f"{high:.2f}" != f"{pair['ratio_high']:.2f}"  # that of the ratio alone
