@@ -6,13 +6,14 @@ from dataclasses import replace
 from collector.analysis import Analysis
 from collector.answers.answer import Said
 from collector.answers.measured import find_short_names
-from collector.answers.pairs import Pair, count_tested, list_usable_pairs
+from collector.answers.pairs import Pair, list_usable_pairs
 from collector.answers.ratios import Family, JudgedRatio, say_times, shorten_all
 from collector.claims.page import find_claim_results
 from collector.claims.verdicts import ClaimResult, GainClaim
 from collector.comparisons import FRAMEWORKS, MODES, Comparison
 from collector.facts import count_things
 from collector.machines import SIDES
+from collector.ratio_verdicts import count_tested
 from collector.ratio_words import describe_longer_share
 from collector.statistics import invert_estimate
 

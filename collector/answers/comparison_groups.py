@@ -7,10 +7,11 @@ from functools import partial
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.measured import find_short_names
-from collector.answers.pairs import Pair, count_tested, group_pairs, list_usable_pairs, sort_groups, take_judged
+from collector.answers.pairs import Pair, group_pairs, list_usable_pairs, sort_groups, take_judged
 from collector.answers.ratios import Family, JudgedRatio, shorten_all
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES, label_hardware
+from collector.ratio_verdicts import count_tested
 from collector.results.frames import Row
 from collector.tables.comparisons import HEADINGS
 

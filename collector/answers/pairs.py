@@ -10,7 +10,6 @@ from collector.comparisons import Comparison
 from collector.labels import label_shared
 from collector.machines import SIDES, is_confounded
 from collector.ratio_verdicts import NO_DIFFERENCE
-from collector.ratio_verdicts import count_tested as count_tested  # for the rules, which take it with the pairs
 from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
 from collector.results.intervals import read_estimate

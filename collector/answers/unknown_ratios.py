@@ -8,12 +8,12 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.answers.answer import Said
-from collector.answers.pairs import count_tested, find_confounded, select_usable
+from collector.answers.pairs import find_confounded, select_usable
 from collector.answers.tenant_rules import count_confounded_rows
 from collector.comparisons import COMPARISONS
 from collector.facts import count_things
 from collector.machines import SIDES
-from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_verdicts import NO_DIFFERENCE, count_tested
 from collector.repeats_needed import (
     FEW_REPEATS,
     MAX_REPEATS,
