@@ -154,6 +154,12 @@ def join_words(words: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def list_some(texts: Sequence[str], most: int) -> list[str]:
+    """Return the first texts, and behind them how many more there are than `most`."""
+    more = len(texts) - most
+    return [*texts[:most], *([f"{more:,} more"] if more > 0 else [])]
+
+
 def count_reasons(reasons: pd.Series, num_pairs: int, state: str) -> str:
     """Return in a sentence how many of the pairs are in this state, for what reasons; empty where none is.
 

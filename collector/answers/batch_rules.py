@@ -11,7 +11,7 @@ from collector.answers.answer import Said
 from collector.answers.measured import find_short_names
 from collector.answers.ratios import Family, JudgedRatio, find_span, judge_ratios, say_ratios
 from collector.comparisons import PROTOCOL_FIELDS
-from collector.facts import join_words
+from collector.facts import join_words, list_some
 from collector.labels import FRAMEWORK_NAMES, OPTIONAL_FIELDS, PHASE_NAMES, label_workloads
 from collector.machines import SIDES, are_comparable, describe_scope, estimate_pair
 from collector.ratio_verdicts import NO_DIFFERENCE
@@ -105,9 +105,8 @@ def _name_series_works(works: Sequence[str], title: str, analysis: Analysis) -> 
     measured = analysis.measured
     others = measured.groupby(["model", "phase"])["batch_size"].nunique() == 1
     only = "Only " if others.any() else ""
-    more = [f"{len(works) - MAX_WORKS:,} more"] if len(works) > MAX_WORKS else []
     has = "has" if len(works) == 1 else "have"
-    return f"{only}{join_words([*works[:MAX_WORKS], *more])}{title} {has} several batches"
+    return f"{only}{join_words(list_some(works, MAX_WORKS))}{title} {has} several batches"
 
 
 def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:

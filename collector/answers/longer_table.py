@@ -17,7 +17,7 @@ from collector.answers.comparison_groups import (
 from collector.answers.planned import describe_idle_modes
 from collector.answers.ratios import JudgedRatio, find_basis, find_sides
 from collector.comparisons import FRAMEWORKS
-from collector.facts import join_words
+from collector.facts import join_words, list_some
 from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import quote_amount
 from collector.results.frames import Row
@@ -89,9 +89,8 @@ def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
         }
     unshown = [one.name for one in ratios if not one.is_different]
     if unshown:
-        more = [f"{len(unshown) - MAX_NAMED:,} more"] if len(unshown) > MAX_NAMED else []
         number = f"{len(unshown):,} of {len(ratios):,}"
-        named = join_words([*unshown[:MAX_NAMED], *more])
+        named = join_words(list_some(unshown, MAX_NAMED))
         yield shared | {"side": NO_DIFFERENCE, "number": number, "least": named, "most": ""}
 
 

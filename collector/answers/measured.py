@@ -1,13 +1,13 @@
 """Say once for all sentences of a run what was measured, and shorten the names of cells by what follows from it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from bench.registry import FRAMEWORKS, MODELS
 from collector.analysis import Analysis
-from collector.facts import join_words
+from collector.facts import join_words, list_some
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES, SHARING_NAMES, SIZE_UNITS
 from collector.results.cells import find_shared
 
@@ -35,13 +35,8 @@ def _describe_phase(phase: str, rows: pd.DataFrame) -> str:
     models: dict[str, list[str]] = {}
     for model, own in rows.groupby("model", sort=False):
         models.setdefault(_describe_work(str(model), own), []).append(str(model))
-    named = [f"{join_words(_cut(names))} ({work})" for work, names in models.items()]
+    named = [f"{join_words(list_some(names, MAX_MODELS))} ({work})" for work, names in models.items()]
     return f"{PHASE_NAMES[phase]} of {join_words(named)}"
-
-
-def _cut(names: Sequence[str]) -> list[str]:
-    more = len(names) - MAX_MODELS
-    return [*names[:MAX_MODELS], *([f"{more:,} more"] if more > 0 else [])]
 
 
 def _describe_work(model: str, rows: pd.DataFrame) -> str:
@@ -69,7 +64,7 @@ def _list_numbers(values: pd.Series) -> str:
 def _describe_data(rows: pd.DataFrame) -> str:
     folders = [str(folder) for folder in dict.fromkeys(rows["data_dir"].dropna())]
     synthetic = ["synthetic data"] if rows["data_dir"].isna().any() else []
-    return join_words([*synthetic, *(f"data of {folder}" for folder in _cut(folders))])
+    return join_words([*synthetic, *(f"data of {folder}" for folder in list_some(folders, MAX_MODELS))])
 
 
 def _describe_machines(rows: pd.DataFrame) -> list[str]:

@@ -9,7 +9,7 @@ from collector.answers.comparison_groups import list_mode_groups, name_compariso
 from collector.answers.pairs import select_usable
 from collector.answers.planned import MAX_NAMED, list_combinations, list_idle_modes
 from collector.comparisons import FRAMEWORKS
-from collector.facts import count_things
+from collector.facts import count_things, list_some
 from collector.libraries import describe_libraries
 from collector.results.cells import select_alone
 from collector.tables.energy import ENERGY_CAPTION
@@ -73,6 +73,4 @@ def _list_known_of_costs(analysis: Analysis) -> dict[str, str]:
 
 
 def _join(names: Iterable[str]) -> str:
-    found = list(names)
-    more = len(found) - MAX_NAMED
-    return ", ".join([*found[:MAX_NAMED], *([f"{more:,} more"] if more > 0 else [])])
+    return ", ".join(list_some(list(names), MAX_NAMED))

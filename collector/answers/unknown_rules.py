@@ -13,7 +13,7 @@ from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.answers.planning_rules import PLANNED_ANCHOR
 from collector.costs.texts import list_unpriced_lines
-from collector.facts import count_things, count_values, join_words, state_resumption
+from collector.facts import count_things, count_values, join_words, list_some, state_resumption
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
 from collector.results.intervals import MODERATED_WARNING
 from collector.results.summary import FOR_LACK, NO, YES, list_invalid
@@ -128,8 +128,7 @@ def _list_one_batch(measured: pd.DataFrame) -> list[str]:
     works = [f"{model} {phase}" for model, phase in counts.index[counts == 1]]
     if not works:
         return []
-    more = [f"{len(works) - MAX_WORKS:,} more"] if len(works) > MAX_WORKS else []
-    of_all = "each work" if len(works) == len(counts) and len(works) > 1 else join_words([*works[:MAX_WORKS], *more])
+    of_all = "each work" if len(works) == len(counts) and len(works) > 1 else join_words(list_some(works, MAX_WORKS))
     return [f"one batch of {of_all}"]
 
 
@@ -189,6 +188,4 @@ def _count(texts: Iterable[str]) -> str:
 
 
 def _join(parts: list[str], *, most: int = MAX_REASONS) -> str:
-    more = len(parts) - most
-    shown = parts[:most] + ([f"{more} more"] if more > 0 else [])
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return join_words(list_some(parts, most))

@@ -1,6 +1,7 @@
 """Judge whether the host was equally fast for all results: each process times matrix products in its own framework."""
 
 from collector.analysis import Analysis
+from collector.facts import list_some
 from collector.product_rates import describe_drift, list_drifted
 from collector.report.trust_line import MAX_NAMED, TrustLine
 from collector.results.host_products import MAX_DRIFT
@@ -11,12 +12,11 @@ def judge_host_speed(analysis: Analysis) -> TrustLine | None:
     drifted = list(list_drifted(analysis.collection.host_products))
     if not drifted:
         return None
-    named = "; ".join(f"on {one.host.name}, {describe_drift(one)}" for one in drifted[:MAX_NAMED])
-    more = f"; {len(drifted) - MAX_NAMED:,} more" if len(drifted) > MAX_NAMED else ""
+    named = "; ".join(list_some([f"on {one.host.name}, {describe_drift(one)}" for one in drifted], MAX_NAMED))
     return TrustLine(
         title="Speed of the host",
         text=(
-            f"It changed by more than {100 * MAX_DRIFT:.0f} %: {named}{more}. What that did to step "
+            f"It changed by more than {100 * MAX_DRIFT:.0f} %: {named}. What that did to step "
             "times is in their intervals."
         ),
         state="beware",

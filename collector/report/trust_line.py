@@ -39,12 +39,6 @@ def select_ok(analysis: Analysis) -> pd.DataFrame:
     return results[results["status"] == "ok"]
 
 
-def join_some(texts: list[str]) -> str:
-    """Return the first texts, and how many more there are."""
-    shown = ", ".join(texts[:MAX_NAMED])
-    return f"{shown} and {len(texts) - MAX_NAMED:,} more" if len(texts) > MAX_NAMED else shown
-
-
 def join_sentences(*texts: str) -> str:
     """Return the texts as sentences, each with a capital letter and a full stop; an empty one is none."""
     return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts if text)

@@ -4,10 +4,11 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.facts import count_things
-from collector.report.trust_line import State, TrustLine, join_sentences, join_some, select_ok
+from collector.report.trust_line import MAX_NAMED, State, TrustLine, join_sentences, select_ok
 from collector.results.cells import find_shared
 from collector.results.frames import list_rows
 from collector.units import PERCENT, choose_memory_unit, format_number
+from collector.word_lists import join_some
 
 GRAVER_THAN_CONTAMINATED = frozenset({"wrong-device", "over-peak"})
 GRAVER_THAN_THROTTLED = GRAVER_THAN_CONTAMINATED | {"contaminated"}
@@ -55,7 +56,7 @@ def judge_containers(analysis: Analysis) -> TrustLine | None:
         return None
     names = sorted({name for text in beside.unique() for name in text.split(", ")})
     what = "another container" if len(names) == 1 else "other containers"
-    where = f"beside {count_things(len(beside), 'repeat')} ({join_some(names)})"
+    where = f"beside {count_things(len(beside), 'repeat')} ({join_some(names, MAX_NAMED)})"
     return TrustLine(
         title="In the pod",
         text=join_sentences(f"{what} ran in the same pod {where}, with a share of its node's cores and memory"),

@@ -3,7 +3,8 @@
 from collector.analysis import Analysis
 from collector.facts import count_things, describe_signatures
 from collector.labels import FRAMEWORK_NAMES
-from collector.report.trust_line import State, TrustLine, join_sentences, join_some, select_ok
+from collector.report.trust_line import MAX_NAMED, State, TrustLine, join_sentences, select_ok
+from collector.word_lists import join_some
 
 
 def name_machines(analysis: Analysis) -> TrustLine | None:
@@ -13,13 +14,15 @@ def name_machines(analysis: Analysis) -> TrustLine | None:
     drivers = sorted(ok["driver_version"].dropna().unique())
     if len(drivers) < 2:
         return None
-    parts = [f"{count_things(len(hosts), 'host')} ({join_some(hosts)})" if hosts else "the host is not known"]
+    parts = [
+        f"{count_things(len(hosts), 'host')} ({join_some(hosts, MAX_NAMED)})" if hosts else "the host is not known"
+    ]
     gpu = ok[ok["device"] == "gpu"]
     if len(gpu):
-        names = join_some(sorted(gpu["gpu_name"].dropna().unique())) or "of a kind that is not known"
+        names = join_some(sorted(gpu["gpu_name"].dropna().unique()), MAX_NAMED) or "of a kind that is not known"
         number = gpu.loc[gpu["gpu_uuid"].notna(), "gpu_uuid"].str.split(", ").explode().nunique()
         parts.append(f"{count_things(number, 'GPU')} ({names})" if number else f"GPU: {names}")
-    parts.append(f"driver {join_some(drivers)}")
+    parts.append(f"driver {join_some(drivers, MAX_NAMED)}")
     return TrustLine(title="Machine", text=f"{'; '.join(parts)}.", state="beware", anchor="environments")
 
 
@@ -31,13 +34,12 @@ def name_versions(analysis: Analysis) -> TrustLine | None:
     for name, rows in ok.groupby("framework", sort=True):
         versions = sorted(rows["framework_version"].dropna().unique())
         is_open = bool(rows["framework_version"].isna().any())
-        parts.append(
-            f"{FRAMEWORK_NAMES.get(str(name), name)} {join_some([*versions, *(['not known'] if is_open else [])])}"
-        )
+        listed = join_some([*versions, *(["not known"] if is_open else [])], MAX_NAMED)
+        parts.append(f"{FRAMEWORK_NAMES.get(str(name), name)} {listed}")
         states |= {"beware"} if len(versions) > 1 else {"unknown"} if is_open else set()
     if not states:
         return None
-    python = join_some(sorted(ok["python_version"].dropna().unique()))
+    python = join_some(sorted(ok["python_version"].dropna().unique()), MAX_NAMED)
     parts.append(f"Python {python}" if python else "Python: not known")
     state: State = "beware" if "beware" in states else "unknown"
     return TrustLine(title="Versions", text=f"{', '.join(parts)}.", state=state, anchor="environments")

@@ -5,6 +5,8 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
+from collector.word_lists import join_some
+
 MAX_NAMED = 5
 MAX_VALUE_CHARACTERS = 60
 
@@ -12,8 +14,7 @@ MAX_VALUE_CHARACTERS = 60
 def describe_changes(asked: Mapping[str, Any], made: Mapping[str, Any]) -> str:
     """Return in words what was changed, removed or, of containers, added; empty if nothing was."""
     changes = list(_find_changes("", asked, made))
-    more = f" and {len(changes) - MAX_NAMED} more" if len(changes) > MAX_NAMED else ""
-    return "; ".join(changes[:MAX_NAMED]) + more
+    return join_some(changes, MAX_NAMED, separator="; ")
 
 
 def _find_changes(place: str, asked: Any, made: Any) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from collector.word_lists import join_some
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.object_status import read_store_url, read_uid
@@ -84,10 +85,4 @@ def delete_orphaned_pods(connection: Connection, namespace: str, pods: Sequence[
 
 def name_pods(pods: Sequence[OrphanedPod]) -> str:
     """Return the names of the first pods, and how many more there are."""
-    return join_some([pod.name for pod in pods])
-
-
-def join_some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    shown = ", ".join(names[:MAX_NAMED])
-    return f"{shown} and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else shown
+    return join_some([pod.name for pod in pods], MAX_NAMED)

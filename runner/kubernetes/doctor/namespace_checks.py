@@ -7,12 +7,13 @@ from http import HTTPStatus
 
 from bench.errors import UserError
 from bench.signatures.keys import parse_signing_key
+from collector.word_lists import join_some
 from runner.kubernetes.answers import decode_answer
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.changed_pods import describe_pod_changes
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object
-from runner.kubernetes.orphaned_pods import find_orphaned_pods, join_some, name_pods
+from runner.kubernetes.orphaned_pods import MAX_NAMED, find_orphaned_pods, name_pods
 from runner.kubernetes.rendering.job_name import COMPONENT
 from runner.kubernetes.rendering.job_template import SIGNING_KEY
 from runner.kubernetes.session import POD_FIELDS
@@ -134,7 +135,7 @@ def check_orphaned_pods(context: DoctorContext) -> Iterator[Finding]:
     pods = find_orphaned_pods(context.connection, context.namespace, COMPONENT, POD_FIELDS)
     if pods:
         runs = sorted({pod.run_id for pod in pods})
-        message = f"{name_pods(pods)}, of {join_some(runs)}: their Jobs are gone, and nothing deletes them"
+        message = f"{name_pods(pods)}, of {join_some(runs, MAX_NAMED)}: their Jobs are gone, and nothing deletes them"
         hint = (
             f"wait for those that run, or: benchmatrix clean {runs[0]} --on {context.target.context} --namespace "
             f"{context.namespace} --force"
