@@ -72,10 +72,8 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection, *, is_short:
     environments = _list_environments(compared, collection)
     is_on_gpu = bool((compared["device"] == "gpu").any())
     names = [name for name in FACTS if is_on_gpu or name not in GPU_FACTS]
-    facts = {name: text for name in names if (text := _describe_fact(name, environments))}
-    texts = [f"The frameworks differ in: {'; '.join(facts.values())}."] if facts else []
-    if is_short:
-        texts = _name_facts(list(facts), environments)
+    values = {name: owners for name in names if len(owners := _find_owners(name, environments)) > 1}
+    texts = _name_facts(list(values), environments) if is_short else _describe_facts(values)
     is_on_cpu = bool((compared["device"] == "cpu").any())
     rates = describe_unequal_products(collection.host_products) if is_on_cpu else ""
     return " ".join(filter(None, [*texts, *_describe_batch_norms(compared), rates]))
@@ -88,7 +86,8 @@ def _name_facts(facts: Sequence[str], environments: Mapping[str, list[Environmen
     texts = [f"The frameworks' {_join_facts(shown)} {'differs' if len(shown) == 1 else 'differ'}."] if shown else []
     if others:
         differ = "differs" if len(others) == 1 else "differ"
-        texts.append(f"Whether their {_join_facts(others)} {differ} is not recorded.")
+        whose = "their" if shown else "the frameworks'"
+        texts.append(f"Whether {whose} {_join_facts(others)} {differ} is not recorded.")
     return texts
 
 
@@ -117,18 +116,27 @@ def _list_environments(pairs: pd.DataFrame, collection: Collection) -> dict[str,
     return {name: list(found[name].values()) for name in FRAMEWORK_NAMES if name in found}
 
 
-def _describe_fact(fact: str, environments: Mapping[str, list[Environment]]) -> str:
-    """Return `CUDA 13.0 (PyTorch, JAX), 12.5.1 (TensorFlow, of its build)`; empty where all have the same."""
+def _describe_facts(values: Mapping[str, Mapping[str, list[str]]]) -> list[str]:
+    """Return `CUDA 13.0 (PyTorch, JAX), 12.5.1 (TensorFlow, of its build)` of each fact, in a sentence.
+
+    `values`: by fact, what `_find_owners` returns. The list is empty where there is no fact.
+    """
+    listed = []
+    for fact, owners in values.items():
+        named = (f"{value} ({', '.join(names)})" for value, names in owners.items())
+        listed.append(f"{fact} {', '.join(named)}")
+    return [f"The frameworks differ in: {'; '.join(listed)}."] if listed else []
+
+
+def _find_owners(fact: str, environments: Mapping[str, list[Environment]]) -> dict[str, list[str]]:
+    """Return by value the names of the frameworks that have it."""
     owners: dict[str, list[str]] = {}
     for framework, own in environments.items():
         values = sorted({FACTS[fact](environment) or NOT_RECORDED for environment in own})
         is_built_for = framework in BUILT_FOR and fact in ("CUDA", "cuDNN") and values != [NOT_RECORDED]
         name = FRAMEWORK_NAMES[framework] + (", of its build" if is_built_for else "")
         owners.setdefault(" or ".join(values), []).append(name)
-    if len(owners) < 2:
-        return ""
-    listed = [f"{value} ({', '.join(names)})" for value, names in owners.items()]
-    return f"{fact} {', '.join(listed)}"
+    return owners
 
 
 def _describe_batch_norms(pairs: pd.DataFrame) -> list[str]:

@@ -88,3 +88,12 @@ def test_what_a_cpu_does_not_use_is_not_named_of_cells_on_it(collect: Collect) -
     text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection)
     assert "layout of images NCHW (PyTorch), NHWC (TensorFlow)" in text
     assert "cuDNN" not in text
+
+
+def test_the_short_text_says_whose_libraries_they_are_where_none_is_shown_to_differ(collect: Collect) -> None:
+    pytorch = make_gpu_environment("torch", "13.0", "91900", memory_format="NCHW")
+    own = make_gpu_environment("tensorflow", "13.0", "9", memory_format="NCHW")
+    graph = make_cell(device="gpu", framework="tensorflow", mode="graph")
+    analysis = analyze_run(collect(*make_spread(make_cell(device="gpu"), 0.1, pytorch), *make_spread(graph, 0.2, own)))
+    text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection, is_short=True)
+    assert text == "Whether the frameworks' cuDNN differs is not recorded."
