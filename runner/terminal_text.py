@@ -7,13 +7,13 @@ consoles do by themselves) or `escape_unprintable`, for documents.
 import re
 import sys
 
+from bench.known_secrets import hide_url_credentials
+
 STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
 BIDIRECTIONAL_MARKS = {
     mark: f"\\u{mark:04x}" for mark in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 """Characters that have a terminal show what follows in another order, and how they are shown."""
-CREDENTIALS = re.compile(r"(:/{1,3})(?:[^\s@:]*:\S*|[^\s/@]+)@")
-"""User and password in a URL: a password may hold `/`, as keys of AWS do, and `@`. A slash may have been forgotten."""
 QUERY = re.compile(r"(://[^\s?'\"]*)\?[^\s'\"]*")
 """The query of a URL: tokens and signatures stand there."""
 TYPED_CREDENTIALS = re.compile(r"[^\s:@/'\"(=]+:(?!//)\S*@")
@@ -54,7 +54,7 @@ def _escape(letter: str) -> str:
 
 def hide_credentials(text: str) -> str:
     """Return a text without user, password and query of a URL: whoever pastes one in a wrong place shows them then."""
-    return QUERY.sub(r"\1?...", CREDENTIALS.sub(r"\1...@", text))
+    return QUERY.sub(r"\1?...", hide_url_credentials(text))
 
 
 def hide_typed_credentials(text: str) -> str:

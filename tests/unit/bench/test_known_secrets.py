@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.known_secrets import hide_printed_secrets, hide_secrets, remember_secret
+from bench.known_secrets import hide_printed_secrets, hide_secrets, is_secret_variable, remember_secret
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +34,9 @@ PRINTED = (
     "PGPASSWORD=hunter2-there",
     "signed with hunter2-here.",
     "Looking in indexes: https://user:hunter2-there@index.example/simple",
+    "Looking in indexes: https://user:its/hunter2-there@index.example/simple",
+    "Looking in indexes: https://user:its@hunter2-there/x@index.example/simple",
+    "Looking in indexes: https:/user:its/hunter2-there@index.example/simple",
     "posted to https://hooks.example/T1",
 )
 
@@ -47,7 +50,21 @@ def test_what_a_program_prints_of_its_credentials_is_hidden(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["TOKENIZERS_PARALLELISM=always", "AWS_WEB_IDENTITY_TOKEN_FILE=/var/run/token", "KEY=value", "https://a/b@c"],
+    [
+        "TOKENIZERS_PARALLELISM=always",
+        "AWS_WEB_IDENTITY_TOKEN_FILE=/var/run/token",
+        "KEY=value",
+        "https://a/b@c",
+        "https://a.example:1/x to b@c",
+    ],
 )
 def test_what_a_program_prints_of_other_variables_is_kept(text: str) -> None:
     assert hide_printed_secrets(text, VARIABLES) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "is_secret"),
+    [("http://user:its/hunter2@proxy:3128", True), ("http://user@proxy:3128", True), ("http://proxy:3128", False)],
+)
+def test_a_variable_with_a_user_in_a_url_has_a_credential(value: str, is_secret: bool) -> None:
+    assert is_secret_variable("HTTPS_PROXY", value) == is_secret

@@ -14,7 +14,10 @@ HIDDEN = "(hidden)"
 _WORDS = r"(?:SECRET|TOKEN(?!IZ)|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|WEBHOOK|SLACK)"
 _NAME = re.compile(rf"{_WORDS}(?!.*_(?:FILE|PATH|DIR)$)")
 _ASSIGNMENT = re.compile(rf"""\b([A-Z0-9_]*{_WORDS}[A-Z0-9_]*)(['"]?(?:=|: ?)['"]?)([^\s'"]+)""")
-_USER = re.compile(r"://[^/\s@]+@")
+_MOST = 4096
+"""Characters of a password: so many are looked through behind each address, however long a line is."""
+_USER = re.compile(rf"(:/{{1,3}})(?:[^\s@:]{{0,{_MOST}}}:\S{{0,{_MOST}}}|[^\s/@]+)@")
+"""User and password in a URL: a password may hold `/`, as keys of AWS do, and `@`. A slash may have been forgotten."""
 
 _secrets: set[str] = set()
 
@@ -42,7 +45,12 @@ def hide_printed_secrets(text: str, variables: Mapping[str, str] | None = None) 
         if len(value) >= MIN_CHARACTERS and _NAME.search(name.upper())
     }
     hidden = _ASSIGNMENT.sub(_hide_value, _hide(text, named | _secrets))
-    return _USER.sub("://...@", hidden)
+    return hide_url_credentials(hidden)
+
+
+def hide_url_credentials(text: str) -> str:
+    """Return `text` with `...` in the place of each user and password in a URL."""
+    return _USER.sub(r"\1...@", text)
 
 
 def is_secret_variable(name: str, value: str) -> bool:
