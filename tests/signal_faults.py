@@ -12,6 +12,7 @@ from uuid import uuid4
 from fault_outcomes import FaultOutcome
 from fuzz.judging import take_inventory
 from fuzz.workspaces import RUN_A, RUN_B, write_workspace
+from kubeconfigs import write_kubeconfig
 from warm_processes import Ending, WarmProcesses
 
 BEYOND = 1.1
@@ -46,16 +47,6 @@ HANGING = [
 ]
 """They wait for a program: `docker`, what gives the credentials of a kubeconfig, an interpreter."""
 HANGING_PROGRAM = "#!/bin/sh\nsleep 1000\nexit 1\n"
-KUBECONFIG = """
-apiVersion: v1
-kind: Config
-current-context: lab
-contexts: [{name: lab, context: {cluster: lab, user: me}}]
-clusters: [{name: lab, cluster: {server: 'https://127.0.0.1:1'}}]
-users:
-- name: me
-  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./bin/docker, interactiveMode: Never}}
-"""
 MARK = "BENCHMATRIX_TEST_MARK"
 """A variable of the commands, by which all that they start is found."""
 END_SECONDS = 30.0
@@ -97,7 +88,7 @@ def send_signals(folder: Path, tool: WarmProcesses, *, num_faults: int, seed: in
 def _set_up(place: Path) -> None:
     write_workspace(place)
     (place / "bin" / "docker").write_text(HANGING_PROGRAM)
-    (place / "kubeconfig").write_text(KUBECONFIG)
+    write_kubeconfig(place / "kubeconfig", context="lab", plugin="./bin/docker")
     (place / "lock").mkdir()
     (place / "tmp").mkdir()
 

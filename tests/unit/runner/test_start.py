@@ -11,6 +11,7 @@ import pytest
 
 from bench import __version__
 from fake_interpreters import is_running
+from kubeconfigs import write_kubeconfig
 from local_processes import await_death
 from workspace import HANG_GUARD_SECONDS
 
@@ -128,16 +129,6 @@ for number in (signal.SIGTERM, signal.SIGHUP):  # nohup may have started the tes
 sys.argv = ["benchmatrix", *{words}]
 main()
 """
-KUBECONFIG = """
-apiVersion: v1
-kind: Config
-current-context: lab
-contexts: [{{name: lab, context: {{cluster: lab, user: me}}}}]
-clusters: [{{name: lab, cluster: {{server: 'https://127.0.0.1:1'}}}}]
-users:
-- name: me
-  user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {folder}/docker, interactiveMode: Never}}}}
-"""
 DROPPED = """
 import os, signal, sys, time
 from runner.start import main
@@ -173,7 +164,7 @@ def make_docker(folder: Path, script: str) -> dict[str, str]:
     program = folder / "docker"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    (folder / "kubeconfig").write_text(KUBECONFIG.format(folder=folder))
+    write_kubeconfig(folder / "kubeconfig", context="lab", plugin=program)
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(folder / "kubeconfig")}
 
 

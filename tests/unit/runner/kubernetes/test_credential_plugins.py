@@ -7,6 +7,7 @@ import pytest
 
 from bench.errors import UserError
 from fake_interpreters import make_interpreter
+from kubeconfigs import write_kubeconfig
 from runner.kubernetes.credential_plugins import LoginEndedError, limit_login
 from runner.kubernetes.login import log_in
 
@@ -76,16 +77,6 @@ def test_a_program_that_prints_without_end_is_ended_with_the_login(monkeypatch: 
     assert was_ended(started[0], 60.0)
 
 
-PLUGIN = """
-apiVersion: v1
-kind: Config
-current-context: lab
-contexts: [{name: lab, context: {cluster: k, user: me}}]
-clusters: [{name: k, cluster: {server: "https://127.0.0.1:6443"}}]
-users: [{name: me, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: %s, interactiveMode: Never}}}]
-"""
-
-
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -101,7 +92,7 @@ def test_a_program_that_fails_is_named_and_what_it_printed_is_not_shown(
     script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     plugin = make_interpreter(tmp_path / "plugin", script)
-    (tmp_path / "config").write_text(PLUGIN % plugin)
+    write_kubeconfig(tmp_path / "config", context="lab", plugin=plugin)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
     with pytest.raises(UserError, match=rf"--on lab: .*user `me`: the program that gives .* {reason}; call it by hand"):
         log_in("lab", num_connections=1)
