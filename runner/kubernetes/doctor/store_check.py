@@ -10,6 +10,7 @@ from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object
 from runner.profiles.model import Profile
+from runner.terminal_text import hide_credentials
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Variables that lead S3 clients elsewhere than to Amazon, the first one first
@@ -72,11 +73,16 @@ def compare_endpoints(shell: Mapping[str, str], profile: Profile, secret_keys: C
     own = next((shell[name] for name in ENDPOINTS if shell.get(name)), None)
     given = next((profile.environment[name] for name in ENDPOINTS if profile.environment.get(name)), None)
     if own is not None and given is None and not set(ENDPOINTS) & set(secret_keys):
-        message = f"this shell finds the S3 server by AWS_ENDPOINT_URL={own}, and the cells would ask Amazon's"
+        message = (
+            f"this shell finds the S3 server by AWS_ENDPOINT_URL={hide_credentials(own)}, and the cells would ask "
+            "Amazon's"
+        )
         hint = "write `environment: {AWS_ENDPOINT_URL: URL}` in the profile, with an address that pods reach"
         return Finding(check=CELLS_STORE, state="failed", message=message, hint=hint)
     if given is not None and urlsplit(given).hostname in LOOPBACK:
-        message = f"AWS_ENDPOINT_URL={given} in the profile's `environment` is the pod itself to each cell"
+        message = (
+            f"AWS_ENDPOINT_URL={hide_credentials(given)} in the profile's `environment` is the pod itself to each cell"
+        )
         hint = "name an address of the server that pods reach"
         return Finding(check=CELLS_STORE, state="failed", message=message, hint=hint)
     return None

@@ -82,3 +82,13 @@ def test_a_server_that_would_not_stop_a_second_runner_is_named(s3_server: S3Serv
     assert finding.state == "warning"
     assert "its server ignores If-None-Match" in finding.message
     assert "start no two runners under one --run-id" in finding.hint
+
+
+@pytest.mark.parametrize(("host", "in_profile"), [("10.0.0.7:9000", False), ("localhost:9000", True)])
+def test_user_and_password_in_an_endpoint_are_not_shown(host: str, in_profile: bool) -> None:
+    environment = {"AWS_ENDPOINT_URL": f"http://user:hunter2@there@{host}"}
+    profile = load_profile("kind").model_copy(update={"environment": environment if in_profile else {}})
+    finding = compare_endpoints(environment, profile, ())
+    assert finding is not None
+    assert f"AWS_ENDPOINT_URL=http://...@{host}" in finding.message
+    assert "hunter2" not in f"{finding}"
