@@ -45,11 +45,11 @@ class Estimate:
         return self.find_joint_interval(1)
 
     def find_joint_interval(self, num_intervals: int) -> tuple[float, float] | None:
-        """Return the interval that holds the truth together with those of `num_intervals` - 1 others in 95 % of cases.
+        """Return this interval of `num_intervals` joint ones: in 95 % of cases all of them hold the truth.
 
-        Bonferroni's inequality: each misses in 5 % / `num_intervals` at most, however they depend on each other. So it
-        may be quoted even where it was chosen among them by its value, and of ratios that are all 1 the chance that any
-        of the intervals excludes 1 is 5 % at most.
+        By Bonferroni's inequality, each may miss in 5 % / `num_intervals` of cases, however they depend on each other.
+        So an interval may be quoted even if it was chosen among them by its value; and if all ratios are 1, the chance
+        that any of the intervals excludes 1 is 5 % at most. None without a standard error.
         """
         if self.log_standard_error is None or self.degrees_of_freedom is None:
             return None

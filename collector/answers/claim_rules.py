@@ -83,7 +83,10 @@ def _find_key(pair: Pair) -> frozenset[tuple[str, str]]:
 
 
 def _take_time_ratios(pairs: Iterable[Pair], comparison: Comparison) -> Iterable[JudgedRatio]:
-    """Yield the time of the subject over that of the reference, which a speedup is the inverse of."""
+    """Yield for each pair the time of the subject over that of the reference.
+
+    A comparison whose measure is a speedup has the inverse of that.
+    """
     for pair in pairs:
         is_time_ratio = comparison.measure == "time ratio"
         yield pair.judged if is_time_ratio else replace(pair.judged, ratio=invert_estimate(pair.judged.ratio))

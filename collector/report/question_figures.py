@@ -224,7 +224,10 @@ def show_changes(analysis: Analysis) -> FigureGroup:
 
 
 def _describe_change(change: RecordedChange, labels: Mapping[str, str]) -> Row:
-    """Return the row of a change. Its name begins with what is short: the end of a long one is cut off in a file."""
+    """Return the row of a change.
+
+    Its name begins with the short parts, since a plot in a file cuts off the end of a long name.
+    """
     suspicion, decision = change.suspicion, change.decision
     shift = suspicion.shift if decision is None or decision.shift is None else decision.shift
     state = "not decided" if decision is None else decision.outcome

@@ -86,7 +86,7 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
 
 
 def _judge_checks(analysis: Analysis) -> TrustLine | None:
-    """Unknown: conditions that repeats say they could not check."""
+    """Name the conditions that repeats say they could not check: whether they were sound is unknown."""
     ok = select_ok(analysis)
     texts = ok["unchecked"].dropna()
     counts = pd.Series([name for text in texts for name in text.split("; ") if name], dtype="str").value_counts()

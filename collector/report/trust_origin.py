@@ -8,7 +8,7 @@ from collector.word_lists import join_some
 
 
 def name_machines(analysis: Analysis) -> TrustLine | None:
-    """Return what it ran on, hosts, GPUs and the drivers: beware of several drivers."""
+    """Name the hosts, GPUs and drivers that the run used, and warn that there are several drivers; None if not."""
     ok = select_ok(analysis)
     hosts = sorted(ok["host"].dropna().unique())
     drivers = sorted(ok["driver_version"].dropna().unique())
@@ -46,7 +46,7 @@ def name_versions(analysis: Analysis) -> TrustLine | None:
 
 
 def judge_signatures(analysis: Analysis) -> TrustLine:
-    """Unknown where signatures were not checked; beware of wrong ones."""
+    """Say that the origin is unknown if signatures were not checked, and warn of wrong ones."""
     found = analysis.collection.signatures
     state: State = "unknown" if found is None else "beware" if found.problems else "good"
     return TrustLine(title="Signatures", text=join_sentences(describe_signatures(analysis.collection)), state=state)

@@ -36,7 +36,7 @@ class Products:
 
 @dataclass(frozen=True, kw_only=True)
 class HostProducts:
-    """At which rates the matrix products of one framework's results ran on one host, in operations per second.
+    """Holds the lowest and the highest rate of one framework's matrix products on one host, in operations per second.
 
     Each process multiplies in its own framework: the rate of one framework says nothing of another's.
     """

@@ -110,7 +110,7 @@ class _Asked:
 
     @classmethod
     def make(cls, group: CellGroup, cell: Cell, groups: Sequence[CellGroup], include_invalid: bool) -> "_Asked":
-        """Return the cell with what it is held against."""
+        """Return the cell with the cells that it is compared with: those that had the device to themselves."""
         if not group.ok:
             ends = ", ".join(f"{count} {status}" for status, count in group.statuses.items())
             return cls(group=group, alone={role: Alone(reason=f"no ok repeat ({ends})") for role in group.roles})

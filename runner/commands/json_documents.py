@@ -132,14 +132,14 @@ class AccessDocument(Document):
 
 
 class FindingDocument(Document):
-    """What arithmetic shows about a claim and no verdict says."""
+    """Says what follows from the figures of a claim and is part of no verdict."""
 
     name: str
     reason: str
 
 
 class ClaimDocument(Document):
-    """A claim with what arithmetic and runs say about it."""
+    """Says of a claim what follows from its own figures, and what the runs show of it."""
 
     statement: str
     provenance: str

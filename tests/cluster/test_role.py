@@ -58,7 +58,7 @@ def audited(connection: Connection, call_main: CallMain, tmp_path: Path) -> Iter
 def runner(
     audited: str, connection: Connection, control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Connection:
-    """The connection of the Role's service account, which the command line has from here on as well."""
+    """Return the connection of the Role's service account; commands of the test use the same account."""
     token = request_token(connection, audited, ACCOUNT)
     control_plane.write_kubeconfig(tmp_path / "kubeconfig", user={"token": token})
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))

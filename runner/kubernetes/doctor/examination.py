@@ -27,7 +27,7 @@ from runner.kubernetes.doctor.store_check import check_cells_endpoint, check_sto
 
 
 def examine(context: DoctorContext, store_url: str | None) -> Iterator[Finding]:
-    """Yield what is found of each precondition; an API server that does not answer ends it early."""
+    """Check each precondition of a run, and yield the findings; nothing more is checked if no API server answers."""
     yield from context.findings
     try:
         yield check_version(context)
