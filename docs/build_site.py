@@ -4,6 +4,7 @@ The pages keep their places, so a link between them leads to the same page on th
 page links to besides (pictures, reports, YAML files) is copied; a link to anything that is not there is an error.
 """
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -102,6 +103,7 @@ def build_site(folder: Path) -> Path:
 
 def main() -> None:
     """Write the site to .site/html, or exit with 1 and what is wrong."""
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     try:
         print(build_site(ROOT / ".site"))
     except SiteError as error:

@@ -6,6 +6,7 @@ from them README.md, claims.md and the reports; with `--check` it exits with 1 w
 a report is stale, or a number was typed. Reports take half a minute each: `--pages` leaves them out.
 """
 
+import argparse
 import sys
 import tempfile
 import textwrap
@@ -234,13 +235,17 @@ def read_readme() -> str:
 
 def main() -> None:
     """Write the pages, or exit with 1 where `--check` finds faults."""
-    if "--check" in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page is stale")
+    parser.add_argument("--pages", action="store_true", help="leave the reports out, which take half a minute each")
+    chosen = parser.parse_args()
+    if chosen.check:
         sys.exit("\n".join(find_all_faults()) or 0)
     readme_example.README.write_text(readme_example.make_readme(read_readme()), encoding="utf-8")
     write_sharing_page()
     for page in list_pages():
         page.write()
-        if "--pages" not in sys.argv[1:]:
+        if not chosen.pages:
             page.write_reports()
 
 

@@ -3,6 +3,7 @@
 `python docs/make_tables.py` writes them; with `--check` it exits with 1 where they are stale.
 """
 
+import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -169,10 +170,13 @@ PAGES = {
 
 def main() -> None:
     """Write the pages, or exit with 1 where `--check` finds one stale."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a page is stale")
+    is_check = parser.parse_args().check
     for path, make_page in PAGES.items():
         found = path.read_text(encoding="utf-8")
         made = make_page(found)
-        if "--check" not in sys.argv[1:]:
+        if not is_check:
             path.write_text(made, encoding="utf-8")
         elif found != made:
             sys.exit(f"{path.name}: not in step with the code; run `make docs`")

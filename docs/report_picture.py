@@ -4,6 +4,7 @@
 needs chromium, as the tests of the report do; another version of it, or other fonts, give other bytes.
 """
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -32,6 +33,7 @@ FIND_CLIP = f"""() => {{
 
 def main() -> None:
     """Write the picture; end with a message where there is no chromium."""
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     if not CHROMIUM.exists():
         sys.exit(f"{CHROMIUM}: there is no such program; on Debian: apt-get install chromium")
     with tempfile.TemporaryDirectory() as folder:
