@@ -13,7 +13,7 @@ from collector.tables.table import make_table
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-STORE, RUN_ID = ROOT / "docs" / "results" / "2026-11-21-h200", "study-h200-2"
+STORE, RUN_ID = ROOT / "docs" / "results" / "2026-11-23-h200", "study"
 # Enough to show what a row looks like: the training of one model in three frameworks.
 MODEL, PHASE = "resnet18", "train"
 # Of a page on the web, where a longer line is not broken but scrolled.

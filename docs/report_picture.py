@@ -17,7 +17,7 @@ from collector.results.load import load_run
 
 DOCS = Path(__file__).parent
 PICTURE = DOCS / "pictures" / "report.png"
-RESULTS, RUN_ID = DOCS / "results" / "2026-11-21-h200", "study-h200-2"
+RESULTS, RUN_ID = DOCS / "results" / "2026-11-23-h200", "study"
 """The run whose lines README.md shows too."""
 CHROMIUM = Path("/usr/bin/chromium")
 WIDTH, SCALE = 1280, 1.5
