@@ -22,20 +22,11 @@ from collector.ratio_verdicts import (
     describe_efficiency,
     describe_ratio,
 )
+from collector.results.cells import PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
 from collector.results.identity import drop_build
 from collector.statistics import Estimate, invert_estimate, scale_estimate
 
-PROTOCOL_FIELDS = (
-    "num_warmup_steps",
-    "max_warmup_seconds",
-    "num_steps",
-    "min_seconds",
-    "sampling_seconds",
-    "pipelined_seconds",
-    "sustain_seconds",
-    "num_profiled_steps",
-)
 DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
 SIDE_COLUMNS: Columns = {
     "run_id": "str",

@@ -16,25 +16,23 @@ from collector.cell_words import SIZE_UNITS as SIZE_UNITS
 from collector.cell_words import count_gpus as count_gpus
 from collector.cell_words import count_tenants as count_tenants
 from collector.cell_words import name_device, name_program, name_size, name_work
-from collector.results.cells import SHARING_FIELDS
+from collector.results.cells import PROTOCOL_FIELDS, SHARING_FIELDS
 from collector.results.frames import Row, list_rows
+
+WORK_FIELDS = ("model", "phase", "device", "batch_size", "batch_per_gpu", "input_size", *SHARING_FIELDS)
+"""What the name of a row always says of the work, as far as its frame has it."""
 
 
 def label_workloads(frame: pd.DataFrame) -> list[str]:
     """Return a name per row for what was done on which device: `conv6 train, CPU, batch 64, 32 px`.
 
-    Fields that `frame` lacks, and those of OPTIONAL_FIELDS that all rows of a model share, are left out.
+    Fields that `frame` lacks, and those of OPTIONAL_FIELDS that all rows of a model share, are left out; so is how long
+    was measured, where all rows of a model that are otherwise the same work share it.
     """
     if frame.empty:
         return []
-    present = [name for name in OPTIONAL_FIELDS if name in frame]
-    counts = frame.groupby("model")[present].nunique(dropna=False)
-    varying = {model: [name for name in present if counts.loc[model, name] > 1] for model in counts.index}
-    columns = (
-        *("model", "phase", "device", "batch_size", "batch_per_gpu", "input_size"),
-        *SHARING_FIELDS,
-        *OPTIONAL_FIELDS,
-    )
+    varying = _find_varying(frame)
+    columns = (*WORK_FIELDS, *OPTIONAL_FIELDS)
     return [_name_work(row, varying[row["model"]]) for row in _list_rows(frame, columns)]
 
 
@@ -73,6 +71,17 @@ def label_hardware(cpu_model: str | None, num_threads: int | None) -> str:
 def _list_rows(frame: pd.DataFrame, columns: Iterable[str]) -> list[Row]:
     """Return the rows with those of the columns that `frame` has: a row of all of them is expensive to make."""
     return list_rows(frame[[name for name in dict.fromkeys(columns) if name in frame]])
+
+
+def _find_varying(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """Return by model the OPTIONAL_FIELDS that the names of its rows need."""
+    present = [name for name in OPTIONAL_FIELDS if name in frame]
+    counts = frame.groupby("model")[present].nunique(dropna=False)
+    # A CPU is measured for fewer steps than a GPU: nobody needs that in the name of either.
+    work = [name for name in (*WORK_FIELDS, *OPTIONAL_FIELDS) if name in frame and name not in PROTOCOL_FIELDS]
+    protocol = [name for name in present if name in PROTOCOL_FIELDS]
+    counts[protocol] = frame.groupby(work, dropna=False)[protocol].nunique(dropna=False).groupby("model").max()
+    return {model: [name for name in present if counts.loc[model, name] > 1] for model in counts.index}
 
 
 def _name_work(row: Row, varying: list[str]) -> str:

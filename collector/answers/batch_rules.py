@@ -10,12 +10,11 @@ from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.answers.measured import find_short_names
 from collector.answers.ratios import Family, JudgedRatio, find_span, judge_ratios, say_ratios
-from collector.comparisons import PROTOCOL_FIELDS
 from collector.facts import join_words, list_some
 from collector.labels import FRAMEWORK_NAMES, OPTIONAL_FIELDS, PHASE_NAMES, label_workloads
 from collector.machines import SIDES, are_comparable, describe_scope, estimate_pair
 from collector.ratio_verdicts import NO_DIFFERENCE
-from collector.results.cells import select_alone
+from collector.results.cells import PROTOCOL_FIELDS, select_alone
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.statistics import invert_estimate, scale_estimate
 from collector.tables.columns import number_column, text_column

@@ -14,11 +14,11 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.pairs import list_usable_pairs
 from collector.answers.ratios import judge_ratios
-from collector.comparisons import FRAMEWORKS, MODES, PROTOCOL_FIELDS
+from collector.comparisons import FRAMEWORKS, MODES
 from collector.labels import label_hardware
 from collector.machines import SIDES, estimate_pair
 from collector.ratio_verdicts import count_tested
-from collector.results.cells import select_alone
+from collector.results.cells import PROTOCOL_FIELDS, select_alone
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.statistics import Estimate, invert_estimate
 

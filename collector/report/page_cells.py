@@ -9,7 +9,6 @@ import pandas as pd
 
 from bench.registry import MODELS
 from collector.analysis import Analysis
-from collector.comparisons import PROTOCOL_FIELDS
 from collector.labels import (
     ABSENT_FIELDS,
     DEVICE_NAMES,
@@ -23,7 +22,7 @@ from collector.labels import (
 )
 from collector.order import list_in_order
 from collector.report.packing import Packed, pack_column, pack_frame
-from collector.results.cells import describe_cell
+from collector.results.cells import PROTOCOL_FIELDS, describe_cell
 from collector.results.frames import CELL_COLUMNS, list_rows, make_frame
 from collector.results.identity import drop_build
 from collector.results.statuses import WITHOUT_RECORD

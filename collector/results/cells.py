@@ -13,6 +13,17 @@ Row = dict[str, Any]
 
 SHARING_FIELDS = ("tenants", "sharing", "neighbour")
 """The fields of a cell that say with whom it shared its device, and how; at their defaults it had it to itself."""
+PROTOCOL_FIELDS = (
+    "num_warmup_steps",
+    "max_warmup_seconds",
+    "num_steps",
+    "min_seconds",
+    "sampling_seconds",
+    "pipelined_seconds",
+    "sustain_seconds",
+    "num_profiled_steps",
+)
+"""The fields of a cell that say how long is measured, not what."""
 
 
 def describe_cell(cell: Cell) -> Row:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.schema import Cell
-from collector.comparisons import PROTOCOL_FIELDS
-from collector.results.cells import SHARING_FIELDS, describe_cell
+from collector.results.cells import PROTOCOL_FIELDS, SHARING_FIELDS, describe_cell
 from collector.results.frames import CELL_COLUMNS, Row
 from collector.results.identity import drop_build
 from collector.sharing.repeats import CellGroup, Role

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from collector.comparisons import PROTOCOL_FIELDS
+from collector.results.cells import PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS
 from collector.versus.selections import describe_value
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bench.errors import UserError
-from collector.comparisons import PROTOCOL_FIELDS
+from collector.results.cells import PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS
 
 Row = dict[str, Any]

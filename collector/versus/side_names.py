@@ -1,8 +1,8 @@
 """Name the two sides of a pair by what differs between their cells, as the tables of the report do."""
 
-from collector.comparisons import PROTOCOL_FIELDS
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 from collector.ratio_verdicts import describe_ratio
+from collector.results.cells import PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS
 from collector.statistics import Estimate
 from collector.versus.metrics import Metric

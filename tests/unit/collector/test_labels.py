@@ -16,6 +16,16 @@ def test_labels_tell_cells_apart_by_what_varies(collect: Collect) -> None:
     assert labels.nunique() == 3
 
 
+def test_how_long_was_measured_is_named_only_where_it_differs_for_the_same_work(collect: Collect) -> None:
+    cells = [make_cell(num_steps=1), make_cell(device="gpu", num_steps=3), make_cell(phase="infer", num_steps=2)]
+    frame = summarize_cells(collect(*(make_result(cell) for cell in cells), repeats=1))
+    assert not [label for label in add_labels(frame)["label"] if "steps" in label]
+    tensorflow = make_cell(framework="tensorflow", mode="graph", num_steps=2)
+    frame = summarize_cells(collect(*(make_result(cell) for cell in [*cells, tensorflow]), repeats=1))
+    assert "conv6 train, CPU, batch 64, 32 px, 1 steps, PyTorch eager" in set(add_labels(frame)["label"])
+    assert "conv6 train, CPU, batch 64, 32 px, 2 steps, TensorFlow graph" in set(add_labels(frame)["label"])
+
+
 def test_models_are_named_by_what_their_size_counts_and_by_their_gpus(collect: Collect) -> None:
     cells = [
         make_cell(model="matmul", phase="infer", batch_size=1, input_size=100, num_classes=None),

@@ -9,8 +9,8 @@ import pytest
 
 from bench.schema import Cell, PlannedCell
 from cluster_objects import load_job, load_pod
-from collector.comparisons import COMPARISONS, PROTOCOL_FIELDS
-from collector.results.cells import SHARING_FIELDS
+from collector.comparisons import COMPARISONS
+from collector.results.cells import PROTOCOL_FIELDS, SHARING_FIELDS
 from collector.results.frames import CELL_COLUMNS
 from factories import make_cell, make_run
 from node_faults import make_node_fault
