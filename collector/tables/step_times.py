@@ -7,6 +7,7 @@ import pandas as pd
 from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.results.cells import find_shared
+from collector.tables.cell_times import cell_time_column
 from collector.tables.columns import CELL, count_column, interval_column, number_column, text_column
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, NOT_THERE, NUM_DIGITS, NUM_TIME_DIGITS, PERCENT, THROUGHPUT
@@ -77,7 +78,7 @@ def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
     ends = {"95 % interval": ("interval_low_seconds", "interval_high_seconds")}
     quartiles = {"IQR of steps": ("q1_step_seconds", "q3_step_seconds")}
     return [
-        replace(number_column(title, "center_step_seconds", MILLISECOND, num_digits=num_digits), is_finding=True),
+        replace(cell_time_column(title, num_digits=num_digits), is_finding=True),
         *(interval_column(name, *own, MILLISECOND, num_digits=num_digits) for name, own in ends.items()),
         *(interval_column(name, *own, MILLISECOND, priority=1) for name, own in quartiles.items()),
     ]
