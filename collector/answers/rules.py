@@ -37,8 +37,8 @@ FINDINGS = (
         id="claims",
         title="Claim of the study",
         kind="finding",
-        says="what the study's abstract claims; which side takes longer in the comparisons of the run that the claim is "
-        "about, and by how much; the verdict on the claim as it is stated, and why",
+        says="what the study's abstract claims; which side takes longer in the comparisons of the run that the claim "
+        "is about, and by how much; the verdict on the claim as it is stated, and why",
         only_if="the run has a ratio of what the claim compares, at whatever batch and on whatever hardware",
         order="as in the study",
         find=find_claims,

@@ -34,7 +34,7 @@ PIPELINED_REMARK = (
 )
 TENANTS_REMARK = "Of a cell with tenants, the steps are those of its first one while the others ran: see Sharing."
 WAIT_COLUMN = number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True)
-THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4, num_digits=NUM_TIME_DIGITS)
+THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4)
 REPEATS = Column(
     title="repeats ok",
     sources=("num_ok", "num_planned"),
@@ -69,7 +69,7 @@ def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
         return []
     return [
         number_column("pipelined step", "pipelined_step_seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
-        number_column("pipelined", "pipelined_samples_per_s", THROUGHPUT, num_digits=NUM_TIME_DIGITS),
+        number_column("pipelined", "pipelined_samples_per_s", THROUGHPUT),
     ]
 
 

@@ -206,7 +206,7 @@ function startHeatKeys(cells, rows) {
     const row = rowAt(cell.dataset.key), side = { a: "a", b: "b" }[event.key.toLowerCase()];
     if (moves[event.key]) focusAt(...moves[event.key]);
     else if (event.key === "Enter" || event.key === " ") openCell(cells, row);
-    else if (side && row >= 0) { changeState({ [side]: cells.nameRow(row) }); focusAt(index, place); }
+    else if (side && row >= 0) { changeState({ [side]: cells.nameRow(row) }); focusAt(index, place); showSidesInView(); }
     else return;
     event.preventDefault();
   });

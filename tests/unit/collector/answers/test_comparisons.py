@@ -24,8 +24,8 @@ def test_one_pair_is_said_with_its_interval_and_what_it_rests_on(collect: Collec
     # the 97.5 % quantile is 2.7764: 1.5 * exp(-/+ 0.02267).
     (text,) = select_texts(answer(collect, make_framework_pair(1.5)), "fastest")
     assert text == (
-        "conv6 train, CPU, batch 64, 32 px: PyTorch eager (100.0 ms), then TensorFlow graph (150.0 ms), which takes 50.0 % "
-        "longer (46.6 to 53.4). On one machine, 3 repeats."
+        "conv6 train, CPU, batch 64, 32 px: PyTorch eager (100.0 ms), then TensorFlow graph (150.0 ms), which takes "
+        "50.0 % longer (46.6 to 53.4). On one machine, 3 repeats."
     )
 
 

@@ -221,8 +221,8 @@ def test_the_number_of_findings_is_bounded_and_the_rest_is_counted(collect: Coll
     # All ran on one machine: none of them says so by itself. Both tables have 12 ratios.
     assert certainty.text == (
         "All ratios above: on one machine, 3 repeats a side. A difference is stated where its interval excludes "
-        "equality; the intervals of a table (12 ratios of frameworks, 12 ratios of batches) hold together in 95 % of "
-        "cases, if both sides vary alike."
+        "equality; the intervals of a table (12 ratios of frameworks, 12 ratios of batches) all hold the truth in 95 % "
+        "of cases, if both sides vary alike."
     )
     assert not [one for one in findings[:-2] if "On one machine" in one.text or "together" in one.text]
     order = [rule.id for rule in RULES]
