@@ -16,7 +16,7 @@ from collector.machines import SIDES
 from collector.ratio_words import describe_longer_share
 from collector.statistics import invert_estimate
 
-FIRST_WORDS = "A study whose claims this tool checks ({source}) claims:"
+FIRST_WORDS = "A study that this tool checks ({source}) claims:"
 """Before the first claim, as a reader of the page has not heard of the study before."""
 OTHER_WORDS = "The same study claims:"
 MEASURED_WORDS = "Measured here"

@@ -65,7 +65,7 @@ def _find_basis(ranking: Ranking) -> Basis:
 def _describe(ranking: Ranking) -> Row:
     first, (second, judged), num_digits = ranking.programs[0], ranking.second, _choose_digits(ranking)
     ends, sign = _quote_ends(judged), " %" if is_percent(judged.ratio) else ""
-    further = [_say_further(row, other, first) for row, other in ranking.further]
+    further = [_name_further(row, other) for row, other in ranking.further]
     disagreeing = [f"{row['variant']}: {text}" for row in (first, second) if (text := _quote_repeats(row))]
     return {
         "work": ranking.work,
@@ -101,6 +101,13 @@ def _quote_ends(judged: Judged) -> str:
 
 def _quote_repeats(row: Row) -> str:
     return quote_repeats(*(row[name] for name in TIME_SOURCES[1:]))
+
+
+def _name_further(row: Row, judged: Judged) -> str:
+    """Return `TensorFlow graph: 88.4 % longer than the first (82.8 to 94.2)`, or that no difference is shown."""
+    if judged.is_different:
+        return f"{row['variant']}: {describe_longer(judged.ratio)} than the first ({_quote_ends(judged)})"
+    return f"{_name_with_time(row)}: {NO_DIFFERENCE} from the first"
 
 
 def _say_further(row: Row, judged: Judged, first: Row) -> str:

@@ -71,8 +71,8 @@ def show_speedups(analysis: Analysis) -> FigureGroup:
         plot_speedups,
         "{name}: {ratio} times",
         question="How much does the GPU gain, by model?",
-        caption="The step time on the CPU over that on the GPU, with its 95 % interval, which holds together with "
-        f"those of the table's other ratios; right of the dashed line the GPU is faster. {CROSS_CAPTION}",
+        caption="The step time on the CPU over that on the GPU, with its 95 % interval, which allows for "
+        f"the table's other ratios; right of the dashed line the GPU is faster. {CROSS_CAPTION}",
         limit=SPEEDUPS,
         row_pixels=SPEEDUP_PIXELS,
     )

@@ -24,14 +24,14 @@ def cell_time_column(title: str, *, num_digits: int = NUM_TIME_DIGITS) -> Column
 def format_cell_time(
     seconds: float, least: float, most: float, disagreement: object, *, num_digits: int = NUM_TIME_DIGITS
 ) -> str:
-    """Return `24.34`, or `63.98 (repeats disagree: 61.3 to 69.6 ms)` of a mean that no repeat had."""
+    """Return `24.34`, or `63.98 (61.3 to 69.6 ms, repeats disagree)` of a mean that no repeat had."""
     text = format_number(None if pd.isna(seconds) else float(seconds), MILLISECOND, num_digits)
     repeats = quote_repeats(least, most, disagreement)
     return f"{text} ({repeats})" if repeats else text
 
 
 def quote_repeats(least: float, most: float, disagreement: object) -> str:
-    """Return `repeats disagree: 61.3 to 69.6 ms`; empty where they agree."""
+    """Return `61.3 to 69.6 ms, repeats disagree`; empty where they agree."""
     if not isinstance(disagreement, str) or not disagreement:
         return ""
-    return f"repeats disagree: {format_interval(least, most, MILLISECOND)} ms"
+    return f"{format_interval(least, most, MILLISECOND)} ms, repeats disagree"

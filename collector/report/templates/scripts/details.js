@@ -16,7 +16,7 @@ function describeFigures(cells, row) {
   const unit = (name, size, label, digits) => (get(name) === null ? null : `${formatSignificant(get(name) / size, digits)} ${label}`);
   const [low, high] = [get("interval_low_seconds"), get("interval_high_seconds")];
   const interval = low === null ? "no interval" : `95 % interval ${formatInterval(low, high, 1e-3, NUM_TIME_DIGITS)}`;
-  const repeats = get("disagreement") ? `repeats disagree: ${formatInterval(get("least_repeat_seconds"), get("most_repeat_seconds"), 1e-3)} ms, ` : "";
+  const repeats = get("disagreement") ? `repeats disagree (${formatInterval(get("least_repeat_seconds"), get("most_repeat_seconds"), 1e-3)} ms), ` : "";
   const center = get("num_ok") ? `${formatMilliseconds(get("center_step_seconds"), NUM_TIME_DIGITS)}, ${repeats}${interval}` : null;
   return makeTerms([
     ["ended", get("ending")],

@@ -4,7 +4,7 @@
 const SHADES = [1.05, 1.25, 1.6, 2.5];
 // An arrow points where the time goes: up is longer, as the plus of a number.
 const SIGNS = {
-  longer: ["▲", "takes longer than the baseline: its interval, which holds together with those of its table or else of this map, excludes equality"],
+  longer: ["▲", "takes longer than the baseline: its interval, which allows for all ratios of its table or else of this map, excludes equality"],
   shorter: ["▼", "takes less time than the baseline, by the same rule; the number is by how much longer the baseline takes"],
   same: ["≈", "no difference shown: the number is what was measured"],
   confounded: ["⇄", MACHINES_DIFFER],

@@ -23,7 +23,7 @@ function describeVerdict(found) {
 function describeInterval(found, ends) {
   if (!ends) return "";
   const size = found.table?.size ?? 1;
-  const together = size > 1 ? `, which holds together with those of all ${size.toLocaleString("en-US")} ratios of the table “${found.table.caption}”` : "";
+  const together = size > 1 ? `, which allows for all ${size.toLocaleString("en-US")} ratios of the table “${found.table.caption}”` : "";
   return `, 95 % interval${found.table ? "" : " of this ratio alone"} ${ends}${together}`;
 }
 

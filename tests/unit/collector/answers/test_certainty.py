@@ -24,8 +24,8 @@ def test_intervals_of_ratios_hold_under_the_same_conditions_where_they_are_not_t
     scaling = Figures(name="ratios of weak scaling", number=4, are_tested=False)
     costs = Figures(name="costs", number=8, are_tested=False, are_ratios=False)
     assert state_certainty([say(figures=scaling), say(figures=costs)], None) == (
-        "The intervals of 4 ratios of weak scaling all hold the truth in 95 % of cases, if both sides vary alike; these "
-        "are not tested. The intervals of 8 costs all hold the truth in 95 % of cases; these are not tested."
+        "The intervals of 4 ratios of weak scaling all hold the truth in 95 % of cases, if both sides vary alike; "
+        "these are not tested. The intervals of 8 costs all hold the truth in 95 % of cases; these are not tested."
     )
 
 

@@ -17,7 +17,7 @@ from factories import make_cell
 from measured_runs import Collect
 
 CLAIM = (
-    "A study whose claims this tool checks (arXiv 2603.20920) claims: TensorFlow's inference latency is about 15 % "
+    "A study that this tool checks (arXiv 2603.20920) claims: TensorFlow's inference latency is about 15 % "
     "lower than PyTorch's, so PyTorch eager would take 17.6 % longer."
 )
 GPU_INFERENCE: dict[str, Any] = {"device": "gpu", "phase": "infer", "model": "vgg16", "input_size": 224}
