@@ -20,7 +20,7 @@ def find_short_windows(analysis: Analysis) -> list[Said]:
     if longest >= LONG_SECONDS:
         return []
     most = format_number(longest, SECOND, 2)
-    text = f"Steps were timed for {most} s at most in one go: the speed over hours is not known."
+    text = f"The speed over hours is not known: at most {most} s were timed in one go."
     return [Said(text=text, anchor="step-times")]
 
 
@@ -32,7 +32,7 @@ def find_same_order(analysis: Analysis) -> list[Said]:
     if len(orders) < 2 or len(orders[0]) < FEWEST_CELLS or len(set(orders)) > 1:
         return []
     text = (
-        f"All {len(orders)} rounds measured the cells in the same order: what one leaves behind for the next, such "
+        f"All {len(orders)} rounds measured the cells in one order: what each leaves behind for the next, such "
         "as heat, is not known."
     )
     return [Said(text=text, anchor="planned")]

@@ -1,11 +1,14 @@
 """Say which program is first and which second for each kind of work: as a table of the report, and in sentences."""
 
+from dataclasses import replace
+
 import pandas as pd
 
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Basis, Said
 from collector.answers.fastest import Judged, Ranking, rank_programs
+from collector.answers.measured import ShortNames, find_short_names
 from collector.answers.ratios import find_span
 from collector.machines import count_machines
 from collector.ratio_verdicts import NO_DIFFERENCE
@@ -19,7 +22,6 @@ from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT,
 
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
-REMARK = "Where no difference is shown, either program may be the faster one."
 
 
 def make_fastest_table(analysis: Analysis) -> Table | None:
@@ -27,18 +29,19 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
     rankings = analysis.derive(rank_programs)
     if not rankings:
         return None
+    names = find_short_names(analysis)
     columns = [
         text_column("work", "work"),
-        text_column("first", "first"),
+        replace(text_column("first", "first"), is_finding=True),
         _time_column("first_time"),
         number_column("", "throughput_samples_per_s", THROUGHPUT),
-        text_column("second", "second"),
+        replace(text_column("second", "second"), is_finding=True),
         _time_column("second_time"),
         Column(title="the second takes", sources=("longer",), format=str, is_finding=True),
         Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right"),
         text_column("also", "further", is_optional=True),
     ]
-    return make_table(CAPTION, columns, pd.DataFrame(map(_describe, rankings)), remark=REMARK)
+    return make_table(CAPTION, columns, pd.DataFrame([_describe(one, names) for one in rankings]))
 
 
 def find_fastest(analysis: Analysis) -> list[Said]:
@@ -62,14 +65,14 @@ def _find_basis(ranking: Ranking) -> Basis:
     )
 
 
-def _describe(ranking: Ranking) -> Row:
+def _describe(ranking: Ranking, names: ShortNames) -> Row:
     first, (second, judged), num_digits = ranking.programs[0], ranking.second, _choose_digits(ranking)
     ends, sign = _quote_ends(judged), " %" if is_percent(judged.ratio) else ""
     further = [_name_further(row, other) for row, other in ranking.further]
     disagreeing = [f"{row['variant']}: {text}" for row in (first, second) if (text := _quote_repeats(row))]
     return {
-        "work": ranking.work,
-        "cell_id": first["cell_id"],
+        "work": names.shorten(ranking.work),
+        "cell_id": " ".join(str(row["cell_id"]) for row in ranking.programs),
         "first": first["variant"],
         "first_time": _format_time(first, num_digits),
         "throughput_samples_per_s": first["throughput_samples_per_s"],

@@ -116,9 +116,9 @@ def find_one_kind(analysis: Analysis) -> list[Said]:
             missing = " or ".join([*filter(None, [", ".join(others[:-1])]), others[-1]])
             parts.append(f"one {noun} ({names.get(values[0], values[0])}, not {missing})")
     if (measured["device"] == "gpu").any() and (measured["num_gpus"] == 1).all():
-        parts.append("one GPU a cell (not several)")
+        parts.append("one GPU a cell")
     if len(measured) and measured["data_dir"].isna().all():
-        parts.append("synthetic data (no data set was read)")
+        parts.append("synthetic data")
     parts += _list_one_batch(measured)
     if not parts:
         return []

@@ -54,8 +54,10 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "not-planned": "3 of 6 combinations of work and program were not planned, among them PyTorch compiled, "
         "TensorFlow eager, TensorFlow compiled for any work. A matrix file that names them measures them.",
         "no-prices": f"Costs are not known, as no price was given: benchmatrix cost {RUN_ID} computes them.",
-        "one-kind": "Measured in one phase (training, not inference), one kind of device (CPU, not GPU), one "
-        "precision (fp32, not tf32, fp16 or bf16) and one batch of conv6 train: how others compare is not known.",
+        "one-kind": "Measured with one phase (training, not inference), one kind of device (CPU, not GPU), one "
+        "precision (fp32, not tf32, fp16 or bf16), synthetic data and one batch of conv6 train: how others compare is "
+        "not known.",
+        "short-windows": "The speed over hours is not known: at most 0.60 s were timed in one go.",
     }
 
 
