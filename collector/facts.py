@@ -93,13 +93,21 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
 
 def describe_windows(collection: Collection) -> str:
     """Return how many steps were timed a repeat, and how long; empty where none was."""
-    results = collection.results
-    rows = results[(results["status"] == "ok") & (results["window_samples_per_s"] > 0)]
+    rows = _select_timed(collection.results)
     if rows.empty:
         return ""
-    steps = rows["num_steps_taken"].astype("float64")
-    seconds = steps * rows["batch_size"] / rows["window_samples_per_s"]
+    steps, seconds = rows["num_steps_taken"].astype("float64"), find_window_seconds(collection.results)
     return f"{_describe_range(steps, '{:,.0f}')} steps a repeat, {_describe_range(seconds, '{:,.2g}')} s"
+
+
+def find_window_seconds(results: pd.DataFrame) -> "pd.Series[float]":
+    """Return the seconds of the timed window of each repeat that ended ok."""
+    rows = _select_timed(results)
+    return rows["num_steps_taken"].astype("float64") * rows["batch_size"] / rows["window_samples_per_s"]
+
+
+def _select_timed(results: pd.DataFrame) -> pd.DataFrame:
+    return results[(results["status"] == "ok") & (results["window_samples_per_s"] > 0)]
 
 
 def _describe_range(values: "pd.Series[float]", form: str) -> str:

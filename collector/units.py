@@ -18,13 +18,15 @@ class Unit:
 
     label: str
     size: float
+    num_digits: int = NUM_DIGITS
+    """With how many significant digits amounts in it are written where nothing else decides."""
 
 
 MILLISECOND = Unit(label="ms", size=1e-3)
 SECOND = Unit(label="s", size=1.0)
 MIB = Unit(label="MiB", size=2.0**20)
 GIB = Unit(label="GiB", size=2.0**30)
-THROUGHPUT = Unit(label="samples/s", size=1.0)
+THROUGHPUT = Unit(label="samples/s", size=1.0, num_digits=NUM_TIME_DIGITS)
 RATIO = Unit(label="", size=1.0)
 PERCENT = Unit(label="%", size=0.01)
 GFLOP = Unit(label="GFLOP", size=1e9)
@@ -51,9 +53,11 @@ def choose_rate_unit(values: Iterable[float]) -> Unit:
     return TFLOPS if max(values, default=0) >= TFLOPS.size else GFLOPS
 
 
-def format_number(value: float | None, unit: Unit, num_digits: int = NUM_DIGITS) -> str:
-    """Return `value` (base units) in `unit` without its label; a dash where there is no value."""
-    return NOT_THERE if value is None or math.isnan(value) else format_significant(value / unit.size, num_digits)
+def format_number(value: float | None, unit: Unit, num_digits: int | None = None) -> str:
+    """Return `value` (base units) in `unit` without its label, with the unit's digits; a dash where there is none."""
+    if value is None or math.isnan(value):
+        return NOT_THERE
+    return format_significant(value / unit.size, unit.num_digits if num_digits is None else num_digits)
 
 
 def format_significant(value: float, num_digits: int = NUM_DIGITS) -> str:
@@ -75,7 +79,7 @@ def _find_exponent(value: float) -> int:
     return math.floor(math.log10(abs(value)))
 
 
-def format_interval(low: float | None, high: float | None, unit: Unit, num_digits: int = NUM_DIGITS) -> str:
+def format_interval(low: float | None, high: float | None, unit: Unit, num_digits: int | None = None) -> str:
     """Return `low to high` in `unit`; a dash where there is no interval."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return NOT_THERE

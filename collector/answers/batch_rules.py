@@ -10,30 +10,19 @@ from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
 from collector.answers.measured import find_short_names
 from collector.answers.ratios import Family, JudgedRatio, find_span, judge_ratios, say_ratios
+from collector.batch_pairs import SERIES_COLUMNS, list_batch_pairs
 from collector.facts import join_words, list_some
 from collector.labels import FRAMEWORK_NAMES, OPTIONAL_FIELDS, PHASE_NAMES, label_workloads
-from collector.machines import SIDES, are_comparable, describe_scope, estimate_pair
+from collector.machines import SIDES, describe_scope, estimate_pair
 from collector.ratio_verdicts import NO_DIFFERENCE
-from collector.results.cells import PROTOCOL_FIELDS, select_alone
-from collector.results.frames import CELL_COLUMNS, Row, list_rows
+from collector.results.frames import Row
 from collector.statistics import invert_estimate, scale_estimate
 from collector.tables.columns import number_column, text_column
 from collector.tables.comparisons import INTERVAL_TITLE
 from collector.tables.ratio_columns import ratio_column, ratio_interval_column
 from collector.tables.table import Table, make_table
-from collector.units import NUM_TIME_DIGITS, RATIO, THROUGHPUT
+from collector.units import RATIO, THROUGHPUT
 
-SERIES_COLUMNS = (
-    *(name for name in CELL_COLUMNS if name not in ("batch_size", *PROTOCOL_FIELDS)),
-    *("hardware_id", "framework_version"),
-)
-"""What is equal in the cells of a series: all but the batch and how long was measured."""
-READ_COLUMNS = (
-    *SERIES_COLUMNS,
-    *("batch_size", "gpu_name", "cpu_model", "num_counted", "instance_types", "hostnames"),
-    *("center_step_seconds", "log_standard_error", "degrees_of_freedom", "cell_id"),
-    *("num_machines", "machines", "machine_step_seconds"),
-)
 ENDS = ((0, "low"), (1, "high"))
 CAPTION = "What a larger batch is worth: samples per second of the largest over those of the smallest"
 MAX_WORKS = 6
@@ -58,8 +47,8 @@ def make_batches_table(analysis: Analysis) -> Table | None:
     frame = pd.DataFrame([_describe(pair, judged, len(gains)) for pair, judged in gains])
     columns = [
         text_column("series", "name"),
-        number_column("smallest", "rate_reference", THROUGHPUT, num_digits=NUM_TIME_DIGITS),
-        number_column("largest", "rate_subject", THROUGHPUT, num_digits=NUM_TIME_DIGITS),
+        number_column("smallest", "rate_reference", THROUGHPUT),
+        number_column("largest", "rate_subject", THROUGHPUT),
         ratio_column("ratio", "ratio", RATIO),
         ratio_interval_column(INTERVAL_TITLE, "joint", RATIO),
         text_column("verdict", "verdict"),
@@ -109,13 +98,8 @@ def _name_series_works(works: Sequence[str], title: str, analysis: Analysis) -> 
 
 
 def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:
-    """Return for each series the samples per second of its largest batch over its smallest, in the order of the plan.
-
-    The ends of a series are chosen by their batch and not by their speed. A series counts where both ends have an
-    interval and a repeat under sound conditions, and ran on the same machines or each on several.
-    """
-    known = select_alone(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
-    found = _find_ends(known[list(READ_COLUMNS)])
+    """Return for each series the samples per second of its largest batch over its smallest, as planned."""
+    found = list_batch_pairs(summary)
     estimates = [
         scale_estimate(invert_estimate(estimate_pair(pair)), pair["batch_size_subject"] / pair["batch_size_reference"])
         for pair in found
@@ -135,29 +119,6 @@ def list_batch_gains(summary: pd.DataFrame) -> list[tuple[Row, JudgedRatio]]:
         )
         for pair, name, estimate, is_different in named
     ]
-
-
-def _find_ends(rows: pd.DataFrame) -> list[Row]:
-    """Return of each series with several batches the largest as subject and the smallest as reference.
-
-    Series whose ends cannot be compared are left out.
-    """
-    series = rows.groupby(list(SERIES_COLUMNS), dropna=False, sort=False).ngroup()
-    ordered = rows.assign(series=series).sort_values(["series", "batch_size"], kind="stable")
-    smallest, largest = (list_rows(ordered.drop_duplicates("series", keep=end)) for end in ("first", "last"))
-    return [
-        _join_sides(subject, reference)
-        for subject, reference in zip(largest, smallest, strict=True)
-        if subject["batch_size"] > reference["batch_size"] and are_comparable(reference, subject)
-    ]
-
-
-def _join_sides(subject: Row, reference: Row) -> Row:
-    shared = {name: subject[name] for name in ("device", "num_gpus")}
-    sides = zip(SIDES, (subject, reference), strict=True)
-    return shared | {
-        f"{name}_{side}": value for side, row in sides for name, value in row.items() if name not in shared
-    }
 
 
 def _name_series(pairs: Sequence[Row]) -> list[str]:

@@ -7,7 +7,7 @@ from collector.answers.answer import Basis, Figures, Said
 
 MIN_SHARING = 2
 """Findings that share a basis before it is said once for them: of one, it stands in its own sentence."""
-TOGETHER = "hold together in 95 % of cases, if both sides vary alike"
+TOGETHER = "all hold the truth in 95 % of cases, if both sides vary alike"
 """Welch's degrees of freedom are estimated: docs/report.md has in how many cases it is otherwise."""
 
 
@@ -72,7 +72,7 @@ def state_certainty(findings: Sequence[Said], common: Basis | None) -> str:
             f"({', '.join(tested)}) {TOGETHER}."
         )
     untested = [one for one in several if not one.are_tested]
-    for together, are_ratios in ((TOGETHER, True), ("hold together in 95 % of cases", False)):
+    for together, are_ratios in ((TOGETHER, True), ("all hold the truth in 95 % of cases", False)):
         quoted = [_count(one) for one in untested if one.are_ratios == are_ratios]
         if quoted:
             texts.append(f"The intervals of {' and of '.join(quoted)} {together}; these are not tested.")

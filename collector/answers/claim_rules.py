@@ -1,6 +1,6 @@
 """Say of each headline claim of the study on which the run has a measurement what the run says about it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from collector.analysis import Analysis
@@ -9,27 +9,32 @@ from collector.answers.measured import find_short_names
 from collector.answers.pairs import Pair, list_usable_pairs
 from collector.answers.ratios import Family, JudgedRatio, say_times, shorten_all
 from collector.claims.page import find_claim_results
+from collector.claims.study import load_study
 from collector.claims.verdicts import ClaimResult, GainClaim
 from collector.comparisons import FRAMEWORKS, MODES, Comparison
-from collector.facts import count_things
 from collector.machines import SIDES
 from collector.ratio_verdicts import count_tested
 from collector.ratio_words import describe_longer_share
 from collector.statistics import invert_estimate
 
-VERDICT_WORDS = "Verdict on the claim:"
+FIRST_WORDS = "A study that this tool checks ({source}) claims:"
+"""Before the first claim, as a reader of the page has not heard of the study before."""
+OTHER_WORDS = "The same study claims:"
+MEASURED_WORDS = "Measured here"
+VERDICT_WORDS = "Verdict:"
 """What stands before the verdict, which is named as the section of the claims and its heading name it."""
-NOT_SHOWN = "The one comparison here does not show that"
 
 
 def find_claims(analysis: Analysis) -> list[Said]:
-    """Return a few sentences on each claim of the study's abstract of which the run has a ratio, in the study's order.
+    """Return what the study's abstract claims, what the run measured of it and the verdict, in the study's order.
 
     A claim that is not tested at its own work is named too, with what the run's comparisons say of it: a reader who
     asks whether it holds here must not take silence for a yes.
     """
     results = analysis.derive(judge_claims)
-    return [_say(result, analysis) for result in results if result.is_headline and result.is_measured]
+    found = [result for result in results if result.is_headline and result.is_measured]
+    opening = FIRST_WORDS.format(source=load_study().source)
+    return [_say(result, analysis, OTHER_WORDS if place else opening) for place, result in enumerate(found)]
 
 
 def judge_claims(analysis: Analysis) -> tuple[ClaimResult, ...]:
@@ -47,17 +52,21 @@ def name_claim_anchor(claim_id: str) -> str:
     return f"claim-{claim_id}"
 
 
-def _say(result: ClaimResult, analysis: Analysis) -> Said:
+def _say(result: ClaimResult, analysis: Analysis, opening: str) -> Said:
     anchor = name_claim_anchor(result.id)
-    said = _say_gain(result, result.gain, analysis) if result.gain is not None else None
+    claimed = f"{opening} {result.statement}"
     verdict = f"{VERDICT_WORDS} {result.verdict}; {result.reason}."
-    if said is None:
-        return Said(text=f"{result.statement}, says the study. {verdict}", anchor=anchor)
-    return replace(said, text=f"{said.text} {verdict}", anchor=anchor)
+    pairs = _list_judged(result.gain, analysis) if result.gain is not None else None
+    if result.gain is None or pairs is None:
+        return Said(text=f"{claimed}. {verdict}", anchor=anchor)
+    judged, family = pairs
+    measured = say_times(MEASURED_WORDS, shorten_all(judged, find_short_names(analysis)), family, anchor=anchor)
+    wanted = f"{family.below} would take {describe_longer_share(result.gain.figure)}"
+    return replace(measured, text=f"{claimed}, so {wanted}. {measured.text} {verdict}")
 
 
-def _say_gain(result: ClaimResult, claim: GainClaim, analysis: Analysis) -> Said | None:
-    """Return in how many comparisons a claim's amount is shown, and what they show; None where none has an interval.
+def _list_judged(claim: GainClaim, analysis: Analysis) -> tuple[list[JudgedRatio], Family] | None:
+    """Return the comparisons that a claim is held against; None where none has an interval.
 
     They are those of the report's tables, with their verdicts and their intervals: a pair has one number.
     """
@@ -68,14 +77,11 @@ def _say_gain(result: ClaimResult, claim: GainClaim, analysis: Analysis) -> Said
             break
     else:
         return None
-    judged = list(_take_time_ratios(found, comparison))
     subject, reference = (str(found[0].row[side]) for side in SIDES)
     family = Family(
         name=comparison.name, measure="time ratio", above=subject, below=reference, size=count_tested(pairs)
     )
-    wanted = f"{reference} would take {describe_longer_share(claim.figure)}"
-    opening = f"{result.statement}, says the study: {wanted}. {_count_shown(judged, claim)}"
-    return say_times(opening, shorten_all(judged, find_short_names(analysis)), family, anchor="")
+    return list(_take_time_ratios(found, comparison)), family
 
 
 def _find_key(pair: Pair) -> frozenset[tuple[str, str]]:
@@ -90,16 +96,3 @@ def _take_time_ratios(pairs: Iterable[Pair], comparison: Comparison) -> Iterable
     for pair in pairs:
         is_time_ratio = comparison.measure == "time ratio"
         yield pair.judged if is_time_ratio else replace(pair.judged, ratio=invert_estimate(pair.judged.ratio))
-
-
-def _count_shown(judged: Sequence[JudgedRatio], claim: GainClaim) -> str:
-    """Return in how many comparisons a difference is shown whose amount is about the claim's, or more."""
-    low, high = claim.band
-    gains = [1 - one.ratio.center for one in judged if one.is_different]
-    about, more = sum(low <= gain <= high for gain in gains), sum(gain > high for gain in gains)
-    if not about and not more:
-        return f"None of {len(judged):,} comparisons here shows that" if len(judged) > 1 else NOT_SHOWN
-    of_all = f" of {count_things(len(judged), 'comparison')} here"
-    counts = [(about, "about that"), (more, "more")]
-    texts = [f"{number:,}{{}} {'shows' if number == 1 else 'show'} {words}" for number, words in counts if number]
-    return " and ".join([texts[0].format(of_all), *(text.format("") for text in texts[1:])])

@@ -79,7 +79,7 @@ def find_cost_span(analysis: Analysis) -> list[Said]:
     text = quoted[0] if len(costs) == 1 else f"from {quoted[0]} to {quoted[1]}, of {len(costs):,} priced cells"
     places = _name_places(((cell, offer) for _, cell, offer in priced), analysis)
     figures = Figures(name="costs", number=len(costs), are_tested=False, are_ratios=False)
-    return [Said(text=f"1,000 samples cost {text}. {places}", anchor=ANCHOR, figures=figures)]
+    return [Said(text=f"1,000 samples cost {text}, without start-up. {places}", anchor=ANCHOR, figures=figures)]
 
 
 def _index_offers(costs: CostDocument | None) -> dict[str, tuple[CellCost, OfferCost]]:

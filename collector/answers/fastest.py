@@ -1,4 +1,4 @@
-"""Rank the programs that did the same work: which is fastest, which cannot be told from it, and which comes next.
+"""Rank the programs that did the same work: which is first, which second, and whether they differ.
 
 Whether two programs differ is what the table of their comparison says, if one has both. The pairs that none has, as
 TensorFlow against JAX, are judged together. So a program that was chosen for its time is only said to be faster than
@@ -30,7 +30,8 @@ WORK_COLUMNS = (
 READ_COLUMNS = (
     *CELL_COLUMNS,
     *("hardware_id", "environment_id", "gpu_name", "cpu_model", "num_threads", "workload", "variant", "cell_id"),
-    *("center_step_seconds", "log_standard_error", "degrees_of_freedom", "num_counted", "disagreement"),
+    *("center_step_seconds", "log_standard_error", "degrees_of_freedom", "num_counted"),
+    *("least_repeat_seconds", "most_repeat_seconds", "disagreement"),
     *("num_machines", "machines", "machine_step_seconds", "throughput_samples_per_s"),
 )
 SEVERAL_MACHINES = "several"
@@ -60,26 +61,22 @@ class Ranking:
     """Of each program but the first, its time over that of the first."""
 
     @property
-    def tied(self) -> list[Row]:
-        """The first program, and those that were not shown to differ from it."""
-        alike = [row for row, judged in zip(self.programs[1:], self.behind, strict=True) if not judged.is_different]
-        return [self.programs[0], *alike]
+    def second(self) -> tuple[Row, Judged]:
+        """The program with the second least step time."""
+        return self.programs[1], self.behind[0]
 
     @property
-    def is_first_tied(self) -> bool:
-        """Whether the tied are the first of `programs`: a slower one with a wide interval can be tied as well."""
-        return not any(judged.is_different for judged in self.behind[: len(self.tied) - 1])
+    def further(self) -> list[tuple[Row, Judged]]:
+        """What must be said of the programs behind the second: they are not told from the first, or the first that is.
 
-    @property
-    def next(self) -> tuple[Row, Judged] | None:
-        """The quickest of those that were shown to take longer than the first; None where none was."""
-        found = zip(self.programs[1:], self.behind, strict=True)
-        return next(((row, judged) for row, judged in found if judged.is_different), None)
-
-    @property
-    def disagreeing(self) -> list[Row]:
-        """The programs whose repeats disagree."""
-        return [row for row in self.programs if isinstance(row["disagreement"], str) and row["disagreement"]]
+        Where the second is not told from the first, the quickest program that is shown to take longer is among them: by
+        its time alone, nobody would know whether anything is slower.
+        """
+        others = list(zip(self.programs[2:], self.behind[1:], strict=True))
+        alike = [(row, judged) for row, judged in others if not judged.is_different]
+        if self.behind[0].is_different:
+            return alike
+        return [*alike, *[(row, judged) for row, judged in others if judged.is_different][:1]]
 
 
 def rank_programs(analysis: Analysis) -> list[Ranking]:

@@ -1,4 +1,6 @@
-"""Say which program is fastest for each kind of work: as a table of the report, and in sentences."""
+"""Say which program is first and which second for each kind of work: as a table of the report, and in sentences."""
+
+from dataclasses import replace
 
 import pandas as pd
 
@@ -6,10 +8,13 @@ from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Basis, Said
 from collector.answers.fastest import Judged, Ranking, rank_programs
+from collector.answers.measured import ShortNames, find_short_names
 from collector.answers.ratios import find_span
 from collector.machines import count_machines
-from collector.ratio_words import describe_longer, format_longer, is_percent, quote_longer
+from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_words import choose_time_digits, describe_longer, format_longer, is_percent
 from collector.results.frames import Row
+from collector.tables.cell_times import TIME_SOURCES, quote_repeats
 from collector.tables.columns import number_column, text_column
 from collector.tables.comparisons import INTERVAL_TITLE
 from collector.tables.table import Column, Table, make_table
@@ -17,7 +22,6 @@ from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT,
 
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
-REMARK = "The fastest differs from all others that did the same work."
 
 
 def make_fastest_table(analysis: Analysis) -> Table | None:
@@ -25,23 +29,29 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
     rankings = analysis.derive(rank_programs)
     if not rankings:
         return None
+    names = find_short_names(analysis)
     columns = [
         text_column("work", "work"),
-        text_column("fastest", "fastest"),
-        number_column("its step time", "seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
-        number_column("", "throughput_samples_per_s", THROUGHPUT, num_digits=NUM_TIME_DIGITS),
-        text_column("next", "next"),
-        Column(title="the next takes", sources=("longer",), format=str, align="right"),
+        replace(text_column("first", "first"), is_finding=True),
+        _time_column("first_time"),
+        number_column("", "throughput_samples_per_s", THROUGHPUT),
+        replace(text_column("second", "second"), is_finding=True),
+        _time_column("second_time"),
+        Column(title="the second takes", sources=("longer",), format=str, is_finding=True),
         Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right"),
-        text_column("how sure", "certainty"),
+        text_column("also", "further", is_optional=True),
     ]
-    return make_table(CAPTION, columns, pd.DataFrame(map(_describe, rankings)), remark=REMARK)
+    return make_table(CAPTION, columns, pd.DataFrame([_describe(one, names) for one in rankings]))
 
 
 def find_fastest(analysis: Analysis) -> list[Said]:
-    """Return two short sentences for each kind of work that two programs or more did."""
+    """Return a sentence for each kind of work that two programs or more did."""
     rankings = analysis.derive(rank_programs)
     return [Said(text=_say(ranking), anchor=ANCHOR, basis=_find_basis(ranking)) for ranking in rankings]
+
+
+def _time_column(source: str) -> Column:
+    return Column(title="step", sources=(source,), format=str, unit=MILLISECOND, align="right")
 
 
 def _find_basis(ranking: Ranking) -> Basis:
@@ -55,65 +65,75 @@ def _find_basis(ranking: Ranking) -> Basis:
     )
 
 
-def _describe(ranking: Ranking) -> Row:
-    row: Row = {
-        "work": ranking.work,
-        "cell_id": ranking.programs[0]["cell_id"],
-        "fastest": " or ".join(_name_tied(ranking)),
-        "seconds": ranking.programs[0]["center_step_seconds"],
-        "throughput_samples_per_s": ranking.programs[0]["throughput_samples_per_s"],
-        "certainty": _state_certainty(ranking),
+def _describe(ranking: Ranking, names: ShortNames) -> Row:
+    first, (second, judged), num_digits = ranking.programs[0], ranking.second, _choose_digits(ranking)
+    ends, sign = _quote_ends(judged), " %" if is_percent(judged.ratio) else ""
+    further = [_name_further(row, other) for row, other in ranking.further]
+    disagreeing = [f"{row['variant']}: {text}" for row in (first, second) if (text := _quote_repeats(row))]
+    return {
+        "work": names.shorten(ranking.work),
+        "cell_id": " ".join(str(row["cell_id"]) for row in ranking.programs),
+        "first": first["variant"],
+        "first_time": _format_time(first, num_digits),
+        "throughput_samples_per_s": first["throughput_samples_per_s"],
+        "second": second["variant"],
+        "second_time": _format_time(second, num_digits),
+        "longer": describe_longer(judged.ratio) if judged.is_different else NO_DIFFERENCE,
+        "interval": f"{ends}{sign}" if ends else NOT_THERE,
+        "further": "; ".join([*disagreeing, *further]),
     }
-    if ranking.next is None:
-        return row | dict.fromkeys(("next", "longer", "interval"), NOT_THERE)
-    program, judged = ranking.next
-    longer = {"longer": describe_longer(judged.ratio), "interval": _quote_interval(judged)}
-    return row | {"next": program["variant"]} | longer
 
 
-def _name_tied(ranking: Ranking) -> list[str]:
-    """Return the programs that can be the fastest, each with its time where there are several."""
-    names = [str(program["variant"]) for program in ranking.tied]
-    steps = [float(program["center_step_seconds"]) for program in ranking.tied]
-    times = [format_number(step, MILLISECOND, NUM_TIME_DIGITS) for step in steps]
-    return names if len(names) == 1 else [f"{name} ({time} ms)" for name, time in zip(names, times, strict=True)]
+def _choose_digits(ranking: Ranking) -> int:
+    """Return the digits of both times by which dividing them gives the ratio beside them."""
+    second, judged = ranking.second
+    return choose_time_digits(
+        float(ranking.programs[0]["center_step_seconds"]), float(second["center_step_seconds"]), judged.ratio
+    )
 
 
-def _quote_interval(judged: Judged) -> str:
-    """Return how much longer the slower program takes, from and to; a dash where both times are equal."""
+def _format_time(row: Row, num_digits: int) -> str:
+    return format_number(float(row["center_step_seconds"]), MILLISECOND, num_digits)
+
+
+def _quote_ends(judged: Judged) -> str:
+    """Return how much longer the slower program takes, from and to; empty where both times are equal."""
     _, *ends = format_longer(judged.ratio, judged.size)
-    return f"{' to '.join(ends)}{' %' if is_percent(judged.ratio) else ''}" if ends else NOT_THERE
+    return " to ".join(ends)
 
 
-def _state_certainty(ranking: Ranking) -> str:
-    shown = "shown"
-    if ranking.next is None:
-        shown = f"not told apart: {_quote_second(ranking)}"
-    elif len(ranking.tied) > 1:
-        number, names = len(ranking.tied), ", ".join(str(program["variant"]) for program in ranking.tied)
-        which = f"the first {number} not told apart" if ranking.is_first_tied else f"{number} not told apart ({names})"
-        shown = f"{which}; that {ranking.next[0]['variant']} takes longer is shown"
-    notes = [f"the repeats of {row['variant']} disagree" for row in ranking.disagreeing]
-    return "; ".join([shown, *notes])
+def _quote_repeats(row: Row) -> str:
+    return quote_repeats(*(row[name] for name in TIME_SOURCES[1:]))
 
 
-def _quote_second(ranking: Ranking) -> str:
-    """Return what is known of the second program against the first, which are not told apart."""
-    second, judged = ranking.programs[1], ranking.behind[0]
-    _, *ends = format_longer(judged.ratio, judged.size)
-    interval = f" ({' to '.join(ends)})" if ends else ""
-    return f"{second['variant']} takes {describe_longer(judged.ratio)}{interval}"
+def _name_further(row: Row, judged: Judged) -> str:
+    """Return `TensorFlow graph: 88.4 % longer than the first (82.8 to 94.2)`, or that no difference is shown."""
+    if judged.is_different:
+        return f"{row['variant']}: {describe_longer(judged.ratio)} than the first ({_quote_ends(judged)})"
+    return f"{_name_with_time(row)}: {NO_DIFFERENCE} from the first"
+
+
+def _say_further(row: Row, judged: Judged, first: Row) -> str:
+    """Return `TensorFlow graph takes 88.4 % longer than PyTorch eager (82.8 to 94.2)`, or that none is shown."""
+    if judged.is_different:
+        return f"{row['variant']} takes {describe_longer(judged.ratio)} than {first['variant']} ({_quote_ends(judged)})"
+    return f"{NO_DIFFERENCE} between {first['variant']} and {_name_with_time(row)}"
+
+
+def _name_with_time(row: Row, num_digits: int = NUM_TIME_DIGITS) -> str:
+    """Return `PyTorch eager (24.39 ms)`."""
+    time = f"{_format_time(row, num_digits)} ms"
+    return f"{row['variant']} ({'; '.join(filter(None, [time, _quote_repeats(row)]))})"
 
 
 def _say(ranking: Ranking) -> str:
-    """Return which program is fastest, or which cannot be told apart, and by how much the next one takes longer."""
-    first, *others = ranking.tied
-    time = f"{format_number(float(first['center_step_seconds']), MILLISECOND)} ms"
-    if others:
-        text = f"{ranking.work}: {' and '.join(_name_tied(ranking))} are not told apart."
+    """Return who is first and by how much before the second, or that no difference between them is shown."""
+    first, (second, judged) = ranking.programs[0], ranking.second
+    names = [_name_with_time(row, _choose_digits(ranking)) for row in (first, second)]
+    if judged.is_different:
+        longer = f"{describe_longer(judged.ratio)} ({_quote_ends(judged)})"
+        found = f"{names[0]}, then {names[1]}, which takes {longer}"
     else:
-        text = f"{ranking.work}: {first['variant']} is fastest, {time}."
-    if ranking.next is not None:
-        program, judged = ranking.next
-        text += f" The next, {program['variant']}, takes {quote_longer(judged.ratio, judged.size)}."
-    return text
+        found = f"{NO_DIFFERENCE} between {names[0]} and {names[1]}"
+    further = (_say_further(row, other, first) for row, other in ranking.further)
+    return f"{ranking.work}: {'; '.join([found, *further])}."

@@ -89,7 +89,7 @@ def find_roofline(analysis: Analysis) -> list[Said]:
         reach = "reaches" if len(near) == 1 else "reach"
         texts.append(
             f"{len(near):,} of {count_things(len(known), 'cell')} {reach} {100 * NEAR_SHARE:.0f} % or more of the "
-            f"nearest roof, which is {_name_roofs(near)} (operations counted as direct convolutions)."
+            f"roof that the device's peaks set, here {_name_roofs(near)} (operations counted as direct convolutions)."
         )
     if len(near) < len(known):
         share = format_number(float(lowest["share_of_roofline"]), PERCENT)

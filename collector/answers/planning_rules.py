@@ -66,7 +66,9 @@ def _list_known_of_costs(analysis: Analysis) -> dict[str, str]:
     is_one = all(rows[name].nunique(dropna=False) == 1 for name in MACHINE_COLUMNS)
     known = {}
     if is_one and len(rows) > 1 and len(select_alone(rows)) == len(rows):
-        known["step-times"] = "On one kind of machine, as here, the fastest for a sample is also the cheapest."
+        known["step-times"] = (
+            "On one kind of machine, as here, the fastest for a sample is also the cheapest, start-up aside."
+        )
     if rows[["gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"]].notna().any(axis=None):
         known[name_anchor(ENERGY_CAPTION)] = "The energy of a sample was measured."
     return known

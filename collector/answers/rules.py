@@ -25,10 +25,11 @@ FINDINGS = (
         id="fastest",
         title="Fastest",
         kind="finding",
-        says="which program is fastest for one kind of work, which are not told from it, and by how much the next one "
-        "takes longer; the report shows these as a table",
-        only_if="two programs did the same work on the same machines, each with an interval; fastest is one that "
-        "differs from all others by the intervals of their table",
+        says="which program has the least step time for one kind of work, which comes second, and by how much that "
+        "takes longer or that no difference is shown; then the programs that are not told from the first either, and "
+        "where the second is one of them the next that is; the report shows these as a table",
+        only_if="two programs did the same work on the same machines, each with an interval; differences are stated by "
+        "the intervals of their table",
         order="as planned",
         find=find_fastest,
     ),
@@ -36,8 +37,8 @@ FINDINGS = (
         id="claims",
         title="Claim of the study",
         kind="finding",
-        says="how many comparisons of the run show a claim of the study's abstract, which side takes longer in them "
-        "and by how much, then the verdict on the claim as it is stated, and why",
+        says="what the study's abstract claims; which side takes longer in the comparisons of the run that the claim "
+        "is about, and by how much; the verdict on the claim as it is stated, and why",
         only_if="the run has a ratio of what the claim compares, at whatever batch and on whatever hardware",
         order="as in the study",
         find=find_claims,

@@ -1,6 +1,7 @@
 """The rules of what a run does not say, in the order in which it is shown."""
 
 from collector.answers.answer import Rule
+from collector.answers.duration_rules import find_same_order, find_short_windows
 from collector.answers.limit_rules import find_disagreement
 from collector.answers.planning_rules import find_libraries, find_no_prices, find_not_planned
 from collector.answers.unknown_ratios import (
@@ -68,12 +69,32 @@ UNKNOWNS = (
         id="one-kind",
         title="Not varied",
         kind="unknown",
-        says="of phase, framework, device and precision, which has one value only, and of which work one batch was "
-        "measured",
+        says="of phase, framework, device, number of GPUs and precision, which has one value only, that no data set "
+        "was read, and of which work one batch was measured",
         only_if="there is one",
         order="one sentence",
         is_on_terminal=False,
         find=find_one_kind,
+    ),
+    Rule(
+        id="short-windows",
+        title="Hours",
+        kind="unknown",
+        says="for how long steps were timed in one go at most, and that the speed over hours is not known",
+        only_if="that is less than ten minutes, the steps of a sustained run among them",
+        order="one sentence",
+        is_on_terminal=False,
+        find=find_short_windows,
+    ),
+    Rule(
+        id="same-order",
+        title="Order",
+        kind="unknown",
+        says="that what a cell leaves behind for the next one is not known",
+        only_if="two rounds or more measured the same three cells or more in the same order",
+        order="one sentence",
+        is_on_terminal=False,
+        find=find_same_order,
     ),
     Rule(
         id="one-machine",

@@ -115,10 +115,14 @@ def find_one_kind(analysis: Analysis) -> list[Said]:
             others = [text for name, text in names.items() if name != values[0]]
             missing = " or ".join([*filter(None, [", ".join(others[:-1])]), others[-1]])
             parts.append(f"one {noun} ({names.get(values[0], values[0])}, not {missing})")
+    if (measured["device"] == "gpu").any() and (measured["num_gpus"] == 1).all():
+        parts.append("one GPU a cell")
+    if len(measured) and measured["data_dir"].isna().all():
+        parts.append("synthetic data")
     parts += _list_one_batch(measured)
     if not parts:
         return []
-    text = f"Measured in {_join(parts, most=len(parts))}: how others compare is not known."
+    text = f"Measured with {_join(parts, most=len(parts))}: how others compare is not known."
     return [Said(text=text, anchor=PLANNED_ANCHOR)]
 
 

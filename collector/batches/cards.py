@@ -16,9 +16,16 @@ CONTEXT_BYTES = 768 * MIB
 class Card:
     """A size of GPU memory."""
 
-    label: str
+    name: str
+    sold_as: str
+    """The size by which its vendor sells it, such as `16 GB`."""
     total_bytes: int
     """As the driver reports it."""
+
+    @property
+    def label(self) -> str:
+        """The size that it is sold as, and its name."""
+        return f"{self.sold_as} ({self.name})"
 
     def find_budget(self, context_bytes: int) -> int:
         """Return the bytes that tensors can have."""
@@ -28,12 +35,12 @@ class Card:
 # Totals as nvidia-smi reports them: https://thundergolfer.com/blog/nvidia-gpu-memory-capacity (read in November 2026);
 # those of the H100 and the H200 are also in docs/results. The marketed GB are sometimes GiB and sometimes less.
 CARDS = tuple(
-    Card(label=label, total_bytes=mebibytes * MIB)
-    for label, mebibytes in (
-        ("16 GB (T4)", 15_360),
-        ("24 GB (L4)", 23_034),
-        ("40 GB (A100)", 40_960),
-        ("80 GB (H100)", 81_559),
-        ("141 GB (H200)", 143_771),
+    Card(name=name, sold_as=sold_as, total_bytes=mebibytes * MIB)
+    for name, sold_as, mebibytes in (
+        ("T4", "16 GB", 15_360),
+        ("L4", "24 GB", 23_034),
+        ("A100", "40 GB", 40_960),
+        ("H100", "80 GB", 81_559),
+        ("H200", "141 GB", 143_771),
     )
 )

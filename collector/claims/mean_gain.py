@@ -129,7 +129,7 @@ def find_gain_claim(figure: float, pairs: pd.DataFrame) -> GainClaim:
         frozenset((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
         for row in list_rows(pairs[pairs["ratio"].notna()])
     ]
-    return GainClaim(figure=figure, band=find_band(figure), pairs=frozenset(keys))
+    return GainClaim(figure=figure, pairs=frozenset(keys))
 
 
 def _collect_gains(pairs: pd.DataFrame) -> dict[str, list[Gain]]:
@@ -159,13 +159,14 @@ def _describe_mean(gains: Sequence[Gain]) -> str:
 
 
 def _explain_untested(own: pd.DataFrame, by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]], study: Study) -> str:
-    wanted = f"its figure is a mean over {len(study.workloads)} models at the study's own work, of which"
+    wanted = f"the claim is a mean over {len(study.workloads)} models at the study's own batches and sizes"
     missing = explain_missing_intervals(own)
     if not by_gpu:
-        return f"{wanted} none was measured here{f': {missing}' if missing else ''}"
-    return f"{wanted} this run has on one GPU: {'; '.join(_list_measured(by_gpu))}"
+        return f"{wanted}, of which none was measured here{f': {missing}' if missing else ''}"
+    return f"{wanted}, and this run has {'; '.join(_list_measured(by_gpu))}"
 
 
 def _list_measured(by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]]) -> Iterator[str]:
     for gpu, gains in by_gpu.items():
-        yield f"{join_words(gain.name for found in gains.values() for gain in found)} ({gpu})"
+        names = join_words(gain.name for found in gains.values() for gain in found)
+        yield f"{len(gains)} of them on {gpu}: {names}"

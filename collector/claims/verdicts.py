@@ -53,8 +53,6 @@ class GainClaim:
 
     figure: float
     """The share, 0 to 1."""
-    band: Interval
-    """The shares that count as about the figure."""
     pairs: frozenset[frozenset[tuple[str, str]]]
     """The pairs of cells, each as its two (cell_id, environment_id), that it is held against."""
 

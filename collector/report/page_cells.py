@@ -64,6 +64,7 @@ WORK_FIELDS = ("model", "phase", "input_size", "num_classes", "data_dir")
 """Fields that decide what a step is: the times of steps that differ in one of them are times of different work."""
 FIGURE_COLUMNS = (
     *("center_step_seconds", "interval_low_seconds", "interval_high_seconds"),
+    *("least_repeat_seconds", "most_repeat_seconds", "disagreement"),
     *("log_standard_error", "degrees_of_freedom", "num_machines", "num_planned", "num_ok", "num_sound", "num_counted"),
     *("batch_size", "throughput_samples_per_s", "p95_step_seconds", "p99_step_seconds"),
     *("peak_rss_bytes", "peak_memory_allocated_bytes", "gpu_sm_clock_mhz", "gpu_max_temperature_celsius"),

@@ -6,8 +6,10 @@ from typing import Any
 import pandas as pd
 
 from collector.analysis import Analysis
+from collector.answers.batch_rules import CAPTION as BATCHES_CAPTION
 from collector.answers.fastest import rank_programs
 from collector.answers.fastest_rules import CAPTION as FASTEST_CAPTION
+from collector.batch_pairs import list_batch_pairs
 from collector.machines import SIDES
 from collector.ratio_verdicts import count_tested
 from collector.report.page_cells import list_page_cells
@@ -29,7 +31,7 @@ def list_judged_tables(analysis: Analysis) -> list[dict[str, Any]]:
     cells = analysis.derive(list_page_cells)
     numbers = {name_row(row): number for number, row in enumerate(list_rows(cells[["cell_id", "environment_id"]]))}
     tables = [_list_compared(HEADINGS[name].caption, pairs) for name, pairs in analysis.comparisons.items()]
-    tables.append(_list_ranked(analysis))
+    tables += [_list_batches(analysis), _list_ranked(analysis)]
     return [_number_pairs(table, numbers) for table in tables if table["tested"] or table["alone"]]
 
 
@@ -47,6 +49,12 @@ def _list_compared(caption: str, pairs: pd.DataFrame) -> dict[str, Any]:
         "tested": _read_keys(shown[is_tested]),
         "alone": _read_keys(shown[~is_tested]),
     }
+
+
+def _list_batches(analysis: Analysis) -> dict[str, Any]:
+    """Return the pairs of the largest with the smallest batch: their ratio is of the time of a sample."""
+    found = _read_keys(pd.DataFrame(list_batch_pairs(analysis.summary), columns=KEYS))
+    return {"caption": BATCHES_CAPTION, "size": len(found), "tested": found, "alone": []}
 
 
 def _list_ranked(analysis: Analysis) -> dict[str, Any]:

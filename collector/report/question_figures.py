@@ -22,6 +22,10 @@ from collector.results.cells import select_alone
 from collector.results.frames import Row
 from collector.units import GIB, format_number
 
+SOLD_AS = (
+    f"All in GiB, of which a card has fewer than the GB that it is sold as: the {CARDS[0].name}, sold as "
+    f"{CARDS[0].sold_as}, has {format_number(CARDS[0].total_bytes, GIB)} GiB by its driver."
+)
 SPEEDUPS = Limit(column="cell_id_subject", most=60, what="points, the largest batches first")
 ROOFLINE_CAPTION = (
     "Points: the FLOP count of a step over its time, at its FLOP count over the least bytes that it has to "
@@ -67,8 +71,8 @@ def show_speedups(analysis: Analysis) -> FigureGroup:
         plot_speedups,
         "{name}: {ratio} times",
         question="How much does the GPU gain, by model?",
-        caption="The step time on the CPU over that on the GPU, with its 95 % interval, which holds together with "
-        f"those of the table's other ratios; right of the dashed line the GPU is faster. {CROSS_CAPTION}",
+        caption="The step time on the CPU over that on the GPU, with its 95 % interval, which allows for "
+        f"the table's other ratios; right of the dashed line the GPU is faster. {CROSS_CAPTION}",
         limit=SPEEDUPS,
         row_pixels=SPEEDUP_PIXELS,
     )
@@ -132,7 +136,7 @@ def show_memory(analysis: Analysis) -> FigureGroup:
         in_use=gpu["gpu_memory_peak_bytes"].astype("Float64").astype(float),
     )
     rows = rows[rows.groupby("panel")["bytes"].transform("count") > 0]
-    budgets = {card.label: card.find_budget(CONTEXT_BYTES) for card in CARDS}
+    budgets = {card.name: card.find_budget(CONTEXT_BYTES) for card in CARDS}
     names = [f"{card}: {format_number(budget, GIB)} GiB" for card, budget in budgets.items()]
     limits = pd.DataFrame({"card": names, "bytes": list(budgets.values())})
     return show_panels(
@@ -142,7 +146,7 @@ def show_memory(analysis: Analysis) -> FigureGroup:
         question="Which card do the tensors of a batch fit?",
         caption="Point: the peak of what the framework's allocator held for tensors, the largest of the repeats; of "
         "JAX what XLA plans for the step. Bar above it: all that was in use on the device. Dashed lines: what a card "
-        "of that size leaves for tensors, less what the driver and a CUDA context take. A point below a line says that "
+        f"leaves for tensors, less what the driver and a CUDA context take. {SOLD_AS} A point below a line says that "
         "the tensors fit, not that the whole run does: that was measured on this card alone. Both axes are "
         f"logarithmic. {CROSS_CAPTION}",
         value="bytes",

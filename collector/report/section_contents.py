@@ -124,7 +124,7 @@ def collect_claims(analysis: Analysis) -> Content:
     results = analysis.derive(judge_claims)
     if not results:
         return {}
-    return {"study": introduce_study(), "results": results, "summary": count_verdicts(results)}
+    return {"study": introduce_study(), "results": results, "summary": f"a numbered list of {count_verdicts(results)}"}
 
 
 def collect_forecast(analysis: Analysis) -> Content:

@@ -63,6 +63,8 @@ SUMMARY_COLUMNS: Columns = {
     **DURATION_COLUMNS,
     **CONDITION_COLUMNS,
     "machine_deviations": "str",
+    "least_repeat_seconds": "float64",
+    "most_repeat_seconds": "float64",
     "disagreement": "str",
     "note": "str",
 }
@@ -156,6 +158,7 @@ def _describe_cells(
             row["environment_id"] = repeats.values("environment_id")[groups[place][0]]
             if row["num_machines"] == 1:  # how several machines differ is known by their own table
                 centers = [repeats.values("center_step_seconds")[index] for index in groups[place]]
+                row |= {"least_repeat_seconds": min(centers), "most_repeat_seconds": max(centers)}
                 row["disagreement"] = describe_disagreement(centers, series)
             row["machine_deviations"] = _join_deviations(deviations, row["machines"])
             yield row | {"note": _note(row)}, place

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from collector.tables.table import ESSENTIAL, Column
-from collector.units import NUM_DIGITS, Unit, format_interval, format_number
+from collector.units import Unit, format_interval, format_number
 
 
 def text_column(title: str, source: str, *, priority: int = ESSENTIAL, is_optional: bool = False) -> Column:
@@ -23,7 +23,7 @@ def number_column(
     *,
     priority: int = ESSENTIAL,
     is_optional: bool = False,
-    num_digits: int = NUM_DIGITS,
+    num_digits: int | None = None,
 ) -> Column:
     """Return a column of amounts, held in base units and shown in `unit`; a missing value is shown as a dash."""
     return Column(
@@ -38,7 +38,7 @@ def number_column(
 
 
 def interval_column(
-    title: str, low: str, high: str, unit: Unit, *, priority: int = ESSENTIAL, num_digits: int = NUM_DIGITS
+    title: str, low: str, high: str, unit: Unit, *, priority: int = ESSENTIAL, num_digits: int | None = None
 ) -> Column:
     """Return a column of `low to high`, held in base units and shown in `unit`; no interval is shown as a dash."""
     return Column(

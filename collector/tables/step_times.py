@@ -7,6 +7,7 @@ import pandas as pd
 from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.results.cells import find_shared
+from collector.tables.cell_times import cell_time_column
 from collector.tables.columns import CELL, count_column, interval_column, number_column, text_column
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, NOT_THERE, NUM_DIGITS, NUM_TIME_DIGITS, PERCENT, THROUGHPUT
@@ -33,7 +34,7 @@ PIPELINED_REMARK = (
 )
 TENANTS_REMARK = "Of a cell with tenants, the steps are those of its first one while the others ran: see Sharing."
 WAIT_COLUMN = number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True)
-THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4, num_digits=NUM_TIME_DIGITS)
+THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4)
 REPEATS = Column(
     title="repeats ok",
     sources=("num_ok", "num_planned"),
@@ -68,7 +69,7 @@ def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
         return []
     return [
         number_column("pipelined step", "pipelined_step_seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
-        number_column("pipelined", "pipelined_samples_per_s", THROUGHPUT, num_digits=NUM_TIME_DIGITS),
+        number_column("pipelined", "pipelined_samples_per_s", THROUGHPUT),
     ]
 
 
@@ -77,7 +78,7 @@ def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
     ends = {"95 % interval": ("interval_low_seconds", "interval_high_seconds")}
     quartiles = {"IQR of steps": ("q1_step_seconds", "q3_step_seconds")}
     return [
-        replace(number_column(title, "center_step_seconds", MILLISECOND, num_digits=num_digits), is_finding=True),
+        replace(cell_time_column(title, num_digits=num_digits), is_finding=True),
         *(interval_column(name, *own, MILLISECOND, num_digits=num_digits) for name, own in ends.items()),
         *(interval_column(name, *own, MILLISECOND, priority=1) for name, own in quartiles.items()),
     ]

@@ -7,7 +7,9 @@ from collector.units import (
     GIB,
     MIB,
     MILLISECOND,
+    NUM_TIME_DIGITS,
     TFLOPS,
+    THROUGHPUT,
     Unit,
     choose_memory_unit,
     choose_rate_unit,
@@ -65,3 +67,11 @@ def test_durations_are_in_words(seconds: float, text: str) -> None:
 
 def test_a_column_of_rates_is_in_tflops_from_one_on() -> None:
     assert (choose_rate_unit([9e11, 1e9]), choose_rate_unit([1e9, 1e12])) == (GFLOPS, TFLOPS)
+
+
+def test_samples_per_second_have_the_same_digits_everywhere() -> None:
+    # One table had 2,624 of a cell and another 2,620.
+    assert format_number(2624.4, THROUGHPUT) == "2,624"
+    assert format_interval(2611.2, 2637.9, THROUGHPUT) == "2,611 to 2,638"
+    assert format_number(0.0024, MILLISECOND) == "2.40"
+    assert format_number(2624.4, THROUGHPUT) == format_number(2624.4, THROUGHPUT, NUM_TIME_DIGITS)

@@ -13,15 +13,16 @@ function openCell(cells, row) {
 
 function describeFigures(cells, row) {
   const get = (name) => cells.get(name, row);
-  const unit = (name, size, label) => (get(name) === null ? null : `${formatSignificant(get(name) / size)} ${label}`);
+  const unit = (name, size, label, digits) => (get(name) === null ? null : `${formatSignificant(get(name) / size, digits)} ${label}`);
   const [low, high] = [get("interval_low_seconds"), get("interval_high_seconds")];
   const interval = low === null ? "no interval" : `95 % interval ${formatInterval(low, high, 1e-3, NUM_TIME_DIGITS)}`;
-  const center = get("num_ok") ? `${formatMilliseconds(get("center_step_seconds"), NUM_TIME_DIGITS)}, ${interval}` : null;
+  const repeats = get("disagreement") ? `repeats disagree (${formatInterval(get("least_repeat_seconds"), get("most_repeat_seconds"), 1e-3)} ms), ` : "";
+  const center = get("num_ok") ? `${formatMilliseconds(get("center_step_seconds"), NUM_TIME_DIGITS)}, ${repeats}${interval}` : null;
   return makeTerms([
     ["ended", get("ending")],
     ["step time", center],
     ...[95, 99].map((rank) => [`p${rank} of steps`, get(`p${rank}_step_seconds`) === null ? null : formatMilliseconds(get(`p${rank}_step_seconds`), NUM_TIME_DIGITS)]),
-    ["throughput", unit("throughput_samples_per_s", 1, "samples/s")],
+    ["throughput", unit("throughput_samples_per_s", 1, "samples/s", NUM_TIME_DIGITS)],
     ["repeats", `${get("num_counted")} count, ${get("num_ok")} of ${get("num_planned")} ended ok`],
     ["process, peak resident", unit("peak_rss_bytes", BYTES_PER_GIB, "GiB")],
     ["GPU, peak allocated", unit("peak_memory_allocated_bytes", BYTES_PER_GIB, "GiB")],
@@ -103,7 +104,7 @@ function closeCell() {
 
 function makeCellButtons(cells, row) {
   const name = cells.nameRow(row);
-  const choose = (key) => makeElement("button", { type: "button", onclick: () => changeState({ [key]: name }) }, `Side ${key.toUpperCase()}`);
+  const choose = (key) => makeElement("button", { type: "button", onclick: () => chooseSide(key, name) }, `Side ${key.toUpperCase()}`);
   const only = makeElement("button", { type: "button", onclick: () => changeState({ q: cells.ids[row], filters: new Map() }) }, "Show only this cell");
   const close = makeElement("button", { type: "button", onclick: closeCell }, "Close");
   return makeElement("div", { class: "bar" }, choose("a"), choose("b"), only, close);

@@ -4,7 +4,7 @@
 const SHADES = [1.05, 1.25, 1.6, 2.5];
 // An arrow points where the time goes: up is longer, as the plus of a number.
 const SIGNS = {
-  longer: ["▲", "takes longer than the baseline: its interval, which holds together with those of its table or else of this map, excludes equality"],
+  longer: ["▲", "takes longer than the baseline: its interval, which allows for all ratios of its table or else of this map, excludes equality"],
   shorter: ["▼", "takes less time than the baseline, by the same rule; the number is by how much longer the baseline takes"],
   same: ["≈", "no difference shown: the number is what was measured"],
   confounded: ["⇄", MACHINES_DIFFER],
@@ -206,7 +206,7 @@ function startHeatKeys(cells, rows) {
     const row = rowAt(cell.dataset.key), side = { a: "a", b: "b" }[event.key.toLowerCase()];
     if (moves[event.key]) focusAt(...moves[event.key]);
     else if (event.key === "Enter" || event.key === " ") openCell(cells, row);
-    else if (side && row >= 0) { changeState({ [side]: cells.nameRow(row) }); focusAt(index, place); }
+    else if (side && row >= 0) { changeState({ [side]: cells.nameRow(row) }); focusAt(index, place); showSidesInView(); }
     else return;
     event.preventDefault();
   });

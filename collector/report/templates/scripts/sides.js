@@ -1,6 +1,6 @@
 // Shows the comparison of two cells that the reader chose as sides A and B.
 
-const TABLED = "a framework with PyTorch, two modes, a precision with fp32, a GPU with a CPU, or several GPUs with one";
+const TABLED = "a framework with PyTorch, two modes, a precision with fp32, a GPU with a CPU, several GPUs with one, or the largest batch with the smallest";
 
 function describeSide(cells, key, row, digits) {
   const name = key.toUpperCase();
@@ -23,7 +23,7 @@ function describeVerdict(found) {
 function describeInterval(found, ends) {
   if (!ends) return "";
   const size = found.table?.size ?? 1;
-  const together = size > 1 ? `, which holds together with those of all ${size.toLocaleString("en-US")} ratios of the table “${found.table.caption}”` : "";
+  const together = size > 1 ? `, which allows for all ${size.toLocaleString("en-US")} ratios of the table “${found.table.caption}”` : "";
   return `, 95 % interval${found.table ? "" : " of this ratio alone"} ${ends}${together}`;
 }
 
@@ -50,6 +50,16 @@ function showSides(cells) {
   const swap = makeElement("button", { type: "button", onclick: () => changeState({ a: STATE.b, b: STATE.a }) }, "Swap A and B");
   box.replaceChildren(makeElement("h3", {}, "Two cells compared"), describeSide(cells, "a", one, digits), describeSide(cells, "b", other, digits),
     ...(one !== null && other !== null ? [...describeComparison(cells, one, other).filter(Boolean), swap] : []));
+}
+
+function chooseSide(key, name) {
+  changeState({ [key]: name });
+  showSidesInView();
+}
+
+// What was chosen stands below the heat map, often out of view: without this, nothing would be seen to happen.
+function showSidesInView() {
+  findElement("sides").scrollIntoView({ block: "nearest" });
 }
 
 function startSides(cells) {

@@ -17,10 +17,12 @@ def test_tensorflow_switches_tf32_off_and_takes_its_threads_as_its_record_says(t
     names = ("intra_op_threads", "inter_op_threads")
     assert tensorflow["threads"] == [1, 1]
     assert [tensorflow["settings"][name] for name in names] == [1, 1]
+    assert tensorflow["settings"]["optimizer"] == "Keras Adam"
 
 
 def test_xla_computes_with_as_many_cpu_threads_as_jax_was_given(jax: Answers) -> None:
     assert (jax["num_pool_threads"], jax["settings"]["num_threads"]) == (3, 3)
+    assert jax["settings"]["optimizer"] == "Keras Adam"
 
 
 def test_a_users_keras_configuration_changes_nothing(tensorflow: Answers, jax: Answers) -> None:

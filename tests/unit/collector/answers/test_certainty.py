@@ -16,7 +16,7 @@ def test_without_a_common_basis_the_note_speaks_of_ratios_and_not_of_the_sentenc
     # The sentence before it may be that on step times, each of which has an interval of its own.
     assert state_certainty([say(CARD, FRAMEWORKS), say()], None) == (
         "A difference is stated where its interval excludes equality; the intervals of a table (12 ratios of "
-        "frameworks) hold together in 95 % of cases, if both sides vary alike."
+        "frameworks) all hold the truth in 95 % of cases, if both sides vary alike."
     )
 
 
@@ -24,8 +24,8 @@ def test_intervals_of_ratios_hold_under_the_same_conditions_where_they_are_not_t
     scaling = Figures(name="ratios of weak scaling", number=4, are_tested=False)
     costs = Figures(name="costs", number=8, are_tested=False, are_ratios=False)
     assert state_certainty([say(figures=scaling), say(figures=costs)], None) == (
-        "The intervals of 4 ratios of weak scaling hold together in 95 % of cases, if both sides vary alike; these are "
-        "not tested. The intervals of 8 costs hold together in 95 % of cases; these are not tested."
+        "The intervals of 4 ratios of weak scaling all hold the truth in 95 % of cases, if both sides vary alike; "
+        "these are not tested. The intervals of 8 costs all hold the truth in 95 % of cases; these are not tested."
     )
 
 

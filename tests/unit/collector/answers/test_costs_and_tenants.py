@@ -28,10 +28,11 @@ def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> 
     # ratio needs no word on others.
     assert select_texts(answers, "how-sure") == [
         "All ratios above: on one card and its host, 3 repeats a side. The intervals of 2 "
-        "costs hold together in 95 % of cases; these are not tested."
+        "costs all hold the truth in 95 % of cases; these are not tested."
     ]
     assert span.startswith("1,000 samples cost from 0.00100 (0.000965 to 0.00104) EUR for conv6 train, GPU, ")
     assert "to 0.00200 (0.00193 to 0.00207) EUR for conv6 train, CPU" in span
+    assert ", without start-up. Prices: " in span
 
 
 def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:
@@ -44,7 +45,9 @@ def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:
 
 def test_on_one_kind_of_machine_the_fastest_is_the_cheapest_at_any_price(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_framework_pair(2.0)), "no-prices")
-    assert text.startswith("On one kind of machine, as here, the fastest for a sample is also the cheapest.")
+    assert text.startswith(
+        "On one kind of machine, as here, the fastest for a sample is also the cheapest, start-up aside."
+    )
 
 
 def test_a_cell_without_a_price_is_named_as_unknown_and_no_ratio_is_said(collect: Collect) -> None:

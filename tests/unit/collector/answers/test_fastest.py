@@ -26,23 +26,29 @@ def test_those_that_are_not_told_from_the_fastest_stand_beside_it(collect: Colle
     analysis = analyze_run(collect(*make_three(0.15, 0.1005)))
     table = make_fastest_table(analysis)
     assert table is not None
-    assert table.format_rows() == [
-        (
-            "conv6 train, CPU, batch 64, 32 px",
-            "PyTorch eager (100.0 ms) or JAX compiled (100.5 ms)",
-            "100.0",
-            "640.0",
-            "TensorFlow graph",
-            "50.0 % longer",
-            "45.8 to 54.3 %",
-            "the first 2 not told apart; that TensorFlow graph takes longer is shown",
-        )
+    assert table.headings[1:7] == [
+        *("first", "step, ms", "samples/s", "second", "step, ms", "the second takes"),
     ]
+    ((*row, longer, interval, further),) = table.format_rows()
+    assert row == ["conv6 train", "PyTorch eager", "100.0", "640.0", "JAX compiled", "100.5"]
+    # Together with TensorFlow's: 1.005 * exp(-/+ 0.028541) is 0.9767 to 1.0341.
+    assert (longer, interval) == ("no difference shown", "−2.3 to 3.4 %")
+    assert further == "TensorFlow graph: 50.0 % longer than the first (45.8 to 54.3)"
     (text,) = select_texts(answer(collect, make_three(0.15, 0.1005)), "fastest")
     assert text.startswith(
-        "conv6 train, CPU, batch 64, 32 px: PyTorch eager (100.0 ms) and JAX compiled (100.5 ms) are not told apart. "
-        "The next, TensorFlow graph, takes 50.0 % longer (45.8 to 54.3)."
+        "conv6 train, CPU, batch 64, 32 px: no difference shown between PyTorch eager (100.0 ms) and JAX compiled "
+        "(100.5 ms); TensorFlow graph takes 50.0 % longer than PyTorch eager (45.8 to 54.3)."
     )
+
+
+def test_a_row_says_who_is_second_and_by_how_much(collect: Collect) -> None:
+    # A reader took the lead over the third program for that of the first: the second stands beside it in every row.
+    table = make_fastest_table(analyze_run(collect(*make_framework_pair(1.2))))
+    assert table is not None
+    ((_, first, seconds, _, second, other, longer, interval),) = table.format_rows()
+    assert (first, seconds, second, other) == ("PyTorch eager", "100.0", "TensorFlow graph", "120.0")
+    # Of one ratio, t(4) is 2.7764: 1.2 * exp(-/+ 2.7764 * 0.0081652) is 1.1731 to 1.2275.
+    assert (longer, interval) == ("20.0 % longer", "17.3 to 22.8 %")
 
 
 def test_a_slower_one_that_is_less_well_known_is_named_as_not_told_apart(collect: Collect) -> None:
@@ -52,11 +58,10 @@ def test_a_slower_one_that_is_less_well_known_is_named_as_not_told_apart(collect
     jax = make_repeats(make_cell(framework="jax", mode="compiled"), 0.1, 0.11, 0.121, environment=JAX)
     table = make_fastest_table(analyze_run(collect(*results, *jax)))
     assert table is not None
-    ((_, fastest, _, _, following, *_, certainty),) = table.format_rows()
-    assert (fastest, following) == ("PyTorch eager (100.0 ms) or JAX compiled (110.0 ms)", "TensorFlow graph")
-    assert certainty.startswith(
-        "2 not told apart (PyTorch eager, JAX compiled); that TensorFlow graph takes longer is shown; "
-    )
+    ((_, first, _, _, second, _, longer, _, further),) = table.format_rows()
+    assert (first, second) == ("PyTorch eager", "TensorFlow graph")
+    assert longer == "5.0 % longer"
+    assert further == ("JAX compiled (110.0 ms; 100 to 121 ms, repeats disagree): no difference shown from the first")
 
 
 def test_a_pair_that_no_table_has_is_judged_too(collect: Collect) -> None:
@@ -64,8 +69,8 @@ def test_a_pair_that_no_table_has_is_judged_too(collect: Collect) -> None:
     # longer, has no table with JAX: a family of its own, of one pair; 1.1 * exp(-/+ 0.02267).
     (text,) = select_texts(answer(collect, make_three(0.088, 0.08)), "fastest")
     assert text.startswith(
-        "conv6 train, CPU, batch 64, 32 px: JAX compiled is fastest, 80.0 ms. The next, TensorFlow graph, takes 10.0 % "
-        "longer (7.5 to 12.5)."
+        "conv6 train, CPU, batch 64, 32 px: JAX compiled (80.00 ms), then TensorFlow graph (88.00 ms), which takes "
+        "10.0 % longer (7.5 to 12.5)."
     )
 
 
@@ -74,18 +79,15 @@ def test_the_verdict_is_that_of_the_table_of_comparisons(collect: Collect) -> No
     pair = make_framework_pair(1.0248)
     others = [result for size in range(1, 10) for result in make_framework_pair(1.0, batch_size=size)]
     (alone,) = select_texts(answer(collect, pair), "fastest")
-    assert "PyTorch eager is fastest" in alone
+    assert "PyTorch eager (100.0 ms), then TensorFlow graph" in alone
     beside = analyze_run(collect(*pair, *others))
     table = make_fastest_table(beside)
     assert table is not None
     (first,) = (row for row in table.format_rows() if "batch 64" in row[0])
-    equal = [row for row in table.format_rows() if row is not first and row != first]
     # Welch's t of 10 ratios, 4 degrees of freedom, at 1 - 0.05 / 20 is 5.5976: exp(-/+ 5.5976 * 0.0081652) = 0.955,
     # 1.047; of 1.0248 that is -2.1 to 7.3 %. What is known of them stands there though nothing is shown.
-    assert first[1] == "PyTorch eager (100.0 ms) or TensorFlow graph (102.5 ms)"
-    # The one that is not told from the fastest is no next.
-    assert first[4:] == ("–", "–", "–", "not told apart: TensorFlow graph takes 2.5 % longer (−2.1 to 7.3)")
-    assert {row[4:7] for row in equal} == {("–", "–", "–")}
+    assert first[4:] == ("TensorFlow graph", "102.5", "no difference shown", "−2.1 to 7.3 %")
+    assert all(row[6] == "no difference shown" for row in table.format_rows() if row != first)
     assert set(beside.comparisons["frameworks"]["verdict"]) == {"no difference shown"}
 
 
@@ -102,9 +104,20 @@ def test_repeats_that_disagree_are_named_in_the_row_and_as_unknown(collect: Coll
     table = make_fastest_table(analyze_run(collect(*results)))
     assert table is not None
     (row,) = table.format_rows()
-    assert row[-1].endswith("; the repeats of TensorFlow graph disagree")
+    # No repeat took the mean of them: their own times stand beside it.
+    assert row[5] == "103.4"
+    assert row[-1] == "TensorFlow graph: 96.0 to 120 ms, repeats disagree"
     (text,) = select_texts(answer(collect, results), "repeats-disagree")
     assert text == (
         "Repeats disagree by more than their steps spread in 1 cell (conv6 train, TensorFlow graph: 1 of 3 takes 25 "
-        "% longer than the others): which speed is the usual one is not known, and takes more repeats."
+        "% longer: 96.0, 96.0 and 120 ms): which speed is the usual one is not known, and takes more repeats."
     )
+
+
+def test_a_row_names_its_programs_and_is_of_all_of_them(collect: Collect) -> None:
+    """That one program is first in all rows must not take its name out of them."""
+    results = [result for size in (1, 2, 3) for result in make_framework_pair(1.5, batch_size=size)]
+    table = make_fastest_table(analyze_run(collect(*results)))
+    assert table is not None
+    assert {"first", "second"} <= set(table.lift_alike().headings)
+    assert [len(cells.split()) for cells in table.rows["cell_id"]] == [2, 2, 2]

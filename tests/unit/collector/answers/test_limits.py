@@ -26,9 +26,9 @@ def test_cells_below_half_of_their_nearest_roof_have_no_limit(collect: Collect) 
     ]
     (text,) = select_texts(answer(collect, results), "roofline")
     assert text == (
-        "2 of 3 cells reach 50 % or more of the nearest roof, which is arithmetic (operations counted as direct "
-        "convolutions). What limits the other cell is not known; the least, resnet18 train, PyTorch eager, reaches "
-        "3.00 % of its roof."
+        "2 of 3 cells reach 50 % or more of the roof that the device's peaks set, here arithmetic "
+        "(operations counted as direct convolutions). What limits the other cell is not known; the "
+        "least, resnet18 train, PyTorch eager, reaches 3.00 % of its roof."
     )
     assert [describe_limit("arithmetic", share) for share in shares.values()] == [
         "arithmetic",
@@ -79,8 +79,8 @@ def test_what_other_tenants_take_is_no_unknown_limit(collect: Collect) -> None:
     ]
     (text,) = select_texts(answer(collect, [*alone, *shared]), "roofline")
     assert text == (
-        "1 of 1 cell reaches 50 % or more of the nearest roof, which is arithmetic (operations counted as direct "
-        "convolutions)."
+        "1 of 1 cell reaches 50 % or more of the roof that the device's peaks set, here arithmetic "
+        "(operations counted as direct convolutions)."
     )
     assert select_texts(answer(collect, shared), "roofline") == []
 

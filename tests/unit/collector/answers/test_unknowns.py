@@ -54,8 +54,10 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "not-planned": "3 of 6 combinations of work and program were not planned, among them PyTorch compiled, "
         "TensorFlow eager, TensorFlow compiled for any work. A matrix file that names them measures them.",
         "no-prices": f"Costs are not known, as no price was given: benchmatrix cost {RUN_ID} computes them.",
-        "one-kind": "Measured in one phase (training, not inference), one kind of device (CPU, not GPU), one "
-        "precision (fp32, not tf32, fp16 or bf16) and one batch of conv6 train: how others compare is not known.",
+        "one-kind": "Measured with one phase (training, not inference), one kind of device (CPU, not GPU), one "
+        "precision (fp32, not tf32, fp16 or bf16), synthetic data and one batch of conv6 train: how others compare is "
+        "not known.",
+        "short-windows": "The speed over hours is not known: at most 0.60 s were timed in one go.",
     }
 
 
@@ -221,8 +223,8 @@ def test_the_number_of_findings_is_bounded_and_the_rest_is_counted(collect: Coll
     # All ran on one machine: none of them says so by itself. Both tables have 12 ratios.
     assert certainty.text == (
         "All ratios above: on one machine, 3 repeats a side. A difference is stated where its interval excludes "
-        "equality; the intervals of a table (12 ratios of frameworks, 12 ratios of batches) hold together in 95 % of "
-        "cases, if both sides vary alike."
+        "equality; the intervals of a table (12 ratios of frameworks, 12 ratios of batches) all hold the truth in 95 % "
+        "of cases, if both sides vary alike."
     )
     assert not [one for one in findings[:-2] if "On one machine" in one.text or "together" in one.text]
     order = [rule.id for rule in RULES]

@@ -68,9 +68,9 @@ def test_a_mean_over_fewer_models_decides_nothing(tmp_path: Path, missing: str) 
     ratios = {model: ratio for model, ratio in FASTER.items() if model != missing}
     result = evaluate(tmp_path, *make_ratios(ratios))["latency"]
     assert result.verdict == "not tested here"
-    assert "of which this run has on one GPU: " in result.reason
-    assert "vgg16 at 224 px" in result.reason.partition("on one GPU: ")[2]
-    assert missing not in result.reason.partition("on one GPU: ")[2]
+    assert " at the study's own batches and sizes, and this run has " in result.reason
+    assert "vgg16 at 224 px" in result.reason.partition("this run has 3 of them on NVIDIA H100: ")[2]
+    assert missing not in result.reason.partition("this run has 3 of them on NVIDIA H100: ")[2]
 
 
 def test_conv6_counts_at_the_size_that_is_kindest_to_the_claim(tmp_path: Path) -> None:

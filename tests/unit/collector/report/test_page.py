@@ -132,6 +132,7 @@ def test_the_heat_map_is_used_by_keys_alone(opened: Visit) -> None:
     page.keyboard.press("a")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("b")
+    expect(page.locator("#sides h3")).to_be_in_viewport()
     page.keyboard.press("Enter")
     expect(page.locator("#sides h3")).to_have_text("Two cells compared")
     one, other = page.evaluate("[STATE.a, STATE.b]")
@@ -229,7 +230,7 @@ def test_a_pair_that_no_table_has_gets_no_verdict_and_the_reason(opened: Visit) 
     tabled, others, joint, alone = opened.page.evaluate(words)
     assert tabled
     assert others
-    assert all(", which holds together with those of all " in text and " alone " not in text for text in joint)
+    assert all(", which allows for all " in text and " alone " not in text for text in joint)
     assert all(", 95 % interval of this ratio alone " in text for text in alone)
     assert not any("no verdict" in text for text in tabled)
     assert all(text.startswith("A against B: no verdict, as no table of Comparisons has this pair") for text in others)

@@ -27,6 +27,12 @@ def test_all_is_printed_without_scrolling_in_light_colours_and_nothing_is_cut(
     assert page.locator("button:visible, #filters:visible, nav:visible").count() == 0
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("document.documentElement.scrollWidth") == A4_LANDSCAPE_PIXELS
+    # Items of a grid break between their caption and their plot: chromium put the captions of four on one page and the
+    # plots on the next.
+    several = ".questions .panels > figure:not(:only-of-type)"
+    displays = "(query) => [...document.querySelectorAll(query)].map((one) => getComputedStyle(one).display)"
+    assert set(page.evaluate(displays, several)) == {"inline-block"}
+    assert set(page.evaluate(displays, f":has(> {several})")) == {"block"}
     expect(page.locator(".facts-box dl")).to_be_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     expect(page.locator(".facts-box dl")).to_be_hidden()

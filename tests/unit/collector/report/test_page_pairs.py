@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from collector.analysis import analyze_run
+from collector.answers.batch_rules import CAPTION as BATCHES_CAPTION
 from collector.answers.fastest_rules import CAPTION as FASTEST_CAPTION
 from collector.report.page_cells import list_page_cells
 from collector.report.page_pairs import list_judged_tables
@@ -43,3 +44,18 @@ def test_a_pair_that_only_the_fastest_are_told_by_is_of_that_table(tmp_path: Pat
     assert sorted(cells.loc[pair, "framework"]) == ["jax", "tensorflow"]
     assert tables[FASTEST_CAPTION]["size"] == 1
     assert len(tables[HEADINGS["frameworks"].caption]["tested"]) == 2
+
+
+def test_the_largest_and_the_smallest_batch_are_a_pair_of_their_table(tmp_path: Path) -> None:
+    seconds = {1: 0.01, 8: 0.02, 64: 0.1}
+    results = [
+        result
+        for batch_size, own in seconds.items()
+        for result in make_repeats(make_cell(batch_size=batch_size), own, own * 1.01)
+    ]
+    analysis = analyze_run(collect_results(tmp_path, *results, repeats=2, run_id=RUN_ID))
+    cells = list_page_cells(analysis)
+    (batches,) = list_judged_tables(analysis)
+    assert (batches["caption"], batches["size"], batches["alone"]) == (BATCHES_CAPTION, 1, [])
+    (pair,) = batches["tested"]
+    assert cells.loc[pair, "batch_size"].to_list() == [64, 1]

@@ -128,7 +128,7 @@ def test_agreement_is_judged_only_of_cells_with_two_repeats_on_one_machine(
 def test_repeats_that_disagree_are_named_with_how_far_they_lie_apart(collect: Collect) -> None:
     line = read_lines(collect, *make_two(seconds=(0.1, 0.13)), *make_two(OTHER))["Agreement"]
     assert line.text == (
-        "The repeats of 1 of 2 cells disagree (conv6 train, PyTorch eager, 1 of 2 takes 30 % longer than the others). "
+        "The repeats of 1 of 2 cells disagree (conv6 train, PyTorch eager, 1 of 2 takes 30 % longer: 100 and 130 ms). "
         f"{MORE}."
     )
 

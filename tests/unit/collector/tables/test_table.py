@@ -29,7 +29,7 @@ ROWS = pd.DataFrame(
         (text_column("why", "reason"), "why", ["", "broken"], "left"),
         (number_column("time", "seconds", MILLISECOND), "time, ms", ["250", "–"], "right"),
         (number_column("ratio", "seconds", RATIO), "ratio", ["0.250", "–"], "right"),
-        (number_column("", "count", THROUGHPUT), "samples/s", ["1,230", "5.00"], "right"),
+        (number_column("", "count", THROUGHPUT), "samples/s", ["1,234", "5.000"], "right"),
         (interval_column("between", "low", "high", MILLISECOND), "between, ms", ["200 to 300", "–"], "right"),
         (count_column("steps", "count"), "steps", ["1,234", "5"], "right"),
     ],
@@ -92,7 +92,7 @@ def make_alike(num_rows: int, **columns: str) -> Table:
 
 def test_what_all_rows_say_alike_is_said_once() -> None:
     table = make_alike(3, source="datasheet", note="").lift_alike()
-    assert table.alike == "limit: 700 W · 700 samples/s · source: datasheet"
+    assert table.alike == "limit: 700 W · 700.0 samples/s · source: datasheet"
     assert table.headings == ["cell", "time, ms", "note"]
     assert table.format_rows()[1] == ("cell 1", "1.00", "")
 

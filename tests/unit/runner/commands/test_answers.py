@@ -26,7 +26,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_answers_are_sentences_and_a_document_of_its_schema(store: str) -> None:
     text = CliRunner().invoke(app, ["answers", "--store", store], catch_exceptions=False).output
-    assert "What the run says:\n- conv6 train, CPU, batch 64, 32 px: PyTorch eager is fastest, " in text
+    assert "What the run says:\n- conv6 train, CPU, batch 64, 32 px: PyTorch eager (" in text
     assert "What it does not say:\n- " in text
     printed = CliRunner().invoke(app, ["answers", "--store", store, "--json"], catch_exceptions=False).stdout
     schema = CliRunner().invoke(app, ["schema", "answers"], catch_exceptions=False).stdout

@@ -27,7 +27,7 @@ from bench.frameworks.jax_spin_up import keep_busy  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
 from bench.tasks.keras.interface import list_trainable, list_variables  # noqa: E402
-from bench.tasks.keras.optimizers import build_optimizer  # noqa: E402
+from bench.tasks.keras.optimizers import build_optimizer, name_optimizer  # noqa: E402
 from bench.tasks.keras.precision import cast_input, prepare_inputs, set_precision  # noqa: E402
 
 CALIBRATION_OPTIONS: Mapping[str, bool | int] = {
@@ -54,7 +54,7 @@ def load(cell: Cell, num_threads: int) -> "Jax":
     # The first one is the default device. Keras does some of its work on the CPU.
     jax.config.update("jax_platforms", "cpu" if cell.device == "cpu" else "cuda,cpu")
     settings = {"matmul_precision": matmul_precision, "num_threads": num_threads, "xla": True, **set_precision(cell)}
-    return Jax(num_threads, settings)
+    return Jax(num_threads, settings | {"optimizer": name_optimizer(cell)})
 
 
 class Jax:

@@ -20,7 +20,7 @@ from bench.schema import Cell  # noqa: E402
 from bench.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
 from bench.tasks.keras.interface import list_trainable  # noqa: E402
-from bench.tasks.keras.optimizers import build_optimizer  # noqa: E402
+from bench.tasks.keras.optimizers import build_optimizer, name_optimizer  # noqa: E402
 from bench.tasks.keras.precision import cast_input, prepare_inputs, set_precision  # noqa: E402
 
 
@@ -38,7 +38,7 @@ def load(cell: Cell, num_threads: int) -> "TensorFlow":
     if num_seen < cell.num_gpus:
         raise DeviceMissingError(f"TensorFlow {tf.__version__} sees {num_seen} GPUs, the cell asks for {cell.num_gpus}")
     devices = tuple(f"{kind}:{index}" for index in range(cell.num_gpus))
-    return TensorFlow(cell, devices, num_threads, set_precision(cell))
+    return TensorFlow(cell, devices, num_threads, {"optimizer": name_optimizer(cell), **set_precision(cell)})
 
 
 class TensorFlow:

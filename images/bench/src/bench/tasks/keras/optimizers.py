@@ -12,6 +12,13 @@ INITIAL_LOSS_SCALE = 2.0**16
 LOSS_SCALE_GROWTH_STEPS = 2_000
 
 
+def name_optimizer(cell: Cell) -> str:
+    """Return what updates the weights, for the record, as PyTorch's `default Adam`; `none` where nothing is trained."""
+    if cell.phase != "train":
+        return "none"
+    return "Keras Adam with dynamic loss scale" if cell.precision == "fp16" else "Keras Adam"
+
+
 def build_optimizer(cell: Cell, variables: Sequence[keras.Variable]) -> keras.optimizers.Optimizer:
     """Return Adam over `variables` with the model's rate and betas; in fp16 with dynamic loss scaling.
 

@@ -1,0 +1,38 @@
+"""Say what a run leaves open because of how long and in which order it measured."""
+
+from collector.analysis import Analysis
+from collector.answers.answer import Said
+from collector.facts import find_window_seconds
+from collector.units import SECOND, format_number
+
+LONG_SECONDS = 600.0
+"""A device that computes for ten minutes is as warm as it gets."""
+FEWEST_CELLS = 3
+"""Two cells stand in the same order by chance in every second round."""
+
+
+def find_short_windows(analysis: Analysis) -> list[Said]:
+    """Return for how long steps were timed in one go, where that was for less than LONG_SECONDS."""
+    results = analysis.collection.results
+    seconds = find_window_seconds(results)
+    sustained = results["sustained_seconds"].dropna()
+    longest = max([*seconds, *sustained], default=LONG_SECONDS)
+    if longest >= LONG_SECONDS:
+        return []
+    most = format_number(longest, SECOND, 2)
+    text = f"The speed over hours is not known: at most {most} s were timed in one go."
+    return [Said(text=text, anchor="step-times")]
+
+
+def find_same_order(analysis: Analysis) -> list[Said]:
+    """Return that every round measured the cells in the same order, where it did."""
+    results = analysis.collection.results
+    measured = results[results["started_at"].notna()].sort_values("started_at", kind="stable")
+    orders = [tuple(rows["cell_id"]) for _, rows in measured.groupby("repeat")]
+    if len(orders) < 2 or len(orders[0]) < FEWEST_CELLS or len(set(orders)) > 1:
+        return []
+    text = (
+        f"All {len(orders)} rounds measured the cells in one order: what each leaves behind for the next, such "
+        "as heat, is not known."
+    )
+    return [Said(text=text, anchor="planned")]

@@ -1,0 +1,62 @@
+"""What a run leaves open by its data, its GPUs, the length of its windows and its order: said only where it is so."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from answered_runs import GPU_PYTORCH, answer, select_texts
+from bench.schema import Result
+from factories import make_cell
+from measured_runs import Collect, make_repeats
+from shared_runs import make_gpu_cell
+
+CELLS = tuple(make_cell(batch_size=batch) for batch in (1, 2, 4))
+START = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def place(orders: tuple[tuple[int, ...], ...]) -> list[Result]:
+    """Return repeats of CELLS that began in these orders, one for each round."""
+    measured = {place: make_repeats(cell, *(0.1 for _ in orders)) for place, cell in enumerate(CELLS)}
+    return [
+        measured[number][round_number].model_copy(
+            update={
+                "started_at": START + timedelta(hours=round_number, minutes=minute),
+                "finished_at": START + timedelta(hours=round_number, minutes=minute, seconds=30),
+            }
+        )
+        for round_number, order in enumerate(orders)
+        for minute, number in enumerate(order)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("orders", "is_said"),
+    [
+        (((0, 1, 2), (0, 1, 2)), True),
+        (((0, 1, 2), (2, 0, 1)), False),
+        (((0, 1, 2),), False),  # one round has no other
+        (((0, 1), (0, 1)), False),  # as by chance
+    ],
+)
+def test_cells_in_one_order_are_named(collect: Collect, orders: tuple[tuple[int, ...], ...], is_said: bool) -> None:
+    texts = select_texts(answer(collect, place(orders)), "same-order")
+    assert [text.partition(":")[0] for text in texts] == (
+        [f"All {len(orders)} rounds measured the cells in one order"] if is_said else []
+    )
+
+
+def test_synthetic_data_and_single_gpus_are_named_where_they_are_all(collect: Collect) -> None:
+    (text,) = select_texts(
+        answer(collect, make_repeats(make_gpu_cell(), 0.1, 0.1, environment=GPU_PYTORCH)), "one-kind"
+    )
+    assert "one GPU a cell, synthetic data" in text
+    real = make_cell(data_dir="/data/cifar")
+    (text,) = select_texts(answer(collect, make_repeats(real, 0.1, 0.1)), "one-kind")
+    assert "synthetic" not in text
+    assert "GPU a cell" not in text
+
+
+def test_seconds_are_not_hours(collect: Collect) -> None:
+    (text,) = select_texts(answer(collect, make_repeats(make_cell(), 0.1, 0.1)), "short-windows")
+    assert text.startswith("The speed over hours is not known: at most ")
+    assert text.endswith(" s were timed in one go.")
