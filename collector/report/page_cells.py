@@ -114,7 +114,7 @@ def pack_cells(cells: pd.DataFrame) -> Packed:
 
 
 def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return ALWAYS_NAMED and the fields in which cells differ: their place in the heat map, and each cell's value.
+    """Return ALWAYS_NAMED and the fields that tell cells apart: their place in the heat map, and each cell's value.
 
     The values are words (`texts`) in the order that they have everywhere (`collector.order`).
     `absent`: the words for a cell that has none, which the heat map's columns leave out. `is_work`: whether it decides
@@ -122,7 +122,7 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """
     several = cells["num_environments"] > 1
     frame = cells.assign(environment_id=cells["environment_id"].where(several, None))
-    columns = choose_columns(frame)
+    columns, varying = choose_columns(frame), _find_varying(frame)
     return [
         {
             "name": name,
@@ -134,7 +134,7 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
             **_code_values(frame, name),
         }
         for name, title in FIELD_TITLES.items()
-        if name in ALWAYS_NAMED or frame[name].nunique(dropna=False) > 1
+        if name in ALWAYS_NAMED or name in varying
     ]
 
 
@@ -144,13 +144,25 @@ def choose_columns(frame: pd.DataFrame) -> tuple[str, ...]:
     A map of one column compares nothing: so programs and devices are columns where there are several, tenants and ways
     of sharing beside them, and otherwise whatever varies.
     """
-    varying = [name for name in FIELD_TITLES if frame[name].nunique(dropna=False) > 1]
+    varying = _find_varying(frame)
     columns = tuple(name for name in varying if name in PROGRAM_FIELDS)
     shared = (*columns, *(name for name in varying if name in SHARING_COLUMNS))
     if shared and _count_columns(frame, shared) <= MAX_COLUMNS:
         columns = shared
     others = (name for name in OTHER_COLUMNS if name in varying and _count_columns(frame, (name,)) <= MAX_COLUMNS)
     return columns or tuple(islice(others, 1))
+
+
+def _find_varying(frame: pd.DataFrame) -> list[str]:
+    """Return the fields in which cells differ.
+
+    How long was measured counts only where cells are otherwise the same: a CPU that is measured for fewer steps than a
+    GPU stands in the same row of the heat map.
+    """
+    varying = [name for name in FIELD_TITLES if frame[name].nunique(dropna=False) > 1]
+    others = [name for name in FIELD_TITLES if name not in PROTOCOL_FIELDS]
+    within = frame.groupby(others, dropna=False)[list(PROTOCOL_FIELDS)].nunique(dropna=False)
+    return [name for name in varying if name not in PROTOCOL_FIELDS or (within[name] > 1).any()]
 
 
 def _count_columns(frame: pd.DataFrame, names: tuple[str, ...]) -> int:

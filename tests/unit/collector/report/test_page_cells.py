@@ -32,3 +32,9 @@ def make_cells(**values: list[Any]) -> pd.DataFrame:
 )
 def test_columns_are_what_varies(values: dict[str, list[Any]], columns: tuple[str, ...]) -> None:
     assert choose_columns(make_cells(**values)) == columns
+
+
+def test_how_long_was_measured_tells_only_cells_apart_that_are_otherwise_the_same() -> None:
+    assert choose_columns(make_cells(num_steps=[8, 30])) == ("num_steps",)
+    each_its_own = make_cells(phase=["train", "infer"]).assign(num_steps=[8, 30])
+    assert choose_columns(each_its_own) == ()
