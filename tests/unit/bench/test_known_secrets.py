@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.known_secrets import hide_printed_secrets, hide_secrets, remember_secret
+from bench.known_secrets import hide_printed_secrets, hide_secrets, is_secret_variable, remember_secret
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +51,50 @@ def test_what_a_program_prints_of_its_credentials_is_hidden(text: str) -> None:
 )
 def test_what_a_program_prints_of_other_variables_is_kept(text: str) -> None:
     assert hide_printed_secrets(text, VARIABLES) == text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "AZURE_STORAGE_KEY",
+        "AZURE_STORAGE_MASTER_KEY",
+        "AZURE_STORAGE_SAS_KEY",
+        "GOOGLE_SERVICE_ACCOUNT_KEY",
+        "SSH_PRIVATE_KEY",
+        "KEY_PASSPHRASE",
+    ],
+)
+def test_the_keys_of_every_store_are_credentials(name: str) -> None:
+    assert is_secret_variable(name, "x")
+    assert "hunter2" not in hide_printed_secrets("it said hunter2-here", {name: "hunter2-here"})
+    assert "hunter2" not in hide_printed_secrets(f"{name}=hunter2-here", {})
+
+
+@pytest.mark.parametrize(
+    "name", ["GOOGLE_APPLICATION_CREDENTIALS", "AZURE_STORAGE_ACCOUNT_NAME", "PUBLIC_KEY", "AWS_SHARED_CREDENTIALS_FILE"]
+)
+def test_paths_and_names_are_no_credentials(name: str) -> None:
+    assert not is_secret_variable(name, "/var/run/secrets/config.json")
+
+
+SHOWN = (
+    "GET /c?restype=container&sv=2022&sig=hunter2%3D&se=2030 HTTP/1.1",
+    "<a>/c?sv=2022&amp;sig=hunter2%3D</a>",
+    "https://bkt.example/x?X-Amz-Signature=hunter2",
+    "AccountName=a;AccountKey=hunter2==;EndpointSuffix=core.windows.net",
+    "authorization: Bearer hunter2hunter2hunter2",
+    "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----",
+)
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_a_credential_that_shows_what_it_is_is_hidden(text: str) -> None:
+    assert "hunter2" not in hide_secrets(text)
+    assert is_secret_variable("X", text)
+
+
+@pytest.mark.parametrize("text", ["Bearer token expired", "Basic authentication is required", "design=new"])
+def test_words_of_a_message_are_kept(text: str) -> None:
+    assert hide_secrets(text) == text

@@ -26,6 +26,7 @@ from bench.store.settings import (
     hide_password,
     hide_user,
     limit_login,
+    remember_variables,
 )
 from bench.store.store_errors import NOWHERE, StoreError, explain_os_error, explain_panic, get_headline, is_panic
 
@@ -228,8 +229,10 @@ def _find_region(session: "boto3.Session") -> str:
 
 
 def _open_other(url: str) -> Backend:
+    cloud = "GOOGLE" if url.startswith("gs:") else "AZURE"
+    remember_variables(cloud, os.environ)
     try:
-        check_variables("GOOGLE" if url.startswith("gs:") else "AZURE", os.environ)
+        check_variables(cloud, os.environ)
         if url.startswith("gs:"):
             check_google_account(os.environ)
     except ValueError as error:
