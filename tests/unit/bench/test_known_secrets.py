@@ -73,7 +73,8 @@ def test_the_keys_of_every_store_are_credentials(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["GOOGLE_APPLICATION_CREDENTIALS", "AZURE_STORAGE_ACCOUNT_NAME", "PUBLIC_KEY", "AWS_SHARED_CREDENTIALS_FILE"]
+    "name",
+    ["GOOGLE_APPLICATION_CREDENTIALS", "AZURE_STORAGE_ACCOUNT_NAME", "PUBLIC_KEY", "AWS_SHARED_CREDENTIALS_FILE"],
 )
 def test_paths_and_names_are_no_credentials(name: str) -> None:
     assert not is_secret_variable(name, "/var/run/secrets/config.json")

@@ -270,9 +270,15 @@ PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n
     ("changes", "place"),
     [
         ({"runner__environment": {"AZURE_STORAGE_ACCOUNT_KEY": "hunter2"}}, "runner.environment.AZURE_STORAGE_ACCOUNT"),
-        ({"runner__environment": {"HTTPS_PROXY": "http://me:hunter2@proxy:3128"}}, "runner.environment.HTTPS_PROXY: is"),
+        (
+            {"runner__environment": {"HTTPS_PROXY": "http://me:hunter2@proxy:3128"}},
+            "runner.environment.HTTPS_PROXY: is",
+        ),
         ({"profile__environment": {"hf_token": "hunter2"}}, "profile.environment.hf_token: is a credential"),
-        ({"runner__overlay": name_variable("AWS_SECRET_ACCESS_KEY", "hunter2")}, "runner.overlay.spec.containers[0].env"),
+        (
+            {"runner__overlay": name_variable("AWS_SECRET_ACCESS_KEY", "hunter2")},
+            "runner.overlay.spec.containers[0].env",
+        ),
         ({"profile__overlay": name_variable("AWS_SECRET_ACCESS_KEY", "hunter2")}, "profile.overlay.spec.containers[0]"),
         ({"store__endpointUrl": "https://me:hunter2@minio.example"}, "store.endpointUrl: has a user or a password"),
         ({"store__url": "s3://me:hunter2@bucket/prefix"}, "store.url: has a user or a password"),
@@ -313,6 +319,8 @@ def test_the_chart_knows_the_credentials_that_a_profile_refuses(name: str, value
         assert render(values)
 
 
-@pytest.mark.parametrize("overlay", [{}, None, {"spec": {"containers": "x"}}, {"spec": {"containers": [1, {"env": {}}]}}])
+@pytest.mark.parametrize(
+    "overlay", [{}, None, {"spec": {"containers": "x"}}, {"spec": {"containers": [1, {"env": {}}]}}]
+)
 def test_an_overlay_of_another_shape_is_left_to_the_reader_of_the_profile(overlay: Any) -> None:
     assert render(make_values(profile__overlay=overlay))

@@ -144,7 +144,9 @@ class EchoHandler(BaseHTTPRequestHandler):
     ids=lambda variables: next(iter(variables)),
 )
 def test_an_error_that_repeats_the_request_shows_no_credential_of_azure(
-    variables: dict[str, str], run_server: Callable[[type[BaseHTTPRequestHandler]], str], monkeypatch: pytest.MonkeyPatch
+    variables: dict[str, str],
+    run_server: Callable[[type[BaseHTTPRequestHandler]], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = {"AZURE_STORAGE_ENDPOINT": f"{run_server(EchoHandler)}/a", "AZURE_STORAGE_ACCOUNT_NAME": "a"}
     for name, value in (place | variables | {"AZURE_ALLOW_HTTP": "true"}).items():
