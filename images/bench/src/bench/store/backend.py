@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import obstore.store
 from obstore.exceptions import BaseError
 
+from bench.certificates import check_certificates
 from bench.store.entity_tags import EntityTags
 from bench.store.keys import check_key
 from bench.store.settings import (
@@ -93,6 +94,7 @@ def open_backend(url: str, *, makes_directory: bool = True) -> Backend:
     bucket, _, prefix = rest.rstrip("/").partition("/")
     try:
         check_key(prefix or bucket)
+        check_certificates(os.environ)
     except ValueError as error:
         raise StoreError(f"store {url}: {error}") from error
     return _open_s3(url, bucket, prefix) if scheme == "s3" else _open_other(url)
