@@ -48,6 +48,9 @@ true
 {{- if contains "@" .Values.store.endpointUrl -}}
 {{- fail "store.endpointUrl: has a user or a password; the keys of a store belong into the Secret that `store.secret` names, and the URL is http://HOST:PORT" -}}
 {{- end -}}
+{{- if contains "@" .Values.image.repository -}}
+{{- fail "image.repository: has an `@`; a digest belongs into image.digest, and the credentials of a registry into a Secret that imagePullSecrets names" -}}
+{{- end -}}
 {{- if contains "PRIVATE KEY" .Values.signing.trustedKeys -}}
 {{- fail "signing.trustedKeys: holds a secret key; put it into the Secret that `signing.secret` names, and give public keys here (`benchmatrix keys show FILE --public` prints one)" -}}
 {{- end -}}

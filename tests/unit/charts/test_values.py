@@ -79,6 +79,7 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"schedule__cron": "@every day"}, "at '/schedule/cron': '@every day' does not match pattern"),
         ({"schedule__startingDeadlineSeconds": 9}, "at '/schedule/startingDeadlineSeconds': minimum: got 9, want 10"),
         ({"trialStore__size": "4 Gi"}, "at '/trialStore/size': '4 Gi' does not match pattern"),
+        ({"quota__hard": {"pods": 1e20}}, "at '/quota/hard/pods': maximum: got"),
         ({"quota__hard": {"pods": "many"}}, "at '/quota/hard/pods': 'many' does not match pattern"),
         ({"runner__resources": {"limits": {"memory": "2GB"}}}, "at '/runner/resources/limits/memory': '2GB' does not"),
         ({"cells__namespace": "a.b"}, "at '/cells/namespace': 'a.b' does not match pattern"),
@@ -159,6 +160,18 @@ def test_a_profile_has_one_kind_of_value_besides_null() -> None:
         MAKE_SCHEMA["allow_null"]({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]})
 
 
+def name_variable(name: str, value: str) -> dict[str, Any]:
+    """Return the overlay of a pod whose runner has one more variable."""
+    return {"spec": {"containers": [{"name": "runner", "env": [{"name": name, "value": value}]}]}}
+
+
+def mount(path: str) -> dict[str, Any]:
+    """Return the overlay of a pod whose runner has one more volume at a path."""
+    mounts = [{"name": "mine", "mountPath": path}]
+    volumes = [{"name": "mine", "emptyDir": {}}]
+    return {"spec": {"volumes": volumes, "containers": [{"name": "runner", "volumeMounts": mounts}]}}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -174,6 +187,14 @@ def test_a_profile_has_one_kind_of_value_besides_null() -> None:
         (
             {"runner__overlay": {"spec": {"volumes": [{"name": "config", "emptyDir": {}}]}}},
             "runner.overlay.spec.volumes: `config` is a volume of the chart; take another name",
+        ),
+        (
+            {"runner__overlay": mount("/etc/benchmatrix/")},
+            "/etc/benchmatrix/ is where the chart mounts a volume of its own; take another mountPath",
+        ),
+        (
+            {"runner__overlay": name_variable("JOB_NAME", "x")},
+            "runner.overlay.spec.containers: the variable JOB_NAME is the chart's; take another name",
         ),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
@@ -258,11 +279,6 @@ def test_a_pool_that_is_removed_by_null_has_no_old_key() -> None:
     assert render(make_values(profile__extends="gke", profile__gpu=None, profile__pools={"gpu": None}))
 
 
-def name_variable(name: str, value: str) -> dict[str, Any]:
-    """Return the overlay of a pod whose runner has one more variable."""
-    return {"spec": {"containers": [{"name": "runner", "env": [{"name": name, "value": value}]}]}}
-
-
 PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"
 
 
@@ -281,6 +297,7 @@ PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n
         ),
         ({"profile__overlay": name_variable("AWS_SECRET_ACCESS_KEY", "hunter2")}, "profile.overlay.spec.containers[0]"),
         ({"store__endpointUrl": "https://me:hunter2@minio.example"}, "store.endpointUrl: has a user or a password"),
+        ({"image__repository": "me:hunter2@registry.example/control"}, "image.repository: has an `@`"),
         ({"store__url": "s3://me:hunter2@bucket/prefix"}, "store.url: has a user or a password"),
         ({"signing": {"secret": "s", "trustedKeys": PRIVATE_KEY}}, "signing.trustedKeys: holds a secret key"),
     ],
