@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.errors import UserError
-from bench.schema import Cell, Cluster, Result, Run, Verdict
+from bench.schema import Cell, Result, Run, Verdict
 from bench.store import Store
 from collector.results.load import load_run
 from factories import make_cell, make_run, make_validity, put_documents
@@ -15,7 +15,6 @@ from runner.records import Retries
 from runner.runs import (
     check_run_id,
     check_same_plan,
-    choose_run,
     find_newest_run,
     find_unfinished_run,
     read_run,
@@ -258,48 +257,6 @@ def test_the_name_of_a_run_of_another_plan_is_refused() -> None:
 
     with pytest.raises(UserError, match=r"m\.yaml: run smoke-.* other cells or repeats \(10 repeats, here 2\); give"):
         check_same_plan(there, here.plan_id, here.num_repeats, "m.yaml")
-
-
-def make_place(namespace: str = "lab", context: str = "gke-1", **others: Any) -> Cluster:
-    return Cluster(context=context, namespace=namespace, profile="mine", **others)
-
-
-@pytest.mark.parametrize(
-    ("there", "here", "words"),
-    [
-        (make_place("a"), make_place("b"), "was begun in namespace a of gke-1, and this is in namespace b of gke-1: a"),
-        (None, make_place("b"), "was begun on bench-1, and this is in namespace b of gke-1: a runner"),
-        (make_place("a"), None, "was begun in namespace a of gke-1, and this is on bench-1: a runner"),
-    ],
-)
-def test_a_named_run_of_another_namespace_is_refused_as_its_runner_would_not_be_seen(
-    store: Store, there: Cluster | None, here: Cluster | None, words: str
-) -> None:
-    put_documents(store, make_own_run(run_id="mine", cluster=there), [])
-    plan = make_own_run(run_id="mine", cluster=here)
-    with pytest.raises(UserError, match=f"--run-id mine: run mine {words}"):
-        choose_run(store, lambda: plan, "m.yaml", is_named=True, start_new=False, retries=Retries())
-
-
-@pytest.mark.parametrize(
-    ("there", "here", "warnings"),
-    [
-        ({"cluster": make_place()}, {"cluster": make_place(queue="q"), "hostname": "b"}, 0),
-        ({"cluster": make_place()}, {"cluster": make_place(context="gke-2")}, 1),
-        ({"hostname": "a"}, {"hostname": "a"}, 0),
-        ({"hostname": "a"}, {"hostname": "b"}, 1),
-    ],
-)
-def test_a_named_run_of_what_may_be_another_place_is_resumed_with_a_warning(
-    store: Store, there: dict[str, Any], here: dict[str, Any], warnings: int
-) -> None:
-    run = make_own_run(run_id="mine", **there)
-    put_documents(store, run, [])
-    plan, said = make_own_run(run_id="mine", **here), list[str]()
-    found = choose_run(
-        store, lambda: plan, "m.yaml", is_named=True, start_new=False, retries=Retries(), warn=said.append
-    )
-    assert (found, len(said)) == (run, warnings)
 
 
 def test_a_plan_is_the_same_whatever_the_order_of_its_cells() -> None:
