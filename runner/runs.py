@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from bench.errors import TransientError, UserError
-from bench.schema import InvalidDocumentError, Run
+from bench.schema import Cluster, InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
 from bench.store import KeyMissing, Store, UnreadableObject, is_confirmation, run_key
 from bench.stored_runs import find_future_runs, read_runs
@@ -26,10 +26,12 @@ def choose_run(
     is_named: bool,
     start_new: bool,
     retries: Retries,
+    warn: Callable[[str], None] | None = None,
 ) -> Run:
     """Return the run to resume (the one that the user named, or this plan's newest unfinished one), or the plan.
 
-    A new one is not stored yet. `source`: the matrix's file, for messages.
+    A new one is not stored yet. `source`: the matrix's file, for messages. `warn`: None for stderr. UserError where the
+    named run is of another plan, or is measured in another namespace.
     """
     plan = make_plan()
     if not is_named:
@@ -40,10 +42,12 @@ def choose_run(
     if start_new:
         raise UserError(f"--new: there is a run {plan.run_id} already; leave --new out to resume it")
     run_id, plan_id, num_repeats = plan.run_id, plan.plan_id, plan.num_repeats
+    here = (plan.cluster, plan.hostname)
     del plan  # 100 MB for 100,000 cells: it goes before as much is read
     found = read_run(store, run_id)
     assert found is not None
     check_same_plan(found, plan_id, num_repeats, source)
+    check_same_place(found, *here, warn or warn_on_stderr)
     return found
 
 
@@ -179,6 +183,28 @@ def check_same_plan(run: Run, plan_id: str, num_repeats: int, source: str) -> No
             f"{source}: run {run.run_id} was planned with other cells or repeats ({run.num_repeats} repeats, here "
             f"{num_repeats}); give another --run-id, or none for a new run"
         )
+
+
+def check_same_place(run: Run, cluster: Cluster | None, hostname: str, warn: Callable[[str], None]) -> None:
+    """Raise UserError if the run is measured elsewhere than here, where a runner of it would not be seen.
+
+    Each of the two would measure what the other one is measuring. A context, or a machine, of another name may be the
+    same one: that is a warning.
+    """
+    places = [_describe_place(run.cluster, run.hostname), _describe_place(cluster, hostname)]
+    if places[0] == places[1]:
+        return
+    begun = f"run {run.run_id} was begun {places[0]}, and this is {places[1]}"
+    if getattr(run.cluster, "namespace", None) != getattr(cluster, "namespace", None):  # None: one machine
+        raise UserError(
+            f"--run-id {run.run_id}: {begun}: a runner that is still at work there would not be seen, and what it is "
+            "measuring would be measured twice; resume it there, or give another --run-id"
+        )
+    warn(f"{begun}: if these are two, end what is still at work there, or it is measured twice")
+
+
+def _describe_place(cluster: Cluster | None, hostname: str) -> str:
+    return f"on {hostname}" if cluster is None else f"in namespace {cluster.namespace} of {cluster.context}"
 
 
 def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RETRIES) -> list[Repeat]:

@@ -65,6 +65,11 @@ def make_values(**changes: Any) -> dict[str, Any]:
     return values
 
 
+def make_overlay(**fields: Any) -> Manifest:
+    """Return an overlay of the runner's pod with these fields of its container."""
+    return {"spec": {"containers": [{"name": "runner", **fields}]}}
+
+
 def render_texts(values: dict[str, Any], *, name: str = RELEASE, namespace: str = NAMESPACE) -> dict[str, str]:
     """Return what each template gives, by its path in the chart."""
     with helm_python.Chart.load(CHART) as chart:

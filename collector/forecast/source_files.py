@@ -1,6 +1,7 @@
 """Read the bytes of a table from a path or a URL."""
 
 import http.client
+import os
 import re
 import urllib.error
 import urllib.request
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.bounded_work import WorkTooLargeError, WorkTooSlowError, run_bounded
+from bench.certificates import check_certificates
 from bench.errors import UserError
 from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
 
@@ -78,6 +80,7 @@ class _WebRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _ask(url: str) -> bytes:
+    check_certificates(os.environ)
     request = urllib.request.Request(url, headers={"User-Agent": USER_AGENT})
     opener = urllib.request.build_opener(_WebRedirect)
     with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:

@@ -5,6 +5,7 @@ import shutil
 
 from bench.errors import UserError
 from bench.foreign_programs import ProgramLimitError, ProgramTooSlowError, run_program
+from bench.known_secrets import hide_printed_secrets
 from runner.sources import locate_sources
 
 TAIL_LINES = 20
@@ -38,7 +39,8 @@ def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
     except ProgramLimitError as error:
         raise UserError(f"docker {words[0]}: {error}; is `docker` the Docker client?") from None
     if done.returncode:
-        tail = "\n".join((done.printed + done.errors).strip().splitlines()[-TAIL_LINES:])
+        printed = hide_printed_secrets(done.printed + done.errors)  # of a build, whatever a step of it prints
+        tail = "\n".join(printed.strip().splitlines()[-TAIL_LINES:])
         raise UserError(f"docker {words[0]} failed (exit code {done.returncode}):\n{tail}")
     return done.printed.strip()
 

@@ -4,7 +4,7 @@ import json
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 
 import kubernetes.client
@@ -69,7 +69,7 @@ def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> 
     text = body.decode(errors="replace")
     try:
         status = json.loads(text)
-        reason, message = _cut(str(status.get("reason") or "")), _cut(_join_lines(str(status.get("message") or "")))
+        reason, message = _read_words(status)
     except (ValueError, AttributeError, RecursionError):  # of a proxy: perhaps a page of HTML
         reason, message = str(response.reason), _shorten(text)
     reason, message = hide_secrets(reason), hide_secrets(message)
@@ -84,7 +84,7 @@ def read_watch_error(status: object) -> ApiError:
     """Return the error that an event of type ERROR in a watch means."""
     status = status if isinstance(status, dict) else {}
     code = status.get("code", int(HTTPStatus.INTERNAL_SERVER_ERROR))
-    reason, message = _cut(str(status.get("reason", ""))), _cut(str(status.get("message", "")))
+    reason, message = _read_words(status)
     if not isinstance(code, int) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return BusyError(HTTPStatus.INTERNAL_SERVER_ERROR, reason, message, None)
     return ApiError(code, reason, message)
@@ -153,6 +153,12 @@ def is_unauthorized(error: ApiError) -> bool:
 
 def _read_retry_after(text: str | None) -> float | None:
     return float(text) if text and re.fullmatch("[0-9]{1,6}", text) else None
+
+
+def _read_words(status: Mapping[str, object]) -> tuple[str, str]:
+    """Return reason and message of a Status object, each on one line and without the credentials that were sent."""
+    reason, message = (hide_secrets(_cut(_join_lines(str(status.get(key) or "")))) for key in ("reason", "message"))
+    return reason, message
 
 
 def _cut(text: str) -> str:

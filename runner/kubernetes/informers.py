@@ -163,6 +163,8 @@ class Informer(Generic[T]):
             following = self._fetch_page_in_background(token) if token else None
             page = decode_answer(body)
             items += read_items(page, self.read, self._kind)
+            if following is None and (late := str(page["metadata"].get("continue", ""))):  # it stood behind the items
+                following = self._fetch_page_in_background(late)
             if following is None:
                 return str(page["metadata"]["resourceVersion"]), tuple(items)
             body = following.result()

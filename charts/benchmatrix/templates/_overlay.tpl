@@ -8,6 +8,18 @@
 {{- fail (printf "runner.overlay.spec.volumes: `%s` is a volume of the chart; take another name" .name) -}}
 {{- end -}}
 {{- end -}}
+{{- range ($overlay.spec | default dict).containers -}}
+{{- range .volumeMounts -}}
+{{- if has (.mountPath | clean) (list "/tmp" "/etc/benchmatrix" "/etc/benchmatrix-signing") -}}
+{{- fail (printf "runner.overlay.spec.containers: %s is where the chart mounts a volume of its own; take another mountPath" .mountPath) -}}
+{{- end -}}
+{{- end -}}
+{{- range get . "env" -}}
+{{- if has .name (list "JOB_NAME" "JOB_UID") -}}
+{{- fail (printf "runner.overlay.spec.containers: the variable %s is the chart's; take another name" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $template := index . 1 | fromYaml -}}
 {{- with $template.Error -}}{{- fail . -}}{{- end -}}
 {{- (include "benchmatrix.mergeOverlay" (list $template $overlay "") | fromJson).merged | toYaml -}}

@@ -68,3 +68,51 @@ def test_what_a_program_prints_of_other_variables_is_kept(text: str) -> None:
 )
 def test_a_variable_with_a_user_in_a_url_has_a_credential(value: str, is_secret: bool) -> None:
     assert is_secret_variable("HTTPS_PROXY", value) == is_secret
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "AZURE_STORAGE_KEY",
+        "AZURE_STORAGE_MASTER_KEY",
+        "AZURE_STORAGE_SAS_KEY",
+        "GOOGLE_SERVICE_ACCOUNT_KEY",
+        "SSH_PRIVATE_KEY",
+        "KEY_PASSPHRASE",
+    ],
+)
+def test_the_keys_of_every_store_are_credentials(name: str) -> None:
+    assert is_secret_variable(name, "x")
+    assert "hunter2" not in hide_printed_secrets("it said hunter2-here", {name: "hunter2-here"})
+    assert "hunter2" not in hide_printed_secrets(f"{name}=hunter2-here", {})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["GOOGLE_APPLICATION_CREDENTIALS", "AZURE_STORAGE_ACCOUNT_NAME", "PUBLIC_KEY", "AWS_SHARED_CREDENTIALS_FILE"],
+)
+def test_paths_and_names_are_no_credentials(name: str) -> None:
+    assert not is_secret_variable(name, "/var/run/secrets/config.json")
+
+
+SHOWN = (
+    "GET /c?restype=container&sv=2022&sig=hunter2%3D&se=2030 HTTP/1.1",
+    "<a>/c?sv=2022&amp;sig=hunter2%3D</a>",
+    "https://bkt.example/x?X-Amz-Signature=hunter2",
+    "AccountName=a;AccountKey=hunter2==;EndpointSuffix=core.windows.net",
+    "authorization: Bearer hunter2hunter2hunter2",
+    "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----",
+)
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_a_credential_that_shows_what_it_is_is_hidden(text: str) -> None:
+    assert "hunter2" not in hide_secrets(text)
+    assert is_secret_variable("X", text)
+
+
+@pytest.mark.parametrize("text", ["Bearer token expired", "Basic authentication is required", "design=new"])
+def test_words_of_a_message_are_kept(text: str) -> None:
+    assert hide_secrets(text) == text

@@ -13,7 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from chart import CHART, NAMESPACE, make_values, render
+from chart import CHART, NAMESPACE, make_overlay, make_values, render
 from runner.kubernetes.syntax import check_quantity
 from runner.profiles.builtin import BUILTIN_PROFILES
 from runner.profiles.loading import RENAMED_KEYS, load_profile
@@ -78,6 +78,7 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"schedule__cron": "@every day"}, "at '/schedule/cron': '@every day' does not match pattern"),
         ({"schedule__startingDeadlineSeconds": 9}, "at '/schedule/startingDeadlineSeconds': minimum: got 9, want 10"),
         ({"trialStore__size": "4 Gi"}, "at '/trialStore/size': '4 Gi' does not match pattern"),
+        ({"quota__hard": {"pods": 1e20}}, "at '/quota/hard/pods': maximum: got"),
         ({"quota__hard": {"pods": "many"}}, "at '/quota/hard/pods': 'many' does not match pattern"),
         ({"runner__resources": {"limits": {"memory": "2GB"}}}, "at '/runner/resources/limits/memory': '2GB' does not"),
         ({"cells__namespace": "a.b"}, "at '/cells/namespace': 'a.b' does not match pattern"),
@@ -173,6 +174,14 @@ def test_a_profile_has_one_kind_of_value_besides_null() -> None:
         (
             {"runner__overlay": {"spec": {"volumes": [{"name": "config", "emptyDir": {}}]}}},
             "runner.overlay.spec.volumes: `config` is a volume of the chart; take another name",
+        ),
+        (
+            {"runner__overlay": make_overlay(volumeMounts=[{"name": "x", "mountPath": "/etc/benchmatrix/"}])},
+            "/etc/benchmatrix/ is where the chart mounts a volume of its own; take another mountPath",
+        ),
+        (
+            {"runner__overlay": make_overlay(env=[{"name": "JOB_NAME", "value": "x"}])},
+            "runner.overlay.spec.containers: the variable JOB_NAME is the chart's; take another name",
         ),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",

@@ -12,7 +12,13 @@ from bench.store import Store
 from collector.results.load import load_run
 from factories import make_cell, make_run, make_validity, put_documents
 from runner.records import Retries
-from runner.runs import check_run_id, check_same_plan, find_newest_run, find_unfinished_run, read_run
+from runner.runs import (
+    check_run_id,
+    check_same_plan,
+    find_newest_run,
+    find_unfinished_run,
+    read_run,
+)
 from stored_runs import (
     CELL_A,
     CELL_B,

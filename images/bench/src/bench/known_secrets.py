@@ -11,13 +11,25 @@ from collections.abc import Mapping
 MIN_CHARACTERS = 6
 """What is shorter stands in other words too, and is no credential worth the name."""
 HIDDEN = "(hidden)"
-_WORDS = r"(?:SECRET|TOKEN(?!IZ)|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY|WEBHOOK|SLACK)"
+_KEYS = "ACCESS|ACCOUNT|API|CUSTOMER|ENCRYPTION|MASTER|PRIVATE|SAS|SIGNING|SSH|STORAGE"
+_WORDS = (
+    r"(?:SECRET|TOKEN(?!IZ)|PASSWORD|PASSWD|PASSPHRASE|(?<!APPLICATION_)CREDENTIAL|CONNECTION_?STRING|WEBHOOK|SLACK"
+    rf"|(?:{_KEYS})_?KEY)"
+)
+"""In names of credentials. GOOGLE_APPLICATION_CREDENTIALS is the path of a file."""
 _NAME = re.compile(rf"{_WORDS}(?!.*_(?:FILE|PATH|DIR)$)")
 _ASSIGNMENT = re.compile(rf"""\b([A-Z0-9_]*{_WORDS}[A-Z0-9_]*)(['"]?(?:=|: ?)['"]?)([^\s'"]+)""")
 _MOST = 4096
 """Characters of a password: so many are looked through behind each address, however long a line is."""
 _USER = re.compile(rf"(:/{{1,3}})(?:[^\s@:]{{0,{_MOST}}}:\S{{0,{_MOST}}}|[^\s/@]+)@")
 """User and password in a URL: a password may hold `/`, as keys of AWS do, and `@`. A slash may have been forgotten."""
+_IN_TEXTS = (
+    re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*"),
+    re.compile(r"(?i)(\b(?:bearer|basic) +)[A-Za-z0-9._~+/-]{16,}=*"),  # no word of a message is as long
+    re.compile(r"(?i)(\b(?:sig|x-amz-signature|x-goog-signature|accountkey)=)[^\s&'\"<>;]+"),
+)
+"""Credentials that show what they are, wherever they stand: a secret key in PEM, a header of HTTP, the signature of a
+URL that is signed (SAS of Azure, presigned URLs), and the parts of a connection string of Azure."""
 
 _secrets: set[str] = set()
 
@@ -29,7 +41,7 @@ def remember_secret(value: object) -> None:
 
 
 def hide_secrets(text: str) -> str:
-    """Return `text` with `(hidden)` in the place of each credential that was remembered."""
+    """Return `text` with `(hidden)` in the place of each credential that was remembered, or shows what it is."""
     return _hide(text, _secrets.copy())
 
 
@@ -54,13 +66,15 @@ def hide_url_credentials(text: str) -> str:
 
 
 def is_secret_variable(name: str, value: str) -> bool:
-    """Return whether a variable has a credential by its name, or a user and password in a URL."""
-    return bool(_NAME.search(name.upper()) or _USER.search(value))
+    """Return whether a variable has a credential by its name, or its value shows that it is one."""
+    return bool(_NAME.search(name.upper()) or _USER.search(value) or any(known.search(value) for known in _IN_TEXTS))
 
 
 def _hide(text: str, secrets: set[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
+    for known in _IN_TEXTS:
+        text = known.sub(rf"\g<1>{HIDDEN}", text)
     return text
 
 

@@ -226,6 +226,14 @@ def test_a_counter_that_hardly_moves_leaves_the_samples_of_power() -> None:
     assert measure_energy(Pass(window_seconds=0.4, samples=samples)) == (24.0, "power-samples")
 
 
+@pytest.mark.parametrize(
+    "readings", [(100.0, 108.0, 0.0, 12.0), (100.0, 0.0, 108.0, 116.0), (100.0, 108.0, 116.0, 0.0)]
+)
+def test_a_counter_that_falls_leaves_the_samples_of_power(readings: tuple[float, ...]) -> None:
+    samples = [make_sample(0.1 * number, joules, 60.0) for number, joules in enumerate(readings)]
+    assert measure_energy(Pass(window_seconds=0.4, samples=samples)) == (24.0, "power-samples")
+
+
 def test_without_counter_and_power_there_is_no_energy() -> None:
     assert measure_energy(Pass(window_seconds=0.4, samples=[make_sample(0.0)])) == (None, None)
     assert measure_energy(Pass(window_seconds=0.4)) == (None, None)

@@ -118,3 +118,39 @@ def test_a_listing_that_fills_the_memory_ends(
     for call in (store.list_run_ids, lambda: list(store.list_keys("runs"))):
         with pytest.raises(StoreError, match="store s3://b: what the server sends as a listing does not end"):
             call()
+
+
+class EchoHandler(BaseHTTPRequestHandler):
+    """Answers with an error that repeats the request."""
+
+    def do_GET(self) -> None:  # noqa: N802  (http.server looks for it)
+        sent = self.headers["Authorization"] or self.path
+        body = f"<Error><Message>{sent} {dict(self.headers)} {self.path}</Message></Error>".encode()
+        self.send_response(400)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"AZURE_STORAGE_SAS_TOKEN": "sig=hunter2hunter2%3D&sv=2"},
+        {"AZURE_STORAGE_TOKEN": "hunter2hunter2"},
+    ],
+    ids=lambda variables: next(iter(variables)),
+)
+def test_an_error_that_repeats_the_request_shows_no_credential_of_azure(
+    variables: dict[str, str],
+    run_server: Callable[[type[BaseHTTPRequestHandler]], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = {"AZURE_STORAGE_ENDPOINT": f"{run_server(EchoHandler)}/a", "AZURE_STORAGE_ACCOUNT_NAME": "a"}
+    for name, value in (place | variables | {"AZURE_ALLOW_HTTP": "true"}).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StoreError, match=r"\(hidden\)") as caught:
+        Store.open("az://c").list_run_ids()
+    assert "hunter2" not in str(caught.value)

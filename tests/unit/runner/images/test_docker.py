@@ -82,3 +82,11 @@ def test_an_engine_that_hangs_is_one_message(docker: Path) -> None:
         UserError, match=r"^docker image: has not ended after 0\.5 s; see what the Docker engine waits for$"
     ):
         run_docker("image", "ls", limit_seconds=0.5)
+
+
+def test_a_failure_repeats_no_credential_that_a_step_printed(docker: Path) -> None:
+    docker.write_text("#!/bin/sh\necho 'RUN HF_TOKEN=hunter2 pip install' >&2\nexit 1\n")
+    docker.chmod(0o755)
+    with pytest.raises(UserError, match="docker build failed") as caught:
+        run_docker("build")
+    assert "hunter2" not in str(caught.value)

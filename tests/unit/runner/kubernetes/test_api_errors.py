@@ -7,7 +7,7 @@ import urllib3
 
 from bench.errors import TransientError
 from bench.known_secrets import remember_secret
-from runner.kubernetes.api_errors import ApiError, read_refusal, to_user_error
+from runner.kubernetes.api_errors import ApiError, read_refusal, read_watch_error, to_user_error
 
 TOKEN = "token-of-a-service-account"
 
@@ -32,6 +32,15 @@ def test_a_message_of_several_lines_is_one() -> None:
     message = str(to_user_error(refuse(403, {"message": "no\n\nerror: all is well\r\n"}), "c"))
     assert message.startswith("--on c: no error: all is well;")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("code", [403, 500])
+def test_an_error_in_a_watch_is_one_line_without_the_token(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.known_secrets._secrets", set())
+    remember_secret(TOKEN)
+    status = {"code": code, "reason": f"No\n{TOKEN}", "message": f"no\nerror: all is well: {TOKEN}"}
+    error = read_watch_error(status)
+    assert (error.reason, error.message) == ("No (hidden)", "no error: all is well: (hidden)")
 
 
 def test_a_server_that_is_busy_is_named_with_its_status() -> None:

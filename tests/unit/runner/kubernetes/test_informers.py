@@ -41,14 +41,25 @@ class WatchServer(LyingServer):
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchServer]:
-    started = WatchServer()
+def server(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchServer]:
+    started: WatchServer = getattr(request, "param", WatchServer)()
     kubeconfig = dump_yaml(KUBECONFIG).replace(b"API_SERVER", started.url.encode())
     (tmp_path / "kubeconfig").write_bytes(kubeconfig)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     monkeypatch.setattr(request_retries, "MIN_WAIT_SECONDS", 0.0)
     yield started
     started.stop()
+
+
+class SortedServer(WatchServer):
+    """Lists two pages of one Job each, the keys of each page in the order of the alphabet: metadata behind items."""
+
+    def answer(self, verb: str, path: str, body: bytes) -> Answer:
+        if "watch=1" in path:
+            return super().answer(verb, path, body)
+        self.num_lists += 1
+        metadata = {"resourceVersion": "1"} | ({} if "continue=next" in path else {"continue": "next"})
+        return 200, {}, json.dumps({"items": [load_object("job-running")], "metadata": metadata}).encode()
 
 
 class WithoutWaits(Informer[JobStatus]):
@@ -128,3 +139,10 @@ def test_a_version_that_is_too_old_after_news_is_listed_anew(server: WatchServer
     told = follow(server, make_event("2"), 410, make_event("3"), most=4)
     assert [type(one) for one in told] == [Listed, Changed, Listed, Changed]
     assert server.num_lists == 2
+
+
+@pytest.mark.parametrize("server", [SortedServer], indirect=True)
+def test_the_next_page_is_found_wherever_the_list_names_it(server: WatchServer) -> None:
+    listed = follow(server, make_event("2"), most=1)[0]
+    assert isinstance(listed, Listed)
+    assert (len(listed.items), server.num_lists) == (2, 2)

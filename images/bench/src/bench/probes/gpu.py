@@ -7,6 +7,7 @@ Only outside the timed window: before the framework starts, and in a sampling pa
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -169,9 +170,12 @@ def measure_energy(seen: Pass) -> tuple[float | None, str | None]:
     """Return the joules of a pass, its mean power times its length, and where the mean power is from.
 
     The energy counter moves in jumps: the mean power is its growth from one jump to another over the time between them.
-    Where it moves less than twice in the pass, or is not there: the mean of the power samples.
+    Where it moves less than twice in the pass, falls (a driver that was reset begins at 0 again), or is not there: the
+    mean of the power samples.
     """
     joules = seen.read_series("energy_joules")
+    if any(later < earlier for earlier, later in pairwise(joules)):
+        joules = ()
     jumps = [index for index in range(1, len(joules)) if joules[index] != joules[index - 1]]
     if len(jumps) >= 2:
         first, last = seen.samples[jumps[0]], seen.samples[jumps[-1]]

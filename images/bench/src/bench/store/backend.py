@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import obstore.store
 from obstore.exceptions import BaseError
 
+from bench.certificates import check_certificates
 from bench.store.entity_tags import EntityTags
 from bench.store.keys import check_key
 from bench.store.settings import (
@@ -26,6 +27,7 @@ from bench.store.settings import (
     hide_password,
     hide_user,
     limit_login,
+    remember_variables,
 )
 from bench.store.store_errors import NOWHERE, StoreError, explain_os_error, explain_panic, get_headline, is_panic
 
@@ -92,6 +94,7 @@ def open_backend(url: str, *, makes_directory: bool = True) -> Backend:
     bucket, _, prefix = rest.rstrip("/").partition("/")
     try:
         check_key(prefix or bucket)
+        check_certificates(os.environ)
     except ValueError as error:
         raise StoreError(f"store {url}: {error}") from error
     return _open_s3(url, bucket, prefix) if scheme == "s3" else _open_other(url)
@@ -228,8 +231,10 @@ def _find_region(session: "boto3.Session") -> str:
 
 
 def _open_other(url: str) -> Backend:
+    cloud = "GOOGLE" if url.startswith("gs:") else "AZURE"
+    remember_variables(cloud, os.environ)
     try:
-        check_variables("GOOGLE" if url.startswith("gs:") else "AZURE", os.environ)
+        check_variables(cloud, os.environ)
         if url.startswith("gs:"):
             check_google_account(os.environ)
     except ValueError as error:

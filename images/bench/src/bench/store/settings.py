@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from obstore.store import HTTPStore
 
 from bench.bounded_work import WorkTooLargeError, WorkTooSlowError, run_bounded
 from bench.foreign_files import ForeignFileError, read_foreign_file
-from bench.known_secrets import remember_secret
+from bench.known_secrets import is_secret_variable, remember_secret
 
 T = TypeVar("T")
 
@@ -102,6 +102,14 @@ def check_variables(cloud: str, variables: Mapping[str, str]) -> None:
                 raise ValueError(f"{name} has a space, a line break or another character that does not belong there")
             if _URLS.fullmatch(name):
                 _check_url(value, name)
+
+
+def remember_variables(cloud: str, variables: Mapping[str, str]) -> None:
+    """Have the credentials among the variables of a cloud, GOOGLE or AZURE, hidden in what its servers say."""
+    for name, value in variables.items():
+        if name.startswith(cloud) and is_secret_variable(name, value):
+            for part in (value, unquote(value)):
+                remember_secret(part)
 
 
 def check_google_account(variables: Mapping[str, str]) -> None:
