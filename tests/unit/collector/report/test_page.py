@@ -124,6 +124,17 @@ def test_the_filter_holds_for_heat_map_tables_and_plots_and_is_in_the_address(
     assert seen.errors == []
 
 
+def test_a_side_that_is_chosen_by_a_key_is_seen(opened: Visit) -> None:
+    page = opened.page
+    page.set_viewport_size({"width": 1280, "height": 300})
+    first = page.locator("#heat td[tabindex='0']")
+    first.focus()
+    first.evaluate("(cell) => cell.scrollIntoView({ block: 'end', behavior: 'instant' })")
+    expect(page.locator("#sides")).not_to_be_in_viewport()
+    page.keyboard.press("b")
+    expect(page.locator("#sides h3")).to_be_in_viewport()
+
+
 def test_the_heat_map_is_used_by_keys_alone(opened: Visit) -> None:
     page = opened.page
     first = page.locator("#heat td[tabindex='0']")
@@ -132,7 +143,6 @@ def test_the_heat_map_is_used_by_keys_alone(opened: Visit) -> None:
     page.keyboard.press("a")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("b")
-    expect(page.locator("#sides h3")).to_be_in_viewport()
     page.keyboard.press("Enter")
     expect(page.locator("#sides h3")).to_have_text("Two cells compared")
     one, other = page.evaluate("[STATE.a, STATE.b]")
