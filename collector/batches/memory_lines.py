@@ -9,6 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from collector.batches.cards import CONTEXT_BYTES
+from collector.results.cells import select_alone
 
 MIN_BATCHES = 3
 """Fewest batch sizes for an interval: two are a line whatever they are."""
@@ -109,9 +110,10 @@ def fit_line(
 def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
     """Return a line for each kind of GPU cell with two batches or more; columns RESULT_COLUMNS.
 
-    Only repeats that ended ok and recorded what their tensors took at the peak count.
+    Only repeats that ended ok and recorded what their tensors took at the peak count, of cells that had their GPU to
+    themselves: a tenant beside others, or on a slice, may be given another allocator and other kernels.
     """
-    measured = results[(results["status"] == "ok") & (results["device"] == "gpu")]
+    measured = select_alone(results[(results["status"] == "ok") & (results["device"] == "gpu")])
     measured = measured[measured["peak_memory_allocated_bytes"].notna()]
     lines = []
     for key, rows in measured.groupby(LINE_COLUMNS, dropna=False, sort=True):
