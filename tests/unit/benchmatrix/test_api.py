@@ -3,6 +3,7 @@
 import doctest
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 
@@ -66,3 +67,12 @@ def test_an_audit_is_a_table_of_its_rows(tmp_path: Path) -> None:
     (verdict,) = benchmatrix.audit(path)["verdict"]
 
     assert verdict == "impossible"
+
+
+def test_numbers_choose_by_their_value() -> None:
+    pytorch, jax = ({"framework": name, "phase": "infer"} for name in ("pytorch", "jax"))
+    batches = benchmatrix.load_cells(store=STORE)["batch_size"].unique()
+    found = benchmatrix.compare(pytorch, jax, store=STORE, where={"batch_size": float(batches[0]), "num_gpus": 1.0})
+    assert len(found.cells) > 0
+    with pytest.raises(benchmatrix.UserError, match="the number is too large"):
+        benchmatrix.compare(pytorch, jax, store=STORE, where={"batch_size": Fraction(10**400, 3)})
