@@ -108,9 +108,6 @@ def _summarize(path: Path, report: "ProbeReport") -> "ProbedLimit":
 
 def _is_same(report: "ProbeReport", key: Any) -> bool:
     """Return whether the search tried the cells of a line."""
-    import pandas as pd
-
     cell = report.cell.model_dump()
     compared = [name for name in key if name in cell]
-    known = {name: None if pd.isna(key[name]) else key[name] for name in compared}  # a model may have no classes
-    return report.cell.device == "gpu" and all(cell[name] == known[name] for name in compared)
+    return report.cell.device == "gpu" and all(cell[name] == key[name] for name in compared)

@@ -88,10 +88,16 @@ def _read_mark(path: Path) -> str | None:
 
 
 def name_contents(files: Iterable[Path]) -> str:
-    """Return a digest of what files hold, for settings that name them: a page is made anew when one has changed."""
+    """Return a digest of what files hold, for settings that name them: a page is made anew when one has changed.
+
+    Raise UserError where one cannot be read.
+    """
     digest = hashlib.sha256()
     for path in files:
-        digest.update(hashlib.sha256(read_foreign_file(path, max_bytes=MAX_TABLE_BYTES)).digest())
+        try:
+            digest.update(hashlib.sha256(read_foreign_file(path, max_bytes=MAX_TABLE_BYTES)).digest())
+        except ForeignFileError as error:
+            raise UserError(f"{path}: {error}; name a file that can be read") from None
     return digest.hexdigest()
 
 

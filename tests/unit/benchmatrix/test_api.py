@@ -6,6 +6,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -70,9 +71,8 @@ def test_an_audit_is_a_table_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_numbers_choose_by_their_value() -> None:
-    pytorch, jax = ({"framework": name, "phase": "infer"} for name in ("pytorch", "jax"))
-    batches = benchmatrix.load_cells(store=STORE)["batch_size"].unique()
-    found = benchmatrix.compare(pytorch, jax, store=STORE, where={"batch_size": float(batches[0]), "num_gpus": 1.0})
-    assert len(found.cells) > 0
+    sides = {"framework": "pytorch", "mode": "eager"}, {"framework": "jax", "mode": "compiled"}
+    where: dict[str, Any] = {"model": "resnet18", "phase": "train"}
+    assert len(benchmatrix.compare(*sides, store=STORE, where=where | {"num_gpus": 1.0}).cells) > 0
     with pytest.raises(benchmatrix.UserError, match="the number is too large"):
-        benchmatrix.compare(pytorch, jax, store=STORE, where={"batch_size": Fraction(10**400, 3)})
+        benchmatrix.compare(*sides, store=STORE, where=where | {"batch_size": Fraction(10**400, 3)})

@@ -150,6 +150,8 @@ def test_a_search_is_set_beside_the_line_with_its_error() -> None:
 
 @pytest.mark.parametrize("shared", [{"tenants": 2}, {"tenants": 2, "sharing": "mps"}, {"sharing": "mig"}])
 def test_cells_that_share_their_gpu_are_on_no_line(shared: dict[str, object]) -> None:
-    alone = [{"batch_size": batch, "peak_memory_allocated_bytes": 100 + 10 * batch} for batch in (8, 16, 32)]
+    alone: list[dict[str, object]] = [
+        {"batch_size": batch, "peak_memory_allocated_bytes": 100 + 10 * batch} for batch in (8, 16, 32)
+    ]
     (line,) = fit_lines(make_results(*alone, {"batch_size": 8, "peak_memory_allocated_bytes": 9000} | shared))
     assert line.needed_bytes == (180, 260, 420)
