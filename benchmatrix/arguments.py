@@ -104,9 +104,9 @@ def _write_condition(key: object, wanted: object, name: str, expected: str) -> s
         return f"{field}={str(wanted).lower()}"
     if not isinstance(wanted, str | numbers.Real):
         _refuse(f"{name}[{reprlib.repr(field)}]", "a text, a number or a truth value", wanted)
-    try:
-        text = str(wanted)
-    except ValueError:  # as in `_show`
+    try:  # a number as the values are written that it is held against: 30.0 is 30
+        text = str(wanted) if isinstance(wanted, str | numbers.Integral) else f"{float(wanted):g}"
+    except (ValueError, OverflowError):  # as in `_show`
         raise UserError(f"{name}[{reprlib.repr(field)}]: the number is too large") from None
     return f"{field}={read_text(text, name, expected)}"
 

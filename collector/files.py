@@ -5,8 +5,9 @@ import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,8 +25,9 @@ def replace_file(path: Path, *, may_be_read: bool = False) -> Iterator[BinaryIO]
 
     The content is written to a temporary file in the same folder and is on the disk before it takes the name `path`.
     If anything fails, the temporary file is removed and `path` stays as it was. A terminal, /dev/null and a pipe that
-    somebody reads are written to. Raises UserError, naming the file, where it cannot be written, and where this
-    process has read it, unless it `may_be_read`: a table or a plan that a command is given would be lost.
+    somebody reads are written to, and so is the file that stdout or stderr go to, behind what is there. Raises
+    UserError, naming the file, where it cannot be written, and where this process has read it, unless it
+    `may_be_read`: a table or a plan that a command is given would be lost.
     """
     if path.parts[:1] and URL_BEGINNING.fullmatch(path.parts[0]):  # not shown: it may hold a password
         raise UserError("output: takes the path of a file or a folder on this machine, and no URL")
@@ -36,7 +38,10 @@ def replace_file(path: Path, *, may_be_read: bool = False) -> Iterator[BinaryIO]
     except OSError as error:
         raise _explain(path.parent, error) from error
     try:
-        if _leads_to_other(path):  # /dev/stdout, a pipe: nothing that could be replaced
+        if (stream := _find_own_stream(path)) is not None:  # /dev/stdout: a shell's `>> log` is not to be replaced
+            with stream as file:
+                yield file
+        elif _leads_to_other(path):  # a terminal, a pipe: nothing that could be replaced
             with _open_other(path) as file:
                 yield file
         else:
@@ -50,6 +55,17 @@ def replace_text(path: Path, text: str, *, may_be_read: bool = False) -> None:
     """Replace `path` by a file of `text` in UTF-8, less what steers its reader's terminal; see `replace_file`."""
     with replace_file(path, may_be_read=may_be_read) as file:
         file.write(replace_steering(text).encode())
+
+
+def _find_own_stream(path: Path) -> BinaryIO | None:
+    """Return stdout or stderr as a file of its own where `path` leads to the file that it goes to; None if to none."""
+    for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
+        with suppress(OSError, ValueError):  # nothing is there, or the stream is closed
+            if os.path.samestat(os.stat(path), os.fstat(descriptor)):
+                if stream is not None:
+                    stream.flush()
+                return os.fdopen(os.dup(descriptor), "wb")
+    return None
 
 
 def _leads_to_other(path: Path) -> bool:

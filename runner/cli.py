@@ -1,6 +1,7 @@
 """The command line: its commands and how errors become exit codes."""
 
 import os
+import re
 import sys
 from contextlib import suppress
 from typing import Annotated, Any, Never
@@ -19,6 +20,8 @@ from runner.terminal_text import echo, format_message
 
 COMPLETION_VARIABLE = f"_{PROGRAM}_COMPLETE".upper()
 """Set by the script of a shell that asks what could be typed next."""
+BUILD_TIME = "SOURCE_DATE_EPOCH"
+"""The time of a build, which programs put into files instead of their own (https://reproducible-builds.org/specs)."""
 
 app = typer.Typer(
     name=PROGRAM,
@@ -70,6 +73,7 @@ def main() -> None:
 
 def _call() -> None:
     try:
+        _check_build_time()
         make_command()(sys.argv[1:] or ["--help"])
     except OutputError:
         raise
@@ -82,6 +86,15 @@ def _call() -> None:
         if interrupt := _find_interrupt(error):
             raise interrupt from None
         _end_with_fault(error)
+
+
+def _check_build_time() -> None:
+    """Raise UserError where the variable that libraries read as the time of a build, when imported, is no such time."""
+    found = os.environ.get(BUILD_TIME)
+    if found is not None and not re.fullmatch("-?[0-9]{1,11}", found):
+        raise UserError(
+            f"{BUILD_TIME}: is {found!r}, expected whole seconds since 1970, such as 1767225600; or unset it"
+        )
 
 
 def _find_interrupt(error: BaseException | None) -> BaseException | None:

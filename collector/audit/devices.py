@@ -74,6 +74,7 @@ def find_device(table: AuditTable, row: TableRow) -> AuditedDevice:
             bound_flops_per_second=peak,
             source=row.peak_source or "",
             measured_words=stated.measured_as if stated else None,
+            num_threads=stated.num_threads if stated else None,
         )
     if stated is not None:
         return _describe_stated(stated, row.precision)

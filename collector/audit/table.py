@@ -87,6 +87,13 @@ class StatedReading(Document):
     is_model: bool = True
     """Whether the work is that of the row's model, so that measured cells of it can answer."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in ("most_flops_per_sample", "winograd_share"):
+            if self.flops_per_sample is None and getattr(self, name) is not None:
+                raise ValueError(f"{name}: is given without flops_per_sample, which it says more of; give both")
+        return self
+
 
 class TableRow(Document):
     """One stated time or rate."""

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from bench.schema import is_device_shared
 from collector.batches.cards import CONTEXT_BYTES
 
 MIN_BATCHES = 3
@@ -32,7 +34,7 @@ class MemoryLine:
     """Bytes of tensors at the peak of a step over the batch of one GPU, by least squares."""
 
     key: Mapping[str, object]
-    """LINE_COLUMNS of its cells."""
+    """LINE_COLUMNS of its cells; None: they have no such value, as a model without classes."""
     batches: tuple[int, ...]
     needed_bytes: tuple[int, ...]
     """The most of the repeats of each batch."""
@@ -109,21 +111,28 @@ def fit_line(
 def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
     """Return a line for each kind of GPU cell with two batches or more; columns RESULT_COLUMNS.
 
-    Only repeats that ended ok and recorded what their tensors took at the peak count.
+    Only repeats that ended ok and recorded what their tensors took at the peak count, of cells that had their GPU to
+    themselves: a tenant beside others, or on a slice, may be given another allocator and other kernels.
     """
-    measured = results[(results["status"] == "ok") & (results["device"] == "gpu")]
+    is_shared = [is_device_shared(*kind) for kind in zip(results["tenants"], results["sharing"], strict=True)]
+    is_alone = ~np.array(is_shared, dtype=bool)
+    measured = results[(results["status"] == "ok") & (results["device"] == "gpu") & is_alone]
     measured = measured[measured["peak_memory_allocated_bytes"].notna()]
     lines = []
     for key, rows in measured.groupby(LINE_COLUMNS, dropna=False, sort=True):
         batch = rows["batch_size"] // rows["num_gpus"]
         points = rows["peak_memory_allocated_bytes"].groupby(batch).max()
         line = fit_line(
-            dict(zip(LINE_COLUMNS, key, strict=True)),
+            {name: _take_known(value) for name, value in zip(LINE_COLUMNS, key, strict=True)},
             {int(size): int(needed) for size, needed in points.items()},  # type: ignore[call-overload]  # of integers
             _find_context(rows),
         )
         lines += [line] if line else []
     return lines
+
+
+def _take_known(value: Any) -> object:
+    return None if pd.isna(value) else value
 
 
 def _find_context(rows: pd.DataFrame) -> int:

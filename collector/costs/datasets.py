@@ -1,11 +1,16 @@
 """List data sets by name, with the number of samples that an epoch of training takes."""
 
 import difflib
+import re
 from dataclasses import dataclass
 
 from bench.errors import UserError
 
 MAX_SAMPLES = 10**15
+MAX_DIGITS = 100
+"""Leading zeros included: Python reads no number of more than 4,300."""
+SAMPLES = re.compile("[0-9_]+|[0-9]{1,3}(?:,[0-9]{3})+")
+"""`50000`, `50_000` or `50,000`; not `1,5`, which may be one and a half."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +55,8 @@ def find_data_set(text: str) -> DataSet:
     """Return the data set of this name, or one with so many samples; UserError where it is neither."""
     if text in DATA_SETS:
         return DATA_SETS[text]
-    digits = text.replace("_", "").replace(",", "")
-    if digits.isascii() and digits.isdigit() and 0 < int(digits) <= MAX_SAMPLES:
-        number = int(digits)
+    digits = re.sub("[_,]", "", text) if SAMPLES.fullmatch(text) else ""
+    if 0 < len(digits) <= MAX_DIGITS and 0 < (number := int(digits)) <= MAX_SAMPLES:
         return DataSet(name=text, title=f"a data set of {number:,} samples", num_samples=number, source="the user")
     near = difflib.get_close_matches(text.lower(), DATA_SETS, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(DATA_SETS)}."

@@ -70,7 +70,19 @@ def _read_rows(reader: "csv.DictReader[str]", path: Path) -> list[dict[str, Any]
     return [_parse_row(fields, f"{path}, line {reader.line_num}") for fields in reader]
 
 
+def holds_gpu_table(content: bytes) -> bool:
+    """Return whether the first line of a CSV file has the columns of a table of GPUs, quoted or not."""
+    try:
+        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        return set(COLUMNS) <= set(next(reader, []))
+    except (UnicodeDecodeError, csv.Error):
+        return False
+
+
 def _check_header(found: list[str], path: Path) -> None:
+    repeated = [column for column in COLUMNS if found.count(column) > 1]
+    if repeated:
+        raise UserError(f"{path}, line 1: has several columns {repeated[0]!r}; rename or remove all but one.")
     for column in COLUMNS:
         if column in found:
             continue

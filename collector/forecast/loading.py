@@ -5,7 +5,7 @@ from typing import get_args
 
 from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
-from collector.forecast.gpu_table import COLUMNS, SHIPPED_TABLE, load_gpu_table, make_gpu_series
+from collector.forecast.gpu_table import SHIPPED_TABLE, holds_gpu_table, load_gpu_table, make_gpu_series
 from collector.forecast.series import Series, SeriesKind, make_series
 from collector.forecast.source_files import MAX_BYTES, URL_STARTS
 from collector.forecast.tables import ValueRequest, load_values
@@ -38,11 +38,10 @@ def parse_kind(text: str | None) -> SeriesKind | None:
 
 
 def _is_gpu_table(source: str) -> bool:
-    """Return whether the first line of a file is that of a table of GPUs; what cannot be read is none."""
+    """Return whether a file is a table of GPUs by its first line; what cannot be read is none."""
     if source.startswith(URL_STARTS):
         return False
     try:
-        first = read_foreign_file(Path(source), max_bytes=MAX_BYTES).partition(b"\n")[0].decode("utf-8-sig")
-    except (ForeignFileError, UnicodeDecodeError):
+        return holds_gpu_table(read_foreign_file(Path(source), max_bytes=MAX_BYTES))
+    except ForeignFileError:
         return False
-    return set(COLUMNS) <= set(first.strip().split(","))

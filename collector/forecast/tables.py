@@ -72,6 +72,8 @@ def load_values(source: str, request: ValueRequest) -> DatedValues:
     A row without a date or without a value is left out and counted. Raises UserError, with file, line and column, where
     the table cannot be read or a value is not what its column holds.
     """
+    if request.at_least is not None and not math.isfinite(request.at_least):
+        raise UserError(f"--at-least {request.at_least:g}: expected a number, as in 16 or 2.5e9.")
     content = read_source(source)
     columns, rows = _open_table(content, source)
     publication = recognize_publication(columns)
@@ -130,7 +132,8 @@ def _open_parquet(content: bytes, source: str) -> tuple[list[str], Rows]:
         table = read_foreign_parquet(content, LIMITS)
         table.validate(full=True)  # texts that are no UTF-8 fail in no other place before they are looked at
         _check_flat(table, source)
-        frame = table.to_pandas()
+        # Without what pandas wrote into the file: it names columns that become an index, or another type, or none.
+        frame = table.replace_schema_metadata(None).to_pandas(integer_object_nulls=True)
     except (OSError, pa.ArrowException, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())[:MAX_REASON_CHARACTERS]
         raise UserError(f"{source}: begins like a Parquet file and cannot be read as one ({reason}).") from error

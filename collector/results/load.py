@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from collector.results.steps import StepTimes, name_series
 from collector.results.tenants import read_tenants, tabulate_tenants
 from collector.results.unread import UnreadRecords
 
-__all__ = ["Collection", "SkippedDocument", "load_results", "load_run", "load_runs"]
+__all__ = ["Collection", "SkippedDocument", "join_results", "load_run", "load_runs"]
 
 NUM_NEWEST_RUNS = 5
 # A part may be merged into another and deleted between its listing and its reading; hardly twice in a row.
@@ -66,10 +66,9 @@ def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
     return [load_run(store, run_id) for run_id in dict.fromkeys(run_ids)]
 
 
-def load_results(store: Store, run_ids: Sequence[str]) -> pd.DataFrame:
+def join_results(collections: Iterable[Collection]) -> pd.DataFrame:
     """Return the results of several runs, one after the other, columns RESULT_COLUMNS; no step times are read."""
-    frames = [load_run(store, run_id).results for run_id in dict.fromkeys(run_ids)]
-    return name_machines(pd.concat(frames, ignore_index=True))
+    return name_machines(pd.concat([collection.results for collection in collections], ignore_index=True))
 
 
 class _Loader:

@@ -31,7 +31,7 @@ from collector.versus.pair_labels import label_pairs
 from collector.versus.pairing import Pairing, describe_nearest, pair_cells
 from collector.versus.ranges import find_identical_ranges
 from collector.versus.report_tables import find_report_tables
-from collector.versus.selections import Condition, Selection, check_not_empty
+from collector.versus.selections import Condition, Selection, check_not_empty, check_restriction
 from collector.versus.side_names import name_sides
 from collector.versus.sides import make_side
 
@@ -108,7 +108,9 @@ def _list_rows(question: Question, compared: Sequence[Collection], related: Sequ
     name_machines_of_rows([*rows, *others])
     history = [*(map(dict, rows) if len(compared) == 1 else rows), *others]
     unify_centers(history)
-    return _select(rows, question.where), _select(history, question.where)
+    selected = _select(rows, question.where)
+    check_restriction(question.where, rows, selected)
+    return selected, _select(history, question.where)
 
 
 def _find_report_tables(

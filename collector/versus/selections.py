@@ -112,6 +112,20 @@ def check_not_empty(selection: Selection, rows: Sequence[Row], selected: Sequenc
     )
 
 
+def check_restriction(conditions: Sequence[Condition], rows: Sequence[Row], left: Sequence[Row]) -> None:
+    """Raise UserError, naming the values that there are, if `--where` leaves none of the rows."""
+    if left or not rows:
+        return
+    for condition in conditions:
+        if not any(condition.holds(row) for row in rows):
+            values = list_values(rows, condition.column)
+            raise UserError(
+                f"--where {condition.text}: no repeat has it; {condition.key} is {' or '.join(values)} in these runs"
+            )
+    label = ", ".join(condition.text for condition in conditions)
+    raise UserError(f"--where ({label}): no repeat fits all of its conditions together; leave one out")
+
+
 def suggest_sides(rows: Iterable[Row]) -> str:
     """Return in which fields the cells of the rows differ, with the options that compare two values of the first."""
     found = list(rows)

@@ -14,7 +14,7 @@ from collector.results.frames import list_rows
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
 from collector.sharing.tabulate import tabulate_sharing
-from collector.versus.selections import Condition, parse_condition
+from collector.versus.selections import KEYS, Condition, parse_condition
 from runner.access_scenarios.slowdowns import state_slowdowns
 from runner.yaml_files.errors import ErrorKind
 from runner.yaml_files.node import Node
@@ -66,8 +66,12 @@ def _find_cell(measured: Measured, collection: Collection, conditions: list[Cond
     """Return the row of the one cell alone, measured under sound conditions, for which the conditions hold."""
     summary = add_labels(select_alone(summarize_cells(collection)))
     rows = [row for row in list_rows(summary) if row["num_sound"] > 0]
-    known = [condition for condition in conditions if condition.column in summary]
-    found = [row for row in rows if all(condition.holds(row) for condition in known)]
+    for index, condition in enumerate(conditions):
+        if condition.column not in summary:  # of repeats: a cell may have run on several hosts
+            known = ", ".join(key for key, column in KEYS.items() if column in summary)
+            message = f"'{condition.key}' does not choose a cell, since its repeats may differ in it; give {known}"
+            raise node.find_nearest(f"where[{index}]").error(ErrorKind.NOT_A_CHOICE, message)
+    found = [row for row in rows if all(condition.holds(row) for condition in conditions)]
     if len(found) == 1:
         return dict(found[0])
     names = join_words(row["label"] for row in (found or rows)[:MAX_LISTED])

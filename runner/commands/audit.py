@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, DEFAULT_STORE, IncludeInvalidOption, JsonOption, StoreOption, VerifyOption
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    IncludeInvalidOption,
+    JsonOption,
+    StoreOption,
+    VerifyOption,
+    make_error_console,
+)
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -71,13 +79,12 @@ def _audit(
         write_audit_page(table, rows, output)
     if as_json:
         echo(write_audit_json(table, rows))
-        return
-    if output is not None:
+    elif output is not None:
         CONSOLE.print(str(output), soft_wrap=True)
     else:
         _print_audit(table, rows)
     for collection in collections:
-        print_skipped(collection, CONSOLE)
+        print_skipped(collection, make_error_console() if as_json else CONSOLE)
 
 
 def _print_audit(table: "AuditTable", rows: "Sequence[AuditedRow]") -> None:

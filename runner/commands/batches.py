@@ -38,13 +38,16 @@ def batches(
     """Fit memory over batch size to measured cells: the largest batch for cards of 16 to 141 GB, with intervals."""
     from collector.batches.document import BatchesDocument, make_line_document
     from collector.batches.memory_lines import fit_lines
-    from collector.results.load import load_results
-    from runner.reporting.stored_runs import open_existing_store
+    from collector.results.load import join_results, load_runs
+    from runner.reporting.stored_runs import open_existing_store, print_skipped
 
     if not 0 < level < 100:
         raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
     reports = {path: _read_probe(path) for path in probe or ()}
-    lines = fit_lines(load_results(open_existing_store(store, verify=verify), run_ids))
+    collections = load_runs(open_existing_store(store, verify=verify), run_ids)
+    for collection in collections:
+        print_skipped(collection, make_error_console())
+    lines = fit_lines(join_results(collections))
     if not lines:
         raise UserError(
             f"{', '.join(run_ids)}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in "

@@ -16,6 +16,7 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
     VerifyOption,
+    make_error_console,
 )
 
 RebuildOption = Annotated[
@@ -62,6 +63,7 @@ def collect(
         paths = [*paths, write_tables(collection, directory, table_format, **kinds)]
     if as_json:
         print_files(collection.run.run_id, paths)
+        print_skipped(collection, make_error_console())
         return
     for path in paths:
         CONSOLE.print(str(path), soft_wrap=True)

@@ -20,6 +20,7 @@ from runner.commands.options import (
     StoreOption,
     VerifyOption,
     YearOption,
+    make_error_console,
 )
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -67,6 +68,7 @@ def plot(
     from collector.report.drawn_panels import list_panels
     from collector.report.paper_figures import check_figure_path, number_paths, save_figure
     from collector.report.plot_catalogue import PLOTS, draw_plot
+    from runner.reporting.stored_runs import print_skipped
 
     check_figure_path(output)
     analysis = _analyze(run_id, store, verify, name, year, table, include_invalid, moderated, prices)
@@ -81,8 +83,9 @@ def plot(
         save_figure(figure, path, columns=1 if columns == 1 else 2, has_title=title)
     if as_json:
         print_files(analysis.collection.run.run_id, paths)
-        return
-    _print_figures(groups, chosen, paths)
+    else:
+        _print_figures(groups, chosen, paths)
+    print_skipped(analysis.collection, make_error_console() if as_json else CONSOLE)
 
 
 def _print_figures(groups: "Sequence[FigureGroup]", figures: "Sequence[Figure]", paths: Sequence[Path]) -> None:

@@ -22,6 +22,7 @@ from runner.commands.options import (
     StoreOption,
     VerifyOption,
     YearOption,
+    make_error_console,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def report(
 ) -> None:
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
     from collector.report.html import write_page
-    from runner.reporting.report_files import choose_report_path, fit_forecast, make_analyzer
+    from runner.reporting.report_files import choose_report_path, choose_year, fit_forecast, make_analyzer
+    from runner.reporting.site_files import name_contents
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
 
     opened = open_existing_store(store, verify=verify)
@@ -71,7 +73,8 @@ def report(
         prices=prices,
     )
     if site is not None:
-        settings = f"{__version__} {year} {table} {include_invalid} {moderated} {prices} {verify}"
+        files = name_contents(file for file in (table, prices) if file is not None)
+        settings = f"{__version__} {choose_year(year)} {table} {include_invalid} {moderated} {prices} {verify} {files}"
         _write_site(opened, site, analyze, settings)
         return
     collection = load_collection(opened, run_id)
@@ -85,6 +88,7 @@ def _print_path(collection: "Collection", path: Path, *, as_json: bool) -> None:
 
     if as_json:
         print_files(collection.run.run_id, [path])
+        print_skipped(collection, make_error_console())
         return
     CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)

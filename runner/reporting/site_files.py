@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,8 @@ MARK = "made-from.txt"
 """The file beside a run's page that says what the page was made from."""
 MAX_MARK_BYTES = 4096
 """Of that file, which holds a hash."""
+MAX_TABLE_BYTES = 64 * 2**20
+"""Of a table that pages are made with; the largest that any of them may be, a table of GPUs."""
 Analyze = Callable[["Collection", "ChangeHistory"], "Analysis"]
 
 
@@ -83,6 +85,20 @@ def _read_mark(path: Path) -> str | None:
         return read_foreign_file(path, max_bytes=MAX_MARK_BYTES).decode(errors="replace")
     except ForeignFileError:
         return None
+
+
+def name_contents(files: Iterable[Path]) -> str:
+    """Return a digest of what files hold, for settings that name them: a page is made anew when one has changed.
+
+    Raise UserError where one cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in files:
+        try:
+            digest.update(hashlib.sha256(read_foreign_file(path, max_bytes=MAX_TABLE_BYTES)).digest())
+        except ForeignFileError as error:
+            raise UserError(f"{path}: {error}; name a file that can be read") from None
+    return digest.hexdigest()
 
 
 def _name_source(collection: "Collection", history: "ChangeHistory", settings: str) -> str:

@@ -3,8 +3,10 @@
 import doctest
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -66,3 +68,11 @@ def test_an_audit_is_a_table_of_its_rows(tmp_path: Path) -> None:
     (verdict,) = benchmatrix.audit(path)["verdict"]
 
     assert verdict == "impossible"
+
+
+def test_numbers_choose_by_their_value() -> None:
+    sides = {"framework": "pytorch", "mode": "eager"}, {"framework": "jax", "mode": "compiled"}
+    where: dict[str, Any] = {"model": "resnet18", "phase": "train"}
+    assert len(benchmatrix.compare(*sides, store=STORE, where=where | {"num_gpus": 1.0}).cells) > 0
+    with pytest.raises(benchmatrix.UserError, match="the number is too large"):
+        benchmatrix.compare(*sides, store=STORE, where=where | {"batch_size": Fraction(10**400, 3)})

@@ -215,3 +215,18 @@ def test_a_socket_is_not_called_a_pipe(tmp_path: Path, monkeypatch: pytest.Monke
         bound.bind("socket")
         with pytest.raises(UserError, match="socket: cannot be written \\(is a socket, or a device without"):
             replace_text(Path("socket"), "x")
+
+
+@pytest.mark.parametrize(("target", "mode"), [("/dev/stdout", "ab"), ("log", "ab"), ("/dev/stdout", "wb")])
+def test_the_file_that_stdout_goes_to_is_written_behind_what_is_there(target: str, mode: str, tmp_path: Path) -> None:
+    """As in `benchmatrix audit TABLE --output /dev/stdout >> log`: the log was replaced."""
+    (tmp_path / "log").write_text("earlier\n")
+    program = (
+        "import sys; from pathlib import Path; from collector.files import replace_text\n"
+        "print('before'); replace_text(Path(sys.argv[1]), 'page\\n'); print('after')"
+    )
+    with (tmp_path / "log").open(mode) as log:
+        subprocess.run([sys.executable, "-c", program, target], stdout=log, check=True, cwd=tmp_path)
+    earlier = "earlier\n" if mode == "ab" else ""
+    assert (tmp_path / "log").read_text() == f"{earlier}before\npage\nafter\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]

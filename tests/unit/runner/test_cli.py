@@ -82,3 +82,14 @@ def test_the_end_of_a_run_loads_nothing_that_only_forecasts_need() -> None:
 
     assert "pandas" in done.stdout.split()
     assert sorted({"scipy.optimize", "scipy.stats", "statsmodels"} & set(done.stdout.split())) == []
+
+
+@pytest.mark.parametrize("value", ["abc", "", "1.5", "9" * 30])
+def test_a_time_of_a_build_that_is_none_is_one_message(value: str) -> None:
+    """numpy and Matplotlib read it while they are imported, and fail."""
+    words = [sys.executable, "-m", "benchmatrix", "version"]
+    variables = {**os.environ, "SOURCE_DATE_EPOCH": value}
+    done = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: SOURCE_DATE_EPOCH: is '")
+    assert len(done.stderr.splitlines()) == 1

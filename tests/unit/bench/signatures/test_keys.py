@@ -118,3 +118,14 @@ def test_a_key_shows_its_name_and_nothing_of_its_secret() -> None:
     assert secret.public.key_id in repr(secret)
     assert "0x" not in repr(secret)
     assert SECRET.hex() not in repr(secret)
+
+
+@pytest.mark.parametrize("damage", ["the END line is cut", "a blank behind BEGIN"])
+def test_a_key_that_is_damaged_is_not_left_out_in_silence(damage: str, tmp_path: Path) -> None:
+    own, other = (Path(f"{path}.pub").read_text() for path in write_keys(tmp_path, "own", "other"))
+    is_cut = damage == "the END line is cut"
+    damaged = other.partition("-----END")[0] if is_cut else other.replace("KEY-----", "KEY----- ", 1)
+    (tmp_path / "both.pub").write_text(own + damaged)
+    with pytest.raises(UserError, match="only 1 of 2 keys can be read") as caught:
+        read_public_keys([tmp_path / "both.pub"], "--verify")
+    assert len(str(caught.value).splitlines()) == 1

@@ -71,3 +71,9 @@ def test_a_card_that_clocks_beyond_its_rated_boost_is_bound_by_more(name: str, b
 
 def test_every_gpu_with_an_int8_peak_has_the_others_too() -> None:
     assert set(INT8_TOPS) <= {name for gpu in read_gpu_table() for name in gpu.names}
+
+
+def test_a_peak_in_the_row_leaves_the_threads_that_the_table_states() -> None:
+    stated = StatedDevice(name="Xeon", source="a test", cores=1, flops_per_cycle=32, gigahertz=2, num_threads=2)
+    row = make_row(device="Xeon", peak_tflops=1.0, peak_source="a test")
+    assert find_device(make_table(row, devices=(stated,)), row).num_threads == 2

@@ -34,7 +34,7 @@ def make_line(points: dict[int, int]) -> MemoryLine:
 def make_results(*rows: dict[str, object]) -> pd.DataFrame:
     plain: dict[str, object] = {
         **KEY, "status": "ok", "device": "gpu", "batch_size": 64, "peak_memory_allocated_bytes": 1000,
-        "peak_memory_reserved_bytes": None, "gpu_memory_peak_bytes": None,
+        "peak_memory_reserved_bytes": None, "gpu_memory_peak_bytes": None, "tenants": 1, "sharing": "time-slicing",
     }  # fmt: skip
     frame = pd.DataFrame([plain | row for row in rows])
     memory = [name for name in frame.columns if name.endswith("_bytes")]
@@ -146,3 +146,12 @@ def test_a_search_is_set_beside_the_line_with_its_error() -> None:
         "p.json: on NVIDIA H200 a search found 125, the line gives 101 (101 to 101): off by -19.2 %, "
         "outside the interval."
     )
+
+
+@pytest.mark.parametrize("shared", [{"tenants": 2}, {"tenants": 2, "sharing": "mps"}, {"sharing": "mig"}])
+def test_cells_that_share_their_gpu_are_on_no_line(shared: dict[str, object]) -> None:
+    alone: list[dict[str, object]] = [
+        {"batch_size": batch, "peak_memory_allocated_bytes": 100 + 10 * batch} for batch in (8, 16, 32)
+    ]
+    (line,) = fit_lines(make_results(*alone, {"batch_size": 8, "peak_memory_allocated_bytes": 9000} | shared))
+    assert line.needed_bytes == (180, 260, 420)

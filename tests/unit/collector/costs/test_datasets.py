@@ -15,7 +15,9 @@ def test_a_data_set_has_its_number_of_samples(text: str, num_samples: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "hint"), [("ImageNets", "did you mean 'imagenet'?"), ("0", "known are"), ("x", "known")]
+    ("text", "hint"),
+    [("ImageNets", "did you mean 'imagenet'?"), ("0", "known are"), ("x", "known"), ("1,5", "known")]
+    + [("9" * 6000, "known"), ("_", "known")],
 )
 def test_another_name_is_one_message(text: str, hint: str) -> None:
     with pytest.raises(UserError, match="give the number of its samples") as caught:

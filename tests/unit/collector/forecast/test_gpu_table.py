@@ -155,3 +155,10 @@ def test_shipped_table_agrees_with_epoch_but_for_the_differences_explained() -> 
     assert set(differences) == set(EPOCH_DIFFERENCES), differences
     kinds = {name: text.split(":")[0] for name, text in EPOCH_DIFFERENCES.items()}
     assert {name: text.split(":")[0] for name, text in differences.items()} == kinds
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "gpus.csv"
+    path.write_text(f"{HEADER},memory_gb\n{GOOD_ROW},112\n")
+    with pytest.raises(UserError, match="line 1: has several columns 'memory_gb'"):
+        load_gpu_table(path)

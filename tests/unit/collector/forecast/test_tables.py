@@ -209,3 +209,55 @@ def test_a_parquet_file_with_texts_that_are_no_utf8_is_refused(tmp_path: Path) -
     pq.write_table(pa.table({"name": name, "date": ["2020"], "value": [1.0]}), path)
     with pytest.raises(UserError, match="table.parquet: begins like a Parquet file and cannot be read as one"):
         load_values(str(path), PLAIN)
+
+
+@pytest.mark.parametrize("form", ["plain", "quoted", "lines end with CR"])
+def test_a_table_of_gpus_is_known_however_its_first_line_is_written(form: str, tmp_path: Path) -> None:
+    rows = "".join(GOOD_ROW.replace("2018-09", f"{year}-09") + "\n" for year in range(2008, 2018))
+    quoted = ",".join(f'"{name}"' for name in HEADER.split(","))
+    text = f"{HEADER if form == 'plain' else quoted}\n{rows}"
+    path = tmp_path / "gpus.csv"
+    path.write_bytes((text.replace("\n", "\r") if form == "lines end with CR" else text).encode())
+    series = load_series(str(path), PLAIN)
+    assert (series.kind, series.values.quantity) == ("frontier", "memory of one GPU")
+
+
+@pytest.mark.parametrize("amount", [float("nan"), float("inf"), -float("inf")])
+def test_an_amount_that_is_no_number_is_refused(amount: float, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--at-least .*: expected a number"):
+        load_values(write(tmp_path, "value,date\n3,2021\n"), ValueRequest(at_least=amount))
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b"{}",
+        b"[]",
+        b"1",
+        b"[" * 100_000,
+        b'{"index_columns": ["date"], "columns": [], "column_indexes": []}',
+        b'{"index_columns": [7], "columns": [], "column_indexes": []}',
+        b'{"index_columns": [], "columns": [1], "column_indexes": []}',
+        b'{"index_columns": [], "columns": [{"name": "value", "field_name": "value", "pandas_type": "x", '
+        b'"numpy_type": "period[D]", "metadata": null}], "column_indexes": []}',
+    ],
+)
+def test_what_pandas_says_of_a_parquet_file_changes_nothing(metadata: bytes, tmp_path: Path) -> None:
+    table = pa.table({"date": ["2020-01-01", "2021-01-01"], "value": [2.0, 3.0]})
+    path = tmp_path / "own.parquet"
+    pq.write_table(table.replace_schema_metadata({b"pandas": metadata}), path)
+    assert load_values(str(path), PLAIN).rows["value"].tolist() == [2.0, 3.0]
+
+
+def test_the_index_of_a_frame_may_be_its_date(tmp_path: Path) -> None:
+    path = tmp_path / "own.parquet"
+    pd.DataFrame({"date": ["2020", "2021"], "value": [2.0, 3.0]}).set_index("date").to_parquet(path)
+    assert load_values(str(path), PLAIN).rows["year"].tolist() == [2020, 2021]
+
+
+def test_whole_years_of_which_some_are_missing_are_years(tmp_path: Path) -> None:
+    path = tmp_path / "own.parquet"
+    pq.write_table(pa.table({"date": [2020, None, 2021], "value": [2.0, 2.5, 3.0]}), path)
+    values = load_values(str(path), PLAIN)
+    assert values.rows["year"].tolist() == [2020, 2021]
+    assert values.remarks == ("1 of 3 rows left out: no date in 'date'",)

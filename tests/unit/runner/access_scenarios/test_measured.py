@@ -72,6 +72,10 @@ def test_slowdowns_that_a_scenario_states_hold_instead(tmp_path: Path) -> None:
         ({}, "kinds.T4.measured: run measured: 2 cells fit: conv6 train"),
         ({"where": ["phase=probe"]}, "kinds.T4.measured.where: run measured: no cell fits all of it; alone and under"),
         ({"where": ["phas=train"]}, "kinds.T4.measured.where[0]: 'phas' is no key; did you mean 'phase'?"),
+        (
+            {"where": ["phase=train", "host=nowhere"]},
+            "kinds.T4.measured.where[1]: 'host' does not choose a cell, since its repeats may differ in it; give model",
+        ),
         ({"run": "other"}, "kinds.T4.measured: "),
     ],
 )

@@ -220,3 +220,11 @@ def explain(path: Path) -> str:
     except UserError as error:
         return str(error)
     return ""
+
+
+@pytest.mark.parametrize("name", ["most_flops_per_sample", "winograd_share"])
+def test_what_says_more_of_stated_flops_is_not_ignored_without_them(name: str, tmp_path: Path) -> None:
+    row = ROW.replace("}", f", readings: [{{{name}: 1}}]}}")
+    error = catch_error(tmp_path, "table.yaml", f"{TOP}rows:\n  - {row}\n")
+    assert f"{name}" in str(error)
+    assert "is given without flops_per_sample" in error.message

@@ -118,3 +118,19 @@ def test_an_empty_store_is_one_message(call_main: CallMain, workspace: Workspace
 def test_the_schema_is_printed(call_main: CallMain) -> None:
     code, out, _ = call_main("schema", "compare")
     assert (code, json.loads(out)["title"]) == (0, "CompareDocument")
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (["device=GPU"], "--where device=GPU: no repeat has it; device is cpu in these runs"),
+        (["phase=train", "phase=infer"], "--where (phase=train, phase=infer): no repeat fits all of its conditions"),
+    ],
+)
+def test_a_restriction_that_leaves_nothing_is_named(
+    where: list[str], message: str, call_main: CallMain, store: Path
+) -> None:
+    words = [word for condition in where for word in ("--where", condition)]
+    code, _, err = call_main("compare", "--a", "phase=train", "--b", "phase=infer", *words)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert message in err

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from bench.store import Store
 from factories import (
@@ -47,9 +48,10 @@ def test_the_gap_is_printed_and_drawn(call_main: CallMain, workspace: Workspace)
     assert "supply: one device" in (workspace.folder / "gap.svg").read_text()
 
 
-def put_batches(folder: Path, *sizes: int) -> None:
+def put_batches(folder: Path, *sizes: int, **overrides: Any) -> None:
     """Store a run of ResNet18 on a GPU whose tensors take 200 MiB and 100 MiB a sample, less 1 MiB for odd batches."""
-    cells = [make_cell(model="resnet18", device="gpu", input_size=224, batch_size=size) for size in sizes]
+    model: dict[str, Any] = {"model": "resnet18", "device": "gpu", "input_size": 224} | overrides
+    cells = [make_cell(**model, batch_size=size) for size in sizes]
     results = [
         make_result(
             cell,
@@ -107,3 +109,13 @@ def test_runs_and_searches_that_say_nothing_are_one_message(call_main: CallMain,
     assert "that search found no limit (time-limit)" in err
     code, _, err = call_main("batches", "smoke-20260301-120000-ab12", "--level", "0")
     assert "--level 0: expected a percentage" in err
+
+
+def test_a_search_of_a_model_without_classes_is_that_of_its_line(call_main: CallMain, workspace: Workspace) -> None:
+    model = {"model": "cyclegan", "device": "gpu", "input_size": 256, "num_classes": None}
+    put_batches(workspace.folder, 1, 2, 4, **model)
+    report = make_report().model_copy(update={"cell": make_cell(**model, batch_size=1)})
+    (workspace.folder / "probe.json").write_bytes(report.to_json())
+    code, out, err = call_main("batches", "smoke-20260301-120000-ab12", "--probe", "probe.json")
+    assert (code, err) == (0, "")
+    assert "probe.json: on Tesla T4 a search found 127" in " ".join(out.split())

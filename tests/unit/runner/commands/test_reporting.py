@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from collector.claims.study import load_study
 from factories import START, make_cell
 from fake_interpreters import read_log
@@ -115,3 +117,40 @@ def test_an_earlier_run_that_was_resumed_last_is_named_beside_the_newest(
         ],
     )
     assert call_main("status", "old")[1].splitlines() == ["old: 3 repeats: 3 ok"]
+
+
+def test_a_site_is_made_anew_when_its_prices_have_changed(call_main: CallMain, workspace: Workspace) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    command = ("report", "--site", "site", "--year", "2030", "--prices", "prices.yaml")
+    for price, line in ((1, "site/runs/mine/index.html"), (1, "mine: unchanged"), (2, "site/runs/mine/index.html")):
+        row = f"{{cloud: X, region: y, machine: m, vcpus: 2, price_per_hour: {price}, date: 2026-01-01, source: z}}"
+        (workspace.folder / "prices.yaml").write_text(f"title: Books\ncurrency: EUR\nprices: [{row}]\n")
+        assert call_main(*command) == (0, f"{line}\nsite/index.html\n", "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "report mine",
+        "report mine --json",
+        "collect mine --json --output out",
+        "answers mine",
+        "claims mine --json",
+        "cost mine --json",
+        "audit nvidia-t4-resnet50 --run mine --json",
+        "plot latencies mine --output out.svg --json",
+        "plot latencies mine --output out.svg",
+        "batches mine",
+    ],
+)
+def test_every_command_names_the_results_that_did_not_count(
+    command: str, call_main: CallMain, workspace: Workspace
+) -> None:
+    cells = [make_cell(device="gpu", phase="infer", batch_size=size) for size in (8, 16, 32)]
+    put_run(workspace.folder / "results", "mine", dict.fromkeys(cells, (0.1, 0.11, 0.12)))
+    key = f"runs/mine/results/{cells[0].cell_id}/1-a1.json"
+    assert (workspace.folder / "results" / key).exists()
+    (workspace.folder / "results" / key).write_text("{}")
+    code, out, err = call_main(*command.split())
+    assert code == (2 if command == "batches mine" else 0)  # no memory was recorded
+    assert key in (err if "--json" in command else out + err)

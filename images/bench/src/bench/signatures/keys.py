@@ -146,6 +146,11 @@ def _read_public_keys(path: Path, source: str) -> Sequence[PublicKey]:
         found.append(PublicKey.of(key))
     if not found:
         raise UserError(f"{source} {path}: holds no public key in PEM; {NEW_KEY}")
+    if (num_begun := data.count(b"-----BEGIN ")) != len(found):
+        raise UserError(
+            f"{source} {path}: only {len(found)} of {num_begun} keys can be read; expected for each the lines from "
+            "BEGIN to END as they were written, without blanks behind them; copy the keys again"
+        )
     return found
 
 
