@@ -4,10 +4,11 @@ Everything not named has a plain default: a Conv6 training cell in PyTorch on th
 laptop's environment. Times are arbitrary: `make_result(step_seconds=(0.1, 0.2, 0.3))`; windows are derived from them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from bench.peaks import find_gpu_peaks
 from bench.schema import (
     Cell,
     CpuUse,
@@ -193,6 +194,21 @@ def make_roofline(**overrides: Any) -> Roofline:
     return Roofline(**(fields | overrides))
 
 
+def make_roofline_at(step_seconds: float, **overrides: Any) -> Roofline:
+    """Return `make_roofline` of a step of another length: its rate and shares follow from it."""
+    roofline = make_roofline(**overrides)
+    if not step_seconds:
+        return roofline
+    achieved, shortest = roofline.flops_per_step / step_seconds, roofline.min_step_seconds
+    peak = roofline.peak_flops_per_second
+    rates = {
+        "achieved_flops_per_second": achieved,
+        "share_of_peak": None if peak is None else achieved / peak,
+        "share_of_roofline": None if shortest is None else shortest / step_seconds,
+    }
+    return Roofline(**(roofline.model_dump() | rates))
+
+
 def make_validity(*verdicts: Verdict) -> Validity:
     """Return a Validity with one invented reason per verdict, given gravest first; `valid` if none is given."""
     reasons = tuple(Reason(verdict=verdict, message=f"made up to be {verdict}") for verdict in verdicts)
@@ -208,7 +224,10 @@ def make_result(
     reached_steady: bool = True,
     **overrides: Any,
 ) -> Result:
-    """Return the ok result of repeat 1; times are seconds, any field of Result can be overridden."""
+    """Return the ok result of repeat 1; times are seconds, any field of Result can be overridden.
+
+    What follows from the steps does: the rates of the roofline, and an attempt long enough for its parts.
+    """
     cell = cell or make_cell()
     samples = Samples(
         warmup_step_seconds=tuple(warmup_step_seconds),
@@ -216,14 +235,17 @@ def make_result(
         device_step_seconds=None if device_step_seconds is None else tuple(device_step_seconds),
         reached_steady=reached_steady,
     )
+    samples = overrides.get("samples") or samples
+    phases = overrides.get("phases") or make_phases(step_seconds, warmup_step_seconds)
     measured = {
         "status": "ok",
-        "phases": make_phases(step_seconds, warmup_step_seconds),
+        "finished_at": _find_end(overrides, phases),
+        "phases": phases,
         "samples": samples,
         "memory": make_memory(),
         "cpu_use": make_cpu_use(sum(step_seconds)),
         "gpu_use": (make_gpu_use(),) if cell.device == "gpu" else (),
-        "roofline": make_roofline(),
+        "roofline": _make_own_roofline(cell, samples, overrides),
         "validity": make_validity(),
         "environment": make_environment(gpus=(make_gpu(),) if cell.device == "gpu" else ()),
     }
@@ -284,6 +306,28 @@ def put_documents(store: Sink, run: Run, results: Iterable[Result]) -> None:
     for result in results:
         name = f"{result.repeat}-{result.attempt}.json"
         store.put(f"runs/{result.run_id}/results/{result.cell_id}/{name}", result.to_json())
+
+
+def _make_own_roofline(cell: Cell, samples: Samples, overrides: Mapping[str, Any]) -> Roofline:
+    """Return `make_roofline` for the samples; of a GPU whose peak is known with that peak, and as much more work."""
+    environment = overrides.get("environment")
+    gpus = environment.gpus if environment is not None else (make_gpu(),)
+    peak = find_gpu_peaks([gpu.name for gpu in gpus], cell.precision).flops_per_second
+    if cell.device == "cpu" or peak is None:
+        return make_roofline_at(samples.center_step_seconds)
+    own = make_roofline()
+    assert own.peak_flops_per_second is not None
+    flops = int(own.flops_per_step * peak / own.peak_flops_per_second)
+    return make_roofline_at(samples.center_step_seconds, flops_per_step=flops, peak_flops_per_second=peak)
+
+
+def _find_end(overrides: Mapping[str, Any], phases: Phases) -> datetime:
+    """Return when an attempt ended that took ten seconds, or as long as its parts did."""
+    parts = sum(value for value in phases.model_dump().values() if value is not None)
+    parts += sum(found.seconds for name in ("pipelined", "sustained") if (found := overrides.get(name)) is not None)
+    parts += sum(use.window_seconds or 0.0 for use in overrides.get("gpu_use", ())[:1])
+    begun: datetime = overrides.get("started_at", START)
+    return begun + timedelta(seconds=max(10.0, 1.0 + parts))
 
 
 def _describe_attempt(cell: Cell) -> dict[str, Any]:

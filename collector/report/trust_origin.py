@@ -6,6 +6,9 @@ from collector.labels import FRAMEWORK_NAMES
 from collector.report.trust_line import State, TrustLine, join_sentences, join_some, select_ok
 
 
+ITSELF = ("itself or another", "themselves or others")
+
+
 def name_machines(analysis: Analysis) -> TrustLine | None:
     """Return what it ran on, hosts, GPUs and the drivers: beware of several drivers."""
     ok = select_ok(analysis)
@@ -62,10 +65,19 @@ def name_tool(analysis: Analysis) -> TrustLine | None:
     return TrustLine(title="Tool", text=text, state="beware" if dirty else "unknown")
 
 
+def judge_dates(analysis: Analysis) -> TrustLine | None:
+    """Beware of results whose dates cannot be."""
+    doubts = analysis.collection.doubts
+    return TrustLine(title="Dates", text=join_sentences(*doubts), state="beware") if doubts else None
+
+
 def count_skipped(analysis: Analysis) -> TrustLine | None:
-    """Beware of documents that do not count."""
-    count = len(analysis.collection.skipped)
+    """Beware of documents that do not count, and say of how many what is in them cannot be."""
+    skipped = analysis.collection.skipped
+    count = len(skipped)
     if not count:
         return None
-    text = f"{count_things(count, 'document')} in the store did not count."
+    num_odd = sum(document.is_contradiction for document in skipped)
+    which = f": {num_odd:,} {'contradict' if num_odd > 1 else 'contradicts'} {ITSELF[num_odd > 1]}" if num_odd else ""
+    text = f"{count_things(count, 'document')} in the store did not count{which}."
     return TrustLine(title="Skipped", text=text, state="beware", anchor="not-known")
