@@ -194,21 +194,6 @@ def make_roofline(**overrides: Any) -> Roofline:
     return Roofline(**(fields | overrides))
 
 
-def make_roofline_at(step_seconds: float, **overrides: Any) -> Roofline:
-    """Return `make_roofline` of a step of another length: its rate and shares follow from it."""
-    roofline = make_roofline(**overrides)
-    if not step_seconds:
-        return roofline
-    achieved, shortest = roofline.flops_per_step / step_seconds, roofline.min_step_seconds
-    peak = roofline.peak_flops_per_second
-    rates = {
-        "achieved_flops_per_second": achieved,
-        "share_of_peak": None if peak is None else achieved / peak,
-        "share_of_roofline": None if shortest is None else shortest / step_seconds,
-    }
-    return Roofline(**(roofline.model_dump() | rates))
-
-
 def make_validity(*verdicts: Verdict) -> Validity:
     """Return a Validity with one invented reason per verdict, given gravest first; `valid` if none is given."""
     reasons = tuple(Reason(verdict=verdict, message=f"made up to be {verdict}") for verdict in verdicts)
@@ -245,10 +230,13 @@ def make_result(
         "memory": make_memory(),
         "cpu_use": make_cpu_use(sum(step_seconds)),
         "gpu_use": (make_gpu_use(),) if cell.device == "gpu" else (),
-        "roofline": _make_own_roofline(cell, samples, overrides),
         "validity": make_validity(),
         "environment": make_environment(gpus=(make_gpu(),) if cell.device == "gpu" else ()),
     }
+    roofline = overrides.get("roofline")
+    if "roofline" not in overrides or isinstance(roofline, Roofline):
+        center = samples.center_step_seconds
+        overrides["roofline"] = fit_roofline(roofline, cell, center, overrides.get("environment"))
     return Result(**(_describe_attempt(cell) | measured | overrides))
 
 
@@ -308,17 +296,37 @@ def put_documents(store: Sink, run: Run, results: Iterable[Result]) -> None:
         store.put(f"runs/{result.run_id}/results/{result.cell_id}/{name}", result.to_json())
 
 
-def _make_own_roofline(cell: Cell, samples: Samples, overrides: Mapping[str, Any]) -> Roofline:
-    """Return `make_roofline` for the samples; of a GPU whose peak is known with that peak, and as much more work."""
-    environment = overrides.get("environment")
+def fit_roofline(
+    roofline: Roofline | None, cell: Cell, step_seconds: float, environment: Environment | None = None
+) -> Roofline:
+    """Return a roofline of which everything follows from a step of this length.
+
+    What it has otherwise than `make_roofline` stays, of None all does: a share of the peak by the work that it takes,
+    and a share of the roofline by the shortest step. The peak of a GPU is that of the table, unless it has its own.
+    """
+    default = make_roofline()
+    fields = (roofline or default).model_dump()
+
+    def is_own(name: str) -> bool:
+        return fields[name] != getattr(default, name)
+
     gpus = environment.gpus if environment is not None else (make_gpu(),)
-    peak = find_gpu_peaks([gpu.name for gpu in gpus], cell.precision).flops_per_second
-    if cell.device == "cpu" or peak is None:
-        return make_roofline_at(samples.center_step_seconds)
-    own = make_roofline()
-    assert own.peak_flops_per_second is not None
-    flops = int(own.flops_per_step * peak / own.peak_flops_per_second)
-    return make_roofline_at(samples.center_step_seconds, flops_per_step=flops, peak_flops_per_second=peak)
+    if cell.device == "gpu" and not is_own("peak_flops_per_second"):
+        known = find_gpu_peaks([gpu.name for gpu in gpus], cell.precision).flops_per_second
+        fields["peak_flops_per_second"] = known or fields["peak_flops_per_second"]
+    peak, share = fields["peak_flops_per_second"], fields["share_of_peak"]
+    if not step_seconds or fields["flops_per_step"] == 0:
+        return Roofline(**fields)
+    if peak is not None and share is not None and not is_own("flops_per_step"):
+        fields["flops_per_step"] = round(share * peak * step_seconds)
+    achieved = fields["flops_per_step"] / step_seconds
+    fields |= {"achieved_flops_per_second": achieved, "share_of_peak": None if peak is None else achieved / peak}
+    if is_own("share_of_roofline") or (roofline is None or not is_own("min_step_seconds")):
+        shortest = fields["share_of_roofline"]
+        fields["min_step_seconds"] = None if shortest is None else shortest * step_seconds
+    shortest = fields["min_step_seconds"]
+    fields["share_of_roofline"] = None if shortest is None else shortest / step_seconds
+    return Roofline(**fields)
 
 
 def _find_end(overrides: Mapping[str, Any], phases: Phases) -> datetime:
