@@ -333,7 +333,7 @@ def _find_end(overrides: Mapping[str, Any], phases: Phases) -> datetime:
     """Return when an attempt ended that took ten seconds, or as long as its parts did."""
     parts = sum(value for value in phases.model_dump().values() if value is not None)
     parts += sum(found.seconds for name in ("pipelined", "sustained") if (found := overrides.get(name)) is not None)
-    parts += sum(use.window_seconds or 0.0 for use in overrides.get("gpu_use", ())[:1])
+    parts += sum(use.window_seconds or 0.0 for use in overrides.get("gpu_use", (make_gpu_use(),))[:1])
     begun: datetime = overrides.get("started_at", START)
     return begun + timedelta(seconds=max(10.0, 1.0 + parts))
 
