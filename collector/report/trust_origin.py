@@ -5,7 +5,6 @@ from collector.facts import count_things, describe_signatures
 from collector.labels import FRAMEWORK_NAMES
 from collector.report.trust_line import State, TrustLine, join_sentences, join_some, select_ok
 
-
 ITSELF = ("itself or another", "themselves or others")
 
 

@@ -53,7 +53,9 @@ def _explain_copies(found: pa.Table, rows: list[int]) -> dict[int, str]:
         }
     others = {place: next(other for other in order if cell_ids[other] != cell_ids[place]) for place in order}
     return {
-        rows[place]: f"{COPY}its step times are, to the last digit, those of another cell, {keys[other]}: which measured them "
+        rows[
+            place
+        ]: f"{COPY}its step times are, to the last digit, those of another cell, {keys[other]}: which measured them "
         "is not known"
         for place, other in others.items()
     }

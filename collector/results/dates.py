@@ -33,7 +33,9 @@ def describe_odd_dates(attempts: pa.Table, run: Run, now: datetime | None = None
         if count:
             key = attempts["key"].filter(is_odd)[0].as_py()
             verb = words if count > 1 else words.replace("are", "is", 1).replace("their", "its")
-            found.append(f"{count:,} {'results' if count > 1 else 'result'} {verb} ({key}): a clock was wrong, or a date")
+            found.append(
+                f"{count:,} {'results' if count > 1 else 'result'} {verb} ({key}): a clock was wrong, or a date"
+            )
     return tuple(found)
 
 

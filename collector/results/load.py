@@ -25,8 +25,8 @@ from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND,
 from collector.results.dataset.places import Places
 from collector.results.dataset.selection import SelectedRows, select_rows
 from collector.results.dataset.update import RunTable, list_quarantined, update_table
-from collector.results.host_peaks import HostPeaks
 from collector.results.dates import describe_odd_dates
+from collector.results.host_peaks import HostPeaks
 from collector.results.hosts import name_machines, name_machines_of_attempts
 from collector.results.repeats import select_counted, tabulate_repeats
 from collector.results.steps import StepTimes, name_series

@@ -94,9 +94,7 @@ def _unify(nights: Sequence[NightRun]) -> tuple[NightRun, ...]:
     return tuple(replace(night, confirmation=found) for night, found in zip(own, confirmed, strict=True))
 
 
-def _load_confirmation(
-    store: Store, run_id: str, copies: CopyFinder, warnings: list[str]
-) -> Confirmation | None:
+def _load_confirmation(store: Store, run_id: str, copies: CopyFinder, warnings: list[str]) -> Confirmation | None:
     """Return a confirmation; None, and a warning, where it cannot be read."""
     try:
         collection = load_run(store, run_id, writes_tables=True)

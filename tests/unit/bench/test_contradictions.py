@@ -77,7 +77,9 @@ CASES: Mapping[str, Mapping[str, tuple[Callable[[], Result], str]]] = {
     },
     "tenants": {
         "tenant 0 with other steps than the result": (
-            lambda: change(make_shared_result(), tenancy=make_tenancy(make_record(step_seconds=[0.05]), make_record(1))),
+            lambda: change(
+                make_shared_result(), tenancy=make_tenancy(make_record(step_seconds=[0.05]), make_record(1))
+            ),
             "the steps of tenant 0 are not those of the result",
         ),
         "steps for longer than the window": (

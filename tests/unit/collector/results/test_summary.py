@@ -69,7 +69,10 @@ def test_one_repeat_has_no_interval_and_says_why(collect: Collect) -> None:
 
 def test_different_environments_are_not_summarised_together(collect: Collect) -> None:
     other = make_environment(num_threads=1)
-    results = [*make_repeats(make_cell(), 1.0, 1.0), make_result(repeat=3, step_seconds=(9.0, 9.0, 9.0), environment=other)]
+    results = [
+        *make_repeats(make_cell(), 1.0, 1.0),
+        make_result(repeat=3, step_seconds=(9.0, 9.0, 9.0), environment=other),
+    ]
     summary = summarize_cells(collect(*results))
     assert summary["center_step_seconds"].to_list() == [1.0, 9.0]
     assert summary["num_ok"].to_list() == [2, 1]
