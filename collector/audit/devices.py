@@ -32,8 +32,8 @@ INT8_TOPS = {
 BOOST_HEADROOM = 1.2
 # Cards beside GeForce whose tensor cores are twice as fast where they accumulate in float16: see `bench.peaks`.
 HALF_RATE_NAMES = ("NVIDIA A10G", "NVIDIA L40")
-# What a datasheet may have beside the dense figure: that of structured sparsity. A figure for the base clock is lower, a
-# third of it on a T4. Figures are rounded.
+# What a datasheet may have beside the dense figure: that of structured sparsity. A figure for the base clock is lower,
+# a third of it on a T4. Figures are rounded.
 SPARSITY = 2.0
 MIN_STATED_SHARE = 0.25
 ROUNDING = 0.05
