@@ -4,11 +4,10 @@ Everything not named has a plain default: a Conv6 training cell in PyTorch on th
 laptop's environment. Times are arbitrary: `make_result(step_seconds=(0.1, 0.2, 0.3))`; windows are derived from them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from bench.peaks import find_gpu_peaks
 from bench.schema import (
     Cell,
     CpuUse,
@@ -32,6 +31,7 @@ from bench.schema import (
     Validity,
     Verdict,
 )
+from fitted_results import find_end, fit_roofline
 
 RUN_ID = "smoke-20260301-120000-ab12"
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -224,7 +224,7 @@ def make_result(
     phases = overrides.get("phases") or make_phases(step_seconds, warmup_step_seconds)
     measured = {
         "status": "ok",
-        "finished_at": _find_end(overrides, phases),
+        "finished_at": find_end({"started_at": START, "gpu_use": (make_gpu_use(),)} | overrides, phases),
         "phases": phases,
         "samples": samples,
         "memory": make_memory(),
@@ -235,8 +235,9 @@ def make_result(
     }
     roofline = overrides.get("roofline")
     if "roofline" not in overrides or isinstance(roofline, Roofline):
-        center = samples.center_step_seconds
-        overrides["roofline"] = fit_roofline(roofline, cell, center, overrides.get("environment"))
+        environment, center = overrides.get("environment"), samples.center_step_seconds
+        gpus = [gpu.name for gpu in (environment.gpus if environment is not None else (make_gpu(),))]
+        overrides["roofline"] = fit_roofline(roofline, make_roofline(), cell, center, gpus)
     return Result(**(_describe_attempt(cell) | measured | overrides))
 
 
@@ -294,48 +295,6 @@ def put_documents(store: Sink, run: Run, results: Iterable[Result]) -> None:
     for result in results:
         name = f"{result.repeat}-{result.attempt}.json"
         store.put(f"runs/{result.run_id}/results/{result.cell_id}/{name}", result.to_json())
-
-
-def fit_roofline(
-    roofline: Roofline | None, cell: Cell, step_seconds: float, environment: Environment | None = None
-) -> Roofline:
-    """Return a roofline of which everything follows from a step of this length.
-
-    What it has otherwise than `make_roofline` stays, of None all does: a share of the peak by the work that it takes,
-    and a share of the roofline by the shortest step. The peak of a GPU is that of the table, unless it has its own.
-    """
-    default = make_roofline()
-    fields = (roofline or default).model_dump()
-
-    def is_own(name: str) -> bool:
-        return fields[name] != getattr(default, name)
-
-    gpus = environment.gpus if environment is not None else (make_gpu(),)
-    if cell.device == "gpu" and not is_own("peak_flops_per_second"):
-        known = find_gpu_peaks([gpu.name for gpu in gpus], cell.precision).flops_per_second
-        fields["peak_flops_per_second"] = known or fields["peak_flops_per_second"]
-    peak, share = fields["peak_flops_per_second"], fields["share_of_peak"]
-    if not step_seconds or fields["flops_per_step"] == 0:
-        return Roofline(**fields)
-    if peak is not None and share is not None and not is_own("flops_per_step"):
-        fields["flops_per_step"] = round(share * peak * step_seconds)
-    achieved = fields["flops_per_step"] / step_seconds
-    fields |= {"achieved_flops_per_second": achieved, "share_of_peak": None if peak is None else achieved / peak}
-    if is_own("share_of_roofline") or (roofline is None or not is_own("min_step_seconds")):
-        shortest = fields["share_of_roofline"]
-        fields["min_step_seconds"] = None if shortest is None else shortest * step_seconds
-    shortest = fields["min_step_seconds"]
-    fields["share_of_roofline"] = None if shortest is None else shortest / step_seconds
-    return Roofline(**fields)
-
-
-def _find_end(overrides: Mapping[str, Any], phases: Phases) -> datetime:
-    """Return when an attempt ended that took ten seconds, or as long as its parts did."""
-    parts = sum(value for value in phases.model_dump().values() if value is not None)
-    parts += sum(found.seconds for name in ("pipelined", "sustained") if (found := overrides.get(name)) is not None)
-    parts += sum(use.window_seconds or 0.0 for use in overrides.get("gpu_use", (make_gpu_use(),))[:1])
-    begun: datetime = overrides.get("started_at", START)
-    return begun + timedelta(seconds=max(10.0, 1.0 + parts))
 
 
 def _describe_attempt(cell: Cell) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from bench.schema import Result
+from bench.schema import Result, Verdict
 from bench.validity.clocks import FAULTY_REASONS, MAX_FAULTY_SHARE
 from bench.validity.input_pipeline import MAX_WAIT_SHARE
 from bench.validity.series import (
@@ -83,7 +83,7 @@ def _list_gpu_faults(result: Result) -> Found:
                 yield "throttled", f"its GPU gave {name} in {gpu.throttle_reasons[name]:.0%} of the samples"
 
 
-def _list_series_faults(result: Result, named: set[str]) -> Found:
+def _list_series_faults(result: Result, named: set[Verdict]) -> Found:
     samples, seconds = result.samples, result.phases.steady_seconds or 0.0
     assert samples is not None
     steps = samples.step_seconds
