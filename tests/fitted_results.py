@@ -2,14 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from bench.peaks import find_gpu_peaks
-from bench.schema import Cell, Phases, Roofline
+from bench.schema import Cell, Gpu, Phases, Roofline
+
+
+class Sink(Protocol):
+    """Where documents can be put: a `bench.store.Store`, or a dict with a `put`."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep `data` under `key`."""
 
 
 def fit_roofline(
-    roofline: Roofline | None, default: Roofline, cell: Cell, step_seconds: float, gpus: Sequence[str]
+    roofline: Roofline | None, default: Roofline, cell: Cell, step_seconds: float, gpus: Sequence[Gpu]
 ) -> Roofline:
     """Return a roofline of which everything follows from a step of this length.
 
@@ -22,7 +29,7 @@ def fit_roofline(
         return bool(fields[name] != getattr(default, name))
 
     if cell.device == "gpu" and not is_own("peak_flops_per_second"):
-        known = find_gpu_peaks(gpus, cell.precision).flops_per_second
+        known = find_gpu_peaks([gpu.name for gpu in gpus], cell.precision).flops_per_second
         fields["peak_flops_per_second"] = known or fields["peak_flops_per_second"]
     peak, share = fields["peak_flops_per_second"], fields["share_of_peak"]
     if not step_seconds or fields["flops_per_step"] == 0:
