@@ -13,6 +13,7 @@ from typing import Any
 
 from bench.schema import Cell, Result, Run
 from factories import (
+from fitted_results import Sink
     Sink,
     make_cell,
     make_environment,
