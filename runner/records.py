@@ -1,7 +1,7 @@
 """Reads which repeats of a run have a record in the store, and which of the records are ok, not ok or damaged.
 
-A damaged record (cut, empty, not of this version, or another's than its key says) counts as none, as in the report, and
-so does one that is not signed rightly where that is checked.
+A damaged record (cut, empty, not of this version, another's than its key says, or one that contradicts itself) counts
+as none, as in the report, and so does one that is not signed rightly where that is checked.
 One that `benchmatrix clean` removed counts as what it was.
 """
 
@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bench.contradictions import read_consistent_result
 from bench.raw_removals import check_raw_removals, index_removed_results, read_raw_removals
-from bench.schema import InvalidDocumentError, RemovedResult, Run, Status, measure_attempt, read_result
+from bench.schema import InvalidDocumentError, RemovedResult, Run, Status, measure_attempt
 from bench.signatures.signed_store import UnverifiedObject
 from bench.store import ResultKey, Store, parse_result_key, raw_removals_prefix, results_prefix
 
@@ -184,7 +185,7 @@ def _find_repeat(key: str) -> RepeatKey:
 def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
     """Return the condition of a record, and how many seconds its attempt took: 0 where it is damaged."""
     try:
-        result = read_result(data)
+        result = read_consistent_result(data)
     except InvalidDocumentError:
         return "damaged", 0.0
     if (result.run_id, result.cell_id, result.repeat, result.attempt) != (

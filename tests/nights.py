@@ -70,6 +70,7 @@ class SimulatedNights:
                         planned.cell,
                         run_id=run.run_id,
                         repeat=repeat,
+                        started_at=run.created_at,
                         step_seconds=(seconds, seconds, seconds),
                         environment=make_environment(**environment),
                         validity=make_validity("contaminated") if planned.cell in disturbed else make_validity(),

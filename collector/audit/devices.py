@@ -32,6 +32,11 @@ INT8_TOPS = {
 BOOST_HEADROOM = 1.2
 # Cards beside GeForce whose tensor cores are twice as fast where they accumulate in float16: see `bench.peaks`.
 HALF_RATE_NAMES = ("NVIDIA A10G", "NVIDIA L40")
+# What a datasheet may have beside the dense figure: that of structured sparsity. A figure for the base clock is lower,
+# a third of it on a T4. Figures are rounded.
+SPARSITY = 2.0
+MIN_STATED_SHARE = 0.25
+ROUNDING = 0.05
 # Names in use that hold other words than NVML's.
 ALIASES = {"h100 sxm": "NVIDIA H100 80GB HBM3", "h100 sxm5": "NVIDIA H100 80GB HBM3", "h200 sxm": "NVIDIA H200"}
 
@@ -61,6 +66,8 @@ class AuditedDevice:
     measured_words: str | None = None
     """Words that the measured name holds. None, and no `measured_names`: it is `name`, but for the vendor's words."""
     num_threads: int | None = None
+    contradiction: str = ""
+    """How the stated peak contradicts what this tool knows of the device; empty where it does not."""
 
 
 def find_device(table: AuditTable, row: TableRow) -> AuditedDevice:
@@ -69,6 +76,7 @@ def find_device(table: AuditTable, row: TableRow) -> AuditedDevice:
     if row.peak_tflops is not None:
         peak = row.peak_tflops * 1e12
         return AuditedDevice(
+            contradiction=describe_contradiction(row.device, row.precision, peak),
             name=row.device,
             peak_flops_per_second=peak,
             bound_flops_per_second=peak,
@@ -84,6 +92,7 @@ def find_device(table: AuditTable, row: TableRow) -> AuditedDevice:
 def _describe_stated(device: StatedDevice, precision: StatedPrecision) -> AuditedDevice:
     peak, bound = _find_stated_peak(device, precision)
     return AuditedDevice(
+        contradiction=describe_contradiction(device.name, precision, bound),
         name=device.name,
         peak_flops_per_second=peak,
         bound_flops_per_second=bound,
@@ -126,6 +135,31 @@ def _describe_known(gpu: GpuRow, precision: StatedPrecision) -> AuditedDevice:
         is_half_rate="GeForce" in name or name in HALF_RATE_NAMES,
         source=source,
         measured_names=gpu.names,
+    )
+
+
+def describe_contradiction(name: str, precision: StatedPrecision, stated: float | None) -> str:
+    """Return how a stated peak contradicts the datasheet of a device that this tool knows by this name; else nothing.
+
+    `stated`: the most that the table takes the device to reach, in FLOP/s. It may be any that somebody could read in a
+    datasheet: of a boost clock, of structured sparsity, of accumulation in float16, in fp32 that of TF32, and as low as
+    MIN_STATED_SHARE of the dense one.
+    """
+    words = split_name(ALIASES.get(" ".join(name.casefold().split()), name))
+    known = [gpu for gpu in read_gpu_table() if words in [split_name(one) for one in gpu.names]]
+    device = _describe_known(known[0], precision) if len(known) == 1 else None
+    if device is None or stated is None or device.bound_flops_per_second is None:
+        return ""
+    rated, most = device.peak_flops_per_second or 0.0, device.bound_flops_per_second
+    if precision == "fp32":
+        most = max(most, SPARSITY * (device.fp32_is_tf32_flops_per_second or 0.0))
+    else:
+        most *= SPARSITY * (2.0 if device.is_half_rate else 1.0)
+    if MIN_STATED_SHARE * rated <= stated <= most * (1 + ROUNDING):
+        return ""
+    return (
+        f"the stated peak of {stated / 1e12:.4g} TFLOP/s is not that of a {device.name} in {precision}: its datasheet "
+        f"has {rated / 1e12:.4g} ({device.source}), and no reading of it more than {most / 1e12:.4g}"
     )
 
 

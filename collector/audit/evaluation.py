@@ -15,6 +15,8 @@ AuditVerdict = Literal["possible", "implausible", "impossible", "unknown", "repr
 CONTRADICTION = (
     "measured cells agree with it nevertheless: the stated peak or the counted operations are wrong, or the cells are"
 )
+STATED_PEAK = "judged by a peak that the device does not have"
+"""How the reason begins that names such a peak: the verdict stays that by the stated one, as the table means it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,8 @@ class AuditedRow:
     def reasons(self) -> tuple[str, ...]:
         """Why the verdicts are what they are; nothing where arithmetic has no objection and no run was given."""
         by_arithmetic, by_measurement = self.arithmetic.reason, self.measured.reason
-        reasons = [f"{self.arithmetic_in_words}: {by_arithmetic}"] if by_arithmetic else []
+        reasons = [f"{STATED_PEAK}: {self.device.contradiction}"] if self.device.contradiction else []
+        reasons += [f"{self.arithmetic_in_words}: {by_arithmetic}"] if by_arithmetic else []
         reasons += [f"{self.measured.verdict}: {by_measurement}"] if by_measurement else []
         if self.arithmetic.verdict == "impossible" and self.measured.verdict == "reproduced":
             reasons.append(CONTRADICTION)

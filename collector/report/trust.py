@@ -18,6 +18,7 @@ from collector.report.trust_line import MAX_NAMED, TrustLine, join_sentences, se
 from collector.report.trust_load import judge_clocks, judge_containers, judge_neighbours
 from collector.report.trust_origin import (
     count_skipped,
+    judge_dates,
     judge_signatures,
     name_machines,
     name_tool,
@@ -119,5 +120,6 @@ RULES: tuple[Callable[[Analysis], TrustLine | None], ...] = (
     name_versions,
     judge_signatures,
     name_tool,
+    judge_dates,
     count_skipped,
 )

@@ -6,6 +6,8 @@ from collector.labels import FRAMEWORK_NAMES
 from collector.report.trust_line import MAX_NAMED, State, TrustLine, join_sentences, select_ok
 from collector.word_lists import join_some
 
+ITSELF = ("itself or another", "themselves or others")
+
 
 def name_machines(analysis: Analysis) -> TrustLine | None:
     """Name the hosts, GPUs and drivers that the run used, and warn that there are several drivers; None if not."""
@@ -64,10 +66,19 @@ def name_tool(analysis: Analysis) -> TrustLine | None:
     return TrustLine(title="Tool", text=text, state="beware" if dirty else "unknown")
 
 
+def judge_dates(analysis: Analysis) -> TrustLine | None:
+    """Beware of results whose dates cannot be."""
+    doubts = analysis.collection.doubts
+    return TrustLine(title="Dates", text=join_sentences(*doubts), state="beware") if doubts else None
+
+
 def count_skipped(analysis: Analysis) -> TrustLine | None:
-    """Beware of documents that do not count."""
-    count = len(analysis.collection.skipped)
+    """Beware of documents that do not count, and say of how many what is in them cannot be."""
+    skipped = analysis.collection.skipped
+    count = len(skipped)
     if not count:
         return None
-    text = f"{count_things(count, 'document')} in the store did not count."
+    num_odd = sum(document.is_contradiction for document in skipped)
+    which = f": {num_odd:,} {'contradict' if num_odd > 1 else 'contradicts'} {ITSELF[num_odd > 1]}" if num_odd else ""
+    text = f"{count_things(count, 'document')} in the store did not count{which}."
     return TrustLine(title="Skipped", text=text, state="beware", anchor="not-known")

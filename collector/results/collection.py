@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from bench.contradictions import PREFIX as CONTRADICTION
 from bench.schema import Environment, NodeFault, Run
 
 if TYPE_CHECKING:
     from collector.results.host_products import HostProducts
     from collector.results.steps import StepTimes
+
+
+COPY = "a copy: "
+"""How the reason begins for which an attempt with the step times of another does not count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +29,11 @@ class SkippedDocument:
     """What is wrong with its signature, if that is why; only where signatures are checked."""
     is_unread: bool = False
     """Whether the store does not give it at present, so that nobody knows what it says."""
+
+    @property
+    def is_contradiction(self) -> bool:
+        """Whether it contradicts itself, or has another's step times."""
+        return self.reason.startswith((CONTRADICTION, COPY))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +69,8 @@ class Collection:
     """None: signatures were not checked."""
     notices: tuple[str, ...] = ()
     """What the user should know of the collection itself, one line each: that the store cannot be written."""
+    doubts: tuple[str, ...] = ()
+    """What results that count say of themselves and cannot be so, a sentence each: dates."""
     num_contaminated: int = 0
     """Planned repeats that others disturbed in every attempt that ended ok, whatever graver verdict those have."""
 

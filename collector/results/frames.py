@@ -11,6 +11,7 @@ import pandas as pd
 from bench.registry import FRAMEWORKS
 from bench.schema import Environment, Failure, Framework, Memory, Phases, Result, Samples
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
+from collector.results.copies import digest_steps
 from collector.results.hosts import join_ids, name_machine
 from collector.results.identity import identify_environment, identify_hardware
 from collector.results.placements import PLACEMENT_COLUMNS
@@ -96,6 +97,7 @@ RESULT_COLUMNS: Columns = {
     "mean_step_seconds": "float64",
     "center_step_seconds": "float64",
     "summarized_by": "str",
+    "steps_digest": "str",
     "window_samples_per_s": "float64",
     **PACE_COLUMNS,
     **MEMORY_COLUMNS,
@@ -183,6 +185,7 @@ def describe_result(result: Result) -> Row:
             "mean_step_seconds": fmean(result.samples.step_seconds or [math.nan]),
             "center_step_seconds": result.samples.center_step_seconds,
             "summarized_by": result.samples.summarized_by,
+            "steps_digest": digest_steps(result.samples),
         }
         row |= _describe_pace(result, result.samples)
     if result.memory is not None:

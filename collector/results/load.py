@@ -18,12 +18,14 @@ from bench.stored_runs import read_runs
 from collector.results.attempts import IntArray, order_attempts
 from collector.results.centers import unify_centers
 from collector.results.collection import Collection, SignatureCheck, SkippedDocument
+from collector.results.copies import find_copied_attempts
 from collector.results.dataset.columns import ENVIRONMENTS, PLACEMENTS, make_schema
 from collector.results.dataset.digests import DamagedPartError
 from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, make_result_kind
 from collector.results.dataset.places import Places
 from collector.results.dataset.selection import SelectedRows, select_rows
 from collector.results.dataset.update import RunTable, list_quarantined, update_table
+from collector.results.dates import describe_odd_dates
 from collector.results.host_peaks import HostPeaks
 from collector.results.hosts import name_machines, name_machines_of_attempts
 from collector.results.repeats import select_counted, tabulate_repeats
@@ -91,12 +93,12 @@ class _Loader:
         quarantined = list_quarantined(results)
         results.objects = {}  # a listing of 100,000 results takes 36 MB
         pa.default_memory_pool().release_unused()
-        ordered, unplanned = order_attempts(attempts.rows, run.cells)
+        ordered, left_out = order_attempts(attempts.rows, run.cells, find_copied_attempts(attempts.rows))
         placements, skipped_placements = self._load_placements()
         node_faults, skipped_faults = self._load_node_faults()
         counted = select_counted(ordered)
-        skipped = sorted([*results.skipped, *quarantined, *unplanned], key=lambda found: found.key)
-        tenants = read_tenants(results, attempts, counted)
+        skipped = sorted([*results.skipped, *quarantined, *left_out], key=lambda found: found.key)
+        doubts, tenants = describe_odd_dates(attempts.rows, run), read_tenants(results, attempts, counted)
         unread = UnreadRecords.among(results.skipped)
         all_skipped = (*skipped, *skipped_placements, *skipped_faults, *_list_refused_removals(self._store, run.run_id))
         steps = _find_steps(attempts, counted, tenants)
@@ -117,6 +119,7 @@ class _Loader:
             node_faults=node_faults,
             signatures=_count_signatures(self._store, num_read, all_skipped),
             notices=tuple(self._places.notices),
+            doubts=doubts,
             num_contaminated=ordered.num_contaminated,
         )
 

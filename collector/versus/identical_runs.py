@@ -12,8 +12,8 @@ from bench.stored_runs import read_runs
 from collector.facts import count_things
 from collector.results.cells import is_shared
 from collector.results.collection import Collection
+from collector.results.copied_runs import describe_copies, find_copies
 from collector.results.load import load_run
-from collector.versus.copied_runs import describe_copies, find_copies
 from collector.versus.metrics import Metric
 from collector.versus.noise import RunEstimate
 from collector.versus.sides import make_side

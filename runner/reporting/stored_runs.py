@@ -68,7 +68,7 @@ def print_skipped(collection: "Collection", console: Console) -> None:
     """
     from collector.facts import describe_signatures
 
-    for notice in collection.notices:
+    for notice in (*collection.notices, *collection.doubts):
         console.print(notice, style="yellow", soft_wrap=True)
     if collection.signatures is not None:
         console.print(f"signatures: {describe_signatures(collection)}", soft_wrap=True)

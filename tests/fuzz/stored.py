@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bench.schema import Decision, Document, NodeFault, Placement, RawRemoval, Result, Run, Suspicion
 from bench.store import Store, decision_key, suspicion_key
 from collector.results.load import load_run
+from fuzz.contradictions import draw_contradictions
 from fuzz.inputs import COLUMN_TYPES, Contents, cast_quietly, draw_model
 from fuzz.markers import NUMBERS, TEXTS
 from fuzz.mutations import draw_contents, dump_json
@@ -36,7 +37,7 @@ def _make_documents() -> dict[str, tuple[str, Contents]]:
     found = {"run": (f"runs/{RUN_A}/run.json", _draw(Run, run))}
     for name, result in (("result", CPU_RESULT), ("gpu-result", GPU_RESULT)):
         key = f"runs/{RUN_A}/results/{result.cell_id}/1-a1.json"
-        found[name] = (key, _draw(Result, result.to_json()))
+        found[name] = (key, _draw(Result, result.to_json()) | draw_contradictions(json.loads(result.to_json())))
     for part, kind in (("placements", Placement), ("node-faults", NodeFault), ("raw-removals", RawRemoval)):
         key, data = _find(part)
         found[part] = (key, _draw(kind, data))

@@ -14,7 +14,7 @@ from answered_runs import (
 from bench.schema import Result
 from factories import make_cell, make_environment, make_failed_result, make_gpu, make_validity
 from measured_runs import Collect, make_repeats
-from tenancies import make_tenancy
+from shared_runs import make_tenants_result
 
 FRAMEWORK_RULES = ("frameworks-over-all", "fastest")
 
@@ -90,8 +90,14 @@ def test_a_ratio_whose_interval_holds_1_together_with_the_others_shows_no_differ
         ],
         [*make_spread(make_cell(), 0.1), *make_spread(make_cell(framework="tensorflow", batch_size=8), 0.2)],
         [
-            *make_spread(make_cell(tenants=2), 0.1, tenancy=make_tenancy()),
-            *make_spread(make_cell(framework="tensorflow", tenants=2), 0.2, tenancy=make_tenancy()),
+            make_tenants_result(make_cell(tenants=2), [seconds] * 3, [0.1] * 3, repeat=repeat)
+            for seconds, repeat in ((0.099, 1), (0.1, 2), (0.101, 3))
+        ]
+        + [
+            make_tenants_result(
+                make_cell(framework="tensorflow", tenants=2), [2 * seconds] * 3, [0.2] * 3, repeat=repeat
+            )
+            for seconds, repeat in ((0.099, 1), (0.1, 2), (0.101, 3))
         ],
     ],
     ids=(

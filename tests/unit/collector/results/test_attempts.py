@@ -15,8 +15,8 @@ def test_the_earliest_ok_attempt_counts(store: Store) -> None:
     later, middle = START + timedelta(hours=2), START + timedelta(hours=1)
     attempts = [
         make_failed_result(attempt="a1"),
-        make_result(attempt="a2", started_at=later, finished_at=later),
-        make_result(attempt="a3", started_at=middle, finished_at=middle),
+        make_result(attempt="a2", started_at=later, finished_at=later + timedelta(seconds=10)),
+        make_result(attempt="a3", started_at=middle, finished_at=middle + timedelta(seconds=10)),
     ]
     row = put_and_load(store, make_run(repeats=1), attempts).results.iloc[0]
     assert tuple(row[["attempt", "status", "num_attempts"]]) == ("a3", "ok", 3)
@@ -37,7 +37,11 @@ def test_the_earliest_attempt_that_nobody_disturbed_counts_however_good_it_is(
     attempts = []
     for hours, verdict in enumerate(("contaminated", second, third)):
         at, validity = START + timedelta(hours=hours), make_validity(*([] if verdict == "valid" else [verdict]))
-        attempts.append(make_result(attempt=f"a{hours + 1}", started_at=at, finished_at=at, validity=validity))
+        attempts.append(
+            make_result(
+                attempt=f"a{hours + 1}", started_at=at, finished_at=at + timedelta(seconds=10), validity=validity
+            )
+        )
     failed = START + timedelta(hours=3)
     attempts.append(make_failed_result(attempt="a4", started_at=failed, finished_at=failed))
 
@@ -51,7 +55,7 @@ def test_a_disturbed_attempt_does_not_count_for_a_graver_verdict(graver: Verdict
     later = START + timedelta(hours=1)
     attempts = [
         make_result(attempt="a1", validity=make_validity(graver, "contaminated")),
-        make_result(attempt="a2", started_at=later, finished_at=later),
+        make_result(attempt="a2", started_at=later, finished_at=later + timedelta(seconds=10)),
     ]
     row = put_and_load(store, make_run(repeats=1), attempts).results.iloc[0]
     assert tuple(row[["attempt", "verdict"]]) == ("a2", "valid")
@@ -72,7 +76,7 @@ def test_an_attempt_by_a_clock_that_was_not_set_is_neither_the_earliest_nor_the_
 def test_without_an_ok_attempt_the_latest_one_counts(store: Store) -> None:
     later = START + timedelta(hours=1)
     attempts = [
-        make_failed_result(attempt="a1", status="timeout", started_at=later, finished_at=later),
+        make_failed_result(attempt="a1", status="timeout", started_at=later, finished_at=later + timedelta(seconds=10)),
         make_failed_result(attempt="a2", status="oom"),
     ]
     row = put_and_load(store, make_run(repeats=1), attempts).results.iloc[0]

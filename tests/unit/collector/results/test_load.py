@@ -21,6 +21,7 @@ from factories import (
     make_failed_result,
     make_result,
     make_run,
+    make_validity,
     put_documents,
 )
 from measured_runs import put_and_load
@@ -80,7 +81,12 @@ def test_a_failure_is_a_row_with_its_reason(store: Store) -> None:
 def test_every_raw_step_is_in_the_samples(store: Store) -> None:
     cell = make_cell(device="gpu")
     result = make_result(
-        cell, step_seconds=(0.2, 0.3), warmup_step_seconds=(0.9,), device_step_seconds=(0.1, 0.2), repeat=2
+        cell,
+        step_seconds=(0.2, 0.3),
+        warmup_step_seconds=(0.9,),
+        device_step_seconds=(0.1, 0.2),
+        validity=make_validity("too-short"),
+        repeat=2,
     )
     samples = put_and_load(store, make_run([cell], repeats=2), [result]).samples
     assert list(samples[["kind", "index", "seconds"]].itertuples(index=False, name=None)) == [

@@ -69,7 +69,10 @@ def test_one_repeat_has_no_interval_and_says_why(collect: Collect) -> None:
 
 def test_different_environments_are_not_summarised_together(collect: Collect) -> None:
     other = make_environment(num_threads=1)
-    results = [*make_repeats(make_cell(), 1.0, 1.0), make_result(repeat=3, step_seconds=(9.0,), environment=other)]
+    results = [
+        *make_repeats(make_cell(), 1.0, 1.0),
+        make_result(repeat=3, step_seconds=(9.0, 9.0, 9.0), environment=other),
+    ]
     summary = summarize_cells(collect(*results))
     assert summary["center_step_seconds"].to_list() == [1.0, 9.0]
     assert summary["num_ok"].to_list() == [2, 1]
@@ -99,8 +102,10 @@ def test_a_cells_interval_does_not_depend_on_the_other_cells(collect: Collect) -
 
 def test_percentiles_appear_when_there_are_steps_enough(collect: Collect) -> None:
     cell = make_cell(phase="infer")
-    few = summarize_cells(collect(make_result(cell, step_seconds=range(1, 20)), repeats=1))
-    many = summarize_cells(collect(make_result(cell, step_seconds=range(1, 102), attempt="a0"), repeats=1))
+    drifting = make_validity("not-steady", "noisy")
+    few = summarize_cells(collect(make_result(cell, step_seconds=range(1, 20), validity=drifting), repeats=1))
+    result = make_result(cell, step_seconds=range(1, 102), attempt="a0", validity=drifting)
+    many = summarize_cells(collect(result, repeats=1))
     assert few[["p95_step_seconds", "p99_step_seconds"]].isna().all(axis=None)
     assert many[["p95_step_seconds", "p99_step_seconds"]].iloc[0].to_list() == pytest.approx([96.0, 100.0])
 

@@ -75,14 +75,14 @@ def test_the_spread_of_the_tenants_repeats_is_in_the_interval(collect: Collect) 
 
 def test_percentiles_are_those_of_each_repeats_pooled_steps(collect: Collect) -> None:
     cell = make_gpu_cell(tenants=2)
-    first, second = [0.2] * 60, [0.2] * 30 + [0.4] * 30
+    first, second = [0.1] * 60, [0.1] * 30 + [0.2] * 30
     shared = [make_tenants_result(cell, first, second, repeat=repeat) for repeat in (1, 2)]
-    alone = [make_result(ALONE, repeat=repeat, step_seconds=[0.1] * 99 + [0.3]) for repeat in (1, 2)]
+    alone = [make_result(ALONE, repeat=repeat, step_seconds=[0.05] * 99 + [0.15]) for repeat in (1, 2)]
     (row,) = tabulate(collect, *alone, *shared)
     pooled = [*first, *second]
-    assert row["p50_step_seconds"] == 0.2
+    assert row["p50_step_seconds"] == 0.1
     assert row["p95_step_seconds"] == pytest.approx(np.quantile(pooled, 0.95))
-    assert row["p99_ratio"] == pytest.approx(0.4 / np.quantile([0.1] * 99 + [0.3], 0.99))
+    assert row["p99_ratio"] == pytest.approx(0.2 / np.quantile([0.05] * 99 + [0.15], 0.99))
     assert row["p50_ratio_low"] == pytest.approx(2.0)
 
 

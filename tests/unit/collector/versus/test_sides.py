@@ -43,7 +43,7 @@ def test_a_repeat_that_was_measured_again_days_later_is_said_to_be(
     at: datetime, notes: tuple[str, ...], tmp_path: Path
 ) -> None:
     *first, last = make_repeats(TENSORFLOW, *scale(EVEN, 1.2), run_id="a")
-    later = last.model_copy(update={"started_at": at, "finished_at": at})
+    later = last.model_copy(update={"started_at": at, "finished_at": at + timedelta(seconds=10)})
     put_run(tmp_path, "a", {TRAIN: EVEN}, *first, later)
     put_run(tmp_path, "b", {TRAIN: EVEN, TENSORFLOW: EVEN})
     [cell] = select_sides(tmp_path, ["a"], ["framework=pytorch"], ["framework=tensorflow", "mode=graph"]).cells

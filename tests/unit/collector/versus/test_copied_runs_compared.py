@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.store import Store
+from collector.results.copied_runs import describe_copies, find_copies
 from collector.results.load import load_run
-from collector.versus.copied_runs import describe_copies, find_copies
 from collector.versus.identical_runs import load_related_runs
 from factories import START
 from two_runs import EVEN, TRAIN, compare_runs, put_run, scale

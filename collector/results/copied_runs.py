@@ -1,0 +1,65 @@
+"""Finds what runs hold of other runs' measurements: a copy says nothing about what runs, or nights, differ by."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from collector.results.collection import Collection
+
+IDENTITY = ("cell_id", "repeat", "attempt", "started_at", "finished_at", "center_step_seconds")
+"""What two measurements never share: the id of an attempt is drawn at random, its times are in microseconds."""
+MAX_NAMED = 5
+
+
+@dataclass(kw_only=True)
+class CopyFinder:
+    """Remembers the measurements of the runs that it was shown, and finds them again in later ones."""
+
+    _owners: dict[int, str] = field(default_factory=dict)
+    """By the hash of what a measurement shares with none but its copies: the run that had it first."""
+
+    def find_rows(self, collection: Collection) -> tuple[npt.NDArray[np.bool_], str | None]:
+        """Return which rows of a run's results are another run's measurements, and the first such run."""
+        results, run_id = collection.results, collection.run.run_id
+        is_copy, original = np.zeros(len(results), dtype=np.bool_), None
+        columns = (results[name].tolist() for name in ("status", "steps_digest", *IDENTITY))
+        for place, (status, digest, *identity) in enumerate(zip(*columns, strict=True)):
+            if status != "ok":
+                continue
+            # The digest is of the steps alone: it finds copies that were given other ids and dates.
+            for mark in [hash(tuple(identity)), *([hash(digest)] if isinstance(digest, str) else [])]:
+                owner = self._owners.setdefault(mark, run_id)
+                if owner != run_id:
+                    is_copy[place], original = True, original or owner
+        return is_copy, original
+
+    def drop_copies(self, collection: Collection) -> tuple[Collection, str]:
+        """Return a run without the repeats that are another run's, and in a sentence how many those are, or nothing."""
+        is_copy, original = self.find_rows(collection)
+        if original is None:
+            return collection, ""
+        text = (
+            f"{int(is_copy.sum()):,} of its repeats have the measurements of another run (of {original}): they do not "
+            "count"
+        )
+        return replace(collection, results=collection.results[~is_copy].reset_index(drop=True)), text
+
+
+def find_copies(collections: Iterable[Collection]) -> dict[str, str]:
+    """Return each run that holds a measurement of one before it, with that run's id."""
+    finder = CopyFinder()
+    found = {collection.run.run_id: finder.find_rows(collection)[1] for collection in collections}
+    return {run_id: original for run_id, original in found.items() if original is not None}
+
+
+def describe_copies(copies: Mapping[str, str]) -> str:
+    """Return in a sentence which runs are copies of which; empty without any."""
+    if not copies:
+        return ""
+    first = [f"{run_id} (of {original})" for run_id, original in list(copies.items())[:MAX_NAMED]]
+    more = [f"and {len(copies) - MAX_NAMED:,} more"] if len(copies) > MAX_NAMED else []
+    return (
+        f"copies, with the attempts and figures of another run, show nothing about the noise: {', '.join(first + more)}"
+    )

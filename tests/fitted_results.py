@@ -1,0 +1,55 @@
+"""Makes what follows from the steps of a test's result follow from them: its roofline, and when it ended."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from bench.peaks import find_gpu_peaks
+from bench.schema import Cell, Gpu, Phases, Roofline
+
+
+class Sink(Protocol):
+    """Where documents can be put: a `bench.store.Store`, or a dict with a `put`."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep `data` under `key`."""
+
+
+def fit_roofline(
+    roofline: Roofline | None, default: Roofline, cell: Cell, step_seconds: float, gpus: Sequence[Gpu]
+) -> Roofline:
+    """Return a roofline of which everything follows from a step of this length.
+
+    What it has otherwise than `default` stays, of None all does: a share of the peak by the work that it takes,
+    and a share of the roofline by the shortest step. The peak of a GPU is that of the table, unless it has its own.
+    """
+    fields = (roofline or default).model_dump()
+
+    def is_own(name: str) -> bool:
+        return bool(fields[name] != getattr(default, name))
+
+    if cell.device == "gpu" and not is_own("peak_flops_per_second"):
+        known = find_gpu_peaks([gpu.name for gpu in gpus], cell.precision).flops_per_second
+        fields["peak_flops_per_second"] = known or fields["peak_flops_per_second"]
+    peak, share = fields["peak_flops_per_second"], fields["share_of_peak"]
+    if not step_seconds or fields["flops_per_step"] == 0:
+        return Roofline(**fields)
+    if peak is not None and share is not None and not is_own("flops_per_step"):
+        fields["flops_per_step"] = round(share * peak * step_seconds)
+    achieved = fields["flops_per_step"] / step_seconds
+    fields |= {"achieved_flops_per_second": achieved, "share_of_peak": None if peak is None else achieved / peak}
+    if is_own("share_of_roofline") or (roofline is None or not is_own("min_step_seconds")):
+        shortest = fields["share_of_roofline"]
+        fields["min_step_seconds"] = None if shortest is None else shortest * step_seconds
+    shortest = fields["min_step_seconds"]
+    fields["share_of_roofline"] = None if shortest is None else shortest / step_seconds
+    return Roofline(**fields)
+
+
+def find_end(fields: Mapping[str, Any], phases: Phases) -> datetime:
+    """Return when an attempt with these fields ended that took ten seconds, or as long as its parts did."""
+    parts = sum(value for value in phases.model_dump().values() if value is not None)
+    parts += sum(found.seconds for name in ("pipelined", "sustained") if (found := fields.get(name)) is not None)
+    parts += sum(use.window_seconds or 0.0 for use in fields["gpu_use"][:1])
+    begun: datetime = fields["started_at"]
+    return begun + timedelta(seconds=max(10.0, 1.0 + parts))
