@@ -10,14 +10,15 @@ from bench.store import Store
 from collector.report.terminal import make_terminal_table, print_table
 from collector.results.load import load_run
 from collector.tables.table import make_table
+from results_figures import select
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 STORE, RUN_ID = ROOT / "docs" / "results" / "2026-11-23-h200", "study"
 # Enough to show what a row looks like: the training of one model in three frameworks.
-MODEL, PHASE = "resnet18", "train"
+SHOWN = {"model": "resnet18", "phase": "train", "device": "gpu", "batch_size": 64, "precision": "fp32"}
 # Of a page on the web, where a longer line is not broken but scrolled.
-TERMINAL_WIDTH = 110
+TERMINAL_WIDTH = 120
 BEGIN, END = "<!-- example: made by `make results` -->", "<!-- end -->"
 
 
@@ -32,7 +33,7 @@ def make_readme(text: str) -> str:
 def print_example() -> str:
     """Return some rows of the run's table as a terminal shows them."""
     table = make_terminal_table(load_run(Store.open(STORE.resolve().as_uri()), RUN_ID))
-    rows = table.rows[(table.rows["model"] == MODEL) & (table.rows["phase"] == PHASE)]
+    rows = select(table.rows, SHOWN)
     console = Console(file=io.StringIO(), width=TERMINAL_WIDTH, force_terminal=True, color_system=None)
     print_table(console, make_table(table.caption, list(table.columns), rows))
     assert isinstance(console.file, io.StringIO)
