@@ -157,9 +157,9 @@ def _find_varying(frame: pd.DataFrame) -> list[str]:
     """Return the fields in which cells differ.
 
     How long was measured counts only where cells are otherwise the same: a CPU that is measured for fewer steps than a
-    GPU stands in the same row of the heat map.
+    GPU stands in the same row of the heat map. A model without classes does not differ in them from others.
     """
-    varying = [name for name in FIELD_TITLES if frame[name].nunique(dropna=False) > 1]
+    varying = [name for name in FIELD_TITLES if frame[name].nunique(dropna=name == "num_classes") > 1]
     others = [name for name in FIELD_TITLES if name not in PROTOCOL_FIELDS]
     within = frame.groupby(others, dropna=False)[list(PROTOCOL_FIELDS)].nunique(dropna=False)
     return [name for name in varying if name not in PROTOCOL_FIELDS or (within[name] > 1).any()]

@@ -38,3 +38,8 @@ def test_how_long_was_measured_tells_only_cells_apart_that_are_otherwise_the_sam
     assert choose_columns(make_cells(num_steps=[8, 30])) == ("num_steps",)
     each_its_own = make_cells(phase=["train", "infer"]).assign(num_steps=[8, 30])
     assert choose_columns(each_its_own) == ()
+
+
+def test_a_model_without_classes_does_not_differ_in_them() -> None:
+    assert choose_columns(make_cells(model=["conv6", "cyclegan"]).assign(num_classes=[10, None])) == ()
+    assert choose_columns(make_cells(num_classes=[10, 1000])) == ("num_classes",)
