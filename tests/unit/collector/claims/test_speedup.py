@@ -42,7 +42,7 @@ def test_a_speedup_on_other_hardware_is_named_and_decides_nothing(tmp_path: Path
 
 
 def test_the_nearest_speedup_stands_beside_what_arithmetic_says(tmp_path: Path) -> None:
-    result = evaluate(tmp_path, *make_devices(9.0, 0.1, flops_per_step=VGG16_FLOPS, **VGG16))["speedup-vgg16"]
+    result = evaluate(tmp_path, *make_devices(90.0, 1.0, flops_per_step=VGG16_FLOPS, **VGG16))["speedup-vgg16"]
     assert result.verdict == WITHOUT_WINOGRAD
     assert "TensorFlow graph at 224 px 90.0 times" in result.reason
 
@@ -66,12 +66,12 @@ def test_a_speedup_on_the_stated_hardware_is_decided_by_its_whole_interval(
 
 
 def test_what_was_measured_on_the_stated_hardware_goes_before_implausible_arithmetic(tmp_path: Path) -> None:
-    results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=VGG16_FLOPS, **VGG16)
+    results = make_devices(116.0, 1.0, T4, XEON, flops_per_step=VGG16_FLOPS, **VGG16)
     assert evaluate(tmp_path, *results)["speedup-vgg16"].verdict == "reproduced"
 
 
 def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path: Path) -> None:
-    results = make_devices(11.6, 0.1, T4, XEON, flops_per_step=4 * VGG16_FLOPS, **VGG16)
+    results = make_devices(464.0, 4.0, T4, XEON, flops_per_step=4 * VGG16_FLOPS, **VGG16)
     assert evaluate(tmp_path, *results)["speedup-vgg16"].verdict == IMPOSSIBLE  # 4.86 times the T4's peak
 
 
