@@ -41,5 +41,6 @@ def test_how_long_was_measured_tells_only_cells_apart_that_are_otherwise_the_sam
 
 
 def test_a_model_without_classes_does_not_differ_in_them() -> None:
-    assert choose_columns(make_cells(model=["conv6", "cyclegan"]).assign(num_classes=[10, None])) == ()
+    classes = pd.Series([10, pd.NA], dtype="Int64")
+    assert choose_columns(make_cells(model=["conv6", "cyclegan"]).assign(num_classes=classes)) == ()
     assert choose_columns(make_cells(num_classes=[10, 1000])) == ("num_classes",)
