@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from bench.contradictions import count_least_flops
 from bench.peaks import find_gpu_peaks
 from bench.schema import Cell, Gpu, Phases, Roofline
 
@@ -41,7 +40,7 @@ def fit_roofline(
     achieved = fields["flops_per_step"] / step_seconds
     if not is_own("peak_flops_per_second") and fields["peak_flops_per_second"] == default.peak_flops_per_second:
         # A made-up device is fast enough for the steps that a test gives it.
-        peak = fields["peak_flops_per_second"] = max(peak, achieved, count_least_flops(cell) / step_seconds)
+        peak = fields["peak_flops_per_second"] = max(peak, achieved)
     fields |= {"achieved_flops_per_second": achieved, "share_of_peak": None if peak is None else achieved / peak}
     if is_own("share_of_roofline") or (roofline is None or not is_own("min_step_seconds")):
         shortest = fields["share_of_roofline"]

@@ -10,7 +10,7 @@ from collector.results.load import load_run
 from factories import RUN_ID, make_cell, make_failed_result, make_result, make_run, put_documents
 from report_pages import HOSTILE, Page
 
-STEPS = (0.1234567891, 0.2)
+STEPS = (0.1234567891, 0.2, 0.2)
 
 
 def write_site(folder: Path) -> Path:

@@ -59,7 +59,7 @@ def test_cells_that_share_their_device_are_moderated_apart(collect: Collect) -> 
     shared = [
         make_tenants_result(make_cell(batch_size=batch, tenants=2), [seconds] * 3, [seconds] * 3, repeat=number)
         for batch in (1, 2, 4)
-        for number, seconds in enumerate((1.0, 1.5, 2.0 + batch), start=1)
+        for number, seconds in enumerate((0.1, 0.15, 0.2 + 0.1 * batch), start=1)
     ]
     alone = summarize_cells(collect(*make_cells()), moderated=True)
     among = summarize_cells(collect(*make_cells(), *shared), moderated=True)

@@ -22,7 +22,7 @@ from shared_runs import TRAINING, make_fallen_result, make_gpu_cell, make_tenant
 
 CELLS = [make_gpu_cell(), make_gpu_cell(tenants=3), make_gpu_cell(phase="infer", tenants=2, neighbour=TRAINING)]
 RESULTS = [
-    make_result(CELLS[0], step_seconds=(0.1, 0.2)),
+    make_result(CELLS[0], step_seconds=(0.1, 0.2, 0.3)),
     make_tenants_result(CELLS[1], (0.1, 0.2), (0.3,), (0.4, 0.5, 0.6), attempt="b2"),
     make_tenants_result(CELLS[2], (0.01,), (0.7, 0.8), repeat=2),
 ]
@@ -71,7 +71,7 @@ def test_every_step_says_whose_it_is(store: Store) -> None:
     timed = samples[samples["kind"] == "timed"]
     keys = ["cell_id", "repeat", "tenant"]
     assert {key: rows["seconds"].to_list() for key, rows in timed.groupby(keys)} == {
-        (CELLS[0].cell_id, 1, 0): [0.1, 0.2],
+        (CELLS[0].cell_id, 1, 0): [0.1, 0.2, 0.3],
         (CELLS[1].cell_id, 1, 0): [0.1, 0.2],
         (CELLS[1].cell_id, 1, 1): [0.3],
         (CELLS[1].cell_id, 1, 2): [0.4, 0.5, 0.6],
