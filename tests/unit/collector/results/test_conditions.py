@@ -114,7 +114,8 @@ def test_what_a_result_does_not_say_is_left_out() -> None:
 def test_the_roofline_is_taken_as_it_is() -> None:
     roofline = make_roofline(peak_flops_per_second=8e12)
     result = make_result(GPU_CELL, roofline=roofline)
-    assert result.roofline is not None and result.roofline.peak_flops_per_second == 8e12
+    assert result.roofline is not None
+    assert result.roofline.peak_flops_per_second == 8e12
     assert result.roofline.model_dump().items() <= describe_conditions(result).items()
 
 
