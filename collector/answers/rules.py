@@ -84,9 +84,10 @@ FINDINGS = (
         id="batches",
         title="Larger batches",
         kind="finding",
-        says="which work has several batches, and the samples per second of the largest batch over those of the "
-        "smallest, of cells otherwise equal",
-        only_if="the interval of such a ratio excludes 1",
+        says="the samples per second at each batch of cells otherwise equal, how many more the largest gives than the "
+        "next smaller, and whether the run has a larger one; tested together are all batches of the run, each over the "
+        "next smaller",
+        only_if="the interval of a ratio of such neighbours, by phase and device, excludes 1",
         order="most series first",
         find=find_batches,
     ),
