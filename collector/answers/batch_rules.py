@@ -26,7 +26,7 @@ from collector.units import RATIO, THROUGHPUT, format_number
 
 ENDS = ((0, "low"), (1, "high"))
 CAPTION = "What a larger batch is worth: samples per second of each batch over those of the next smaller"
-MAX_SERIES = 2
+MAX_SERIES = 1
 """Series of a device and phase that are said; the table has all."""
 MAX_BATCHES = 5
 """Batches of a series that a sentence names: the smallest and the largest ones."""
@@ -85,11 +85,13 @@ def _say(
         return None
     named = {str(one) for one in analysis.summary["precision"].unique()} if _has_one_precision(analysis) else set()
     names = find_short_names(analysis)
+    shown = found[:MAX_SERIES]
     texts = [
-        _say_series(names.shorten(_name_without_batch(series, gains), named), series, gains[-1], size, analysis)
-        for series, gains in found[:MAX_SERIES]
+        _say_series(names.shorten(_name_without_batch(series, gains), named), series, gains[-1], size)
+        for series, gains in shown
     ]
-    more = [f"{len(found) - MAX_SERIES:,} more series are in the table."] if len(found) > MAX_SERIES else []
+    texts += dict.fromkeys(_say_end(series, analysis) for series, _ in shown)
+    more = [f"{len(found) - MAX_SERIES:,} more series: table."] if len(found) > MAX_SERIES else []
     said = Said(
         text=f"{title}{' '.join([*texts, *more])}",
         anchor=name_anchor(CAPTION),
@@ -109,14 +111,14 @@ def _name_without_batch(series: BatchSeries, gains: Gains) -> str:
     return ", ".join(part for part in judged.name.split(", ") if part != batch)
 
 
-def _say_series(name: str, series: BatchSeries, last: tuple[Row, JudgedRatio], size: int, analysis: Analysis) -> str:
-    """Return the rate at each batch, what the last gives over the next smaller, and whether a larger one is there."""
+def _say_series(name: str, series: BatchSeries, last: tuple[Row, JudgedRatio], size: int) -> str:
+    """Return the rate at each batch, and what the last gives over the next smaller."""
     first, *others = [(row["batch_size"], _find_rate(row)) for row in series.rows]
     hidden = len(others) - MAX_BATCHES + 1
     rates = [f"{_format_rate(first[1])} samples/s at batch {first[0]}"]
     rates += [f"{hidden} more between"] if hidden > 0 else []
     rates += [f"{_format_rate(rate)} at {batch}" for batch, rate in others[max(hidden, 0) :]]
-    return f"{name}: {', '.join(rates)}: {_say_step(*last, size)}. {_say_end(series, analysis)}"
+    return f"{name}: {', '.join(rates)}: {_say_step(*last, size)}."
 
 
 def _say_step(pair: Row, judged: JudgedRatio, size: int) -> str:
@@ -137,8 +139,8 @@ def _say_end(series: BatchSeries, analysis: Analysis) -> str:
         rows = rows[rows[name].isna() if pd.isna(largest[name]) else rows[name] == largest[name]]
     batch = int(rows["batch_size"].max())
     if batch > largest["batch_size"]:
-        return f"Batch {batch} has no interval here."
-    return "This run has no larger batch."
+        return f"Batch {batch} of it has no interval."
+    return "No larger one was run."
 
 
 def _find_rate(row: Row) -> float:

@@ -27,7 +27,9 @@ FINDINGS = (
         kind="finding",
         says="which program has the least step time for one kind of work, which comes second, and by how much that "
         "takes longer or that no difference is shown; then the programs that are not told from the first either, and "
-        "where the second is one of them the next that is; the report shows these as a table",
+        "where the second is one of them the next that is; the report shows these as a table, "
+        "which calls those that are not told from the first a tie, and has the number of programs and the repeats of "
+        "either side",
         only_if="two programs did the same work on the same machines, each with an interval; differences are stated by "
         "the intervals of their table",
         order="as planned",
@@ -47,7 +49,8 @@ FINDINGS = (
         id="frameworks-over-all",
         title="Frameworks",
         kind="finding",
-        says="in how many comparisons one framework and mode takes longer or less time than PyTorch, over all work",
+        says="in how many comparisons one framework and mode takes longer or less time than PyTorch, over all work; "
+        "the table counts training and inference apart",
         only_if=f"there are two kinds of work (model, phase, device) or more, and {DIFFERENCE}",
         order=MOST_PAIRS,
         find=find_frameworks_over_all,
@@ -75,7 +78,7 @@ FINDINGS = (
         id="precisions",
         title="Precisions",
         kind="finding",
-        says="what a precision gains over fp32, by framework, mode, phase and device",
+        says="what a precision gains over fp32 (without TF32), by framework, mode, phase and device",
         only_if=DIFFERENCE,
         order="most comparisons first",
         find=find_precisions,

@@ -155,7 +155,9 @@ def test_modes_and_precisions_are_said_by_program(collect: Collect) -> None:
     answers = answer(collect, gpus)
     (mode,), (precision,) = (select_texts(answers, rule) for rule in ("modes", "precisions"))
     assert mode.startswith("PyTorch, training: compiled against eager: eager takes 2.00 times as long (")
-    assert precision.startswith("PyTorch eager, training: bf16 against fp32: fp32 takes 4.00 times as long (")
+    assert precision.startswith(
+        "PyTorch eager, training: bf16 against fp32 without TF32: fp32 takes 4.00 times as long ("
+    )
 
 
 def test_all_batches_are_said_and_the_largest_is_held_against_the_next_smaller(collect: Collect) -> None:
@@ -167,7 +169,7 @@ def test_all_batches_are_said_and_the_largest_is_held_against_the_next_smaller(c
         "conv6 train, PyTorch eager: 80.00 samples/s at batch 8, 17.78 at 16, 32.00 at 64: "
         "batch 64 gives 80.0 % more than batch 16 ("
     )
-    assert text.endswith("). This run has no larger batch. On one machine, 3 repeats.")
+    assert text.endswith("). No larger one was run. On one machine, 3 repeats.")
 
 
 def test_a_batch_that_gives_less_than_the_next_smaller_is_said_to(collect: Collect) -> None:
@@ -186,8 +188,8 @@ def test_a_last_step_that_shows_nothing_is_said_to_beside_an_earlier_one_that_do
 def test_a_larger_batch_without_a_figure_is_named(collect: Collect) -> None:
     series = [*make_spread(make_cell(batch_size=8), 0.1), *make_spread(make_cell(batch_size=16), 0.1)]
     (text,) = select_texts(answer(collect, [*series, *make_repeats(make_cell(batch_size=512), 0.1)]), "batches")
-    assert " Batch 512 has no interval here." in text
-    assert "larger batch" not in text
+    assert " Batch 512 of it has no interval." in text
+    assert "larger one" not in text
 
 
 def test_of_many_batches_the_smallest_and_the_largest_are_named(collect: Collect) -> None:
