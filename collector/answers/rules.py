@@ -39,8 +39,8 @@ FINDINGS = (
         id="claims",
         title="Claim of the study",
         kind="finding",
-        says="what the study's abstract claims; which side takes longer in the comparisons of the run that the claim "
-        "is about, and by how much; the verdict on the claim as it is stated, and why",
+        says="the verdict on what the study's abstract claims; in the claim's own direction (lower, higher) what those "
+        "comparisons of the run show that it is about, and the mean or the reason that the verdict rests on",
         only_if="the run has a ratio of what the claim compares, at whatever batch and on whatever hardware",
         order="as in the study",
         find=find_claims,
@@ -107,8 +107,8 @@ FINDINGS = (
         id="memory",
         title="Memory",
         kind="finding",
-        says="which work on one GPU had the largest tensors, and of each program what it held for them and had in use "
-        "on the device",
+        says="on which work on one GPU a program had most in use, and of each program what it had in use and held for "
+        "tensors; where it was not seen what was in use, the work with the largest tensors",
         only_if="a framework said what its tensors take",
         order="one sentence",
         is_on_terminal=False,
