@@ -10,7 +10,7 @@ from collector.answers.comparison_rules import (
     find_modes,
     find_precisions,
 )
-from collector.answers.cost_rules import find_cost_span, find_device_costs
+from collector.answers.cost_rules import find_cheapest, find_device_costs
 from collector.answers.fastest_rules import find_fastest
 from collector.answers.limit_rules import find_memory, find_roofline
 from collector.answers.scaling_rules import find_scaling
@@ -137,11 +137,12 @@ FINDINGS = (
         id="cost-span",
         title="Cost",
         kind="finding",
-        says="the least and the most that 1,000 samples of a cell cost",
+        says="of each work (model, phase) the cell of which 1,000 samples cost least, how long it took to start, and "
+        "what the machine costs an hour",
         only_if="a cell with an interval has a price",
         order="one sentence",
         is_on_terminal=False,
-        find=find_cost_span,
+        find=find_cheapest,
     ),
     Rule(
         id="tenants",
