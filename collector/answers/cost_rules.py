@@ -1,4 +1,4 @@
-"""What the measured work costs at the prices of a table: a GPU against its host's CPU, and the cheapest of each work."""
+"""What the measured work costs at the prices of a table: a GPU against its host's CPU, and the cheapest cells."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
