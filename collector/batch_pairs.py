@@ -1,7 +1,10 @@
-"""Pair the largest with the smallest batch of cells that are otherwise equal.
+"""Pair each batch with the next smaller one of cells that are otherwise equal.
 
 The answers, the table of batches, the overview of the report and `compare` all have these pairs from here.
 """
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -22,23 +25,43 @@ READ_COLUMNS = (
 )
 
 
-def list_batch_pairs(summary: pd.DataFrame) -> list[Row]:
-    """Return of each series with several batches the largest as subject and the smallest as reference.
+@dataclass(frozen=True, kw_only=True)
+class BatchSeries:
+    """The cells that are equal but for their batch."""
 
-    In the order of the plan, with READ_COLUMNS of both sides. The ends of a series are chosen by their batch and not by
-    their speed. A series counts where both ends have an interval and a repeat under sound conditions, and can be
-    compared: they ran on the same machines or each on several.
+    rows: tuple[Row, ...]
+    """With READ_COLUMNS, each batch once, the smallest first; two or more."""
+    pairs: tuple[Row, ...]
+    """The columns of both sides: each batch as subject over the next smaller one as reference; one or more."""
+
+
+def list_batch_pairs(summary: pd.DataFrame) -> list[Row]:
+    """Return the pairs of all series: they are judged together."""
+    return [pair for series in list_batch_series(summary) for pair in series.pairs]
+
+
+def list_batch_series(summary: pd.DataFrame) -> list[BatchSeries]:
+    """Return each series that has a pair, in the order of the plan.
+
+    A pair is chosen by its batches and not by their speed. A batch counts where it has an interval and a repeat under
+    sound conditions; its reference is the next smaller one that it can be compared with: they ran on the same machines
+    or each on several.
     """
     known = select_alone(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
-    rows = known[list(READ_COLUMNS)]
-    series = rows.groupby(list(SERIES_COLUMNS), dropna=False, sort=False).ngroup()
-    ordered = rows.assign(series=series).sort_values(["series", "batch_size"], kind="stable")
-    smallest, largest = (list_rows(ordered.drop_duplicates("series", keep=end)) for end in ("first", "last"))
-    return [
-        _join_sides(subject, reference)
-        for subject, reference in zip(largest, smallest, strict=True)
-        if subject["batch_size"] > reference["batch_size"] and are_comparable(reference, subject)
+    rows = known[list(READ_COLUMNS)].sort_values("batch_size", kind="stable")
+    order = known.groupby(list(SERIES_COLUMNS), dropna=False, sort=False).ngroup()
+    found = [
+        tuple(list_rows(own.drop_duplicates("batch_size"))) for _, own in rows.groupby(order.loc[rows.index], sort=True)
     ]
+    series = [BatchSeries(rows=own, pairs=tuple(_pair_neighbours(own))) for own in found]
+    return [one for one in series if one.pairs]
+
+
+def _pair_neighbours(rows: tuple[Row, ...]) -> Iterator[Row]:
+    for place, subject in enumerate(rows):
+        reference = next((row for row in reversed(rows[:place]) if are_comparable(row, subject)), None)
+        if reference is not None:
+            yield _join_sides(subject, reference)
 
 
 def _join_sides(subject: Row, reference: Row) -> Row:

@@ -27,6 +27,8 @@ from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make
 from collector.results.identity import drop_build
 from collector.statistics import Estimate, invert_estimate, scale_estimate
 
+FP32, WITHOUT_TF32 = "fp32", "without TF32"
+"""The precision that others are compared with: true float32, as `bench.schema.Cell.precision` says."""
 DERIVED_COLUMNS: Columns = {"batch_per_gpu": "int64"}
 SIDE_COLUMNS: Columns = {
     "run_id": "str",
@@ -125,7 +127,7 @@ MODES = Comparison(
 PRECISIONS = Comparison(
     name="precisions",
     field="precision",
-    pairs=(("tf32", "fp32"), ("fp16", "fp32"), ("bf16", "fp32")),
+    pairs=(("tf32", FP32), ("fp16", FP32), ("bf16", FP32)),
     measure="speedup",
 )
 WEAK_SCALING = Comparison(

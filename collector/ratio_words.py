@@ -71,6 +71,13 @@ def quote_longer(ratio: Estimate, num_intervals: int) -> str:
     return f"{describe_longer(ratio)} ({_quote_interval(ratio, num_intervals)})"
 
 
+def quote_more(ratio: Estimate, num_intervals: int, other: str) -> str:
+    """Return `17.4 % more than batch 64 (13.9 to 20.9)` or `8.42 times as many as ...`, of a ratio above 1."""
+    amount = format_longer(ratio)[0]
+    words = f"{amount} % more than {other}" if is_percent(ratio) else f"{amount} times as many as {other}"
+    return f"{words} ({_quote_interval(ratio, num_intervals)})"
+
+
 def quote_amount(ratio: Estimate, num_intervals: int) -> str:
     """Return `21.0 % (19.6 to 22.5)`, as `quote_longer` beside words that say longer."""
     return f"{describe_amount(ratio)} ({_quote_interval(ratio, num_intervals)})"

@@ -4,25 +4,22 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from collector.analysis import Analysis
-from collector.answers.answer import Said
+from collector.answers.answer import Figures, Said
+from collector.answers.certainty import begin_sentence
 from collector.answers.measured import find_short_names
 from collector.answers.pairs import Pair, list_usable_pairs
-from collector.answers.ratios import Family, JudgedRatio, say_times, shorten_all
+from collector.answers.ratios import Family, JudgedRatio, find_basis, shorten_all
 from collector.claims.page import find_claim_results
 from collector.claims.study import load_study
 from collector.claims.verdicts import ClaimResult, GainClaim
 from collector.comparisons import FRAMEWORKS, MODES, Comparison
 from collector.machines import SIDES
-from collector.ratio_verdicts import count_tested
-from collector.ratio_words import describe_longer_share
+from collector.ratio_verdicts import NO_DIFFERENCE, count_tested
+from collector.ratio_words import format_percent, format_percents
 from collector.statistics import invert_estimate
 
-FIRST_WORDS = "A study that this tool checks ({source}) claims:"
-"""Before the first claim, as a reader of the page has not heard of the study before."""
-OTHER_WORDS = "The same study claims:"
-MEASURED_WORDS = "Measured here"
-VERDICT_WORDS = "Verdict:"
-"""What stands before the verdict, which is named as the section of the claims and its heading name it."""
+MAX_PAIRS = 4
+"""Comparisons that a claim's sentence has; the study's own models are as many."""
 
 
 def find_claims(analysis: Analysis) -> list[Said]:
@@ -33,8 +30,9 @@ def find_claims(analysis: Analysis) -> list[Said]:
     """
     results = analysis.derive(judge_claims)
     found = [result for result in results if result.is_headline and result.is_measured]
-    opening = FIRST_WORDS.format(source=load_study().source)
-    return [_say(result, analysis, OTHER_WORDS if place else opening) for place, result in enumerate(found)]
+    # A reader of the page has not heard of the study before its first claim.
+    source = f"a study that this tool checks, {load_study().source}"
+    return [_say(result, analysis, "the same study" if place else source) for place, result in enumerate(found)]
 
 
 def judge_claims(analysis: Analysis) -> tuple[ClaimResult, ...]:
@@ -52,17 +50,36 @@ def name_claim_anchor(claim_id: str) -> str:
     return f"claim-{claim_id}"
 
 
-def _say(result: ClaimResult, analysis: Analysis, opening: str) -> Said:
+def _say(result: ClaimResult, analysis: Analysis, source: str) -> Said:
+    """Return the verdict first, then the claim and what was measured, in the claim's own direction."""
     anchor = name_claim_anchor(result.id)
-    claimed = f"{opening} {result.statement}"
-    verdict = f"{VERDICT_WORDS} {result.verdict}; {result.reason}."
-    pairs = _list_judged(result.gain, analysis) if result.gain is not None else None
-    if result.gain is None or pairs is None:
-        return Said(text=f"{claimed}. {verdict}", anchor=anchor)
-    judged, family = pairs
-    measured = say_times(MEASURED_WORDS, shorten_all(judged, find_short_names(analysis)), family, anchor=anchor)
-    wanted = f"{family.below} would take {describe_longer_share(result.gain.figure)}"
-    return replace(measured, text=f"{claimed}, so {wanted}. {measured.text} {verdict}")
+    verdict = f"{result.verdict[:1].upper()}{result.verdict[1:]}: {result.statement} ({source})."
+    found = _list_judged(result.gain, analysis) if result.gain is not None else None
+    if result.gain is None or found is None:
+        return Said(text=f"{verdict} {begin_sentence(result.reason)}", anchor=anchor)
+    judged, family = found
+    named = shorten_all(judged, find_short_names(analysis))
+    measured = [_say_difference(one, family.size) for one in named[:MAX_PAIRS]]
+    measured += [f"{len(named) - MAX_PAIRS:,} more"] if len(named) > MAX_PAIRS else []
+    texts = [verdict, f"Measured, {family.above} against {family.below}: {', '.join(measured)}"]
+    closing = f"; {result.gain.mean}." if result.gain.mean else f". {begin_sentence(result.reason)}"
+    return Said(
+        text=f"{' '.join(texts)}{closing}",
+        anchor=anchor,
+        basis=find_basis(judged),
+        figures=Figures(name=f"ratios of {family.name}", number=family.size),
+    )
+
+
+def _say_difference(one: JudgedRatio, size: int) -> str:
+    """Return `conv6 infer 10.5 % lower (8.7 to 12.1)` of a ratio of times, or that no difference is shown."""
+    ends = one.ratio.find_joint_interval(size)
+    if not one.is_different or ends is None:
+        return f"{one.name} {NO_DIFFERENCE}"
+    is_higher = one.ratio.center > 1
+    shares = [ratio - 1 if is_higher else 1 - ratio for ratio in (one.ratio.center, *ends)]
+    low, high = format_percents(*sorted(shares[1:]))
+    return f"{one.name} {format_percent(shares[0])} % {'higher' if is_higher else 'lower'} ({low} to {high})"
 
 
 def _list_judged(claim: GainClaim, analysis: Analysis) -> tuple[list[JudgedRatio], Family] | None:

@@ -9,7 +9,7 @@ from collector.answers.anchors import name_anchor
 from collector.answers.measured import find_short_names
 from collector.answers.pairs import Pair, group_pairs, list_usable_pairs, sort_groups, take_judged
 from collector.answers.ratios import Family, JudgedRatio, shorten_all
-from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison
+from collector.comparisons import DEVICES, FP32, FRAMEWORKS, MODES, PRECISIONS, WITHOUT_TF32, Comparison
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES, label_hardware
 from collector.ratio_verdicts import count_tested
 from collector.results.frames import Row
@@ -159,7 +159,8 @@ def _name_group(row: Row, *, has_hardware: bool) -> str:
     """Return `PyTorch, training: compiled against eager`, with the GPU or CPU where there are several."""
     hardware = f" on {_name_hardware(row)}" if has_hardware else ""
     alone = ", XLA alone" if "mode_subject" in row and _is_xla_alone(row) else ""
-    return f"{_name_framework(row)}, {PHASE_NAMES[row['phase']]}{hardware}: {_name_sides(row)}{alone}"
+    exact = f" {WITHOUT_TF32}" if row["reference"] == FP32 else ""
+    return f"{_name_framework(row)}, {PHASE_NAMES[row['phase']]}{hardware}: {_name_sides(row)}{exact}{alone}"
 
 
 def _name_framework(row: Row) -> str:

@@ -1,8 +1,10 @@
-"""What the measured work costs: a GPU against its host's CPU at the prices of a table, and the span of all cells."""
+"""What the measured work costs at the prices of a table: a GPU against its host's CPU, and the cheapest cells."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+
+import pandas as pd
 
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
@@ -11,14 +13,22 @@ from collector.answers.pairs import list_usable_pairs
 from collector.answers.ratios import Family, judge_ratios, quote_jointly, say_ratios
 from collector.comparisons import DEVICES
 from collector.costs.document import CellCost, CostDocument, OfferCost, describe_place
-from collector.results.frames import list_rows
+from collector.labels import DEVICE_NAMES
+from collector.prices.table import Purchase
+from collector.results.frames import Row, list_rows
 from collector.results.intervals import read_estimate
-from collector.statistics import scale_estimate
-from collector.units import Unit, format_significant
+from collector.statistics import Estimate, scale_estimate
+from collector.units import SECOND, Unit, format_number, format_significant
 
 ANCHOR = name_anchor("Cost, energy and CO2 of 1,000 samples")
 SECONDS_PER_HOUR = 3600.0
 THOUSAND = 1000.0
+STARTUP_COLUMNS = ("import_seconds", "build_seconds", "first_step_seconds")
+"""The parts of a process's start before its steps run at their speed."""
+STARTUP = ", start-up "
+PURCHASES: Mapping[Purchase, str] = {"on-demand": "on demand", "spot": "spot"}
+MAX_WORKS = 4
+"""Kinds of work (model, phase) of which the cheapest cell is said."""
 MAX_PLACES = 3
 """Machines that a sentence names."""
 
@@ -58,15 +68,14 @@ def find_device_costs(analysis: Analysis) -> list[Said]:
     return [replace(said, text=f"{said.text} {places}")]
 
 
-def find_cost_span(analysis: Analysis) -> list[Said]:
-    """Return the least and the most that 1,000 samples of a priced cell cost."""
+def find_cheapest(analysis: Analysis) -> list[Said]:
+    """Return for each model and phase the program and batch at which 1,000 samples cost least."""
     offers = _index_offers(analysis.costs)
     summary = analysis.summary
     rows = list_rows(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
     priced = [(row, *offers[row["cell_id"]]) for row in rows if row["cell_id"] in offers]
     if not priced or analysis.costs is None:
         return []
-    unit = Unit(label=analysis.costs.currency, size=1.0)
     costs = [
         (
             scale_estimate(read_estimate(row), THOUSAND / row["batch_size"] / SECONDS_PER_HOUR * offer.price_per_hour),
@@ -74,12 +83,32 @@ def find_cost_span(analysis: Analysis) -> list[Said]:
         )
         for row, _, offer in priced
     ]
-    ends = [choose(costs, key=lambda cost: cost[0].center) for choose in (min, max)]
-    quoted = [f"{quote_jointly(cost, len(costs), unit)} {unit.label} for {row['label']}" for cost, row in ends]
-    text = quoted[0] if len(costs) == 1 else f"from {quoted[0]} to {quoted[1]}, of {len(costs):,} priced cells"
-    places = _name_places(((cell, offer) for _, cell, offer in priced), analysis)
+    cheapest: dict[str, tuple[Estimate, Row]] = {}
+    for cost, row in costs:
+        work = f"{row['model']} {row['phase']}"
+        if work not in cheapest or cost.center < cheapest[work][0].center:
+            cheapest[work] = (cost, row)
+    unit = Unit(label=analysis.costs.currency, size=1.0)
+    named = [_say_cheapest(cost, row, len(costs), unit) for cost, row in list(cheapest.values())[:MAX_WORKS]]
+    more = [f"{len(cheapest) - MAX_WORKS:,} more"] if len(cheapest) > MAX_WORKS else []
+    together = f"The intervals hold for all {len(costs):,} costs together; in the table each alone. "
+    has_startup = any(STARTUP in one for one in named)
+    text = (
+        f"{unit.label} for 1,000 samples, the cheapest of each work, without start-up"
+        f"{' (import, build, first step)' if has_startup else ''}: {'; '.join([*named, *more])}. "
+        f"{together if len(costs) > 1 else ''}"
+        f"{_name_places(((cell, offer) for _, cell, offer in priced), analysis)}"
+    )
     figures = Figures(name="costs", number=len(costs), are_tested=False, are_ratios=False)
-    return [Said(text=f"1,000 samples cost {text}, without start-up. {places}", anchor=ANCHOR, figures=figures)]
+    return [Said(text=text, anchor=ANCHOR, figures=figures)]
+
+
+def _say_cheapest(cost: Estimate, row: Row, number: int, unit: Unit) -> str:
+    """Return `conv6 infer 0.000836 (0.000822 to 0.000851): GPU, batch 64, fp32, TensorFlow graph, start-up 5.61 s`."""
+    parts = [row[name] for name in STARTUP_COLUMNS]
+    startup = "" if any(map(pd.isna, parts)) else f"{STARTUP}{format_number(float(sum(parts)), SECOND)} s"
+    program = f"{DEVICE_NAMES[row['device']]}, batch {row['batch_size']}, {row['precision']}, {row['variant']}"
+    return f"{row['model']} {row['phase']} {quote_jointly(cost, number, unit)}: {program}{startup}"
 
 
 def _index_offers(costs: CostDocument | None) -> dict[str, tuple[CellCost, OfferCost]]:
@@ -95,11 +124,18 @@ def _name_places(priced: Iterable[tuple[CellCost, OfferCost]], analysis: Analysi
     texts = list(
         dict.fromkeys(
             f"{describe_place(cell, offer)} at {format_significant(offer.price_per_hour)}{currency} an hour "
-            f"({offer.price_date})"
+            f"({', '.join(_list_terms(offer))})"
             for cell, offer in priced
         )
     )
     return f"Prices: {_join(texts)}."
+
+
+def _list_terms(offer: OfferCost) -> list[str]:
+    """Return how it is bought, what the whole machine costs where a part is priced, and the day of the price."""
+    whole = f"the whole machine {format_significant(offer.machine_price_per_hour)}"
+    is_part = offer.price_per_hour != offer.machine_price_per_hour
+    return [PURCHASES[offer.purchase], *([whole] if is_part else []), str(offer.price_date)]
 
 
 def _join(texts: Sequence[str]) -> str:

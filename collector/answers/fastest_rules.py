@@ -10,6 +10,8 @@ from collector.answers.answer import Basis, Said
 from collector.answers.fastest import Judged, Ranking, rank_programs
 from collector.answers.measured import ShortNames, find_short_names
 from collector.answers.ratios import find_span
+from collector.comparisons import FP32, WITHOUT_TF32
+from collector.facts import join_words
 from collector.machines import count_machines
 from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import choose_time_digits, describe_longer, format_longer, is_percent
@@ -34,14 +36,18 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
         text_column("work", "work"),
         replace(text_column("first", "first"), is_finding=True),
         _time_column("first_time"),
-        number_column("", "throughput_samples_per_s", THROUGHPUT),
+        replace(number_column("", "throughput_samples_per_s", THROUGHPUT), is_finding=True),
         replace(text_column("second", "second"), is_finding=True),
         _time_column("second_time"),
         Column(title="the second takes", sources=("longer",), format=str, is_finding=True),
-        Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right"),
+        Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right", is_finding=True),
+        text_column("programs", "num_programs"),
+        text_column("repeats", "repeats"),
         text_column("also", "further", is_optional=True),
     ]
-    return make_table(CAPTION, columns, pd.DataFrame([_describe(one, names) for one in rankings]))
+    table = make_table(CAPTION, columns, pd.DataFrame([_describe(one, names) for one in rankings]))
+    has_fp32 = any(row["precision"] == FP32 for one in rankings for row in one.programs)
+    return replace(table, alike=f"{FP32} {WITHOUT_TF32}" if has_fp32 else "").lift_alike()
 
 
 def find_fastest(analysis: Analysis) -> list[Said]:
@@ -51,7 +57,7 @@ def find_fastest(analysis: Analysis) -> list[Said]:
 
 
 def _time_column(source: str) -> Column:
-    return Column(title="step", sources=(source,), format=str, unit=MILLISECOND, align="right")
+    return Column(title="step", sources=(source,), format=str, unit=MILLISECOND, align="right", is_finding=True)
 
 
 def _find_basis(ranking: Ranking) -> Basis:
@@ -73,15 +79,26 @@ def _describe(ranking: Ranking, names: ShortNames) -> Row:
     return {
         "work": names.shorten(ranking.work),
         "cell_id": " ".join(str(row["cell_id"]) for row in ranking.programs),
-        "first": first["variant"],
+        "first": _name_first(ranking),
         "first_time": _format_time(first, num_digits),
         "throughput_samples_per_s": first["throughput_samples_per_s"],
         "second": second["variant"],
         "second_time": _format_time(second, num_digits),
         "longer": describe_longer(judged.ratio) if judged.is_different else NO_DIFFERENCE,
         "interval": f"{ends}{sign}" if ends else NOT_THERE,
+        "num_programs": f"{len({row['variant'] for row in ranking.programs}):,}",
+        "repeats": join_words(str(row["num_counted"]) for row in (first, second)),
         "further": "; ".join([*disagreeing, *further]),
     }
+
+
+def _name_first(ranking: Ranking) -> str:
+    """Return the program of the least step time, or which are not told apart: none of these is the winner."""
+    first, (second, judged) = ranking.programs[0], ranking.second
+    if judged.is_different:
+        return str(first["variant"])
+    tied = [first, second, *(row for row, other in ranking.further if not other.is_different)]
+    return f"tie: {', '.join(str(row['variant']) for row in tied)}"
 
 
 def _choose_digits(ranking: Ranking) -> int:

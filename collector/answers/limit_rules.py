@@ -18,7 +18,9 @@ from collector.units import PERCENT, choose_memory_unit, format_number
 
 MAX_CELLS = 2
 """Cells that a sentence names."""
-IN_USE = " In use includes what the driver, the libraries and the framework keep for later."
+IN_USE = " In use includes what driver, libraries and framework keep."
+PROBE = "benchmatrix probe MODEL finds what fits."
+TENSORS = "peak_memory_allocated_bytes"
 MAX_PROGRAMS = 4
 """Programs of which a sentence says the memory."""
 WORK_COLUMNS = ["model", "phase", "batch_size", "input_size", "num_classes", "precision", "data_dir", "hardware_id"]
@@ -26,45 +28,42 @@ WORK_COLUMNS = ["model", "phase", "batch_size", "input_size", "num_classes", "pr
 
 
 def find_memory(analysis: Analysis) -> list[Said]:
-    """Return of the work on one GPU with the largest tensors what each program held for them, and had in use.
+    """Return of the work on one GPU of which a program had most in use what each had in use and held for tensors.
 
-    Tensors are what frameworks can be compared in: what is in use on the device holds what each keeps for later.
+    Of the work with the largest tensors where of a cell it was not seen what was in use. Tensors are what frameworks
+    can be compared in: what is in use on the device holds what each keeps for later.
     """
     summary = analysis.summary
     alone = (summary["num_sound"] > 0) & (summary["num_gpus"] == 1) & (summary["tenants"] == 1)
     known = summary[alone & summary["peak_memory_allocated_bytes"].notna()]
     if known.empty:
         return []
-    tensors = known["peak_memory_allocated_bytes"].astype("float64")
+    is_seen = bool(known["gpu_memory_peak_bytes"].notna().all())
+    sizes = known["gpu_memory_peak_bytes" if is_seen else TENSORS].astype("float64")
     works = known.groupby(WORK_COLUMNS, dropna=False, sort=False).ngroup()
-    rows = list_rows(known[works == works.iloc[int(tensors.argmax())]])
-    names = find_short_names(analysis)
-    work = names.shorten(str(rows[0]["workload"]))
-    in_use = _list_in_use(rows)
-    text = (
-        f"{work} has the largest tensors on the GPU: {_list_programs(rows, in_use)}.{IN_USE if any(in_use) else ''} "
-        "benchmatrix probe MODEL finds what fits into a card."
+    is_largest = works == works.iloc[int(sizes.argmax())]
+    rows = list_rows(
+        known[is_largest].assign(size=sizes[is_largest]).sort_values("size", ascending=False, kind="stable")
     )
+    work = find_short_names(analysis).shorten(str(rows[0]["workload"]))
+    opening = f"Most in use on the GPU: {work}" if is_seen else f"{work} has the largest tensors on the GPU"
+    text = f"{opening}: {_list_programs(rows, is_seen)}.{IN_USE if is_seen else ''} {PROBE}"
     return [Said(text=text, anchor=name_anchor(MEMORY_CAPTION))]
 
 
-def _list_programs(rows: Sequence[Row], in_use: Sequence[str]) -> str:
-    """Return what each program held for tensors and had in use, in the order of the rows."""
+def _list_programs(rows: Sequence[Row], is_seen: bool) -> str:
+    """Return what each program had in use, if it was seen, and held for tensors, in the order of the rows."""
     more = [f"{len(rows) - MAX_PROGRAMS} more programs"] if len(rows) > MAX_PROGRAMS else []
-    named = [_say_tensors(row, used) for row, used in zip(rows[:MAX_PROGRAMS], in_use, strict=True)]
-    return join_words([*named, *more])
+    return join_words([*(_say_memory(row, is_seen) for row in rows[:MAX_PROGRAMS]), *more])
 
 
-def _say_tensors(row: Row, in_use: str) -> str:
+def _say_memory(row: Row, is_seen: bool) -> str:
     plan = "by XLA's plan" if row["framework"] == "jax" else ""
-    notes = ", ".join(filter(None, [plan, in_use and f"{in_use} in use"]))
-    return f"{row['variant']} {_say_bytes(float(row['peak_memory_allocated_bytes']))}{f' ({notes})' if notes else ''}"
-
-
-def _list_in_use(rows: Sequence[Row]) -> list[str]:
-    """Return what was in use on the device of each program that is named; empty texts where one was not seen."""
-    shown = [row["gpu_memory_peak_bytes"] for row in rows[:MAX_PROGRAMS]]
-    return [""] * len(shown) if any(pd.isna(value) for value in shown) else [_say_bytes(float(one)) for one in shown]
+    tensors = _say_bytes(float(row[TENSORS]))
+    if not is_seen:
+        return f"{row['variant']} {tensors}{f' ({plan})' if plan else ''}"
+    notes = ", ".join(filter(None, [f"tensors {tensors}", plan]))
+    return f"{row['variant']} {_say_bytes(float(row['gpu_memory_peak_bytes']))} ({notes})"
 
 
 def _say_bytes(value: float) -> str:

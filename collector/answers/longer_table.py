@@ -1,5 +1,6 @@
 """Tabulate over all work which side of each comparison takes longer: a row for each side, and for what is not shown."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pandas as pd
@@ -15,9 +16,10 @@ from collector.answers.comparison_groups import (
     list_precision_groups,
 )
 from collector.answers.planned import describe_idle_modes
-from collector.answers.ratios import JudgedRatio, find_basis, find_sides
+from collector.answers.ratios import Family, JudgedRatio, find_basis, find_sides
 from collector.comparisons import FRAMEWORKS
 from collector.facts import join_words, list_some
+from collector.labels import PHASE_NAMES
 from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import quote_amount
 from collector.results.frames import Row
@@ -83,15 +85,36 @@ def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
         ends = [_quote(one, group.size) for one in side.choose_ends()]
         yield shared | {
             "side": side.name,
-            "number": f"{len(side.ratios):,} of {len(ratios):,}",
+            "number": _count_by_phase(group, side.name),
             "least": ends[0],
             "most": ends[1] if len(ends) > 1 else "",
         }
     unshown = [one.name for one in ratios if not one.is_different]
     if unshown:
-        number = f"{len(unshown):,} of {len(ratios):,}"
         named = join_words(list_some(unshown, MAX_NAMED))
+        number = _count_by_phase(group, NO_DIFFERENCE)
         yield shared | {"side": NO_DIFFERENCE, "number": number, "least": named, "most": ""}
+
+
+def _count_by_phase(group: PairGroup, side: str) -> str:
+    """Return in how many comparisons a side takes longer: `2 of 4`, `training 2 of 3, inference 1 of 2`."""
+    family = group.family
+    phases = [PHASE_NAMES[pair.row["phase"]] for pair in group.pairs]
+    totals = Counter(phases)
+    counts = Counter(
+        phase for phase, pair in zip(phases, group.pairs, strict=True) if _name_longer(pair.judged, family) == side
+    )
+    return ", ".join(
+        f"{phase if len(totals) > 1 else ''} {counts[phase]:,} of {total:,}".strip()
+        for phase, total in totals.items()
+        if counts[phase]
+    )
+
+
+def _name_longer(one: JudgedRatio, family: Family) -> str:
+    if not one.is_different:
+        return NO_DIFFERENCE
+    return family.above if one.ratio.center > 1 else family.below
 
 
 def _quote(one: JudgedRatio, size: int) -> str:

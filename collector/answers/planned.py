@@ -12,7 +12,7 @@ from functools import cached_property
 from bench.registry import FRAMEWORKS, MODELS
 from collector.analysis import Analysis
 from collector.answers.comparison_groups import TURNED_MODES
-from collector.facts import join_words
+from collector.facts import join_words, list_some
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
 from collector.order import list_in_order
 
@@ -90,6 +90,20 @@ class PlannedGrid:
             models.setdefault(f"{PHASE_NAMES[work.phase]}{on_device}", []).append(work.model)
         more = [f"{len(works) - MAX_NAMED:,} more works"] if len(works) > MAX_NAMED else []
         return ", ".join([*(f"{what} of {join_words(names)}" for what, names in models.items()), *more])
+
+    def name_programs(self, programs: Sequence[Program]) -> list[str]:
+        """Return the names of programs, those of one precision under it: `bf16 in PyTorch eager and JAX compiled`.
+
+        Without precisions where the run has one; more than MAX_NAMED of one precision are counted.
+        """
+        by_precision: dict[str, list[str]] = {}
+        for one in programs:
+            by_precision.setdefault(one.precision, []).append(f"{FRAMEWORK_NAMES[one.framework]} {one.mode}")
+        if len({one.precision for one in self.programs}) == 1:
+            return [name for names in by_precision.values() for name in names]
+        return [
+            f"{precision} in {join_words(list_some(names, MAX_NAMED))}" for precision, names in by_precision.items()
+        ]
 
     def name_program(self, program: Program) -> str:
         """Return `PyTorch eager`, with the precision where the run has several."""

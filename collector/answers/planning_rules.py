@@ -40,7 +40,7 @@ def find_not_planned(analysis: Analysis) -> list[Said]:
     said = list_idle_modes(analysis) if analysis.derive(list_mode_groups) else []
     idle_programs = [one for one in grid.idle_programs if one not in said]
     parts = [f"all {grid.name_works(grid.idle_works)}"] if grid.idle_works else []
-    parts += [f"{_join(grid.name_program(one) for one in idle_programs)} for any work"] if idle_programs else []
+    parts += [f"{_join(grid.name_programs(idle_programs))} for any work"] if idle_programs else []
     among = f"{', among them' if len(missing) > 1 else ':'} {'; '.join(parts)}" if parts else ""
     number = f"{len(missing):,} of {count_things(len(grid.possible), 'combination')}"
     text = (

@@ -10,7 +10,7 @@ from collector.answers.comparison_rules import (
     find_modes,
     find_precisions,
 )
-from collector.answers.cost_rules import find_cost_span, find_device_costs
+from collector.answers.cost_rules import find_cheapest, find_device_costs
 from collector.answers.fastest_rules import find_fastest
 from collector.answers.limit_rules import find_memory, find_roofline
 from collector.answers.scaling_rules import find_scaling
@@ -27,7 +27,9 @@ FINDINGS = (
         kind="finding",
         says="which program has the least step time for one kind of work, which comes second, and by how much that "
         "takes longer or that no difference is shown; then the programs that are not told from the first either, and "
-        "where the second is one of them the next that is; the report shows these as a table",
+        "where the second is one of them the next that is; the report shows these as a table, "
+        "which calls those that are not told from the first a tie, and has the number of programs and the repeats of "
+        "either side",
         only_if="two programs did the same work on the same machines, each with an interval; differences are stated by "
         "the intervals of their table",
         order="as planned",
@@ -37,8 +39,8 @@ FINDINGS = (
         id="claims",
         title="Claim of the study",
         kind="finding",
-        says="what the study's abstract claims; which side takes longer in the comparisons of the run that the claim "
-        "is about, and by how much; the verdict on the claim as it is stated, and why",
+        says="the verdict on what the study's abstract claims; in the claim's own direction (lower, higher) what those "
+        "comparisons of the run show that it is about, and the mean or the reason that the verdict rests on",
         only_if="the run has a ratio of what the claim compares, at whatever batch and on whatever hardware",
         order="as in the study",
         find=find_claims,
@@ -47,7 +49,8 @@ FINDINGS = (
         id="frameworks-over-all",
         title="Frameworks",
         kind="finding",
-        says="in how many comparisons one framework and mode takes longer or less time than PyTorch, over all work",
+        says="in how many comparisons one framework and mode takes longer or less time than PyTorch, over all work; "
+        "the table counts training and inference apart",
         only_if=f"there are two kinds of work (model, phase, device) or more, and {DIFFERENCE}",
         order=MOST_PAIRS,
         find=find_frameworks_over_all,
@@ -75,7 +78,7 @@ FINDINGS = (
         id="precisions",
         title="Precisions",
         kind="finding",
-        says="what a precision gains over fp32, by framework, mode, phase and device",
+        says="what a precision gains over fp32 (without TF32), by framework, mode, phase and device",
         only_if=DIFFERENCE,
         order="most comparisons first",
         find=find_precisions,
@@ -84,9 +87,10 @@ FINDINGS = (
         id="batches",
         title="Larger batches",
         kind="finding",
-        says="which work has several batches, and the samples per second of the largest batch over those of the "
-        "smallest, of cells otherwise equal",
-        only_if="the interval of such a ratio excludes 1",
+        says="the samples per second at each batch of cells otherwise equal, how many more the largest gives than the "
+        "next smaller, and whether the run has a larger one; tested together are all batches of the run, each over the "
+        "next smaller",
+        only_if="the interval of a ratio of such neighbours, by phase and device, excludes 1",
         order="most series first",
         find=find_batches,
     ),
@@ -103,8 +107,8 @@ FINDINGS = (
         id="memory",
         title="Memory",
         kind="finding",
-        says="which work on one GPU had the largest tensors, and of each program what it held for them and had in use "
-        "on the device",
+        says="on which work on one GPU a program had most in use, and of each program what it had in use and held for "
+        "tensors; where it was not seen what was in use, the work with the largest tensors",
         only_if="a framework said what its tensors take",
         order="one sentence",
         is_on_terminal=False,
@@ -133,11 +137,12 @@ FINDINGS = (
         id="cost-span",
         title="Cost",
         kind="finding",
-        says="the least and the most that 1,000 samples of a cell cost",
+        says="of each work (model, phase) the cell of which 1,000 samples cost least, how long it took to start, and "
+        "what the machine costs an hour",
         only_if="a cell with an interval has a price",
         order="one sentence",
         is_on_terminal=False,
-        find=find_cost_span,
+        find=find_cheapest,
     ),
     Rule(
         id="tenants",

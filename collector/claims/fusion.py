@@ -26,7 +26,7 @@ def evaluate_fusion(claim: Claim, context: ClaimContext) -> ClaimResult:
         verdict=verdict,
         reason=reason,
         is_measured=bool(own["ratio"].notna().any()),
-        gain=find_gain_claim(float(claim.figure or 0), own),
+        gain=find_gain_claim(float(claim.figure or 0), own, context.study),
         extremes=describe_extremes(own),
         arithmetic=claim.facts,
         measured=(

@@ -31,7 +31,7 @@ def evaluate_latency(claim: Claim, context: ClaimContext) -> ClaimResult:
         verdict=verdict,
         reason=reason,
         is_measured=bool(own["ratio"].notna().any()),
-        gain=find_gain_claim(float(claim.figure or 0), own),
+        gain=find_gain_claim(float(claim.figure or 0), own, context.study),
         extremes=describe_extremes(own),
         arithmetic=(_describe_table(context.study), *claim.facts),
         measured=(

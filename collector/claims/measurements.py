@@ -109,7 +109,7 @@ def select_speedups(measurements: Measurements, study: Study, model: str, phase:
     """Return the pairs of a model and phase, the study's own configuration first, then PyTorch eager at its work.
 
     Columns are added: `is_stated_work` (batch, input size, synthetic data), `is_stated_mode` (TensorFlow's graph mode),
-    `is_other_mode` (PyTorch eager), `is_stated_hardware`.
+    `is_other_mode` (PyTorch eager), `is_stated_hardware`, `is_nearest` (a ratio at the stated work in either mode).
     """
     pairs = measurements.speedups
     pairs = pairs[(pairs["model"] == model) & (pairs["phase"] == phase)]
@@ -122,14 +122,15 @@ def select_speedups(measurements: Measurements, study: Study, model: str, phase:
         & find_stated_cpu(pairs, study, "reference"),
     }
     order = ["is_stated_work", "is_stated_mode", "is_other_mode"]
+    is_mode = flags["is_stated_mode"] | flags["is_other_mode"]
+    flags["is_nearest"] = flags["is_stated_work"] & is_mode & pairs["ratio"].notna()
     return pairs.assign(**flags).sort_values(order, ascending=False, kind="stable")
 
 
 def describe_nearest(pairs: pd.DataFrame) -> list[str]:
     """Return per pair of devices what `select_speedups` found at the study's work in its two frameworks' modes."""
     found: dict[str, list[str]] = {}
-    nearest = pairs["is_stated_work"] & (pairs["is_stated_mode"] | pairs["is_other_mode"]) & pairs["ratio"].notna()
-    for pair in list_rows(pairs[nearest]):
+    for pair in list_rows(pairs[pairs["is_nearest"]]):
         name = f"{FRAMEWORK_NAMES[pair['framework']]} {pair['mode']} at {pair['input_size']} px"
         found.setdefault(_describe_devices(pair), []).append(f"{name} {_describe_ratio(pair)} as fast")
     return [f"on {devices}: {', '.join(texts)}" for devices, texts in found.items()]

@@ -54,7 +54,7 @@ def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
     return ClaimResult(
         statement=claim.statement,
         verdict=verdict,
-        reason=f"{reason}. Measured at the stated work {nearest}" if nearest else reason,
+        reason=f"{reason}. Measured at the stated work {nearest}{_limit(verdict, pairs)}" if nearest else reason,
         is_measured=bool(pairs["ratio"].notna().any()),
         findings=_find_slow_baselines(sides, context.study),
         arithmetic=tuple(_calculate_speedup(claim, sides, context.study)),
@@ -63,6 +63,14 @@ def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
             *list_missing_intervals(pairs),
         ),
     )
+
+
+def _limit(verdict: ClaimVerdict, pairs: pd.DataFrame) -> str:
+    """Return that what was measured on other devices alone decides nothing, where nothing else did."""
+    nearest = pairs[pairs["is_nearest"]]
+    if verdict != "not tested here" or nearest["is_stated_hardware"].any():
+        return ""
+    return "; this speaks neither for nor against the claim"
 
 
 def _decide_speedup(figure: float, pairs: pd.DataFrame, sides: Sequence[Sides], study: Study) -> ReasonedVerdict:
@@ -132,6 +140,9 @@ def _explain_untested(pairs: pd.DataFrame, own: pd.DataFrame, same: pd.DataFrame
         return f"the figure is of {stated}; measured here is other hardware"
     if not own.empty:
         return f"at the stated work, in TensorFlow's graph mode, {explain_missing_intervals(own)}"
+    nearest = pairs[pairs["is_nearest"]]
+    if not nearest.empty and not nearest["is_stated_hardware"].any():
+        return f"the figure is of {stated}; measured here is other hardware"
     if pairs["ratio"].notna().any():
         return (
             "measured here is other work than the study's: not its batch, its input size and synthetic data in "

@@ -55,6 +55,8 @@ class GainClaim:
     """The share, 0 to 1."""
     pairs: frozenset[frozenset[tuple[str, str]]]
     """The pairs of cells, each as its two (cell_id, environment_id), that it is held against."""
+    mean: str = ""
+    """The mean over models that decides, in words; empty where nothing decides."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,7 +52,7 @@ def _list_compared(caption: str, pairs: pd.DataFrame) -> dict[str, Any]:
 
 
 def _list_batches(analysis: Analysis) -> dict[str, Any]:
-    """Return the pairs of the largest with the smallest batch: their ratio is of the time of a sample."""
+    """Return the pairs of each batch with the next smaller: their ratio is of the time of a sample."""
     found = _read_keys(pd.DataFrame(list_batch_pairs(analysis.summary), columns=KEYS))
     return {"caption": BATCHES_CAPTION, "size": len(found), "tested": found, "alone": []}
 

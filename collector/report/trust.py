@@ -13,8 +13,9 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.answers.measured import find_short_names
 from collector.facts import count_things, describe_windows
+from collector.ratio_words import format_percent
 from collector.report.trust_host import judge_host_speed
-from collector.report.trust_line import MAX_NAMED, TrustLine, join_sentences, select_ok
+from collector.report.trust_line import MAX_NAMED, State, TrustLine, join_sentences, select_ok
 from collector.report.trust_load import judge_clocks, judge_containers, judge_neighbours
 from collector.report.trust_origin import (
     count_skipped,
@@ -26,6 +27,8 @@ from collector.report.trust_origin import (
 )
 from collector.results.frames import list_rows
 
+MAX_APART = 0.1
+"""The share from which on repeats of one cell are far apart, however much their steps spread."""
 WHAT_VALID_LEAVES_OPEN = "Valid says that no fault was seen, not that the time is typical"
 
 
@@ -55,7 +58,9 @@ def _judge_repeats(analysis: Analysis) -> TrustLine:
 
 
 def _judge_agreement(analysis: Analysis) -> TrustLine | None:
-    """Beware of cells whose repeats differ by more than their steps spread; unknown if any has not two on one machine.
+    """Beware of cells whose repeats differ by more than their steps spread, or lie more than MAX_APART apart.
+
+    It is unknown if any cell has not two on one machine.
 
     How repeats on several machines differ is not judged by their steps.
     """
@@ -70,11 +75,14 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
         return line(text=join_sentences(f"Whether repeats of a cell agree is not known: {why}"), state="unknown")
     caveat = f"Of {num_open:,} of {cells} it is not known" if num_open else ""
     differing = list_rows(judged.loc[judged["disagreement"].fillna("") != "", ["label", "disagreement"]])
+    names = find_short_names(analysis)
     if not differing:
         which = f"{len(judged):,} of {cells}" if num_open else _all_of(len(judged), "cell")
+        apart, label = _find_farthest(judged)
+        farthest = f"the farthest lie {format_percent(apart)} % apart ({names.shorten(label)})" if apart > 0 else ""
         found = f"The repeats of {which} agree within the spread of their steps"
-        return line(text=join_sentences(found, caveat), state="unknown" if num_open else "good")
-    names = find_short_names(analysis)
+        state: State = "beware" if apart > MAX_APART else "unknown" if num_open else "good"
+        return line(text=join_sentences("; ".join(filter(None, [found, farthest])), caveat), state=state)
     named = [f"{names.shorten(row['label'])}, {row['disagreement']}" for row in differing[:MAX_NAMED]]
     more = f" and {len(differing) - MAX_NAMED:,} more" if len(differing) > MAX_NAMED else ""
     found = f"The repeats of {len(differing):,} of {cells} disagree ({'; '.join(named)}{more})"
@@ -84,6 +92,16 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
         text=join_sentences(found, f"Which speed is the usual one is not known without more repeats{open_too}"),
         state="beware",
     )
+
+
+def _find_farthest(judged: pd.DataFrame) -> tuple[float, str]:
+    """Return how much longer the slowest repeat of a cell takes than its fastest, as a share, and the cell's label.
+
+    Of the cell where that is most; 0 where no cell has the times of its repeats.
+    """
+    apart = (judged["most_repeat_seconds"] / judged["least_repeat_seconds"] - 1).astype("float64").fillna(0.0)
+    farthest = int(apart.argmax())
+    return float(apart.iloc[farthest]), str(judged["label"].iloc[farthest])
 
 
 def _judge_checks(analysis: Analysis) -> TrustLine | None:

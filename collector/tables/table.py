@@ -58,7 +58,7 @@ class Table:
     remark: str = ""
     """What a reader must know before reading the table."""
     alike: str = ""
-    """What all rows say alike, for the caption: `timed steps 90 · verdict valid`."""
+    """What holds for all rows, for the caption: `timed steps 90 · verdict valid`."""
 
     @property
     def headings(self) -> list[str]:
@@ -83,7 +83,7 @@ class Table:
             return self
         units = {column.title: column.unit.label if column.unit else "" for column in others}
         said = (" ".join(filter(None, [title and f"{title}:", text, units[title]])) for title, text in found.items())
-        return replace(self, columns=(first, *kept), alike=" · ".join(said))
+        return replace(self, columns=(first, *kept), alike=" · ".join(filter(None, [self.alike, *said])))
 
     def format_rows(self) -> list[tuple[str, ...]]:
         """Return the texts of each row, one per column."""

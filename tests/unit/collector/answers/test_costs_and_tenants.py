@@ -21,8 +21,8 @@ def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> 
     (ratio,), (span,) = (select_texts(answers, rule) for rule in ("device-costs", "cost-span"))
     assert ratio == (
         "Cost of the same samples: the GPU is cheaper; CPU over GPU cost ratio 2.00 (1.96 to 2.05) for conv6 train, "
-        "batch 64, 32 px, PyTorch eager. Prices: X north card (T4) at 36.0 EUR an hour (2026-01-01); X north plain at "
-        "3.60 EUR an hour (2026-01-01)."
+        "batch 64, 32 px, PyTorch eager. Prices: X north card (T4) at 36.0 EUR an hour (on demand, 2026-01-01); X "
+        "north plain at 3.60 EUR an hour (on demand, 2026-01-01)."
     )
     # The speedup and the costs rest on the same card and its host. The intervals of two costs hold together; a single
     # ratio needs no word on others.
@@ -30,9 +30,25 @@ def test_costs_are_ratios_of_times_at_prices_without_error(collect: Collect) -> 
         "All ratios above: on one card and its host, 3 repeats a side. The intervals of 2 "
         "costs all hold the truth in 95 % of cases; these are not tested."
     ]
-    assert span.startswith("1,000 samples cost from 0.00100 (0.000965 to 0.00104) EUR for conv6 train, GPU, ")
-    assert "to 0.00200 (0.00193 to 0.00207) EUR for conv6 train, CPU" in span
-    assert ", without start-up. Prices: " in span
+    assert span.startswith(
+        "EUR for 1,000 samples, the cheapest of each work, without start-up (import, build, first step): conv6 train "
+        "0.00100 (0.000965 to 0.00104): GPU, batch 64, fp32, PyTorch eager, start-up "
+    )
+    assert " s. The intervals hold for all 2 costs together; in the table each alone. Prices: X north card" in span
+
+
+def test_the_cheapest_of_each_work_is_said_of_four_works(collect: Collect) -> None:
+    works = [(model, phase) for model in ("conv6", "vgg16", "resnet18") for phase in ("train", "infer")]
+    results = [
+        result
+        for model, phase in works
+        for batch_size, seconds in ((64, 0.1), (128, 0.15))
+        for result in make_spread(make_gpu_cell(model=model, phase=phase, batch_size=batch_size), seconds, GPU_PYTORCH)
+    ]
+    (text,) = select_texts(answer(collect, results, prices=PRICES), "cost-span")
+    assert text.count("batch 128") == 4
+    assert "batch 64" not in text
+    assert "; 2 more. The intervals " in text
 
 
 def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:

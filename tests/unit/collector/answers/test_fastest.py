@@ -29,10 +29,13 @@ def test_those_that_are_not_told_from_the_fastest_stand_beside_it(collect: Colle
     assert table.headings[1:7] == [
         *("first", "step, ms", "samples/s", "second", "step, ms", "the second takes"),
     ]
-    ((*row, longer, interval, further),) = table.format_rows()
-    assert row == ["conv6 train", "PyTorch eager", "100.0", "640.0", "JAX compiled", "100.5"]
+    ((*row, longer, interval, programs, repeats, further),) = table.format_rows()
+    # Nobody may take the first of a tie for the winner.
+    assert row == ["conv6 train", "tie: PyTorch eager, JAX compiled", "100.0", "640.0", "JAX compiled", "100.5"]
     # Together with TensorFlow's: 1.005 * exp(-/+ 0.028541) is 0.9767 to 1.0341.
     assert (longer, interval) == ("no difference shown", "−2.3 to 3.4 %")
+    assert (programs, repeats) == ("3", "3 and 3")
+    assert table.alike == "fp32 without TF32"
     assert further == "TensorFlow graph: 50.0 % longer than the first (45.8 to 54.3)"
     (text,) = select_texts(answer(collect, make_three(0.15, 0.1005)), "fastest")
     assert text.startswith(
@@ -45,7 +48,7 @@ def test_a_row_says_who_is_second_and_by_how_much(collect: Collect) -> None:
     # A reader took the lead over the third program for that of the first: the second stands beside it in every row.
     table = make_fastest_table(analyze_run(collect(*make_framework_pair(1.2))))
     assert table is not None
-    ((_, first, seconds, _, second, other, longer, interval),) = table.format_rows()
+    ((_, first, seconds, _, second, other, longer, interval, *_),) = table.format_rows()
     assert (first, seconds, second, other) == ("PyTorch eager", "100.0", "TensorFlow graph", "120.0")
     # Of one ratio, t(4) is 2.7764: 1.2 * exp(-/+ 2.7764 * 0.0081652) is 1.1731 to 1.2275.
     assert (longer, interval) == ("20.0 % longer", "17.3 to 22.8 %")
@@ -58,7 +61,7 @@ def test_a_slower_one_that_is_less_well_known_is_named_as_not_told_apart(collect
     jax = make_repeats(make_cell(framework="jax", mode="compiled"), 0.1, 0.11, 0.121, environment=JAX)
     table = make_fastest_table(analyze_run(collect(*results, *jax)))
     assert table is not None
-    ((_, first, _, _, second, _, longer, _, further),) = table.format_rows()
+    ((_, first, _, _, second, _, longer, *_, further),) = table.format_rows()
     assert (first, second) == ("PyTorch eager", "TensorFlow graph")
     assert longer == "5.0 % longer"
     assert further == ("JAX compiled (110.0 ms; 100 to 121 ms, repeats disagree): no difference shown from the first")
@@ -86,7 +89,7 @@ def test_the_verdict_is_that_of_the_table_of_comparisons(collect: Collect) -> No
     (first,) = (row for row in table.format_rows() if "batch 64" in row[0])
     # Welch's t of 10 ratios, 4 degrees of freedom, at 1 - 0.05 / 20 is 5.5976: exp(-/+ 5.5976 * 0.0081652) = 0.955,
     # 1.047; of 1.0248 that is -2.1 to 7.3 %. What is known of them stands there though nothing is shown.
-    assert first[4:] == ("TensorFlow graph", "102.5", "no difference shown", "−2.1 to 7.3 %")
+    assert first[4:8] == ("TensorFlow graph", "102.5", "no difference shown", "−2.1 to 7.3 %")
     assert all(row[6] == "no difference shown" for row in table.format_rows() if row != first)
     assert set(beside.comparisons["frameworks"]["verdict"]) == {"no difference shown"}
 
@@ -121,3 +124,18 @@ def test_a_row_names_its_programs_and_is_of_all_of_them(collect: Collect) -> Non
     assert table is not None
     assert {"first", "second"} <= set(table.lift_alike().headings)
     assert [len(cells.split()) for cells in table.rows["cell_id"]] == [2, 2, 2]
+
+
+def test_a_row_says_how_many_programs_were_measured_and_how_many_repeats_count_on_each_side(collect: Collect) -> None:
+    graph = make_repeats(make_cell(framework="tensorflow", mode="graph"), 0.2, 0.2, environment=TENSORFLOW)
+    table = make_fastest_table(analyze_run(collect(*make_spread(make_cell(), 0.1), *graph)))
+    assert table is not None
+    (row,) = (dict(zip(table.headings, texts, strict=True)) for texts in table.format_rows())
+    assert (row["programs"], row["repeats"]) == ("2", "3 and 2")
+
+
+def test_what_is_said_of_all_rows_stays_beside_what_they_have_in_common(collect: Collect) -> None:
+    results = [result for size in (1, 2, 3) for result in make_framework_pair(1.5, batch_size=size)]
+    table = make_fastest_table(analyze_run(collect(*results)))
+    assert table is not None
+    assert table.alike.startswith("fp32 without TF32 · ")

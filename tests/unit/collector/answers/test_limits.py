@@ -51,7 +51,7 @@ def make_repeats_with(environment: Environment, tensors: float, used: float, **f
     )
 
 
-def test_memory_is_compared_in_tensors_and_not_in_what_a_framework_keeps(collect: Collect) -> None:
+def test_what_was_most_in_use_is_said_first_and_beside_it_the_tensors_of_the_same_work(collect: Collect) -> None:
     results = [
         *make_repeats_with(GPU_PYTORCH, 1, 2, model="conv6"),
         *make_repeats_with(GPU_PYTORCH, 4, 6, model="vgg16", input_size=32),
@@ -59,9 +59,9 @@ def test_memory_is_compared_in_tensors_and_not_in_what_a_framework_keeps(collect
     ]
     (text,) = select_texts(answer(collect, results), "memory")
     assert text == (
-        "vgg16 train has the largest tensors on the GPU: PyTorch eager 4.00 GiB (6.00 GiB in use) and TensorFlow graph "
-        "3.00 GiB (33.0 GiB in use). In use includes what the driver, the libraries and the framework keep for later. "
-        "benchmatrix probe MODEL finds what fits into a card."
+        "Most in use on the GPU: vgg16 train: TensorFlow graph 33.0 GiB (tensors 3.00 GiB) and PyTorch eager 6.00 GiB "
+        "(tensors 4.00 GiB). In use includes what driver, libraries and framework keep. benchmatrix probe MODEL finds "
+        "what fits."
     )
 
 

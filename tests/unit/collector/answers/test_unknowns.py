@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from answered_runs import TENSORFLOW, answer, make_framework_pair, make_spread, select_texts
+from answered_runs import (
+    GPU_PYTORCH,
+    GPU_TENSORFLOW,
+    TENSORFLOW,
+    answer,
+    make_framework_pair,
+    make_spread,
+    select_texts,
+)
 from bench.schema import Decision, Result, Shift, Suspicion
 from bench.schema.night import Outcome
 from collector.analysis import analyze_run
@@ -258,3 +266,16 @@ def test_every_sentence_comes_from_a_rule_of_its_kind(collect: Collect) -> None:
     answers = answer(collect, make_framework_pair(1.5))
     assert answers
     assert all(kinds[one.rule] == one.kind for one in answers)
+
+
+def test_programs_that_were_not_planned_stand_under_their_precision(collect: Collect) -> None:
+    """`PyTorch eager, bf16, TensorFlow graph, bf16` was read as four things."""
+    cells = [
+        (make_cell(device="gpu"), GPU_PYTORCH),
+        (make_cell(device="gpu", mode="compiled", precision="bf16"), GPU_PYTORCH),
+        (make_cell(device="gpu", framework="tensorflow", mode="graph"), GPU_TENSORFLOW),
+    ]
+    results = [result for cell, environment in cells for result in make_spread(cell, 0.1, environment)]
+    (text,) = [one.text for one in answer(collect, results) if one.rule == "not-planned"]
+    assert "bf16 in PyTorch eager, TensorFlow eager, TensorFlow graph and TensorFlow compiled" in text
+    assert "fp32 in PyTorch compiled, TensorFlow eager and TensorFlow compiled" in text

@@ -147,6 +147,15 @@ def test_only_the_studys_own_configuration_decides(tmp_path: Path, fields: dict[
     assert len(result.measured) == 1
 
 
+def test_the_stated_work_on_other_hardware_in_another_mode_is_not_called_other_work(tmp_path: Path) -> None:
+    """That it is other work, and measured at the stated work, stood in one sentence."""
+    result = evaluate(tmp_path, *make_devices(8.0, 0.1, framework="pytorch", mode="eager"))["speedup-conv6"]
+    assert result.verdict == "not tested here"
+    assert result.reason.startswith("the figure is of a Tesla T4 over a Xeon with 2 vCPUs; measured here is other h")
+    assert result.reason.endswith(" as fast; this speaks neither for nor against the claim")
+    assert "other work" not in result.reason
+
+
 def test_why_stated_hardware_decided_nothing_is_told_apart(tmp_path: Path) -> None:
     single = evaluate(tmp_path / "single", *make_devices((24.6,), 0.1, T4, XEON))["speedup-conv6"]
     pairs = make_devices(24.6, 0.1, T4, XEON)

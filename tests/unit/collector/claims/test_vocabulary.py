@@ -7,7 +7,7 @@ import pytest
 
 from bench.schema import Result
 from collector.analysis import analyze_run
-from collector.answers.claim_rules import VERDICT_WORDS, find_claims, judge_claims
+from collector.answers.claim_rules import find_claims, judge_claims
 from collector.claims.page import count_verdicts
 from collector.claims.verdicts import ClaimVerdict
 from collector.report.section_contents import collect_claims
@@ -34,7 +34,7 @@ def test_the_answer_the_section_and_its_heading_name_a_verdict_alike(
     said = next(one.text for one in find_claims(analysis) if one.anchor == "claim-latency")
     (result,) = (one for one in judge_claims(analysis) if one.id == "latency")
     assert result.verdict == verdict
-    assert f"{VERDICT_WORDS} {verdict}; " in said
+    assert said.startswith(f"{verdict[:1].upper()}{verdict[1:]}: ")
     content = collect_claims(analysis)
     assert [one.verdict for one in content["results"] if one.id == "latency"] == [verdict]
     assert re.search(rf"\d {verdict}(,|$)", content["summary"])

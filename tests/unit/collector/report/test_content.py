@@ -203,3 +203,8 @@ def test_a_section_with_tables_and_without_figures_is_shown(render: Render) -> N
     path = render(make_tenants_result(cell, [0.1] * 10, [0.2] * 10), repeats=1)
 
     assert "Sharing" in Page(path.read_text()).headings
+
+
+def test_the_rule_for_sides_of_different_numbers_of_repeats_is_printed(full_report: Path) -> None:
+    """Who checked the interval of 3 and 2 repeats by the printed formula got another one."""
+    assert "the root is at least that of two sides that vary alike" in full_report.read_text()

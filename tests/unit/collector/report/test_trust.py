@@ -93,6 +93,23 @@ def test_agreement_is_of_repeats_beside_the_spread_of_their_steps(
     assert read_lines(collect, *results)["Agreement"].state == state
 
 
+def test_repeats_that_agree_are_said_how_far_the_farthest_of_a_cell_lie_apart(collect: Collect) -> None:
+    """A sign that nothing is against it stood beside repeats 23 % apart, whose steps spread as much."""
+    near = read_lines(collect, *make_two(seconds=(0.1, 0.104)), *make_two(OTHER))["Agreement"]
+    assert near.state == "good"
+    assert near.text == (
+        "The repeats of all 2 cells agree within the spread of their steps; the farthest lie 4.0 % apart "
+        "(conv6 train, PyTorch eager)."
+    )
+    wide = [
+        make_result(make_cell(), repeat=repeat, step_seconds=steps)
+        for repeat, steps in enumerate(((0.08, 0.1, 0.15), (0.08, 0.123, 0.15)), start=1)
+    ]
+    far = read_lines(collect, *wide)["Agreement"]
+    assert far.state == "beware"
+    assert "; the farthest lie 23.0 % apart (" in far.text
+
+
 OTHER = make_cell(framework="tensorflow", mode="graph")
 MORE = "Which speed is the usual one is not known without more repeats"
 
