@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any, Protocol
 
 from bench.peaks import find_gpu_peaks
@@ -48,6 +49,11 @@ def fit_roofline(
     shortest = fields["min_step_seconds"]
     fields["share_of_roofline"] = None if shortest is None else shortest / step_seconds
     return Roofline(**fields)
+
+
+def count_steps(cell: Cell, step_seconds: float) -> int:
+    """Return how many steps of this length a cell takes at the least."""
+    return max(cell.num_steps, ceil(cell.min_seconds / step_seconds))
 
 
 def find_end(fields: Mapping[str, Any], phases: Phases) -> datetime:

@@ -2,12 +2,12 @@
 
 import os
 from datetime import UTC, datetime
-from math import ceil
 from typing import cast
 
 from bench.order import Order
 from bench.schema import Failure, Result, Verdict
 from factories import make_failed_result, make_result, make_validity
+from fitted_results import count_steps
 
 BYTES_PER_SAMPLE = 2**30
 STEP_VARIABLE = "FAKE_STEP_SECONDS"
@@ -26,14 +26,13 @@ def make_ok(order: Order) -> Result:
     """Return the ok record of an order."""
     verdicts = cast("list[Verdict]", [os.environ[VERDICT_VARIABLE]] if VERDICT_VARIABLE in os.environ else [])
     seconds = float(os.environ.get(STEP_VARIABLE, "0.1"))
-    num_steps = max(order.cell.num_steps, ceil(order.cell.min_seconds / seconds))
     return make_result(
         order.cell,
         run_id=order.run_id,
         repeat=order.repeat,
         attempt=order.attempt,
         started_at=datetime.now(UTC),
-        step_seconds=(seconds,) * num_steps,
+        step_seconds=(seconds,) * count_steps(order.cell, seconds),
         warmup_step_seconds=(0.1,) * order.cell.num_warmup_steps,
         validity=make_validity(*verdicts),
     )

@@ -12,7 +12,7 @@ from runner.records import Records
 from synthetic_runs import Size, put_run
 
 NUM_FAULTS = 3
-SMALL = Size(num_cells=2, num_repeats=1, num_steps=1)
+SMALL = Size(num_cells=2, num_repeats=1, num_steps=10)
 
 
 def shorten_results(faulty: FaultyStore, num_answers: int) -> None:

@@ -1,6 +1,6 @@
 """Finds what a result says of itself that its own raw times rule out: such a record counts for nothing.
 
-The one place that says which contradictions a result can have; docs/verdicts.md has the same list for people. What is
+The one place that says which contradictions a result can have; docs/contradictions.md has the same list for people. What is
 named here is impossible in a record that this program wrote, in any version: clocks, rounding and bounds that were
 moved since have more room in each check than they can need. A record that passes is not true for that
 (docs/threat-model.md). What contradicts another record, as a copy does, is found where the records are together
@@ -188,4 +188,4 @@ CHECKS: Mapping[str, Callable[[Result], Found]] = {
     "tenants": check_tenants,
     "verdict": check_verdict,
 }
-"""Every check, by the name that docs/verdicts.md has for it."""
+"""Every check, by the name that docs/contradictions.md has for it."""
