@@ -1,8 +1,8 @@
 """Finds what a result says of itself that its own raw times rule out: such a record counts for nothing.
 
-The one place that says which contradictions a result can have; docs/contradictions.md has the same list for people. What is
-named here is impossible in a record that this program wrote, in any version: clocks, rounding and bounds that were
-moved since have more room in each check than they can need. A record that passes is not true for that
+The one place that says which contradictions a result can have; docs/contradictions.md has the same list for people.
+What is named here is impossible in a record that this program wrote, in any version: clocks, rounding and bounds that
+were moved since have more room in each check than they can need. A record that passes is not true for that
 (docs/threat-model.md). What contradicts another record, as a copy does, is found where the records are together
 (`collector.results.copies`).
 """
