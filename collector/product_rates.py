@@ -45,8 +45,8 @@ def describe_drift(drift: HostProducts) -> str:
     framework = FRAMEWORK_NAMES.get(drift.framework, drift.framework)
     return (
         f"matrix products of {framework} ({host.precision}, {count_things(host.num_threads, 'thread')}) ran at "
-        f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label} in {drift.num_results} results, "
-        f"{format_number(high / low - 1, PERCENT)} % apart"
+        f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label} in {drift.num_results} results on the "
+        f"CPU (the faster of two in each), {format_number(high / low - 1, PERCENT)} % apart"
     )
 
 

@@ -16,8 +16,8 @@ def judge_host_speed(analysis: Analysis) -> TrustLine | None:
     return TrustLine(
         title="Speed of the host",
         text=(
-            f"It changed by more than {100 * MAX_DRIFT:.0f} %: {named}. The interval of a cell shows what that did to "
-            "its step times only as far as its repeats ran at different speeds."
+            f"It changed by more than {100 * MAX_DRIFT:.0f} %: {named}. A cell's interval shows that "
+            "only as far as its repeats met different speeds."
         ),
         state="beware",
         anchor="roofline",

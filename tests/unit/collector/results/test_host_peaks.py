@@ -179,7 +179,8 @@ def test_a_host_whose_speed_changed_between_results_is_named(high: float, expect
     table = make_roofline_table(analysis)
     text = (
         "The speed of bench-1 was not always the same: matrix products of PyTorch (fp32, 2 threads) ran at 100 to 120 "
-        "GFLOP/s in 2 results, 20.0 % apart. Shares here are of the highest. Step times and ratios are not computed "
+        "GFLOP/s in 2 results on the CPU (the faster of two in each), 20.0 % apart. Shares here are of the highest. "
+        "Step times and ratios are not computed "
         "from it; what it does to them is in their intervals."
     )
     assert len(list(list_drifted(collection.host_products))) == expected
