@@ -23,6 +23,7 @@ from collector.labels import PHASE_NAMES
 from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import quote_amount
 from collector.results.frames import Row
+from collector.side_settings import find_differing_settings, name_differing_settings
 from collector.tables.columns import text_column
 from collector.tables.table import Table, make_table
 
@@ -76,7 +77,7 @@ def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
     """Yield a row for each side that takes longer in some comparisons, then one for those without a difference."""
     ratios = group.name_ratios(analysis)
     shared = {
-        "compared": group.title,
+        "compared": _name_comparison(group, analysis),
         "cell_id": " ".join(
             dict.fromkeys(str(pair.row[f"cell_id_{side}"]) for pair in group.pairs for side in ("subject", "reference"))
         ),
@@ -94,6 +95,12 @@ def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
         named = join_words(list_some(unshown, MAX_NAMED))
         number = _count_by_phase(group, NO_DIFFERENCE)
         yield shared | {"side": NO_DIFFERENCE, "number": number, "least": named, "most": ""}
+
+
+def _name_comparison(group: PairGroup, analysis: Analysis) -> str:
+    """Return the title of a group, with the settings in which its sides differ besides what is compared."""
+    settings = find_differing_settings((pair.row for pair in group.pairs), analysis.collection.environments)
+    return f"{group.title} ({name_differing_settings(settings)})" if settings else group.title
 
 
 def _count_by_phase(group: PairGroup, side: str) -> str:

@@ -146,9 +146,9 @@ def show_memory(analysis: Analysis) -> FigureGroup:
         question="Which card do the tensors of a batch fit?",
         caption="Point: the peak of what the framework's allocator held for tensors, the largest of the repeats; of "
         "JAX what XLA plans for the step. Dashed lines: what a card leaves for tensors, less what the driver and a "
-        f"CUDA context take. {SOLD_AS} A point below a line says that the tensors fit, not that the whole run does: that "
-        "was measured on this card alone. Bar above the point: all that was in use on the device, driver and context "
-        "included, so the lines are not for it. Both axes are "
+        f"CUDA context take. {SOLD_AS} A point below a line says that the tensors fit, not that the whole run does: "
+        "that was measured on this card alone. Bar above the point: all that was in use on the device, driver and "
+        "context included, so the lines are not for it. Both axes are "
         f"logarithmic. {CROSS_CAPTION}",
         value="bytes",
         limit=LINES,

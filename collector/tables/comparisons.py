@@ -22,6 +22,7 @@ from collector.ratio_verdicts import count_differences
 from collector.ratio_words import choose_time_digits, format_longer, is_percent
 from collector.results.frames import Row, list_rows
 from collector.results.intervals import read_estimate
+from collector.side_settings import describe_differing_settings
 from collector.statistics import Estimate, invert_estimate
 from collector.tables.columns import interval_column, number_column, text_column
 from collector.tables.table import Column, Table, format_column, make_table
@@ -72,7 +73,9 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
         text_column("note", "note", is_optional=True),
     ]
     said_once = (f"{title}: {text}." for title, text in constants.items())
-    remarks = [count_differences(rows), *said_once, describe_libraries(rows, analysis.collection)]
+    collection = analysis.collection
+    settings = describe_differing_settings(list_rows(rows), collection.environments)
+    remarks = [count_differences(rows), *said_once, describe_libraries(rows, collection), settings]
     intervals = [_quote_interval(row, num_tested) for row in list_rows(rows[list(ESTIMATE_COLUMNS)])]
     shown = rows.assign(workload=label_shared(rows), interval=intervals)
     return make_table(heading.caption, columns, shown, remark=" ".join(filter(None, remarks)))
