@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from bench.peaks import find_gpu_peaks
 from bench.schema import Cell, Gpu, Phases, Roofline
+from bench.unsaid_verdicts import LENGTH_FACTOR
+from bench.validity.series import MIN_STEPS
 
 
 class Sink(Protocol):
@@ -52,8 +54,8 @@ def fit_roofline(
 
 
 def count_steps(cell: Cell, step_seconds: float) -> int:
-    """Return how many steps of this length a cell takes at the least."""
-    return max(cell.num_steps, ceil(cell.min_seconds / step_seconds))
+    """Return how many steps of this length a cell takes at the least, and so many that none calls them too short."""
+    return max(cell.num_steps, ceil(cell.min_seconds / step_seconds), ceil(MIN_STEPS / LENGTH_FACTOR))
 
 
 def find_end(fields: Mapping[str, Any], phases: Phases) -> datetime:
