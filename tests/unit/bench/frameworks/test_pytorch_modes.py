@@ -109,6 +109,10 @@ def test_the_pool_keeps_fifty_images_and_each_comes_out_at_most_once_after_it_we
 
 
 def test_two_processes_with_half_the_batch_train_as_one_with_the_whole(answers: Answers) -> None:
-    """Adam divides a gradient by its size, so rounding shows where it is next to zero: to 0.1 % of the way gone."""
+    """Adam divides a gradient by its size, so rounding shows where it is next to zero.
+
+    To 0.1 % of the way gone with AVX-512, to 2 % on a CPU without it, whose convolutions of 4 and of 8 samples add up
+    in another order. Processes that did not exchange their gradients would be where half the batch alone leads.
+    """
     assert answers["replicas"]["shares"] == [8, 4]
-    assert 1e-3 > answers["replicas"]["difference"]
+    assert answers["replicas"]["difference"] < min(0.05, answers["replicas"]["difference_of_half"] / 5)

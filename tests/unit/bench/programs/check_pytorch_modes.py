@@ -86,26 +86,29 @@ def check_parts() -> dict[str, int]:
 
 
 def compare_replicas() -> dict[str, Any]:
-    """Train on one batch in one process, and with half of it in each of two; return the weights' largest difference.
+    """Train on one batch in one process, and with half of it in each of two; return how far apart the weights end.
 
-    Some steps are synchronised one by one, as in the timed window, some run back to back.
+    Beside it, how far apart they end from those of half a batch in one process. Some steps are synchronised one by one,
+    as in the timed window, some run back to back.
     """
     whole = make_cell(batch_size=8)
     alone = PyTorchWorkload(whole, 1)
     together = ReplicatedWorkload(whole.model_copy(update={"num_gpus": 2}), 1)
+    half = PyTorchWorkload(make_cell(batch_size=4), 1)
     start = copy_weights(together)["model"]
     together.spin_up()
     for _ in range(NUM_STEPS):
-        for workload in (alone, together):
+        for workload in (alone, together, half):
             workload.run_step()
             workload.synchronize()
-    for workload in (alone, together):
+    for workload in (alone, together, half):
         for _ in range(NUM_STEPS):
             workload.run_step()
         workload.synchronize()
-    one, other = copy_weights(alone)["model"], copy_weights(together)["model"]
+    one, other, less = (copy_weights(workload)["model"] for workload in (alone, together, half))
     return {
         "difference": float((one - other).norm() / (one - start).norm()),
+        "difference_of_half": float((one - less).norm() / (one - start).norm()),
         "shares": [len(alone.inputs[0]), len(together.inputs[0])],
     }
 
