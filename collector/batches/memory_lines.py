@@ -31,7 +31,7 @@ class LargestBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryLine:
-    """Bytes of tensors at the peak of a step over the batch of one GPU, by least squares."""
+    """Holds the least-squares line of the bytes of tensors at the peak of a step over the batch of one GPU."""
 
     key: Mapping[str, object]
     """LINE_COLUMNS of its cells; None: they have no such value, as a model without classes."""
