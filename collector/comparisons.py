@@ -58,7 +58,7 @@ PAIRS_AT_ONCE = 512
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Which cells are paired, and what is computed of a pair."""
+    """Says which cells are paired, and what is computed of each pair."""
 
     name: str
     field: str

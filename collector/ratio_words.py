@@ -125,7 +125,7 @@ def choose_time_digits(first: float, second: float, ratio: Estimate) -> int:
 
 
 def _read(text: str) -> tuple[float, float]:
-    """Return a number as it is written, and one of its last digit."""
+    """Parse a number as this module writes it; return it, and the value of one in its last digit."""
     plain = text.replace(",", "").replace("−", "-")
     return float(plain), 10.0 ** -len(plain.partition(".")[2])
 

@@ -10,7 +10,7 @@ from collector.answers.anchors import name_anchor
 from collector.answers.answer import Figures, Said
 from collector.answers.measured import find_short_names
 from collector.answers.ratios import JudgedRatio, find_basis, find_span, judge_ratios
-from collector.batch_pairs import SERIES_COLUMNS, BatchSeries, list_batch_pairs, list_batch_series
+from collector.batch_pairs import SERIES_COLUMNS, BatchSeries, list_batch_series
 from collector.labels import FRAMEWORK_NAMES, OPTIONAL_FIELDS, PHASE_NAMES, label_workloads
 from collector.machines import SIDES, describe_scope, estimate_pair
 from collector.ratio_verdicts import NO_DIFFERENCE
@@ -39,7 +39,7 @@ MORE, FEWER = "more samples per second", "fewer samples per second"
 
 def find_batches(analysis: Analysis) -> list[Said]:
     """Return for each device and phase the rates at the batches of its series, and what the largest gains."""
-    found = list_series_gains(analysis.summary)
+    found = analysis.derive(list_series_gains)
     size = sum(len(gains) for _, gains in found)
     ordered = sorted(found, key=lambda item: _name_group(item[0].rows[0]))
     has_several = len({_name_hardware(series.rows[0]) for series, _ in found}) > 1
@@ -52,7 +52,7 @@ def find_batches(analysis: Analysis) -> list[Said]:
 
 def make_batches_table(analysis: Analysis) -> Table | None:
     """Return the samples per second of each batch and of the next smaller one; None where no series has two."""
-    gains = list_batch_gains(analysis.summary)
+    gains = [gain for _, own in analysis.derive(list_series_gains) for gain in own]
     if not gains:
         return None
     frame = pd.DataFrame([_describe(pair, judged, len(gains)) for pair, judged in gains])
@@ -151,20 +151,20 @@ def _format_rate(rate: float) -> str:
     return format_number(rate, THROUGHPUT)
 
 
-def list_series_gains(summary: pd.DataFrame) -> list[tuple[BatchSeries, Gains]]:
-    """Return each series with the samples per second of its batches over the next smaller ones."""
-    gains = iter(list_batch_gains(summary))
-    return [(series, list(islice(gains, len(series.pairs)))) for series in list_batch_series(summary)]
+def list_series_gains(analysis: Analysis) -> list[tuple[BatchSeries, Gains]]:
+    """Return each series, in the order of the plan, with the gains of its pairs; all gains are judged together."""
+    found = list_batch_series(analysis.summary)
+    gains = iter(_judge_pairs([pair for series in found for pair in series.pairs]))
+    return [(series, list(islice(gains, len(series.pairs)))) for series in found]
 
 
-def list_batch_gains(summary: pd.DataFrame) -> Gains:
-    """Return for each pair of batches the samples per second of the larger one over the smaller one, as planned."""
-    found = list_batch_pairs(summary)
+def _judge_pairs(pairs: Sequence[Row]) -> Gains:
+    """Return for each pair of batches the samples per second of the larger one over the smaller one."""
     estimates = [
         scale_estimate(invert_estimate(estimate_pair(pair)), pair["batch_size_subject"] / pair["batch_size_reference"])
-        for pair in found
+        for pair in pairs
     ]
-    named = zip(found, _name_series(found), estimates, judge_ratios(estimates), strict=True)
+    named = zip(pairs, _name_series(pairs), estimates, judge_ratios(estimates), strict=True)
     return [
         (
             pair,

@@ -61,19 +61,19 @@ class PairGroup:
 
 
 def list_framework_groups(analysis: Analysis) -> list[PairGroup]:
-    """Return each two frameworks and modes, those with the most pairs first."""
+    """Group the pairs by both frameworks and their modes; the groups with the most pairs come first."""
     pairs = list_usable_pairs(analysis.comparisons[FRAMEWORKS.name], FRAMEWORKS)
     return _make_groups(pairs, analysis, FRAMEWORKS, _name_sides)
 
 
 def list_device_groups(analysis: Analysis) -> list[PairGroup]:
-    """Return each GPU and CPU by phase."""
+    """Group the pairs of a GPU and a CPU by both of them and by phase."""
     pairs = list_usable_pairs(analysis.comparisons[DEVICES.name], DEVICES)
     return _make_groups(pairs, analysis, DEVICES, _name_devices)
 
 
 def list_mode_groups(analysis: Analysis) -> list[PairGroup]:
-    """Return each two modes of a framework by phase and device, those that differ in XLA alone first."""
+    """Group the pairs of modes by both modes, framework, phase, and GPU or CPU; those of XLA alone come first."""
     pairs = list_usable_pairs(analysis.comparisons[MODES.name], MODES)
     name = partial(_name_group, has_hardware=_has_several(pairs))
     groups = _make_groups(pairs, analysis, MODES, name, _list_program_parts)
@@ -81,7 +81,7 @@ def list_mode_groups(analysis: Analysis) -> list[PairGroup]:
 
 
 def list_precision_groups(analysis: Analysis) -> list[PairGroup]:
-    """Return each two precisions by framework, mode, phase and device."""
+    """Group the pairs of precisions by both precisions, framework, mode, phase, and GPU or CPU."""
     pairs = list_usable_pairs(analysis.comparisons[PRECISIONS.name], PRECISIONS)
     name = partial(_name_group, has_hardware=_has_several(pairs))
     return _make_groups(pairs, analysis, PRECISIONS, name, _list_program_parts)

@@ -1,7 +1,7 @@
 """What the measured work costs at the prices of a table: a GPU against its host's CPU, and the cheapest cells."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -13,6 +13,7 @@ from collector.answers.pairs import list_usable_pairs
 from collector.answers.ratios import Family, judge_ratios, quote_jointly, say_ratios
 from collector.comparisons import DEVICES
 from collector.costs.document import CellCost, CostDocument, OfferCost, describe_place
+from collector.facts import list_some
 from collector.labels import DEVICE_NAMES
 from collector.prices.table import Purchase
 from collector.results.frames import Row, list_rows
@@ -89,13 +90,12 @@ def find_cheapest(analysis: Analysis) -> list[Said]:
         if work not in cheapest or cost.center < cheapest[work][0].center:
             cheapest[work] = (cost, row)
     unit = Unit(label=analysis.costs.currency, size=1.0)
-    named = [_say_cheapest(cost, row, len(costs), unit) for cost, row in list(cheapest.values())[:MAX_WORKS]]
-    more = [f"{len(cheapest) - MAX_WORKS:,} more"] if len(cheapest) > MAX_WORKS else []
+    named = list_some([_say_cheapest(cost, row, len(costs), unit) for cost, row in cheapest.values()], MAX_WORKS)
     together = f"The intervals hold for all {len(costs):,} costs together; in the table each alone. "
     has_startup = any(STARTUP in one for one in named)
     text = (
         f"{unit.label} for 1,000 samples, the cheapest of each work, without start-up"
-        f"{' (import, build, first step)' if has_startup else ''}: {'; '.join([*named, *more])}. "
+        f"{' (import, build, first step)' if has_startup else ''}: {'; '.join(named)}. "
         f"{together if len(costs) > 1 else ''}"
         f"{_name_places(((cell, offer) for _, cell, offer in priced), analysis)}"
     )
@@ -128,7 +128,7 @@ def _name_places(priced: Iterable[tuple[CellCost, OfferCost]], analysis: Analysi
             for cell, offer in priced
         )
     )
-    return f"Prices: {_join(texts)}."
+    return f"Prices: {'; '.join(list_some(texts, MAX_PLACES))}."
 
 
 def _list_terms(offer: OfferCost) -> list[str]:
@@ -136,8 +136,3 @@ def _list_terms(offer: OfferCost) -> list[str]:
     whole = f"the whole machine {format_significant(offer.machine_price_per_hour)}"
     is_part = offer.price_per_hour != offer.machine_price_per_hour
     return [PURCHASES[offer.purchase], *([whole] if is_part else []), str(offer.price_date)]
-
-
-def _join(texts: Sequence[str]) -> str:
-    more = len(texts) - MAX_PLACES
-    return "; ".join([*texts[:MAX_PLACES], *([f"{more} more"] if more > 0 else [])])

@@ -52,7 +52,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """The programs that did one kind of work, on the same machines."""
+    """Holds the programs that did one kind of work on the same machines."""
 
     work: str
     programs: tuple[Row, ...]

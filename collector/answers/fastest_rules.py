@@ -14,7 +14,7 @@ from collector.comparisons import FP32, WITHOUT_TF32
 from collector.facts import join_words
 from collector.machines import count_machines
 from collector.ratio_verdicts import NO_DIFFERENCE
-from collector.ratio_words import choose_time_digits, describe_longer, format_longer, is_percent
+from collector.ratio_words import choose_time_digits, describe_longer, format_longer, is_percent, quote_longer
 from collector.results.frames import Row
 from collector.tables.cell_times import TIME_SOURCES, quote_repeats
 from collector.tables.columns import number_column, text_column
@@ -148,8 +148,7 @@ def _say(ranking: Ranking) -> str:
     first, (second, judged) = ranking.programs[0], ranking.second
     names = [_name_with_time(row, _choose_digits(ranking)) for row in (first, second)]
     if judged.is_different:
-        longer = f"{describe_longer(judged.ratio)} ({_quote_ends(judged)})"
-        found = f"{names[0]}, then {names[1]}, which takes {longer}"
+        found = f"{names[0]}, then {names[1]}, which takes {quote_longer(judged.ratio, judged.size)}"
     else:
         found = f"{NO_DIFFERENCE} between {names[0]} and {names[1]}"
     further = (_say_further(row, other, first) for row, other in ranking.further)

@@ -100,7 +100,7 @@ def _describe_repeats(numbers: Sequence[int | None], measured: Sequence[int]) ->
 
 
 def find_confounded_pairs(analysis: Analysis) -> list[Said]:
-    """Say how many ratios compare two machines as well, because each side ran on another one."""
+    """Say how many ratios also compare machines, because their sides ran on different ones."""
     found = [int(find_confounded(analysis.comparisons[one.name], one).sum()) for one in COMPARISONS]
     if not sum(found):
         return []

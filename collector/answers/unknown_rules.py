@@ -184,7 +184,7 @@ def find_unchecked(analysis: Analysis) -> list[Said]:
 
 
 def _count(texts: Iterable[str]) -> str:
-    """Return each text with its number, the most frequent first; of many the first MAX_REASONS."""
+    """Return the MAX_REASONS most frequent texts, each after its number, and how many others there are."""
     counts = Counter(texts).most_common()
     others = sum(number for _, number in counts[MAX_REASONS:])
     named = [f"{number:,} {text}" for text, number in counts[:MAX_REASONS]]

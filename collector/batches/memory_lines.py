@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from bench.schema import is_device_shared
 from collector.batches.cards import CONTEXT_BYTES
+from collector.results.cells import select_alone
 
 MIN_BATCHES = 3
 """Fewest batch sizes for an interval: two are a line whatever they are."""
@@ -31,7 +31,7 @@ class LargestBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryLine:
-    """Bytes of tensors at the peak of a step over the batch of one GPU, by least squares."""
+    """Holds the least-squares line of the bytes of tensors at the peak of a step over the batch of one GPU."""
 
     key: Mapping[str, object]
     """LINE_COLUMNS of its cells; None: they have no such value, as a model without classes."""
@@ -114,9 +114,7 @@ def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
     Only repeats that ended ok and recorded what their tensors took at the peak count, of cells that had their GPU to
     themselves: a tenant beside others, or on a slice, may be given another allocator and other kernels.
     """
-    is_shared = [is_device_shared(*kind) for kind in zip(results["tenants"], results["sharing"], strict=True)]
-    is_alone = ~np.array(is_shared, dtype=bool)
-    measured = results[(results["status"] == "ok") & (results["device"] == "gpu") & is_alone]
+    measured = select_alone(results[(results["status"] == "ok") & (results["device"] == "gpu")])
     measured = measured[measured["peak_memory_allocated_bytes"].notna()]
     lines = []
     for key, rows in measured.groupby(LINE_COLUMNS, dropna=False, sort=True):

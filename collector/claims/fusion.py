@@ -7,7 +7,7 @@ cell in the mode `unfused`, where it is off. PyTorch has no part in that.
 import pandas as pd
 
 from collector.claims.latency import put_stated_first, select_modes
-from collector.claims.mean_gain import describe_extremes, find_gain_claim, judge_gains
+from collector.claims.mean_gain import describe_extremes, judge_gains
 from collector.claims.measurements import describe_pairs
 from collector.claims.study import Claim
 from collector.claims.verdicts import ClaimContext, ClaimResult, list_missing_intervals
@@ -19,14 +19,14 @@ def evaluate_fusion(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Evaluate the claim that fusion lowers latency by the claim's figure; fused norms and XLA are listed."""
     pairs = context.measurements.fusion
     own = select_modes(pairs, "graph", "unfused")
-    verdict, reason = judge_gains(float(claim.figure or 0), own, context.study, WHAT)
+    (verdict, reason), gain = judge_gains(float(claim.figure or 0), own, context.study, WHAT)
     others = pd.concat([select_modes(pairs, mode, "graph") for mode in ("fused-norm", "compiled")])
     return ClaimResult(
         statement=claim.statement,
         verdict=verdict,
         reason=reason,
         is_measured=bool(own["ratio"].notna().any()),
-        gain=find_gain_claim(float(claim.figure or 0), own, context.study),
+        gain=gain,
         extremes=describe_extremes(own),
         arithmetic=claim.facts,
         measured=(

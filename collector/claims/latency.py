@@ -7,7 +7,6 @@ from collector.claims.mean_gain import (
     compute_mean,
     describe_extremes,
     describe_gain,
-    find_gain_claim,
     judge_gains,
 )
 from collector.claims.measurements import describe_pairs, find_stated_batches
@@ -25,13 +24,13 @@ def evaluate_latency(claim: Claim, context: ClaimContext) -> ClaimResult:
     """
     pairs = context.measurements.latencies
     own = select_modes(pairs, "graph", "eager")
-    verdict, reason = judge_gains(float(claim.figure or 0), own, context.study, WHAT)
+    (verdict, reason), gain = judge_gains(float(claim.figure or 0), own, context.study, WHAT)
     return ClaimResult(
         statement=claim.statement,
         verdict=verdict,
         reason=reason,
         is_measured=bool(own["ratio"].notna().any()),
-        gain=find_gain_claim(float(claim.figure or 0), own, context.study),
+        gain=gain,
         extremes=describe_extremes(own),
         arithmetic=(_describe_table(context.study), *claim.facts),
         measured=(

@@ -46,40 +46,57 @@ class Gain:
     high: float
 
 
-def judge_gains(figure: float, pairs: pd.DataFrame, study: Study, what: str) -> ReasonedVerdict:
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """Holds the mean over the models, each at one of its measured input sizes, and the verdict that follows from it."""
+
+    verdict: ClaimVerdict
+    mean: Gain
+    gains: tuple[Gain, ...]
+
+
+def judge_gains(figure: float, pairs: pd.DataFrame, study: Study, what: str) -> tuple[ReasonedVerdict, GainClaim]:
     """Return whether latency falls by `figure`, as the mean over the study's models at its own work.
 
-    The stated GPU decides where it was measured, or else every GPU that was.
+    The stated GPU decides where it was measured, or else every GPU that was. Also return what to look for among
+    comparisons: the pairs that have a ratio; and the mean that decides.
 
-    `pairs`: time ratios of a comparison; those at other batches are left out. `what`: what is compared, in words.
+    `pairs`: time ratios of a comparison; those at other batches do not decide. `what`: what is compared, in words.
     """
     own = pairs[find_stated_batches(pairs, study)]
     by_gpu = _collect_by_gpu(own)
-    decisive = _select_decisive(by_gpu, study)
+    decisive = {gpu: _list_readings(figure, gains) for gpu, gains in _select_decisive(by_gpu, study).items()}
+    claim = GainClaim(figure=figure, pairs=_list_pairs(pairs), mean=_describe_means(decisive))
     if not decisive:
-        return "not tested here", _explain_untested(own, by_gpu, study)
-    judged = {gpu: _judge_readings(figure, gains) for gpu, gains in decisive.items()}
-    verdicts = [verdict for verdict, _ in judged.values()]
+        return ("not tested here", _explain_untested(own, by_gpu, study)), claim
+    verdicts = [readings[0].verdict for readings in decisive.values()]
     verdict = next(verdict for verdict in reversed(KINDEST_FIRST) if verdict in verdicts)
     band = format_interval(*find_band(figure), PERCENT)
-    return verdict, "; ".join(
-        f"on {gpu}, {what} at the study's own work: {text}; the band is {band} %" for gpu, (_, text) in judged.items()
+    reason = "; ".join(
+        f"on {gpu}, {what} at the study's own work: {' or '.join(map(_describe_reading, readings))}; "
+        f"the band is {band} %"
+        for gpu, readings in decisive.items()
+    )
+    return (verdict, reason), claim
+
+
+def _list_pairs(pairs: pd.DataFrame) -> frozenset[frozenset[tuple[str, str]]]:
+    """Return the pairs that have a ratio, as `GainClaim` has them."""
+    return frozenset(
+        frozenset((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
+        for row in list_rows(pairs[pairs["ratio"].notna()])
     )
 
 
-def describe_means(figure: float, pairs: pd.DataFrame, study: Study) -> str:
+def _describe_means(decisive: Mapping[str, Sequence[_Reading]]) -> str:
     """Return `mean 26.7 % higher (21.1 to 33.0, this mean alone)`, which decides a claim; empty where none does.
 
     With the GPU where there are several. The interval is not one of those of a table, which hold together.
     """
-    decisive = _select_decisive(_collect_by_gpu(pairs[find_stated_batches(pairs, study)]), study)
     texts = []
-    for gpu, gains in decisive.items():
-        found = [(judge_mean(figure, chosen), compute_mean(chosen)) for chosen in product(*gains.values())]
-        _, mean = min(found, key=lambda judged: KINDEST_FIRST.index(judged[0]))
-        low, high = _turn_ends(mean)
-        ends = format_interval(low, high, PERCENT)
-        texts.append(f"{_say_gain(mean)} ({ends}, this mean alone){f' on {gpu}' if len(decisive) > 1 else ''}")
+    for gpu, (kindest, *_) in decisive.items():
+        ends = format_interval(*_turn_ends(kindest.mean), PERCENT)
+        texts.append(f"{_say_gain(kindest.mean)} ({ends}, this mean alone){f' on {gpu}' if len(decisive) > 1 else ''}")
     return "; ".join(texts)
 
 
@@ -154,15 +171,6 @@ def _say_longer(pair: Row) -> str:
     return describe_ratio(ratio, subject=pair["subject"], reference=pair["reference"])
 
 
-def find_gain_claim(figure: float, pairs: pd.DataFrame, study: Study) -> GainClaim:
-    """Return what to look for among comparisons: the pairs that have a ratio; and the mean that decides."""
-    keys = [
-        frozenset((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
-        for row in list_rows(pairs[pairs["ratio"].notna()])
-    ]
-    return GainClaim(figure=figure, pairs=frozenset(keys), mean=describe_means(figure, pairs, study))
-
-
 def _collect_gains(pairs: pd.DataFrame) -> dict[str, list[Gain]]:
     """Return per model the gain at each of its input sizes; of several runs the widest limits count."""
     gains: dict[str, list[Gain]] = {}
@@ -177,16 +185,18 @@ def _collect_gains(pairs: pd.DataFrame) -> dict[str, list[Gain]]:
     return gains
 
 
-def _judge_readings(figure: float, gains: Mapping[str, Sequence[Gain]]) -> ReasonedVerdict:
-    """Return the verdict under the reading that is kindest to the claim, and all of them in words."""
-    found = [(judge_mean(figure, chosen), _describe_mean(chosen)) for chosen in product(*gains.values())]
-    found.sort(key=lambda judged: KINDEST_FIRST.index(judged[0]))
-    return found[0][0], " or ".join(text for _, text in found)
+def _list_readings(figure: float, gains: Mapping[str, Sequence[Gain]]) -> list[_Reading]:
+    """Return each reading, the one that is kindest to the claim first."""
+    readings = [
+        _Reading(verdict=judge_mean(figure, chosen), mean=compute_mean(chosen), gains=chosen)
+        for chosen in product(*gains.values())
+    ]
+    return sorted(readings, key=lambda reading: KINDEST_FIRST.index(reading.verdict))
 
 
-def _describe_mean(gains: Sequence[Gain]) -> str:
+def _describe_reading(reading: _Reading) -> str:
     """Return the mean with its interval, of gains whose own intervals stand with the pairs that they are of."""
-    return f"{describe_gain(compute_mean(gains))}, of {', '.join(map(_say_gain, gains))}"
+    return f"{describe_gain(reading.mean)}, of {', '.join(map(_say_gain, reading.gains))}"
 
 
 def _explain_untested(own: pd.DataFrame, by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]], study: Study) -> str:

@@ -149,6 +149,6 @@ def explain_missing_intervals(pairs: pd.DataFrame) -> str:
 
 
 def list_missing_intervals(pairs: pd.DataFrame) -> tuple[str, ...]:
-    """Return the text of `explain_missing_intervals` as a line, or none."""
+    """Return the text of `explain_missing_intervals` as the only line, or no line if it is empty."""
     reasons = explain_missing_intervals(pairs)
     return (reasons,) if reasons else ()

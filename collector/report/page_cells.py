@@ -1,7 +1,7 @@
 """Gather the cells of a run for the overview: the fields to filter by, their figures, and how each of them ended."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -122,7 +122,8 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
     """
     several = cells["num_environments"] > 1
     frame = cells.assign(environment_id=cells["environment_id"].where(several, None))
-    columns, varying = choose_columns(frame), _find_varying(frame)
+    varying = find_varying(frame)
+    columns = choose_columns(frame, varying)
     return [
         {
             "name": name,
@@ -138,13 +139,12 @@ def list_fields(cells: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def choose_columns(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the fields that are columns of the heat map at first, by what varies in the run.
+def choose_columns(frame: pd.DataFrame, varying: Sequence[str]) -> tuple[str, ...]:
+    """Return the fields that are columns of the heat map at first, of those that vary in the run (`find_varying`).
 
     A map of one column compares nothing: so programs and devices are columns where there are several, tenants and ways
     of sharing beside them, and otherwise whatever varies.
     """
-    varying = _find_varying(frame)
     columns = tuple(name for name in varying if name in PROGRAM_FIELDS)
     shared = (*columns, *(name for name in varying if name in SHARING_COLUMNS))
     if shared and _count_columns(frame, shared) <= MAX_COLUMNS:
@@ -153,7 +153,7 @@ def choose_columns(frame: pd.DataFrame) -> tuple[str, ...]:
     return columns or tuple(islice(others, 1))
 
 
-def _find_varying(frame: pd.DataFrame) -> list[str]:
+def find_varying(frame: pd.DataFrame) -> list[str]:
     """Return the fields in which cells differ.
 
     How long was measured counts only where cells are otherwise the same: a CPU that is measured for fewer steps than a

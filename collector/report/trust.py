@@ -26,6 +26,7 @@ from collector.report.trust_origin import (
     name_versions,
 )
 from collector.results.frames import list_rows
+from collector.word_lists import join_some
 
 MAX_APART = 0.1
 """The share from which on repeats of one cell are far apart, however much their steps spread."""
@@ -83,9 +84,9 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
         found = f"The repeats of {which} agree within the spread of their steps"
         state: State = "beware" if apart > MAX_APART else "unknown" if num_open else "good"
         return line(text=join_sentences("; ".join(filter(None, [found, farthest])), caveat), state=state)
-    named = [f"{names.shorten(row['label'])}, {row['disagreement']}" for row in differing[:MAX_NAMED]]
-    more = f" and {len(differing) - MAX_NAMED:,} more" if len(differing) > MAX_NAMED else ""
-    found = f"The repeats of {len(differing):,} of {cells} disagree ({'; '.join(named)}{more})"
+    described = [f"{names.shorten(row['label'])}, {row['disagreement']}" for row in differing]
+    named = join_some(described, MAX_NAMED, separator="; ")
+    found = f"The repeats of {len(differing):,} of {cells} disagree ({named})"
     others = "other" if num_open == 1 else "others"
     open_too = f", and of {num_open:,} {others} not whether they agree" if num_open else ""
     return line(

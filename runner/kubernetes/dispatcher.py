@@ -11,11 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import NoReturn, TypeVar
 
 from bench.store import StoreError
-from runner.kubernetes.request_threads import RequestThreads, is_waited_for
+from runner.kubernetes.request_threads import RequestThreads, StoppedAtEnd
 
 NUM_SUBMITTERS = 16
 NUM_RECORDERS = 8
@@ -33,12 +32,8 @@ T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
-class Dispatcher:
-    """Runs calls on the main thread, and requests on other threads.
-
-    As a context manager it is stopped at the end of the block, and its requests under way are waited for as
-    `is_waited_for` says, LAST_REQUESTS_SECONDS at most.
-    """
+class Dispatcher(StoppedAtEnd):
+    """Runs calls on the main thread, and requests on other threads."""
 
     warn_user: Callable[[str], None]
     patience_seconds: float
@@ -51,18 +46,6 @@ class Dispatcher:
     """When a warning was last given, by its dedup_key."""
     _submitters: RequestThreads = field(default_factory=partial(RequestThreads, NUM_SUBMITTERS, "submit"), repr=False)
     _recorders: RequestThreads = field(default_factory=partial(RequestThreads, NUM_RECORDERS, "record"), repr=False)
-
-    def __enter__(self) -> "Dispatcher":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-        if is_waited_for(error):
-            deadline = time.monotonic() + LAST_REQUESTS_SECONDS
-            for threads in (self._submitters, self._recorders):
-                threads.await_end(deadline - time.monotonic())
 
     def post(self, call: Callable[[], None]) -> None:
         """Queue a call for the main thread; may be used from any thread."""
@@ -85,6 +68,12 @@ class Dispatcher:
         """Let the request threads end after what they do now."""
         self._submitters.stop()
         self._recorders.stop()
+
+    def await_end(self) -> None:
+        """Wait, after `stop`, for the requests under way, LAST_REQUESTS_SECONDS at most."""
+        deadline = time.monotonic() + LAST_REQUESTS_SECONDS
+        for threads in (self._submitters, self._recorders):
+            threads.await_end(deadline - time.monotonic())
 
     def stop_submitting(self, seconds: float) -> None:
         """Drop the Jobs that are queued, and wait for the requests under way, `seconds` at most."""

@@ -3,15 +3,40 @@
 import queue
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
+from typing import Self
 
 
-class RequestThreads:
-    """Daemon threads that take work from one queue; it must not raise.
+class StoppedAtEnd(ABC):
+    """Stops at the end of its `with` block and waits for its requests under way, also after an error.
 
-    As a context manager they are stopped at the end of the block, and waited for as `is_waited_for` says.
+    Otherwise they would go on beside whatever comes next, each with a socket. Ctrl-C, and a signal that ends the
+    process, are not to wait for an answer.
     """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+        if error is None or isinstance(error, Exception):
+            self.await_end()
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Let the threads end after what they do now; they are not waited for."""
+
+    @abstractmethod
+    def await_end(self) -> None:
+        """Wait, after `stop`, until no work is being done any more."""
+
+
+class RequestThreads(StoppedAtEnd):
+    """Daemon threads that take work from one queue; it must not raise."""
 
     def __init__(self, num_threads: int, name: str) -> None:
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -22,16 +47,6 @@ class RequestThreads:
         ]
         for thread in self._threads:
             thread.start()
-
-    def __enter__(self) -> "RequestThreads":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-        if is_waited_for(error):
-            self.await_end()
 
     def submit(self, work: Callable[[], None]) -> None:
         """Queue `work` for the next free thread."""
@@ -52,12 +67,3 @@ class RequestThreads:
     def _work(self) -> None:
         while (work := self._queue.get()) is not None and not self._is_stopped:
             work()
-
-
-def is_waited_for(error: BaseException | None) -> bool:
-    """Return whether work that ends with `error`, or well, waits for its requests under way.
-
-    Otherwise they would go on beside whatever comes next, each with a socket. Ctrl-C and a signal that ends the process
-    are not to wait for an answer.
-    """
-    return error is None or isinstance(error, Exception)

@@ -20,7 +20,10 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def check_store(url: str | None, cells_environment: Mapping[str, str]) -> Finding:
-    """Find whether the store can be written, from this machine; `cells_environment`: the variables of the profile."""
+    """Check whether this machine can write to the store; one in a directory fails, as a cluster's cells do not see it.
+
+    `url`: None if no store was given. `cells_environment`: the environment variables that the profile gives to cells.
+    """
     if url is None:
         message = "not checked: no --store was given"
         return Finding(check="store", state="warning", message=message, hint=f"add --store: {BUCKET_URLS}")

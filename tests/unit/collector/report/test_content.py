@@ -197,7 +197,7 @@ def test_many_repeats_with_many_steps_make_no_large_page(render: Render) -> None
 
 
 def test_a_section_with_tables_and_without_figures_is_shown(render: Render) -> None:
-    """Cells with tenants and nothing to hold them against: their figures would be of ratios to the cell alone."""
+    """Figures of tenants are left out if their cell was not measured alone: they show ratios to that."""
     cell = make_cell(tenants=2)
 
     path = render(make_tenants_result(cell, [0.1] * 10, [0.2] * 10), repeats=1)

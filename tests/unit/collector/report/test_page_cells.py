@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from collector.report.page_cells import FIELD_TITLES, MAX_COLUMNS, choose_columns
+from collector.report.page_cells import FIELD_TITLES, MAX_COLUMNS, choose_columns, find_varying
 
 SHARED = {"tenants": [1, 2, 4, 8], "sharing": ["time-slicing", "mps"]}
 
@@ -15,6 +15,11 @@ def make_cells(**values: list[Any]) -> pd.DataFrame:
     """Return a cell for each combination of the values; in all other fields they agree."""
     rows = [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
     return pd.DataFrame([dict.fromkeys(FIELD_TITLES, "same") | row for row in rows])
+
+
+def choose(cells: pd.DataFrame) -> tuple[str, ...]:
+    """Return the columns of the heat map of these cells."""
+    return choose_columns(cells, find_varying(cells))
 
 
 @pytest.mark.parametrize(
@@ -31,16 +36,16 @@ def make_cells(**values: list[Any]) -> pd.DataFrame:
     ],
 )
 def test_columns_are_what_varies(values: dict[str, list[Any]], columns: tuple[str, ...]) -> None:
-    assert choose_columns(make_cells(**values)) == columns
+    assert choose(make_cells(**values)) == columns
 
 
 def test_how_long_was_measured_tells_only_cells_apart_that_are_otherwise_the_same() -> None:
-    assert choose_columns(make_cells(num_steps=[8, 30])) == ("num_steps",)
+    assert choose(make_cells(num_steps=[8, 30])) == ("num_steps",)
     each_its_own = make_cells(phase=["train", "infer"]).assign(num_steps=[8, 30])
-    assert choose_columns(each_its_own) == ()
+    assert choose(each_its_own) == ()
 
 
 def test_a_model_without_classes_does_not_differ_in_them() -> None:
     classes = pd.Series([10, pd.NA], dtype="Int64")
-    assert choose_columns(make_cells(model=["conv6", "cyclegan"]).assign(num_classes=classes)) == ()
-    assert choose_columns(make_cells(num_classes=[10, 1000])) == ("num_classes",)
+    assert choose(make_cells(model=["conv6", "cyclegan"]).assign(num_classes=classes)) == ()
+    assert choose(make_cells(num_classes=[10, 1000])) == ("num_classes",)

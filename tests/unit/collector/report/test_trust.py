@@ -150,6 +150,16 @@ def test_repeats_that_disagree_are_named_with_how_far_they_lie_apart(collect: Co
     )
 
 
+def test_of_many_cells_whose_repeats_disagree_the_first_are_named(collect: Collect) -> None:
+    cells = [make_cell(batch_size=size) for size in (1, 2, 4, 8)]
+    results = [result for cell in cells for result in make_two(cell, seconds=(0.1, 0.13))]
+    apart = "PyTorch eager, 1 of 2 takes 30 % longer: 100 and 130 ms"
+    assert read_lines(collect, *results)["Agreement"].text == (
+        f"The repeats of 4 of 4 cells disagree (conv6 train, batch 1, {apart}; "
+        f"conv6 train, batch 2, {apart} and 2 more). {MORE}."
+    )
+
+
 def test_agreement_across_machines_alone_is_not_known(collect: Collect) -> None:
     line = read_lines(collect, *make_on_hosts(make_cell(), "bench-1", "bench-2"))["Agreement"]
     assert line.state == "unknown"

@@ -214,7 +214,7 @@ def test_whatever_a_row_of_yaml_names_the_error_is_one_line(tmp_path: Path, mode
 
 
 def explain(path: Path) -> str:
-    """Return the message about a table; empty if it is one."""
+    """Return the message of the error that a table is refused with; empty if it is accepted."""
     try:
         load_table(str(path))
     except UserError as error:
