@@ -79,10 +79,15 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
     if not differing:
         which = f"{len(judged):,} of {cells}" if num_open else _all_of(len(judged), "cell")
         apart, label = _find_farthest(judged)
-        farthest = f"the farthest lie {format_percent(apart)} % apart ({names.shorten(label)})" if apart > 0 else ""
-        found = f"The repeats of {which} agree within the spread of their steps"
-        state: State = "beware" if apart > MAX_APART else "unknown" if num_open else "good"
-        return line(text=join_sentences("; ".join(filter(None, [found, farthest])), caveat), state=state)
+        farthest = f"{format_percent(apart)} % apart ({names.shorten(label)})"
+        is_far = apart > MAX_APART
+        if is_far:
+            found = f"Repeats of one cell lie up to {farthest}; in {which} no farther than their steps spread"
+        else:
+            found = f"The repeats of {which} agree within the spread of their steps"
+            found += f"; the farthest lie {farthest}" if apart > 0 else ""
+        state: State = "beware" if is_far else "unknown" if num_open else "good"
+        return line(text=join_sentences(found, caveat), state=state)
     named = [f"{names.shorten(row['label'])}, {row['disagreement']}" for row in differing[:MAX_NAMED]]
     more = f" and {len(differing) - MAX_NAMED:,} more" if len(differing) > MAX_NAMED else ""
     found = f"The repeats of {len(differing):,} of {cells} disagree ({'; '.join(named)}{more})"
