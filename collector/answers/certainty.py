@@ -28,8 +28,13 @@ def describe_basis(basis: Basis) -> str:
 
 def describe_repeats(basis: Basis) -> str:
     """Return `3 repeats`, `3 to 5 repeats`."""
+    return f"{count_repeats(basis)} repeats"
+
+
+def count_repeats(basis: Basis) -> str:
+    """Return `3`, `3 to 5`."""
     lowest, highest = basis.num_repeats
-    return f"{lowest} repeats" if lowest == highest else f"{lowest} to {highest} repeats"
+    return f"{lowest}" if lowest == highest else f"{lowest} to {highest}"
 
 
 def state_own_basis(basis: Basis | None, common: Basis | None) -> str:

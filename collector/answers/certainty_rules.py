@@ -25,8 +25,8 @@ def find_certainty(analysis: Analysis) -> list[Said]:
     text = f"The 95 % interval of the step time{moderated} reaches {most} above it ({label})."
     if len(known) > 1:
         text = (
-            f"{len(known):,} step times have a 95 % interval{moderated}: half of the intervals reach at most "
-            f"{format_percent(widths.median())} % above their step time, the widest {most} ({label})."
+            f"Half of the 95 % intervals of {len(known):,} step times{moderated} reach at most "
+            f"{format_percent(widths.median())} % above them, the widest {most} ({label})."
         )
     return [Said(text=text, anchor="step-times")]
 

@@ -59,6 +59,8 @@ class Ranking:
     """Rows of the summary with READ_COLUMNS, the least step time first; two or more."""
     behind: tuple[Judged, ...]
     """Of each program but the first, its time over that of the first."""
+    level_with_second: tuple[Row, ...]
+    """The programs behind the second whose times are told from the first's and not from its own."""
 
     @property
     def second(self) -> tuple[Row, Judged]:
@@ -101,6 +103,12 @@ def rank_programs(analysis: Analysis) -> list[Ranking]:
             work=name,
             programs=tuple(own),
             behind=tuple(judged[_name_key(own[0]), _name_key(row)] for row in own[1:]),
+            level_with_second=tuple(
+                row
+                for row in own[2:]
+                if judged[_name_key(own[0]), _name_key(row)].is_different
+                and not judged[_name_key(own[1]), _name_key(row)].is_different
+            ),
         )
         for name, own in zip(_name_works(works), works, strict=True)
     ]

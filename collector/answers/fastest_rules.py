@@ -1,5 +1,6 @@
 """Say which program is first and which second for each kind of work: as a table of the report, and in sentences."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -15,6 +16,7 @@ from collector.facts import join_words
 from collector.machines import count_machines
 from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import choose_time_digits, describe_longer, format_longer, is_percent, quote_longer
+from collector.results.cells import select_alone
 from collector.results.frames import Row
 from collector.tables.cell_times import TIME_SOURCES, quote_repeats
 from collector.tables.columns import number_column, text_column
@@ -24,6 +26,8 @@ from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT,
 
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
+Place = tuple[str, str]
+"""A device and a precision."""
 
 
 def make_fastest_table(analysis: Analysis) -> Table | None:
@@ -31,7 +35,7 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
     rankings = analysis.derive(rank_programs)
     if not rankings:
         return None
-    names = find_short_names(analysis)
+    names, planned = find_short_names(analysis), _count_programs(analysis)
     columns = [
         text_column("work", "work"),
         replace(text_column("first", "first"), is_finding=True),
@@ -45,7 +49,7 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
         text_column("repeats", "repeats"),
         text_column("also", "further", is_optional=True),
     ]
-    table = make_table(CAPTION, columns, pd.DataFrame([_describe(one, names) for one in rankings]))
+    table = make_table(CAPTION, columns, pd.DataFrame([_describe(one, names, planned) for one in rankings]))
     has_fp32 = any(row["precision"] == FP32 for one in rankings for row in one.programs)
     return replace(table, alike=f"{FP32} {WITHOUT_TF32}" if has_fp32 else "").lift_alike()
 
@@ -71,7 +75,7 @@ def _find_basis(ranking: Ranking) -> Basis:
     )
 
 
-def _describe(ranking: Ranking, names: ShortNames) -> Row:
+def _describe(ranking: Ranking, names: ShortNames, num_planned: Mapping[Place, int]) -> Row:
     first, (second, judged), num_digits = ranking.programs[0], ranking.second, _choose_digits(ranking)
     ends, sign = _quote_ends(judged), " %" if is_percent(judged.ratio) else ""
     further = [_name_further(row, other) for row, other in ranking.further]
@@ -82,14 +86,29 @@ def _describe(ranking: Ranking, names: ShortNames) -> Row:
         "first": _name_first(ranking),
         "first_time": _format_time(first, num_digits),
         "throughput_samples_per_s": first["throughput_samples_per_s"],
-        "second": second["variant"],
+        "second": _name_second(ranking),
         "second_time": _format_time(second, num_digits),
         "longer": describe_longer(judged.ratio) if judged.is_different else NO_DIFFERENCE,
         "interval": f"{ends}{sign}" if ends else NOT_THERE,
-        "num_programs": f"{len({row['variant'] for row in ranking.programs}):,}",
+        "num_programs": _say_programs(ranking, num_planned),
         "repeats": join_words(str(row["num_counted"]) for row in (first, second)),
         "further": "; ".join([*disagreeing, *further]),
     }
+
+
+def _count_programs(analysis: Analysis) -> dict[Place, int]:
+    """Return how many programs the run has on each device in each precision, for whatever work."""
+    return {
+        (str(device), str(precision)): int(own["variant"].nunique())
+        for (device, precision), own in select_alone(analysis.summary).groupby(["device", "precision"])
+    }
+
+
+def _say_programs(ranking: Ranking, num_planned: Mapping[Place, int]) -> str:
+    """Return `2 of 4`: with how many of the run's programs for its device and precision the work was measured."""
+    first = ranking.programs[0]
+    number = len({row["variant"] for row in ranking.programs})
+    return f"{number:,} of {num_planned[str(first['device']), str(first['precision'])]:,}"
 
 
 def _name_first(ranking: Ranking) -> str:
@@ -97,8 +116,19 @@ def _name_first(ranking: Ranking) -> str:
     first, (second, judged) = ranking.programs[0], ranking.second
     if judged.is_different:
         return str(first["variant"])
-    tied = [first, second, *(row for row, other in ranking.further if not other.is_different)]
-    return f"tie: {', '.join(str(row['variant']) for row in tied)}"
+    return _name_tied([first, second, *(row for row, other in ranking.further if not other.is_different)])
+
+
+def _name_second(ranking: Ranking) -> str:
+    """Return the program of the second least step time; with those not told from it, if the first is ahead of it."""
+    second, judged = ranking.second
+    if judged.is_different and ranking.level_with_second:
+        return _name_tied([second, *ranking.level_with_second])
+    return str(second["variant"])
+
+
+def _name_tied(rows: Iterable[Row]) -> str:
+    return f"tie: {', '.join(str(row['variant']) for row in rows)}"
 
 
 def _choose_digits(ranking: Ranking) -> int:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
-from collector.answers.certainty import describe_basis
+from collector.answers.certainty import count_repeats
 from collector.answers.comparison_groups import (
     PairGroup,
     list_device_groups,
@@ -43,16 +43,21 @@ def make_longer_table(analysis: Analysis) -> Table | None:
     if not groups:
         return None
     shown = groups[:MAX_GROUPS]
-    bases = [describe_basis(find_basis(group.name_ratios(analysis))) for group in shown]
-    has_several = len(set(bases)) > 1
+    bases = [find_basis(group.name_ratios(analysis)) for group in shown]
+    scopes, counts = [basis.scope for basis in bases], [count_repeats(basis) for basis in bases]
+    # What is equal in all of them, the note on all findings says once.
+    named = {
+        name: texts if len(set(texts)) > 1 else [""] * len(bases)
+        for name, texts in (("machines", scopes), ("repeats", counts))
+    }
     rows = [
-        row | {"basis": basis if has_several else ""}
-        for group, basis in zip(shown, bases, strict=True)
+        row | {name: texts[place] for name, texts in named.items()}
+        for place, group in enumerate(shown)
         for row in _describe_group(group, analysis)
     ]
     idle = describe_idle_modes(analysis) if any(group.comparison.field == "mode" for group in groups) else ""
     if idle:
-        nothing = dict.fromkeys(("number", "least", "most", "basis", "cell_id"), "")
+        nothing = dict.fromkeys(("number", "least", "most", "machines", "repeats", "cell_id"), "")
         rows.append(nothing | {"compared": idle, "side": "not planned"})
     columns = [
         text_column("compared", "compared"),
@@ -60,7 +65,8 @@ def make_longer_table(analysis: Analysis) -> Table | None:
         text_column("in", "number"),
         text_column("by", "least"),
         text_column("up to", "most"),
-        text_column("rests on", "basis", is_optional=True),
+        text_column("on", "machines", is_optional=True),
+        text_column("repeats", "repeats", is_optional=True),
     ]
     more = f"The first {MAX_GROUPS} of {len(groups):,} comparisons of two sides." if len(groups) > MAX_GROUPS else ""
     return make_table(CAPTION, columns, pd.DataFrame(rows), remark=more)

@@ -43,10 +43,7 @@ def find_not_planned(analysis: Analysis) -> list[Said]:
     parts += [f"{_join(grid.name_programs(idle_programs))} for any work"] if idle_programs else []
     among = f"{', among them' if len(missing) > 1 else ':'} {'; '.join(parts)}" if parts else ""
     number = f"{len(missing):,} of {count_things(len(grid.possible), 'combination')}"
-    text = (
-        f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned{among}. A matrix file that "
-        "names them measures them."
-    )
+    text = f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned{among}."
     return [Said(text=text, anchor=PLANNED_ANCHOR)]
 
 
@@ -55,9 +52,9 @@ def find_no_prices(analysis: Analysis) -> list[Said]:
     if analysis.costs is not None or analysis.measured.empty:
         return []
     run_id = analysis.collection.run.run_id
-    text = f"Costs are not known, as no price was given: benchmatrix cost {run_id} computes them."
+    text = f"Costs are not known without prices: benchmatrix cost {run_id} computes them."
     known = _list_known_of_costs(analysis)
-    return [Said(text=" ".join([*known.values(), text]), anchor=next(reversed(known), "step-times"))]
+    return [Said(text=" ".join([text, *known.values()]), anchor=next(reversed(known), "step-times"))]
 
 
 def _list_known_of_costs(analysis: Analysis) -> dict[str, str]:

@@ -11,7 +11,9 @@ from bench.schema import Precision
 from collector.analysis import Analysis
 from collector.answers.anchors import name_anchor
 from collector.answers.answer import Said
+from collector.answers.measured import find_short_names
 from collector.answers.planning_rules import PLANNED_ANCHOR
+from collector.comparisons import FP32
 from collector.costs.texts import list_unpriced_lines
 from collector.facts import count_things, count_values, join_words, list_some, state_resumption
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
@@ -29,13 +31,24 @@ MAX_REASONS = 3
 def find_no_result(analysis: Analysis) -> list[Said]:
     """Return how many planned repeats did not end ok, and how they ended."""
     results = analysis.collection.results
-    bad = results.loc[results["status"] != "ok", "status"]
+    bad = results.loc[results["status"] != "ok", ["status", "cell_id"]]
     if bad.empty:
         return []
     cells = int((analysis.summary["num_ok"] == 0).sum())
     none = f" {count_things(cells, 'cell')} {'has' if cells == 1 else 'have'} no figure at all." if cells else ""
-    text = f"{len(bad):,} of {len(results):,} planned repeats did not end ok: {_count(bad)}.{none}"
+    which = _name_cells(analysis, bad["cell_id"].unique().tolist())
+    ended = f"{len(bad):,} of {len(results):,} planned repeats did not end ok: {_count(bad['status'])}"
+    text = f"{ended}{which}.{none}"
     return [Said(text=" ".join(filter(None, [text, state_resumption(analysis.collection)])), anchor="not-known")]
+
+
+def _name_cells(analysis: Analysis, cell_ids: Sequence[str]) -> str:
+    """Return ` (resnet18 train, GPU; conv6 infer, GPU)`; empty where a sentence cannot name them all."""
+    if len(cell_ids) > MAX_REASONS:
+        return ""
+    labels = analysis.summary.drop_duplicates("cell_id").set_index("cell_id")["label"]
+    names = find_short_names(analysis)
+    return f" ({'; '.join(names.shorten(str(labels[one])) for one in cell_ids)})"
 
 
 def find_not_valid(analysis: Analysis) -> list[Said]:
@@ -117,6 +130,9 @@ def find_one_kind(analysis: Analysis) -> list[Said]:
             parts.append(f"one {noun} ({names.get(values[0], values[0])}, not {missing})")
     if (measured["device"] == "gpu").any() and (measured["num_gpus"] == 1).all():
         parts.append("one GPU a cell")
+    precisions = set(measured.loc[measured["device"] == "gpu", "precision"])
+    if FP32 in precisions and "tf32" not in precisions and len(precisions) > 1:  # of one, the sentence has named TF32
+        parts.append("TF32 off")
     if len(measured) and measured["data_dir"].isna().all():
         parts.append("synthetic data")
     parts += _list_one_batch(measured)

@@ -65,7 +65,9 @@ class PlannedTable:
     summary: str
     programs: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[Mark, ...], ...]], ...]
-    """Each kind of work with the marks of each program."""
+    """Each kind of work that has a cell, with the marks of each program that has one."""
+    idle: tuple[tuple[str, tuple[str, ...]], ...]
+    """The programs, and the works, without a cell: what they are in words, and their names."""
     signs: tuple[tuple[str, str], ...]
     """The signs that occur, with what they mean."""
     words: tuple[tuple[str, str], ...]
@@ -76,19 +78,29 @@ def tabulate_planned(analysis: Analysis) -> PlannedTable:
     """Return the marks of all combinations of a run; see `list_combinations`."""
     grid = analysis.derive(list_combinations)
     cells = {str(row["cell_id"]): row for row in reversed(list_rows(analysis.derive(list_page_cells)))}
+    works = [work for work in grid.works if work not in grid.idle_works]
+    programs = [program for program in grid.programs if program not in grid.idle_programs]
     rows = tuple(
-        (_name_work(work, grid), tuple(_mark((work, program), grid, cells) for program in grid.programs))
-        for work in grid.works
+        (_name_work(work, grid), tuple(_mark((work, program), grid, cells) for program in programs)) for work in works
     )
     occurring = {mark.state for _, places in rows for marks in places for mark in marks}
     precisions = dict.fromkeys(program.precision for program in grid.programs)
     return PlannedTable(
         summary=_summarize(cells),
-        programs=tuple(grid.name_program(program) for program in grid.programs),
+        programs=tuple(grid.name_program(program) for program in programs),
         rows=rows,
+        idle=_name_idle(grid),
         signs=tuple(SIGNS[state] for state in SIGNS if state in occurring),
         words=(*_explain_modes(grid.programs), *((name, PRECISION_WORDS[name]) for name in precisions)),
     )
+
+
+def _name_idle(grid: PlannedGrid) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the names of all programs and works that have no cell: a column or row of them would be empty."""
+    works = tuple(_name_work(work, grid) for work in grid.idle_works)
+    programs = tuple(grid.name_program(program) for program in grid.idle_programs)
+    named = (("Programs that no cell was planned of", programs), ("Work that no cell was planned of", works))
+    return tuple((what, names) for what, names in named if names)
 
 
 def _name_work(work: Work, grid: PlannedGrid) -> str:

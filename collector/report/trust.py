@@ -11,8 +11,8 @@ from functools import partial
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.answers.measured import find_short_names
-from collector.facts import count_things, describe_windows
+from collector.answers.measured import ShortNames, find_short_names
+from collector.facts import count_things, describe_windows, list_some
 from collector.ratio_words import format_percent
 from collector.report.trust_host import judge_host_speed
 from collector.report.trust_line import MAX_NAMED, State, TrustLine, join_sentences, select_ok
@@ -78,12 +78,8 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
     differing = list_rows(judged.loc[judged["disagreement"].fillna("") != "", ["label", "disagreement"]])
     names = find_short_names(analysis)
     if not differing:
-        which = f"{len(judged):,} of {cells}" if num_open else _all_of(len(judged), "cell")
-        apart, label = _find_farthest(judged)
-        farthest = f"the farthest lie {format_percent(apart)} % apart ({names.shorten(label)})" if apart > 0 else ""
-        found = f"The repeats of {which} agree within the spread of their steps"
-        state: State = "beware" if apart > MAX_APART else "unknown" if num_open else "good"
-        return line(text=join_sentences("; ".join(filter(None, [found, farthest])), caveat), state=state)
+        state, found = _describe_agreeing(judged, len(measured), names)
+        return line(text=join_sentences(found, caveat), state=state)
     described = [f"{names.shorten(row['label'])}, {row['disagreement']}" for row in differing]
     named = join_some(described, MAX_NAMED, separator="; ")
     found = f"The repeats of {len(differing):,} of {cells} disagree ({named})"
@@ -93,6 +89,22 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
         text=join_sentences(found, f"Which speed is the usual one is not known without more repeats{open_too}"),
         state="beware",
     )
+
+
+def _describe_agreeing(judged: pd.DataFrame, num_cells: int, names: ShortNames) -> tuple[State, str]:
+    """Return the state and the sentence of cells whose repeats agree; `judged`: those of `num_cells` that were judged.
+
+    Repeats far apart are named first: that their steps spread as much does not make the cell better known.
+    """
+    num_open = num_cells - len(judged)
+    cells = count_things(num_cells, "cell")
+    which = f"{len(judged):,} of {cells}" if num_open else _all_of(len(judged), "cell")
+    apart, label = _find_farthest(judged)
+    farthest = f"{format_percent(apart)} % apart ({names.shorten(label)})"
+    if apart > MAX_APART:
+        return "beware", f"Repeats of one cell lie up to {farthest}; in {which} no farther than their steps spread"
+    found = f"The repeats of {which} agree within the spread of their steps"
+    return ("unknown" if num_open else "good"), f"{found}; the farthest lie {farthest}" if apart > 0 else found
 
 
 def _find_farthest(judged: pd.DataFrame) -> tuple[float, str]:
@@ -112,9 +124,8 @@ def _judge_checks(analysis: Analysis) -> TrustLine | None:
     counts = pd.Series([name for text in texts for name in text.split("; ") if name], dtype="str").value_counts()
     if counts.empty:
         return None
-    named = "; ".join(f"{name} ({count:,})" for name, count in counts.head(MAX_NAMED).items())
-    more = f"; {len(counts) - MAX_NAMED} more" if len(counts) > MAX_NAMED else ""
-    text = join_sentences(f"Repeats name conditions that they could not check: {named}{more}")
+    named = "; ".join(list_some([f"{name} ({count:,})" for name, count in counts.items()], MAX_NAMED))
+    text = join_sentences(f"Repeats name conditions that they could not check: {named}")
     return TrustLine(title="Not checked", text=text, state="unknown", anchor="step-times")
 
 

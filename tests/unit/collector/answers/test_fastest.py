@@ -34,7 +34,7 @@ def test_those_that_are_not_told_from_the_fastest_stand_beside_it(collect: Colle
     assert row == ["conv6 train", "tie: PyTorch eager, JAX compiled", "100.0", "640.0", "JAX compiled", "100.5"]
     # Together with TensorFlow's: 1.005 * exp(-/+ 0.028541) is 0.9767 to 1.0341.
     assert (longer, interval) == ("no difference shown", "−2.3 to 3.4 %")
-    assert (programs, repeats) == ("3", "3 and 3")
+    assert (programs, repeats) == ("3 of 3", "3 and 3")
     assert table.alike == "fp32 without TF32"
     assert further == "TensorFlow graph: 50.0 % longer than the first (45.8 to 54.3)"
     (text,) = select_texts(answer(collect, make_three(0.15, 0.1005)), "fastest")
@@ -131,7 +131,27 @@ def test_a_row_says_how_many_programs_were_measured_and_how_many_repeats_count_o
     table = make_fastest_table(analyze_run(collect(*make_spread(make_cell(), 0.1), *graph)))
     assert table is not None
     (row,) = (dict(zip(table.headings, texts, strict=True)) for texts in table.format_rows())
-    assert (row["programs"], row["repeats"]) == ("2", "3 and 2")
+    assert (row["programs"], row["repeats"]) == ("2 of 2", "3 and 2")
+
+
+def test_a_row_says_of_how_many_programs_of_the_run_it_is(collect: Collect) -> None:
+    """JAX did one of two kinds of work: of the other, nobody knows whether it were first."""
+    table = make_fastest_table(analyze_run(collect(*make_three(0.15, 0.12), *make_framework_pair(1.5, batch_size=1))))
+    assert table is not None
+    column = table.headings.index("programs")
+    found = {row[0]: row[column] for row in table.format_rows()}
+    assert found == {"conv6 train, batch 64": "3 of 3", "conv6 train, batch 1": "2 of 3"}
+
+
+def test_those_that_are_not_told_from_the_second_stand_beside_it(collect: Collect) -> None:
+    """JAX over TensorFlow is 1.005, of 0.6 standard errors; PyTorch is ahead of both by half."""
+    table = make_fastest_table(analyze_run(collect(*make_three(0.15, 0.15075))))
+    assert table is not None
+    (row,) = (dict(zip(table.headings, texts, strict=True)) for texts in table.format_rows())
+    assert (row["first"], row["second"]) == ("PyTorch eager", "tie: TensorFlow graph, JAX compiled")
+    apart = make_fastest_table(analyze_run(collect(*make_three(0.15, 0.18))))
+    assert apart is not None
+    assert [texts[4] for texts in apart.format_rows()] == ["TensorFlow graph"]
 
 
 def test_what_is_said_of_all_rows_stays_beside_what_they_have_in_common(collect: Collect) -> None:

@@ -46,7 +46,8 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
     ]
     answers = [one for one in answer(collect, results) if one.kind == "unknown"]
     assert {one.rule: one.text for one in answers} == {
-        "no-result": "5 of 9 planned repeats did not end ok: 4 missing, 1 oom. 1 cell has no figure at all. The "
+        "no-result": "5 of 9 planned repeats did not end ok: 4 missing, 1 oom (conv6 train, PyTorch eager; "
+        "conv6 train, JAX compiled). 1 cell has no figure at all. The "
         f"command of the run measures what is missing if it is given again, with --run-id {RUN_ID}.",
         "not-valid": "Of 4 repeats that ended ok: 1 uneven in their steps, and counted (1 noisy); 3 used for lack of "
         "sound ones (3 contaminated). 1 of 2 rows of step times "
@@ -60,8 +61,8 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much others of the kind differ "
         "is not known.",
         "not-planned": "3 of 6 combinations of work and program were not planned, among them PyTorch compiled, "
-        "TensorFlow eager, TensorFlow compiled for any work. A matrix file that names them measures them.",
-        "no-prices": f"Costs are not known, as no price was given: benchmatrix cost {RUN_ID} computes them.",
+        "TensorFlow eager, TensorFlow compiled for any work.",
+        "no-prices": f"Costs are not known without prices: benchmatrix cost {RUN_ID} computes them.",
         "one-kind": "Measured with one phase (training, not inference), one kind of device (CPU, not GPU), one "
         "precision (fp32, not tf32, fp16 or bf16), synthetic data and one batch of conv6 train: how others compare is "
         "not known.",
@@ -165,7 +166,7 @@ def test_certainty_is_the_median_and_the_widest_of_the_intervals(collect: Collec
     two = [*make_spread(make_cell(), 0.1), *make_spread(make_cell(batch_size=8), 0.1)[::2]]
     (text,) = select_texts(answer(collect, two), "certainty")
     assert text == (
-        "2 step times have a 95 % interval: half of the intervals reach at most 8.0 % above their step time, the "
+        "Half of the 95 % intervals of 2 step times reach at most 8.0 % above them, the "
         "widest 13.5 % (conv6 train, batch 8, PyTorch eager)."
     )
 

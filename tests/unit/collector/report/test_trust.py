@@ -107,7 +107,10 @@ def test_repeats_that_agree_are_said_how_far_the_farthest_of_a_cell_lie_apart(co
     ]
     far = read_lines(collect, *wide)["Agreement"]
     assert far.state == "beware"
-    assert "; the farthest lie 23.0 % apart (" in far.text
+    assert far.text == (
+        "Repeats of one cell lie up to 23.0 % apart (conv6 train, PyTorch eager); in the cell no farther than their "
+        "steps spread."
+    )
 
 
 OTHER = make_cell(framework="tensorflow", mode="graph")
