@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from collector.costs.document import CellCost, Choice, CpuAnswer, Figure, OfferCost, Verdict, describe_place
+from collector.labels import DEVICE_NAMES
 from collector.units import format_significant
 
 SECONDS_PER_HOUR = 3600.0
@@ -60,8 +61,8 @@ def _choose(
 def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> CpuAnswer | None:
     """Return whether a CPU node does the work for less than a GPU; None where only one of them was measured.
 
-    Of each side the cheapest cell counts, or the fastest where the CPU has no price. A side is cheaper where the 95 %
-    interval of the ratio excludes 1.
+    Of each side the cheapest cell counts, or the fastest where the CPU has no price; the sentence says what they ran
+    where that differs. A side is cheaper where the 95 % interval of the ratio excludes 1.
     """
     on_cpu = [cell for cell in cells if cell.device == "cpu"]
     on_gpu = [cell for cell in cells if cell.device == "gpu"]
@@ -76,7 +77,10 @@ def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> Cp
     break_even = divide_figures(gpu[1].cost_per_1000_samples, cell.seconds_per_1000_samples).scale(SECONDS_PER_HOUR)
     bound = f"below {format_figure(break_even)} {currency} per hour"
     if cpu is None:
-        sentence = f"{work}: a node with {cell.hardware} is the cheaper answer where it costs {bound}; it has no price"
+        sentence = (
+            f"{work}: a node with {cell.hardware} is the cheaper answer where it costs {bound}; it has no price"
+            f"{_name_difference(work, cell, gpu[0])}"
+        )
         return CpuAnswer(
             work=work, verdict="not priced", sentence=sentence, ratio=None, break_even_price_per_hour=break_even
         )
@@ -84,9 +88,16 @@ def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> Cp
     verdict, words = _judge_ratio(ratio)
     sentence = (
         f"{work}: {words}: {cpu[1].place} costs {format_figure(ratio)} times as much as "
-        f"{describe_place(*gpu)}; the CPU node is cheaper {bound}"
+        f"{describe_place(*gpu)}; the CPU node is cheaper {bound}{_name_difference(work, cell, gpu[0])}"
     )
     return CpuAnswer(work=work, verdict=verdict, sentence=sentence, ratio=ratio, break_even_price_per_hour=break_even)
+
+
+def _name_difference(work: str, cpu: CellCost, gpu: CellCost) -> str:
+    """Return ` (CPU: batch 16, PyTorch eager; GPU: batch 64, JAX compiled)`; empty where both ran the same."""
+    known = {*work.split(", "), *DEVICE_NAMES.values()}
+    parts = [", ".join(part for part in cell.label.split(", ") if part not in known) for cell in (cpu, gpu)]
+    return "" if parts[0] == parts[1] else f" ({DEVICE_NAMES['cpu']}: {parts[0]}; {DEVICE_NAMES['gpu']}: {parts[1]})"
 
 
 def _judge_ratio(ratio: Figure) -> tuple[Verdict, str]:

@@ -17,6 +17,9 @@ HOUR = Unit(label="h", size=3600.0)
 KILOWATT_HOUR = Unit(label="kWh", size=3.6e6)
 MACHINE = text_column("cheapest machine", "place", is_optional=True)
 ENERGY_SOURCE = text_column("energy of", "energy_of", is_optional=True)
+MEAN_REMARK = (
+    "A measured energy is the geometric mean of the repeats that count; the table of power and energy has their median."
+)
 RUN = text_column("run", "run_id", is_optional=True)
 
 
@@ -87,7 +90,8 @@ def _make_cost_table(
         offer = cell.offers[0] if cell.offers else None
         rows.append(_describe_cell(cell, offer, document) | describe(cell, offer))
     columns = [CELL, RUN, MACHINE, *columns]
-    return make_table(caption, columns, _make_frame(rows, columns))
+    has_measured = any(cell.energy is not None and not cell.energy.is_estimate for cell in document.cells)
+    return make_table(caption, columns, _make_frame(rows, columns), remark=MEAN_REMARK if has_measured else "")
 
 
 def _describe_cell(cell: CellCost, offer: OfferCost | None, document: CostDocument) -> Row:

@@ -99,6 +99,20 @@ def test_a_cpu_node_is_the_cheaper_answer_where_the_interval_says_so() -> None:
     assert answer.sentence.startswith("work: a CPU node is cheaper: n costs 0.500 (0.431 to 0.580) times as much as g;")
 
 
+@pytest.mark.parametrize("prices", [{"n": 0.4}, {}])
+def test_the_answer_says_what_each_side_ran_where_that_differs(prices: dict[str, float]) -> None:
+    """A reader took the ratio of a batch of 16 and one of 64 for that of the devices."""
+    gpu = make_cost("work, GPU, batch 64, JAX compiled", (1.0, 0.9, 1 / 0.9), {"g": 8.0})
+    cpu = make_cost("work, CPU, batch 16, PyTorch eager", (10.0, 9.0, 10 / 0.9), prices, device="cpu")
+    answer = answer_cpu_or_gpu("work", [gpu, cpu], "EUR")
+    assert answer is not None
+    assert answer.sentence.endswith(" (CPU: batch 16, PyTorch eager; GPU: batch 64, JAX compiled)")
+    alike = make_cost("work, CPU, batch 64, JAX compiled", (10.0, 9.0, 10 / 0.9), prices, device="cpu")
+    answer = answer_cpu_or_gpu("work", [gpu, alike], "EUR")
+    assert answer is not None
+    assert "batch" not in answer.sentence
+
+
 @pytest.mark.parametrize(("price", "verdict"), [(0.81, "undecided"), (1.6, "gpu")])
 def test_the_answer_needs_an_interval_that_excludes_1(price: float, verdict: str) -> None:
     gpu = make_cost("gpu", (1.0, 0.9, 1 / 0.9), {"g": 8.0})
