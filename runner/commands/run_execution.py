@@ -178,6 +178,7 @@ def _measure_there(
     try:
         with end_like_interrupt():
             connection = Connection(context=there.target.context)
+            there = replace(there, target=replace(there.target, authorities=connection.authorities))
             chosen = there.choose_run()
             _report_begin(events, chosen, there.store)
             if there.owner is None:  # a pod's command is of no use elsewhere

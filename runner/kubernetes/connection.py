@@ -23,7 +23,7 @@ from bench.known_secrets import remember_secret
 from runner.kubernetes.answer_bodies import iterate_lines, read_body
 from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, decode_object, read_items
 from runner.kubernetes.api_errors import ApiError, BusyError, make_unreachable, read_refusal
-from runner.kubernetes.login import log_in, read_authorization
+from runner.kubernetes.login import hash_authorities, log_in, read_authorization
 from runner.kubernetes.rate_limiter import RateLimiter
 from runner.kubernetes.request_retries import FIRST_PATIENCE_SECONDS, PATIENCE_SECONDS, Retries
 
@@ -74,6 +74,11 @@ class Connection:
 
     def __post_init__(self) -> None:
         self._client = log_in(self.context, num_connections=POOL_SIZE)
+
+    @property
+    def authorities(self) -> tuple[str, ...]:
+        """What the API server's certificate is checked by, as the record of a run has it; see `hash_authorities`."""
+        return hash_authorities(self._client)
 
     def request(
         self,

@@ -59,6 +59,8 @@ class ClusterTarget:
     context: str
     profile: Profile
     queue: str | None
+    authorities: tuple[str, ...] = ()
+    """Of `Connection.authorities`; empty as long as nobody has logged in."""
 
     @classmethod
     def find(cls, on: str, profile: str | None, namespace: str | None, queue: str | None) -> "ClusterTarget":
@@ -75,7 +77,11 @@ class ClusterTarget:
     def cluster(self) -> Cluster:
         """The target as the record of a run names it."""
         return Cluster(
-            context=self.context, namespace=self.profile.namespace, profile=self.profile.name, queue=self.queue
+            context=self.context,
+            namespace=self.profile.namespace,
+            profile=self.profile.name,
+            queue=self.queue,
+            authorities=self.authorities,
         )
 
     def explain_unsupported(self, cell: Cell) -> str | None:

@@ -138,7 +138,10 @@ def test_a_runner_that_is_killed_ten_times_measures_everything_once(
         is_over.set()
     command_line.check_end(command_line.start(), 0)
 
-    assert command_line.read_run().num_repeats == 24
+    run = command_line.read_run()
+    assert run.num_repeats == 24
+    assert run.cluster is not None
+    assert run.cluster.authorities == connection.authorities != ()
     setup = view(command_line, connection)
     assert len(setup.count_records()) == 24
     assert set(setup.count_records().values()) == {1}
