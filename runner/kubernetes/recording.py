@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from bench.contradictions import find_contradiction
 from bench.delivery import find_marked_record
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG, EXIT_UNTRUSTED_KEY
@@ -32,7 +33,7 @@ from runner.kubernetes.pod_ends import (
 )
 from runner.kubernetes.start_problems import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.records import RemovedKeys
+from runner.records import RemovedKeys, is_at_its_key
 
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
@@ -181,8 +182,10 @@ class ResultRecorder:
         self._readable.add(True)
         parts = parse_result_key(key)
         assert parts is not None
-        if (result.run_id, result.cell_id, result.repeat) != (parts.run_id, parts.cell_id, parts.repeat):
-            return f"it is of {result.run_id}/{result.cell_id}, repeat {result.repeat}"
+        if (contradiction := find_contradiction(result)) is not None:
+            return contradiction
+        if not is_at_its_key(result, parts):
+            return f"it is of {result.run_id}/{result.cell_id}, repeat {result.repeat}, attempt {result.attempt}"
         return result
 
     def _note_damage(self, tracked: TrackedJob, outcome: JobOutcome) -> JobOutcome:
