@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from bench.contradictions import read_consistent_result
+from bench.contradictions import find_contradiction
 from bench.copied_steps import StepsRecord, digest_steps, find_copies
 from bench.raw_removals import check_raw_removals, index_removed_results, read_raw_removals
-from bench.schema import InvalidDocumentError, RemovedResult, Result, Run, Status, measure_attempt
+from bench.schema import InvalidDocumentError, RemovedResult, Result, Run, Status, measure_attempt, read_result
 from bench.signatures.signed_store import UnverifiedObject
 from bench.store import ResultKey, Store, parse_result_key, raw_removals_prefix, results_prefix
 
@@ -217,20 +217,28 @@ def _find_repeat(key: str) -> RepeatKey:
     return parts.cell_id, parts.repeat
 
 
+def find_fault(result: Result, key: ResultKey) -> str | None:
+    """Return why a record counts for nothing that can be read, in one line, or None: it is the one that its key says.
+
+    `key`: of its place in the store.
+    """
+    if (result.run_id, result.cell_id, result.repeat, result.attempt) != (
+        key.run_id,
+        key.cell_id,
+        key.repeat,
+        key.attempt,
+    ):
+        return f"it is of {result.run_id}/{result.cell_id}, repeat {result.repeat}, attempt {result.attempt}"
+    return find_contradiction(result)
+
+
 def _parse(data: bytes, key: ResultKey) -> Result | None:
     """Return a record; None where it is damaged, or another than its key says."""
     try:
-        result = read_consistent_result(data)
+        result = read_result(data)
     except InvalidDocumentError:
         return None
-    return result if is_at_its_key(result, key) else None
-
-
-def is_at_its_key(result: Result, key: ResultKey) -> bool:
-    """Return whether a record is the one that its key names."""
-    return (result.run_id, result.cell_id, result.repeat, result.attempt) == (
-        key.run_id, key.cell_id, key.repeat, key.attempt,
-    )  # fmt: skip
+    return result if find_fault(result, key) is None else None
 
 
 def _classify(result: Result | None) -> tuple[Condition, float]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from bench.contradictions import find_contradiction
 from bench.delivery import find_marked_record
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG, EXIT_UNTRUSTED_KEY
@@ -33,7 +32,7 @@ from runner.kubernetes.pod_ends import (
 )
 from runner.kubernetes.start_problems import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.records import RemovedKeys, is_at_its_key
+from runner.records import RemovedKeys, find_fault
 
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
@@ -182,11 +181,7 @@ class ResultRecorder:
         self._readable.add(True)
         parts = parse_result_key(key)
         assert parts is not None
-        if (contradiction := find_contradiction(result)) is not None:
-            return contradiction
-        if not is_at_its_key(result, parts):
-            return f"it is of {result.run_id}/{result.cell_id}, repeat {result.repeat}, attempt {result.attempt}"
-        return result
+        return find_fault(result, parts) or result
 
     def _note_damage(self, tracked: TrackedJob, outcome: JobOutcome) -> JobOutcome:
         """Return `outcome`, with what is wrong of the record that the cell left, if it ended by itself and left one."""
