@@ -20,7 +20,7 @@ import urllib3
 from bench.bounded_work import WorkTooSlowError, run_bounded
 from bench.errors import UserError
 from bench.known_secrets import remember_secret
-from runner.kubernetes.answer_bodies import iterate_lines, read_body
+from runner.kubernetes.answer_bodies import AnswerLines, read_body
 from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, decode_object, read_items
 from runner.kubernetes.api_errors import ApiError, BusyError, make_unreachable, read_refusal
 from runner.kubernetes.login import hash_authorities, log_in, read_authorization
@@ -155,11 +155,11 @@ class Connection:
         raise make_endless(path)
 
     @contextmanager
-    def stream(self, path: str, query: Mapping[str, str], *, idle_seconds: float) -> Iterator[Iterator[bytes]]:
+    def stream(self, path: str, query: Mapping[str, str], *, idle_seconds: float) -> Iterator[AnswerLines]:
         """Open a watch or a log and hand out its lines. One that is silent for `idle_seconds` ends with ApiError."""
         response = self._limit_answer(partial(self._open, "watch", path, query, None, "application/json", idle_seconds))
         try:
-            yield iterate_lines(response)
+            yield AnswerLines(response)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise make_unreachable(error) from error
         finally:
