@@ -181,6 +181,8 @@ class Connection:
 
         with self.rate_limiter.hold():
             data = self._limit_answer(ask)
+        if _METHODS[verb] != "GET" and not data.lstrip().startswith(b"{"):  # a page of whoever answers in its place
+            raise AnswerError(f"its answer to a request to {verb} {name_kind(path)} is no JSON object")
         self.rate_limiter.speed_up()
         return data
 

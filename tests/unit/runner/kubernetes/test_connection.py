@@ -66,3 +66,16 @@ def test_a_redirect_is_neither_followed_nor_taken_for_done(
             with pytest.raises(ApiError, match=rf"none of Kubernetes: it sends requests elsewhere \(HTTP {status}\)"):
                 ask()
     assert asked_elsewhere == []
+
+
+@pytest.mark.parametrize("body", [b"<html>Sign in</html>", b"", b"[]", b"null"])
+@pytest.mark.parametrize("verb", ["create", "patch", "delete", "deletecollection"])
+def test_a_page_in_place_of_an_answer_does_not_say_that_something_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, body: bytes
+) -> None:
+    """`cancel` would say that it deleted Jobs which go on: nobody reads the answer to a deletion any further."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    with serve(answer_once(answer)) as url:
+        asked = connect(url, tmp_path, monkeypatch)
+        with pytest.raises(ApiError, match=f"its answer to a request to {verb} pods is no JSON object"):
+            asked.request(verb, "/api/v1/namespaces/x/pods")
