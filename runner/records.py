@@ -1,18 +1,20 @@
 """Reads which repeats of a run have a record in the store, and which of the records are ok, not ok or damaged.
 
 A damaged record (cut, empty, not of this version, another's than its key says, or one that contradicts itself) counts
-as none, as in the report, and so does one that is not signed rightly where that is checked.
+as none, as in the report, and so does a copy of another, or one that is not signed rightly where that is checked.
 One that `benchmatrix clean` removed counts as what it was.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
-from bench.contradictions import read_consistent_result
+from bench.contradictions import find_contradiction
+from bench.copied_steps import StepsRecord, digest_steps, find_copies
 from bench.raw_removals import check_raw_removals, index_removed_results, read_raw_removals
-from bench.schema import InvalidDocumentError, RemovedResult, Run, Status, measure_attempt
+from bench.schema import InvalidDocumentError, RemovedResult, Result, Run, Status, measure_attempt, read_result
 from bench.signatures.signed_store import UnverifiedObject
 from bench.store import ResultKey, Store, parse_result_key, raw_removals_prefix, results_prefix
 
@@ -49,6 +51,8 @@ class RecordSnapshot:
     """How many records each repeat has, damaged ones included."""
     damaged: tuple[str, ...]
     """Keys of damaged records, sorted; of those that are not signed rightly too."""
+    copies: tuple[str, ...] = ()
+    """Keys of readable records that do not count, since they have the step times of another; sorted."""
     unverified: tuple[str, ...] = ()
     """Those of `damaged` that are not signed rightly, sorted."""
     refused_removals: tuple[str, ...] = ()
@@ -72,6 +76,8 @@ class Records:
     """By key, of the records that were read; a run may have 100,000."""
     _conditions: dict[str, Condition] = field(default_factory=dict, repr=False)
     """By key, of those that are not ok, or contaminated."""
+    _steps: dict[str, tuple[int, datetime]] = field(default_factory=dict, repr=False)
+    """By key, of the records that were read: a digest of their steps, where they show a copy, and when they began."""
     _unverified: set[str] = field(default_factory=set, repr=False)
     _refused_removals: tuple[str, ...] = ()
 
@@ -93,6 +99,9 @@ class Records:
         self._read(new)
         # Once more, before a repeat is measured again: the answer may have been another object's.
         self._read([key for key in new if self._conditions.get(key) == "damaged"])
+        num_records, copies = Counter(keys.values()), self._find_copies(keys)
+        if copies:
+            keys = {key: repeat for key, repeat in keys.items() if key not in copies}
         not_ok, disturbed = (self._find_repeats(keys, condition) for condition in ("not-ok", "contaminated"))
         sound = frozenset(repeat for key, repeat in keys.items() if key not in self._conditions)
         ok = sound | disturbed if disturbed else sound
@@ -102,9 +111,10 @@ class Records:
         return RecordSnapshot(
             ok=ok,
             ended=ok | not_ok if not_ok else ok,  # a set of 100,000 repeats takes 4 MB
-            num_records=Counter(keys.values()),
+            num_records=num_records,
             contaminated=disturbed - sound,
             damaged=tuple(sorted(key for key in keys if self._conditions.get(key) == "damaged")),
+            copies=tuple(sorted(copies)),
             unverified=tuple(sorted(self._unverified & keys.keys())),
             refused_removals=self._refused_removals,
             seconds=seconds,
@@ -118,9 +128,34 @@ class Records:
         for key, data in self.store.get_listed(keys):
             self._unverified -= {key}
             if isinstance(data, bytes):
-                self._note(key, *_classify(data, _require_parts(key)))
+                result = _parse(data, _require_parts(key))
+                self._note_steps(key, result)
+                self._note(key, *_classify(result))
             elif isinstance(data, UnverifiedObject):
                 self._unverified.add(key)
+
+    def _note_steps(self, key: str, result: Result | None) -> None:
+        digest = None if result is None else digest_steps(result.samples)
+        if result is None or digest is None:
+            self._steps.pop(key, None)
+        else:
+            self._steps[key] = (int(digest, 16), result.started_at)
+
+    def _find_copies(self, keys: Iterable[str]) -> frozenset[str]:
+        """Return which of these records do not count, as they have the steps of others; as in the report."""
+        firsts: dict[int, str] = {}
+        groups: defaultdict[int, set[str]] = defaultdict(set)  # nearly always empty
+        for key in keys:
+            if (noted := self._steps.get(key)) and (first := firsts.setdefault(noted[0], key)) != key:
+                groups[noted[0]] |= {first, key}
+        return frozenset(
+            copy
+            for alike in groups.values()
+            for copy in find_copies(
+                StepsRecord(key=key, cell_id=_require_parts(key).cell_id, started_at=self._steps[key][1])
+                for key in alike
+            )
+        )
 
     def count_by_key(self) -> Counter[RepeatKey]:
         """Return how many records each repeat has, damaged ones included, without reading any."""
@@ -182,18 +217,33 @@ def _find_repeat(key: str) -> RepeatKey:
     return parts.cell_id, parts.repeat
 
 
-def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
-    """Return the condition of a record, and how many seconds its attempt took: 0 where it is damaged."""
-    try:
-        result = read_consistent_result(data)
-    except InvalidDocumentError:
-        return "damaged", 0.0
+def find_fault(result: Result, key: ResultKey) -> str | None:
+    """Return why a record counts for nothing that can be read, in one line, or None: it is the one that its key says.
+
+    `key`: of its place in the store.
+    """
     if (result.run_id, result.cell_id, result.repeat, result.attempt) != (
         key.run_id,
         key.cell_id,
         key.repeat,
         key.attempt,
     ):
+        return f"it is of {result.run_id}/{result.cell_id}, repeat {result.repeat}, attempt {result.attempt}"
+    return find_contradiction(result)
+
+
+def _parse(data: bytes, key: ResultKey) -> Result | None:
+    """Return a record; None where it is damaged, or another than its key says."""
+    try:
+        result = read_result(data)
+    except InvalidDocumentError:
+        return None
+    return result if find_fault(result, key) is None else None
+
+
+def _classify(result: Result | None) -> tuple[Condition, float]:
+    """Return the condition of a record, and how many seconds its attempt took: 0 where it is damaged."""
+    if result is None:
         return "damaged", 0.0
     seconds = measure_attempt(result.started_at, result.finished_at) or 0.0
     return _find_condition(result.status, result.validity is not None and result.validity.is_contaminated), seconds

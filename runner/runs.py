@@ -189,13 +189,19 @@ def check_same_place(run: Run, cluster: Cluster | None, hostname: str, warn: Cal
     """Raise UserError if the run is measured elsewhere than here, where a runner of it would not be seen.
 
     Each of the two would measure what the other one is measuring. A context, or a machine, of another name may be the
-    same one: that is a warning.
+    same one: that is a warning. So is a context of the same name and other certificates, which may lead to the same
+    cluster by another way; a pod reaches no other cluster than its own.
     """
     places = [_describe_place(run.cluster, run.hostname), _describe_place(cluster, hostname)]
+    is_elsewhere = getattr(run.cluster, "namespace", None) != getattr(cluster, "namespace", None)  # None: one machine
+    if run.cluster is not None and cluster is not None and run.cluster.is_apart_from(cluster):
+        is_elsewhere = is_elsewhere or (run.cluster.has_runner and cluster.has_runner)
+        if places[0] == places[1]:
+            places[1] = "another cluster of this name, with another certificate authority"
     if places[0] == places[1]:
         return
     begun = f"run {run.run_id} was begun {places[0]}, and this is {places[1]}"
-    if getattr(run.cluster, "namespace", None) != getattr(cluster, "namespace", None):  # None: one machine
+    if is_elsewhere:
         raise UserError(
             f"--run-id {run.run_id}: {begun}: a runner that is still at work there would not be seen, and what it is "
             "measuring would be measured twice; resume it there, or give another --run-id"
@@ -222,9 +228,13 @@ def count_failed(run: Run, snapshot: RecordSnapshot) -> int:
 
 
 def describe_damage(snapshot: RecordSnapshot, warn: Callable[[str], None]) -> None:
-    """Warn of records that cannot be read, or are not signed rightly: they count as missing."""
+    """Warn of records that cannot be read, are not signed rightly, or are copies: they count as missing."""
     damaged = sorted(set(snapshot.damaged) - set(snapshot.unverified))
-    for what, keys in (("damaged records", damaged), ("records that are not signed rightly", snapshot.unverified)):
+    for what, keys in (
+        ("damaged records", damaged),
+        ("records with the step times of another", snapshot.copies),
+        ("records that are not signed rightly", snapshot.unverified),
+    ):
         if keys:
             warn(f"{what}: {len(keys):,}, which count as missing; such as {keys[0]}")
     if snapshot.refused_removals:
@@ -247,7 +257,9 @@ def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], N
 def _is_same_place(run: Run, plan: Run) -> bool:
     if run.cluster is None and plan.cluster is None:
         return run.hostname == plan.hostname
-    return run.cluster == plan.cluster
+    if run.cluster is None or plan.cluster is None or run.cluster.is_apart_from(plan.cluster):
+        return False
+    return run.cluster.model_copy(update={"authorities": plan.cluster.authorities}) == plan.cluster
 
 
 def _try_to_read_run(store: Store, run_id: str) -> Run | None:

@@ -1,28 +1,12 @@
-"""Finds attempts of a run that have the step times of another attempt: two measurements never have the same.
+"""Finds attempts of a run that have the step times of another; which of them count, `bench.copied_steps` says."""
 
-Of copies within a cell the earliest counts, since the steps were measured once, and of this cell as far as can be told.
-Of copies in several cells none counts: of which of them the steps are, nobody can tell.
-"""
-
-import hashlib
-from array import array
 from collections import defaultdict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.contradictions import has_own_steps
-from bench.schema import Samples
+from bench.copied_steps import StepsRecord, find_copies
 from collector.results.collection import COPY
-
-NUM_DIGITS = 16
-
-
-def digest_steps(samples: Samples) -> str | None:
-    """Return 16 hex digits of the timed steps; None where they are so few, or so alike, that others may be the same."""
-    if not has_own_steps(samples):
-        return None
-    return hashlib.sha256(array("d", samples.step_seconds).tobytes()).hexdigest()[:NUM_DIGITS]
 
 
 def find_copied_attempts(attempts: pa.Table) -> dict[int, str]:
@@ -45,17 +29,23 @@ def find_copied_attempts(attempts: pa.Table) -> dict[int, str]:
 def _explain_copies(found: pa.Table, rows: list[int]) -> dict[int, str]:
     """Return why these rows, which have the same steps, do not count: all of several cells, all but one of one cell."""
     keys, cell_ids, started = (column.to_pylist() for column in found.columns)
-    order = sorted(range(len(rows)), key=lambda place: (started[place], keys[place]))
-    first = order[0]
-    if len(set(cell_ids)) == 1:
-        return {
-            rows[place]: f"{COPY}its step times are those of {keys[first]}, to the last digit" for place in order[1:]
-        }
-    others = {place: next(other for other in order if cell_ids[other] != cell_ids[place]) for place in order}
+    alike = [
+        StepsRecord(key=key, cell_id=cell_id, started_at=begin)
+        for key, cell_id, begin in zip(keys, cell_ids, started, strict=True)
+    ]
+    copies = find_copies(alike)
     return {
-        rows[
-            place
-        ]: f"{COPY}its step times are, to the last digit, those of another cell, {keys[other]}: which measured them "
-        "is not known"
-        for place, other in others.items()
+        row: _explain(record, copies[record.key])
+        for row, record in zip(rows, alike, strict=True)
+        if record.key in copies
     }
+
+
+def _explain(copy: StepsRecord, other: StepsRecord) -> str:
+    """Return why a record does not count that has the steps of another."""
+    if copy.cell_id == other.cell_id:
+        return f"{COPY}its step times are those of {other.key}, to the last digit"
+    return (
+        f"{COPY}its step times are, to the last digit, those of another cell, {other.key}: which measured them is not "
+        "known"
+    )

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.copied_steps import digest_steps
 from bench.registry import FRAMEWORKS
 from bench.schema import Environment, Failure, Framework, Memory, Phases, Result, Samples
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
-from collector.results.copies import digest_steps
 from collector.results.hosts import join_ids, name_machine
 from collector.results.identity import identify_environment, identify_hardware
 from collector.results.placements import PLACEMENT_COLUMNS

@@ -49,7 +49,7 @@ def doctor(
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.doctor.context import DoctorContext
     from runner.kubernetes.doctor.examination import examine
-    from runner.kubernetes.run import ClusterTarget
+    from runner.kubernetes.target import ClusterTarget
     from runner.matrix.expansion import load_matrix
 
     target = ClusterTarget.find(on, profile, namespace, queue)

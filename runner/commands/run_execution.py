@@ -23,6 +23,7 @@ from runner.reporting.run_end import RunEnd, finish_run, say_how_to_retry
 from runner.run_events import RunEvents
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
+    from runner.kubernetes.connection import Connection
     from runner.kubernetes.run import ClusterRun
     from runner.profiles.model import Profile
 
@@ -71,7 +72,8 @@ def _plan_cluster_run(
 ) -> "ClusterRun":
     from runner.estimates.pool_prices import price_profile
     from runner.kubernetes.rendering.job_template import JobOwner
-    from runner.kubernetes.run import ClusterRun, ClusterTarget
+    from runner.kubernetes.run import ClusterRun
+    from runner.kubernetes.target import ClusterTarget
 
     if python:
         raise UserError("--python: is for runs on this machine; on a cluster the profile's images are used")
@@ -165,11 +167,18 @@ def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None, eve
     return end
 
 
+def _log_in(there: "ClusterRun") -> tuple["ClusterRun", "Connection"]:
+    """Return the run, which then knows its cluster from others of this name, and the connection to that."""
+    from runner.kubernetes.connection import Connection
+
+    connection = Connection(context=there.target.context)
+    return replace(there, target=replace(there.target, authorities=connection.authorities)), connection
+
+
 def _measure_there(
     there: "ClusterRun", finish: Finish, night: NightWatch | None, events: RunEvents | None, metrics_port: int | None
 ) -> RunEnd:
     from runner.kubernetes.cancellation import RunCancelled
-    from runner.kubernetes.connection import Connection
     from runner.kubernetes.metrics import observe_with_metrics
     from runner.kubernetes.progress import ClusterProgress
 
@@ -177,7 +186,7 @@ def _measure_there(
     chosen: Run | None = None
     try:
         with end_like_interrupt():
-            connection = Connection(context=there.target.context)
+            there, connection = _log_in(there)
             chosen = there.choose_run()
             _report_begin(events, chosen, there.store)
             if there.owner is None:  # a pod's command is of no use elsewhere

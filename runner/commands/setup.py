@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: onl
     from runner.commands.change_documents import SetupObject
     from runner.kubernetes.rendering.queue_template import QueueTemplate
     from runner.kubernetes.rendering.setup_template import Manifest, SetupTemplate
-    from runner.kubernetes.run import ClusterTarget
     from runner.kubernetes.setup import InstalledObject, Installer
+    from runner.kubernetes.target import ClusterTarget
     from runner.profiles.model import Profile
 
 KIND = "kind"
@@ -81,7 +81,7 @@ def setup(
     May be repeated.
     """
     from runner.kubernetes.rendering.setup_template import SetupTemplate
-    from runner.kubernetes.run import ClusterTarget
+    from runner.kubernetes.target import ClusterTarget
 
     target = ClusterTarget.find(on, profile, namespace, queue)
     has_store = target.profile.name == KIND if s3 is None else s3

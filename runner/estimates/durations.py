@@ -88,4 +88,6 @@ def is_at_place(place: Run, found: Run) -> bool:
     """Return whether two runs are on the same machine, or on the same cluster with the same profile."""
     if place.cluster is None or found.cluster is None:
         return place.cluster is None and found.cluster is None and place.hostname == found.hostname
+    if place.cluster.is_apart_from(found.cluster):
+        return False
     return (place.cluster.context, place.cluster.profile) == (found.cluster.context, found.cluster.profile)

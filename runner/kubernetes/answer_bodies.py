@@ -1,6 +1,7 @@
 """Reads the bytes of an API server's answers: whole ones, and those of watches line by line, up to a size."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import urllib3
 
@@ -23,6 +24,24 @@ def read_body(response: urllib3.BaseHTTPResponse) -> bytes:
         raise AnswerError(f"it is larger than {MAX_ANSWER_BYTES:,} bytes")
     response.release_conn()
     return data
+
+
+class AnswerLines:
+    """The lines of an answer as they come, which another thread than their reader may end."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iterate_lines(self._response)
+
+    def end(self) -> None:
+        """Have the reader, who may wait for a line, find the end of the answer, or an error that says so.
+
+        Nothing happens where the answer is over, and with urllib3 before 2.3, which cannot do that.
+        """
+        with suppress(AttributeError, ValueError, RuntimeError, OSError):
+            self._response.shutdown()
 
 
 def iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -20,10 +20,10 @@ import urllib3
 from bench.bounded_work import WorkTooSlowError, run_bounded
 from bench.errors import UserError
 from bench.known_secrets import remember_secret
-from runner.kubernetes.answer_bodies import iterate_lines, read_body
+from runner.kubernetes.answer_bodies import AnswerLines, read_body
 from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, decode_object, read_items
 from runner.kubernetes.api_errors import ApiError, BusyError, make_unreachable, read_refusal
-from runner.kubernetes.login import log_in, read_authorization
+from runner.kubernetes.login import hash_authorities, log_in, read_authorization
 from runner.kubernetes.rate_limiter import RateLimiter
 from runner.kubernetes.request_retries import FIRST_PATIENCE_SECONDS, PATIENCE_SECONDS, Retries
 
@@ -74,6 +74,11 @@ class Connection:
 
     def __post_init__(self) -> None:
         self._client = log_in(self.context, num_connections=POOL_SIZE)
+
+    @property
+    def authorities(self) -> tuple[str, ...]:
+        """What the API server's certificate is checked by, as the record of a run has it; see `hash_authorities`."""
+        return hash_authorities(self._client)
 
     def request(
         self,
@@ -150,11 +155,11 @@ class Connection:
         raise make_endless(path)
 
     @contextmanager
-    def stream(self, path: str, query: Mapping[str, str], *, idle_seconds: float) -> Iterator[Iterator[bytes]]:
+    def stream(self, path: str, query: Mapping[str, str], *, idle_seconds: float) -> Iterator[AnswerLines]:
         """Open a watch or a log and hand out its lines. One that is silent for `idle_seconds` ends with ApiError."""
         response = self._limit_answer(partial(self._open, "watch", path, query, None, "application/json", idle_seconds))
         try:
-            yield iterate_lines(response)
+            yield AnswerLines(response)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise make_unreachable(error) from error
         finally:
@@ -176,6 +181,8 @@ class Connection:
 
         with self.rate_limiter.hold():
             data = self._limit_answer(ask)
+        if _METHODS[verb] != "GET" and not data.lstrip().startswith(b"{"):  # a page of whoever answers in its place
+            raise AnswerError(f"its answer to a request to {verb} {name_kind(path)} is no JSON object")
         self.rate_limiter.speed_up()
         return data
 
@@ -208,6 +215,9 @@ class Connection:
             refusal = read_refusal(verb, response, read_body(response)) if response.status >= 400 else None
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise make_unreachable(error, is_known=self.is_known) from error
+        if 300 <= response.status < 400:  # elsewhere nobody gets the credentials, and nothing was done here
+            response.close()
+            raise AnswerError(f"it sends requests elsewhere (HTTP {response.status})")
         if refusal is not None:
             refusal.client, refusal.was_allowed = client, request in self._allowed
             raise refusal

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Generic, TypeAlias, TypeVar
 
+from runner.kubernetes.answer_bodies import AnswerLines
 from runner.kubernetes.answers import (
     ApiObject,
     GarbledWatchError,
@@ -115,6 +116,10 @@ class Informer(Generic[T]):
     num_lists: int = 0
     """Lists so far: the first, and one for each time that the server no longer knew the watch's version."""
     _stop: threading.Event = field(default_factory=threading.Event)
+    _lines: AnswerLines | None = field(default=None, repr=False)
+    """Of the watch that is open."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    """Held while `_lines` is set or ended, so that no watch is opened that `stop` does not see."""
 
     def run(self, notify: Callable[[Notification[T]], None]) -> None:
         """Notify of everything until `stop` is called or the informer fails; blocks, so call it in a thread."""
@@ -128,15 +133,19 @@ class Informer(Generic[T]):
                 else:
                     lists.wait(_LIST_TOO_OLD, self._stop)
         except Exception as error:  # noqa: BLE001  (raised where it is handled; nobody would notice a silent end)
-            notify(InformerFailed(error))
+            if not self._stop.is_set():  # else it is how the end of its last request looks
+                notify(InformerFailed(error))
 
     @property
     def _kind(self) -> str:
         return name_kind(self.path)
 
     def stop(self) -> None:
-        """End after the next line that comes; the thread is not waited for."""
+        """End the watch, and the waits between requests; the thread is not waited for."""
         self._stop.set()
+        with self._lock:
+            if self._lines is not None:
+                self._lines.end()
 
     def _make_retries(self) -> Retries:
         return Retries(connection=self.connection, patience_seconds=self.connection.patience_seconds)
@@ -185,7 +194,7 @@ class Informer(Generic[T]):
 
     def _fetch_page(self, token: str) -> bytes:
         query = self._select() | {"limit": str(PAGE_SIZE)} | ({"continue": token} if token else {})
-        return self.connection.request("list", self.path, query=query)
+        return self.connection.request("list", self.path, query=query, stop=self._stop)
 
     def _select(self) -> dict[str, str]:
         return {"labelSelector": self.labels} | ({"fieldSelector": self.fields} if self.fields else {})
@@ -208,6 +217,8 @@ class Informer(Generic[T]):
                         return True
             except ApiError as error:
                 problem = error
+            if self._stop.is_set():
+                return True
             is_useful = version != first or time.monotonic() - begun >= LASTING_SECONDS
             if attempts.note(problem, is_useful=is_useful) == HTTPStatus.GONE:
                 break
@@ -223,11 +234,22 @@ class Informer(Generic[T]):
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         with self.connection.stream(self.path, query, idle_seconds=IDLE_SECONDS) as lines:
-            for line in filter(None, lines):
-                event = read_watch_event(line, self._kind)
-                if event["type"] == "ERROR":
-                    raise read_watch_error(event["object"])
-                yield event["type"], event["object"]
+            self._note_open(lines)
+            try:
+                for line in filter(None, lines):
+                    event = read_watch_event(line, self._kind)
+                    if event["type"] == "ERROR":
+                        raise read_watch_error(event["object"])
+                    yield event["type"], event["object"]
+            finally:
+                self._note_open(None)
+
+    def _note_open(self, lines: AnswerLines | None) -> None:
+        """Note the watch that is open, and end it where `stop` was called before."""
+        with self._lock:
+            self._lines = lines
+            if lines is not None and self._stop.is_set():
+                lines.end()
 
 
 def _find_continue(body: bytes) -> str:

@@ -4,6 +4,7 @@ Errors of the official client and of http.client may quote a token or a password
 it is known to be harmless.
 """
 
+import hashlib
 import re
 import ssl
 from contextlib import suppress
@@ -140,6 +141,21 @@ def _check_certificates(configuration: kubernetes.client.Configuration, context:
         except (OSError, ValueError):
             place = "ca.crt of the service account" if context == IN_CLUSTER else "certificate-authority(-data)"
             raise ValueError(f"{place}: cannot be used; expected certificates in PEM") from None
+
+
+def hash_authorities(client: kubernetes.client.ApiClient) -> tuple[str, ...]:
+    """Return the SHA-256 of each certificate that the API server's own is checked by, in hex, sorted.
+
+    By them clusters are told apart that have the same name: every pod may read those of its cluster, and kubeadm, kind,
+    k3s and the clouds make new ones for each. While they are replaced, the file has the old ones and the new ones.
+    Empty where they are the system's, or nothing is checked.
+    """
+    configuration = client.configuration
+    if not (configuration.ssl_ca_cert and configuration.verify_ssl):
+        return ()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.load_verify_locations(configuration.ssl_ca_cert)
+    return tuple(sorted({hashlib.sha256(data).hexdigest() for data in tls.get_ca_certs(binary_form=True)}))
 
 
 def name_token(context: str) -> str:

@@ -32,7 +32,7 @@ from runner.kubernetes.pod_ends import (
 )
 from runner.kubernetes.start_problems import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.records import RemovedKeys
+from runner.records import RemovedKeys, find_fault
 
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
@@ -181,9 +181,7 @@ class ResultRecorder:
         self._readable.add(True)
         parts = parse_result_key(key)
         assert parts is not None
-        if (result.run_id, result.cell_id, result.repeat) != (parts.run_id, parts.cell_id, parts.repeat):
-            return f"it is of {result.run_id}/{result.cell_id}, repeat {result.repeat}"
-        return result
+        return find_fault(result, parts) or result
 
     def _note_damage(self, tracked: TrackedJob, outcome: JobOutcome) -> JobOutcome:
         """Return `outcome`, with what is wrong of the record that the cell left, if it ended by itself and left one."""

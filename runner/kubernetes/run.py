@@ -7,9 +7,8 @@ from datetime import datetime
 
 from rich.console import Console
 
-from bench.capabilities import explain_unsupported
 from bench.errors import UserError
-from bench.schema import Cell, Cluster, Run
+from bench.schema import Run
 from bench.store import Store
 from bench.store_urls import BUCKET_URLS
 from runner.kubernetes.access_reviews import check_permissions
@@ -19,7 +18,6 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import compute_fingerprint
 from runner.kubernetes.foreign_jobs import ForeignJobs
 from runner.kubernetes.former_nodes import FormerNodes
-from runner.kubernetes.login import find_context
 from runner.kubernetes.node_fault_tracker import NodesAtFaultError
 from runner.kubernetes.observer import ClusterObserver, warn_once
 from runner.kubernetes.permissions import RUN_PERMISSIONS
@@ -31,12 +29,10 @@ from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
 from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed
 from runner.kubernetes.session_options import SessionOptions
 from runner.kubernetes.spending import Spending, check_prices
-from runner.kubernetes.syntax import check_option, check_queue
+from runner.kubernetes.target import ClusterTarget
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import plan_run
-from runner.profiles.loading import find_profile
-from runner.profiles.model import Profile
 from runner.records import Records, RecordSnapshot, Retries
 from runner.runs import (
     check_run_id,
@@ -50,37 +46,6 @@ from runner.runs import (
 )
 from runner.signing import check_cells_sign, find_run_digest, list_trusted_keys
 from runner.steady_clock import CLOCK
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterTarget:
-    """The cluster, namespace and queue that the Jobs go to."""
-
-    context: str
-    profile: Profile
-    queue: str | None
-
-    @classmethod
-    def find(cls, on: str, profile: str | None, namespace: str | None, queue: str | None) -> "ClusterTarget":
-        """Return the target that the options name; `on` is a context, `current` or `in-cluster`. UserError if none."""
-        context = find_context(on)
-        found = find_profile(profile, context)
-        if namespace is not None:
-            found = found.in_namespace(namespace)
-        if queue is not None:
-            check_option("--queue", queue, check_queue)
-        return cls(context=context, profile=found, queue=queue)
-
-    @property
-    def cluster(self) -> Cluster:
-        """The target as the record of a run names it."""
-        return Cluster(
-            context=self.context, namespace=self.profile.namespace, profile=self.profile.name, queue=self.queue
-        )
-
-    def explain_unsupported(self, cell: Cell) -> str | None:
-        """Return why this cluster cannot run the cell, in one line, or None if it can."""
-        return self.profile.explain_unsupported(cell) or explain_unsupported(cell, self.profile.gpu_kind)
 
 
 @dataclass(frozen=True, kw_only=True)

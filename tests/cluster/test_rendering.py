@@ -19,8 +19,8 @@ from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer, escape_variable, read_manifest, render_manifest
-from runner.kubernetes.run import ClusterTarget
 from runner.kubernetes.syntax import MAX_ENVIRONMENT_BYTES
+from runner.kubernetes.target import ClusterTarget
 from runner.profiles.builtin import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile

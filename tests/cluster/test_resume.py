@@ -44,7 +44,6 @@ class CommandLine:
     kubeconfig: Path
     context: str
     namespace: str
-
     processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
     def start(self) -> "subprocess.Popen[bytes]":
@@ -138,7 +137,8 @@ def test_a_runner_that_is_killed_ten_times_measures_everything_once(
         is_over.set()
     command_line.check_end(command_line.start(), 0)
 
-    assert command_line.read_run().num_repeats == 24
+    run = command_line.read_run()
+    assert (run.num_repeats, run.cluster and run.cluster.authorities) == (24, connection.authorities)
     setup = view(command_line, connection)
     assert len(setup.count_records()) == 24
     assert set(setup.count_records().values()) == {1}

@@ -24,12 +24,15 @@ benchmatrix/trusted-keys: {{ .Values.signing.trustedKeys | quote }}
 {{- end -}}
 {{- end -}}
 
+{{/* A text such that Kubernetes gives it to a process as it is: in arguments and variables it would put the value of a variable for `$(NAME)`. */}}
+{{- define "benchmatrix.verbatim" -}}{{ . | replace "$" "$$" }}{{- end -}}
+
 {{/* Words of the command line that a run and doctor have in common. */}}
 {{- define "benchmatrix.arguments" -}}
 - {{ empty .Values.customMatrix | not | ternary "/etc/benchmatrix/matrix.yaml" .Values.matrix | quote }}
 - --on=in-cluster
 - --profile=/etc/benchmatrix/profile.yaml
-- {{ printf "--store=%s" (include "benchmatrix.store.url" .) | quote }}
+- {{ include "benchmatrix.store.url" . | printf "--store=%s" | include "benchmatrix.verbatim" | quote }}
 {{- with .Values.kueue.localQueue }}
 - {{ printf "--queue=%s" . | quote }}
 {{- end }}
@@ -106,7 +109,7 @@ volumeMounts:
 {{- define "benchmatrix.runner.variables" -}}
 - {name: HOME, value: /tmp}
 {{- range $name, $value := include "benchmatrix.merge" (list (include "benchmatrix.store.environment" . | fromYaml) .Values.runner.environment) | fromJson }}
-- {name: {{ $name | quote }}, value: {{ $value | quote }}}
+- {name: {{ $name | quote }}, value: {{ include "benchmatrix.verbatim" $value | quote }}}
 {{- end }}
 {{- end -}}
 

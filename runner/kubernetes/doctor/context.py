@@ -12,7 +12,7 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.doctor.findings import Finding
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
-from runner.kubernetes.run import ClusterTarget
+from runner.kubernetes.target import ClusterTarget
 from runner.matrix.expansion import Matrix
 from runner.profiles.gpus import is_shared
 from runner.profiles.model import Profile

@@ -1,6 +1,7 @@
 """The pods that the chart makes: where they run, as whom, with which further fields, and what tools see in them."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -205,3 +206,39 @@ def test_the_key_that_signs_is_in_the_runners_container_alone() -> None:
 def test_trusted_keys_need_a_key_that_signs() -> None:
     with pytest.raises(helm_python.HelmRenderError, match="signing.trustedKeys: is for runs that are signed"):
         render(make_values(signing__trustedKeys=TRUSTED))
+
+
+def expand(text: str, variables: dict[str, str]) -> str:
+    """Return what a kubelet makes of an argument or of a variable's value: `$$` is a dollar, `$(NAME)` a variable.
+
+    https://github.com/kubernetes/kubernetes/blob/master/third_party/forked/golang/expansion/expand.go
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        return "$" if match[0] == "$$" else variables.get(match["name"], match[0])
+
+    return re.sub(r"\$\$|\$\((?P<name>[^)]*)\)", replace, text)
+
+
+def test_store_and_variables_reach_the_runner_as_they_are_written() -> None:
+    """Kubernetes would put the value of another variable into them, also a key of the store's Secret."""
+    environment = {"NO_PROXY": "$(HOME),$$(HOME),$$,$x", "A": "$(AWS_SECRET_ACCESS_KEY)"}
+    values = make_values(
+        store__url="s3://bucket/$(AWS_SECRET_ACCESS_KEY)/$$",
+        store__endpointUrl="https://s3.example/$(HOME)",
+        runner__environment=environment,
+    )
+    expected = environment | {"AWS_ENDPOINT_URL": "https://s3.example/$(HOME)"}
+    known = {"HOME": "/tmp", "AWS_SECRET_ACCESS_KEY": "hunter2"}
+    for pod in list_runners(render(values)):
+        (container,) = pod["spec"]["containers"]
+        found = {one["name"]: expand(one["value"], known) for one in container["env"] if "value" in one}
+        assert expected.items() <= found.items()
+        assert "--store=s3://bucket/$(AWS_SECRET_ACCESS_KEY)/$$" in [expand(one, known) for one in container["args"]]
+
+
+def test_the_runner_is_told_the_names_of_its_job() -> None:
+    """Where the chart itself wants a variable's value, it stays a reference."""
+    (container,) = find_pod(render(make_values()))["spec"]["containers"]
+    known = {"JOB_NAME": "sweeps-1", "JOB_UID": "1-2"}
+    assert {"--run-id=sweeps-1", "--owner=sweeps-1/1-2"} <= {expand(one, known) for one in container["args"]}

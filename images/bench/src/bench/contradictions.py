@@ -4,7 +4,7 @@ The one place that says which contradictions a result can have; docs/contradicti
 What is named here is impossible in a record that this program wrote, in any version: clocks, rounding and bounds that
 were moved since have more room in each check than they can need. A record that passes is not true for that
 (docs/threat-model.md). What contradicts another record, as a copy does, is found where the records are together
-(`collector.results.copies`).
+(`bench.copied_steps`).
 """
 
 from collections.abc import Callable, Iterator, Mapping

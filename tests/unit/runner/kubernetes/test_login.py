@@ -4,12 +4,18 @@ import base64
 import json
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from bench.errors import UserError
 from runner.kubernetes import connection as connection_module
@@ -54,7 +60,7 @@ class Kubeconfig:
     def __init__(self, path: Path, url: str) -> None:
         self.path, self.url = path, url
 
-    def write(self, user: dict[str, Any], **cluster: str) -> None:
+    def write(self, user: dict[str, Any], **cluster: Any) -> None:
         document = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -176,3 +182,44 @@ def test_the_token_of_a_pod_is_refused_by_name_and_not_shown(tmp_path: Path, mon
     with pytest.raises(UserError, match=r"--on in-cluster: the token of the service account") as caught:
         Connection(context="in-cluster")
     assert "hunter2" not in str(caught.value)
+
+
+def make_authority(name: str) -> tuple[bytes, str]:
+    """Return the certificate of a new authority, in PEM, and its SHA-256 in hex."""
+    key = Ed25519PrivateKey.generate()
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    made = x509.CertificateBuilder(subject, subject, key.public_key(), 1, begin, begin.replace(year=2046))
+    made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    certificate = made.sign(key, None)
+    return certificate.public_bytes(Encoding.PEM), certificate.fingerprint(hashes.SHA256()).hex()
+
+
+def test_clusters_of_one_name_are_told_apart_by_their_authorities(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a pod finds them: both clusters are `in-cluster` to it."""
+    from kubernetes.config import incluster_config
+
+    (one, one_digest), (new, new_digest) = (make_authority("kubernetes") for _ in range(2))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    (tmp_path / "token").write_text("t")
+    found = []
+    for bundle in (one, one + new + one, new):
+        (tmp_path / "ca.crt").write_bytes(bundle)
+        found.append(Connection(context="in-cluster").authorities)
+    assert found == [(one_digest,), tuple(sorted([one_digest, new_digest])), (new_digest,)]
+
+
+def test_of_a_server_that_is_not_checked_no_authority_is_recorded(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.url = "https://127.0.0.1:1"
+    data = base64.b64encode(make_authority("kubernetes")[0]).decode()
+    kubeconfig.write({"token": "t"}, **{"certificate-authority-data": data})
+    assert len(Connection(context="lab").authorities) == 1
+    kubeconfig.write({"token": "t"}, **{"insecure-skip-tls-verify": True})
+    assert Connection(context="lab").authorities == ()
+    kubeconfig.write({"token": "t"})
+    assert Connection(context="lab").authorities == ()
