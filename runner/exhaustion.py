@@ -6,6 +6,7 @@ import re
 import resource
 import sys
 import threading
+from pathlib import Path
 
 _BY_NUMBER = {
     errno.EMFILE: "this process may open no more files; raise the limit (`ulimit -n`)",
@@ -25,6 +26,7 @@ MIN_FILES = 64
 """Twice what a run and its report hold open at once on two cores. 1024 is usual."""
 NO_DOCSTRINGS = 2
 """The level of `python -OO`, which drops docstrings."""
+OWN_FILES = Path("/proc/self/fd")
 NUM_THREADS = 8
 """Threads that a command may have beside those of OpenBLAS, which has one for each core."""
 # What has no number: Python's threads and the linker's libraries. Rust's panics have the system's in their text.
@@ -43,7 +45,21 @@ def explain_limits() -> str | None:
     signal but SIGKILL ends, and sends SIGINT to this process where a thread does not start. Libraries in Rust print a
     panic where they can open no file, in words that nobody outside can change.
     """
-    return _explain_dropped_docstrings() or _explain_file_limit() or _explain_address_limit() or _explain_thread_limit()
+    explanations = (
+        _explain_dropped_docstrings,
+        _explain_missing_proc,
+        _explain_file_limit,
+        _explain_address_limit,
+        _explain_thread_limit,
+    )
+    return next(filter(None, (explain() for explain in explanations)), None)
+
+
+def _explain_missing_proc() -> str | None:
+    """Return that the kernel's files on processes are missing: the lock of the machine and V8 are lost without them."""
+    if OWN_FILES.is_dir():
+        return None
+    return f"{OWN_FILES}: is not there; mount /proc (`mount -t proc proc /proc`), which shows what processes do"
 
 
 def _explain_dropped_docstrings() -> str | None:

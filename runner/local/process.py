@@ -117,9 +117,7 @@ def start_group(
             pass_fds=keep_open,
         )
     except OSError as error:
-        if explain_exhaustion(
-            error
-        ):  # says nothing of the cell: its repeat gets no record, and no later one would start
+        if explain_exhaustion(error):  # no fault of the cell: its repeat gets no record
             raise
         raise ProcessNotStarted(str(error)) from error
 

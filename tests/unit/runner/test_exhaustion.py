@@ -5,9 +5,11 @@ import resource
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
+from runner import exhaustion
 from runner.exhaustion import explain_exhaustion, explain_limits
 
 RAISING = """
@@ -127,4 +129,12 @@ def test_python_without_docstrings_is_refused_before_anything_is_done() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "error: PYTHONOPTIMIZE: is 2, at which libraries lack parts that are needed; give 1 or unset it\n"
+    )
+
+
+def test_a_machine_without_proc_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """V8 panics without it, and the lock of the machine cannot be found."""
+    monkeypatch.setattr(exhaustion, "OWN_FILES", tmp_path / "fd")
+    assert (explain_limits() or "").endswith(
+        "/fd: is not there; mount /proc (`mount -t proc proc /proc`), which shows what processes do"
     )
