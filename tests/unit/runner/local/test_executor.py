@@ -1,7 +1,6 @@
 """runner.local.executor: however a measuring process ends, one terminal record says how."""
 
 import os
-import resource
 import shlex
 import sys
 from dataclasses import replace
@@ -164,24 +163,6 @@ def test_an_interpreter_that_cannot_be_executed_leaves_a_record(
     assert result.error is not None
     assert (result.status, result.error.kind) == ("failed", "exit")
     assert result.error.message.startswith("the process could not be started: [Errno ")
-
-
-def test_a_machine_that_gives_no_more_files_leaves_no_record(executor: LocalExecutor, tmp_path: Path) -> None:
-    """The cell is not at fault, and the repeats after it would all be recorded as failed within a second."""
-    make_interpreter(tmp_path / "python", "exit 7")
-    executor.measure_repeat(make_repeat())  # whatever is opened once is open now
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.dup(0)
-    os.close(free)
-
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, limits[1]))  # one more; a pipe needs two
-    try:
-        with pytest.raises(OSError, match="Too many open files"):
-            executor.measure_repeat(make_repeat(2))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-
-    assert [record.repeat for record in read_records(executor)] == [1]
 
 
 @pytest.mark.parametrize("command", ['exec {python} "$@"', '{python} "$@"'])
