@@ -69,7 +69,8 @@ class MemoryLine:
         value = (budget_bytes - self.fixed_bytes) / self.sample_bytes
         if not self.has_interval:
             return LargestBatch(value=max(0, math.floor(value)), lower=math.nan, upper=math.nan)
-        lower, upper = self._invert(budget_bytes, level)
+        # Batches that are all on the line: inverting it would only round, below a whole batch perhaps.
+        lower, upper = self._invert(budget_bytes, level) if self.residual_bytes else (value, value)
         rounded = [each if math.isinf(each) else max(0, math.floor(each)) for each in (value, lower, upper)]
         return LargestBatch(value=rounded[0], lower=rounded[1], upper=rounded[2])
 
