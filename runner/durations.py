@@ -10,6 +10,7 @@ from bench.errors import UserError
 
 SECONDS_PER_UNIT = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:e\+?[0-9]{1,2})?)(?P<unit>[smhdw]?)", re.ASCII)
+EXAMPLES = ("90s", "45m", "8h", "2d", "12w")
 MAX_SECONDS = 1e9
 """31 years: far from where dates overflow."""
 
@@ -21,10 +22,12 @@ def parse_duration(option: str, text: str, *, least: str = "") -> float:
     """
     seconds, shortest = _convert(text), _convert(least) if least else None
     if seconds is None or not (shortest or 0) <= seconds <= MAX_SECONDS or seconds == 0:
-        bound = f"of at least {least}" if least else "above 0"
-        raise UserError(
-            f"{option} {text}: expected a time {bound}, such as 90s, 45m, 8h, 2d or 12w (a bare number is seconds)"
+        bound = (
+            "of at most 31 years" if (seconds or 0) > MAX_SECONDS else f"of at least {least}" if least else "above 0"
         )
+        examples = [example for example in EXAMPLES if (_convert(example) or 0) >= (shortest or 0)]
+        shown = f"{', '.join(examples[:-1])} or {examples[-1]}"
+        raise UserError(f"{option} {text}: expected a time {bound}, such as {shown} (a bare number is seconds)")
     return seconds
 
 

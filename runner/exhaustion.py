@@ -4,7 +4,9 @@ import errno
 import os
 import re
 import resource
+import sys
 import threading
+from pathlib import Path
 
 _BY_NUMBER = {
     errno.EMFILE: "this process may open no more files; raise the limit (`ulimit -n`)",
@@ -20,6 +22,11 @@ MIN_ADDRESS_BYTES = 768 * 2**20
 """The libraries for tables and statistics take 570 MB of addresses on two cores, more on many."""
 LOW_NUM_PROCESSES = 1024
 """Of all processes and threads of a user (`ulimit -u`); where more are allowed, threads are not tried first."""
+MIN_FILES = 64
+"""Twice what a run and its report hold open at once on two cores. 1024 is usual."""
+NO_DOCSTRINGS = 2
+"""The level of `python -OO`, which drops docstrings."""
+OWN_FILES = Path("/proc/self/fd")
 NUM_THREADS = 8
 """Threads that a command may have beside those of OpenBLAS, which has one for each core."""
 # What has no number: Python's threads and the linker's libraries. Rust's panics have the system's in their text.
@@ -32,12 +39,41 @@ _RUST_NUMBER = re.compile(r"Os \{ code: (\d+)")
 
 
 def explain_limits() -> str | None:
-    """Return why no command can work within the limits of this process; None where it can.
+    """Return why no command can work within the limits of this process, or as Python was started; None where it can.
 
     OpenBLAS, which SciPy brings along, would meet them while it is loaded: it asks for memory without an end, which no
-    signal but SIGKILL ends, and sends SIGINT to this process where a thread does not start.
+    signal but SIGKILL ends, and sends SIGINT to this process where a thread does not start. Libraries in Rust print a
+    panic where they can open no file, in words that nobody outside can change.
     """
-    return _explain_address_limit() or _explain_thread_limit()
+    explanations = (
+        _explain_dropped_docstrings,
+        _explain_missing_proc,
+        _explain_file_limit,
+        _explain_address_limit,
+        _explain_thread_limit,
+    )
+    return next(filter(None, (explain() for explain in explanations)), None)
+
+
+def _explain_missing_proc() -> str | None:
+    """Return that the kernel's files on processes are missing: the lock of the machine and V8 are lost without them."""
+    if sys.platform != "linux" or OWN_FILES.is_dir():
+        return None
+    return f"{OWN_FILES}: is not there; mount /proc (`mount -t proc proc /proc`), which shows what processes do"
+
+
+def _explain_dropped_docstrings() -> str | None:
+    """Return why Python's second level of optimisation cannot be: the library for charts is made of its docstrings."""
+    if sys.flags.optimize < NO_DOCSTRINGS:
+        return None
+    return f"PYTHONOPTIMIZE: is {sys.flags.optimize}, at which libraries lack parts that are needed; give 1 or unset it"
+
+
+def _explain_file_limit() -> str | None:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY or limit >= MIN_FILES:
+        return None
+    return f"this process may open {limit} files, and needs {MIN_FILES} at the least; raise the limit (`ulimit -n`)"
 
 
 def _explain_thread_limit() -> str | None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from collector.results.cells import select_alone
 MIN_BATCHES = 3
 """Fewest batch sizes for an interval: two are a line whatever they are."""
 LINE_COLUMNS = [
-    "model", "framework", "phase", "precision", "mode", "input_size", "num_classes", "num_gpus", "gpu_name",
+    "model", "framework", "phase", "precision", "mode", "input_size", "num_classes", "num_gpus", "data_dir", "gpu_name",
 ]  # fmt: skip
-"""What cells have in common whose batches are on one line."""
+"""What cells have in common whose batches are on one line. Real data is another line than synthetic data: its pipeline
+can hold batches on the GPU beside the one that a step takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,8 @@ class MemoryLine:
         value = (budget_bytes - self.fixed_bytes) / self.sample_bytes
         if not self.has_interval:
             return LargestBatch(value=max(0, math.floor(value)), lower=math.nan, upper=math.nan)
-        lower, upper = self._invert(budget_bytes, level)
+        # Batches that are all on the line: inverting it would only round, below a whole batch perhaps.
+        lower, upper = self._invert(budget_bytes, level) if self.residual_bytes else (value, value)
         rounded = [each if math.isinf(each) else max(0, math.floor(each)) for each in (value, lower, upper)]
         return LargestBatch(value=rounded[0], lower=rounded[1], upper=rounded[2])
 
@@ -92,19 +95,23 @@ def fit_line(
     """Return the line through the bytes that each batch needs; None for fewer than two batches."""
     if len(points) < 2:
         return None
-    batches = np.array(sorted(points), dtype=float)
-    needed = np.array([points[int(batch)] for batch in batches], dtype=float)
-    sample_bytes, fixed_bytes = np.polyfit(batches, needed, 1)
-    off = needed - fixed_bytes - sample_bytes * batches
+    batches = sorted(points)
+    needed = [points[batch] for batch in batches]
+    # Exactly: where all batches need the same, a slope that is only rounding would give a largest batch.
+    centre, mean = Fraction(sum(batches), len(batches)), Fraction(sum(needed), len(needed))
+    spread = sum((batch - centre) ** 2 for batch in batches)
+    slope = sum((batch - centre) * each for batch, each in points.items()) / spread
+    fixed = mean - slope * centre
+    off = sum((each - fixed - slope * batch) ** 2 for batch, each in points.items())
     freedom = len(batches) - 2
     return MemoryLine(
         key=key,
-        batches=tuple(int(batch) for batch in batches),
-        needed_bytes=tuple(int(each) for each in needed),
+        batches=tuple(batches),
+        needed_bytes=tuple(needed),
         context_bytes=context_bytes,
-        fixed_bytes=float(fixed_bytes),
-        sample_bytes=float(sample_bytes),
-        residual_bytes=math.sqrt((off**2).sum() / freedom) if freedom > 0 else math.nan,
+        fixed_bytes=float(fixed),
+        sample_bytes=float(slope),
+        residual_bytes=math.sqrt(off / freedom) if freedom > 0 else math.nan,
     )
 
 
@@ -142,9 +149,10 @@ def _find_context(rows: pd.DataFrame) -> int:
 def hold_out_largest(line: MemoryLine) -> float | None:
     """Return by which share the line through the others misses the largest batch's bytes; None for fewer than four.
 
+    None also where the largest batch took none.
     Of one held-out batch, at 2 to 4 times the next one as a rule: a sample of how well the line reaches beyond itself.
     """
-    if len(line.batches) <= MIN_BATCHES:
+    if len(line.batches) <= MIN_BATCHES or not line.needed_bytes[-1]:
         return None
     shorter = fit_line(line.key, dict(zip(line.batches[:-1], line.needed_bytes[:-1], strict=True)))
     if shorter is None:

@@ -52,9 +52,10 @@ def describe_key(line: MemoryLine) -> str:
     """Return what the cells of a line are."""
     key = line.key
     gpus = "" if key["num_gpus"] == 1 else f" x {key['num_gpus']}, batch of one GPU"
+    data = "" if key["data_dir"] is None else f", data {key['data_dir']}"
     return (
         f"{key['model']} {key['phase']}, {key['framework']} {key['mode']}, {key['precision']}, "
-        f"size {key['input_size']}, {key['gpu_name']}{gpus}"
+        f"size {key['input_size']}, {key['gpu_name']}{gpus}{data}"
     )
 
 

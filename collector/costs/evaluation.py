@@ -11,6 +11,7 @@ from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose
 from collector.costs.datasets import DataSet
 from collector.costs.document import CellCost, CostDocument, Energy, Figure, Job, OfferCost
 from collector.costs.energy import CPU_ENERGY, GPU_ENERGY, THOUSAND, find_energy, make_figure, name_hardware
+from collector.facts import count_things
 from collector.labels import add_labels, label_panels
 from collector.prices.offers import find_cpu_offers, find_gpu_offers, find_machine_offers
 from collector.prices.table import PriceRow, PriceTable, Purchase
@@ -241,7 +242,8 @@ def _explain_missing(row: Row, hardware: str, unwanted: Sequence[PriceRow]) -> s
 def _describe_shared(summary: pd.DataFrame) -> Iterator[str]:
     number = int(_find_shared(summary).sum())
     if number:
-        yield f"{number} cells with several tenants, or on a slice of a GPU, have no price of their own: left out."
+        have = "has no price of its own" if number == 1 else "have no price of their own"
+        yield f"{count_things(number, 'cell')} with several tenants, or on a slice of a GPU, {have}: left out."
 
 
 def _describe_job(question: CostQuestion) -> Job | None:
@@ -282,7 +284,8 @@ def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost]) -> Iter
         if cell.device == "cpu" and cell.num_threads not in (None, offer.vcpus)
     }
     for number, vcpus, machine in sorted(threads):
-        yield f"CPU cells that ran on {number} threads pay for all {vcpus} vCPUs of {machine}."
+        paid = "the one vCPU" if vcpus == 1 else f"all {vcpus} vCPUs"
+        yield f"CPU cells that ran on {count_things(number, 'thread')} pay for {paid} of {machine}."
     if any(cell.device == "gpu" and cell.offers for cell in cells):
         yield "A GPU counts as equally fast on every machine that has it, whatever its host."
     if any(cell.energy is not None for cell in cells):

@@ -10,6 +10,7 @@ import vl_convert
 from bench.errors import UserError
 from collector.files import replace_file, replace_text
 from collector.report.figure import Figure
+from collector.report.plots.picture_files import check_addresses
 
 Columns = Literal[1, 2]
 WIDTH_MILLIMETRES: dict[Columns, float] = {1: 88.9, 2: 182.0}
@@ -27,9 +28,10 @@ _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
 
 
 def check_figure_path(path: Path) -> None:
-    """Raise UserError where the file's ending names no format that a figure can be written in."""
+    """Raise UserError where the file's ending names no format of a figure, or where figures cannot be drawn."""
     if path.suffix.lower() not in FORMATS:
         raise UserError(f"--output {path}: the ending says the format; it takes {', '.join(FORMATS)}")
+    check_addresses(f"--output {path}")
 
 
 def number_paths(path: Path, number: int) -> list[Path]:

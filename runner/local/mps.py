@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from runner.exhaustion import explain_exhaustion
 from runner.local.process import ProcessNotStarted
 
 PROGRAM = "nvidia-cuda-mps-control"
@@ -68,6 +69,8 @@ def _start(variables: dict[str, str], folder: Path, keep_open: Sequence[int]) ->
                 check=False,
             ).returncode
         except (OSError, subprocess.TimeoutExpired) as error:
+            if explain_exhaustion(error):  # as in runner.local.process
+                raise
             raise ProcessNotStarted(f"{PROGRAM} -d: {error}") from error
     if code:
         raise ProcessNotStarted(f"{PROGRAM} -d ended with exit code {code}: {_read_last_line(folder, output)}")

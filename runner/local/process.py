@@ -13,6 +13,7 @@ from typing import Literal
 
 from bench.known_secrets import hide_printed_secrets
 from bench.signal_handlers import delay_interrupts
+from runner.exhaustion import explain_exhaustion
 from runner.local.memory import read_tree_bytes
 
 TAIL_BYTES = 8_000
@@ -101,7 +102,10 @@ def count_oom_kills() -> int:
 def start_group(
     command: Sequence[str], *, variables: Mapping[str, str] | None = None, keep_open: Sequence[int] = ()
 ) -> "subprocess.Popen[bytes]":
-    """Start a process as leader of its own group, with one pipe for all output; raise ProcessNotStarted on failure."""
+    """Start a process as leader of its own group, with one pipe for all output; raise ProcessNotStarted on failure.
+
+    Where the machine gives no more files, memory or processes, the OSError is passed on.
+    """
     try:
         return subprocess.Popen(
             command,
@@ -113,6 +117,8 @@ def start_group(
             pass_fds=keep_open,
         )
     except OSError as error:
+        if explain_exhaustion(error):  # no fault of the cell: its repeat gets no record
+            raise
         raise ProcessNotStarted(str(error)) from error
 
 

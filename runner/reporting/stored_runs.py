@@ -66,7 +66,7 @@ def print_skipped(collection: "Collection", console: Console) -> None:
 
     Before them stands what was found of the signatures, where they were checked.
     """
-    from collector.facts import describe_signatures
+    from collector.facts import count_things, describe_signatures
 
     for notice in (*collection.notices, *collection.doubts):
         console.print(notice, style="yellow", soft_wrap=True)
@@ -74,7 +74,7 @@ def print_skipped(collection: "Collection", console: Console) -> None:
         console.print(f"signatures: {describe_signatures(collection)}", soft_wrap=True)
     num_skipped = len(collection.skipped)
     if num_skipped:
-        console.print(f"{num_skipped:,} documents in the store did not count:", style="yellow")
+        console.print(f"{count_things(num_skipped, 'document')} in the store did not count:", style="yellow")
     for document in collection.skipped[:MAX_NAMED]:
         console.print(f"  {document.key}: {document.reason}", soft_wrap=True, markup=False)
     if num_skipped > MAX_NAMED:

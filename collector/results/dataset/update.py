@@ -102,9 +102,10 @@ def _read_parts(places: Places, table: str, run_id: str) -> tuple[list[PartConte
             else:
                 num_foreign += 1
     if num_foreign:
+        is_one = num_foreign == 1
         places.notices.append(
-            f"{num_foreign} files of the tables of {run_id} are of another version of benchmatrix, and this one cannot "
-            "read them; they stay as they are"
+            f"{num_foreign:,} {'file' if is_one else 'files'} of the tables of {run_id} {'is' if is_one else 'are'} of "
+            "another version of benchmatrix, which this one cannot read; what is there stays as it is"
         )
     delete_replaced([*(content.part for content in contents), *damaged.values()], contents)
     kept = drop_replaced(contents)

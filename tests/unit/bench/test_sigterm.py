@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.exit_codes import EXIT_PREEMPTED
+from bench.exit_codes import EXIT_PREEMPTED, EXIT_SIGINT
 from bench.order import Order
 from factories import make_cell
 from workspace import HANG_GUARD_SECONDS
@@ -30,11 +30,12 @@ def start_bench(folder: Path, store_url: str, *, first_paths: str = "", **variab
         stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell ignores it for what runs beside it
     )
 
 
-def end(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    process.send_signal(signal.SIGTERM)
+def end(process: "subprocess.Popen[str]", number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+    process.send_signal(number)
     output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
     return process.returncode, output
 
@@ -46,6 +47,30 @@ def test_sigterm_during_the_first_import_ends_the_container_at_once(tmp_path: Pa
     assert process.stdout.readline() == "importing\n"
 
     assert end(process) == (EXIT_PREEMPTED, "preempted: ended by SIGTERM before anything was measured\n")
+
+
+INTERRUPTED = "interrupted: ended by Ctrl-C (SIGINT); nothing is recorded\n"
+
+
+def test_ctrl_c_during_the_first_import_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "pydantic.py").write_text(SLOW_IMPORT)
+    process = start_bench(tmp_path, "file:///-", first_paths=str(tmp_path))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+
+    assert end(process, signal.SIGINT) == (EXIT_SIGINT, INTERRUPTED)
+
+
+def test_ctrl_c_while_the_store_is_awaited_is_no_fault_of_the_program(
+    tmp_path: Path, silent_server: socket.socket
+) -> None:
+    endpoint = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
+    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"}
+    process = start_bench(tmp_path, "s3://bucket/x", AWS_ENDPOINT_URL=endpoint, **keys)
+    connection, _ = silent_server.accept()
+
+    with connection:
+        assert end(process, signal.SIGINT) == (EXIT_SIGINT, INTERRUPTED)
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ import resource
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
+from runner import exhaustion
 from runner.exhaustion import explain_exhaustion, explain_limits
 
 RAISING = """
@@ -85,6 +87,14 @@ def test_a_limit_of_addresses_that_is_enough_is_none(monkeypatch: pytest.MonkeyP
         assert explain_limits() is None
 
 
+def test_as_many_open_files_as_are_needed_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {resource.RLIMIT_NOFILE: 64}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits.get(kind, resource.RLIM_INFINITY), -1))
+    assert explain_limits() is None
+    limits[resource.RLIMIT_NOFILE] = 63
+    assert "63 files" in (explain_limits() or "")
+
+
 def test_threads_that_cannot_be_started_are_named_before_a_library_meets_that(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[threading.Thread] = []
 
@@ -96,3 +106,35 @@ def test_threads_that_cannot_be_started_are_named_before_a_library_meets_that(mo
     monkeypatch.setattr(threading.Thread, "start", start)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (3 if kind == resource.RLIMIT_NPROC else -1, -1))
     assert "no thread or process can be started" in (explain_limits() or "")
+
+
+def test_a_limit_of_open_files_is_named_before_a_library_panics() -> None:
+    """A library in Rust that can open no file prints where it is, by itself."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
+
+    command = [sys.executable, "-m", "runner.cli", "render", "smoke"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: this process may open 12 files, and needs 64 at the least; raise the limit (`ulimit -n`)\n"
+    )
+
+
+def test_python_without_docstrings_is_refused_before_anything_is_done() -> None:
+    """The library for charts raises AttributeError then, at the end of a run."""
+    command = [sys.executable, "-OO", "-m", "runner.cli", "render", "smoke"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: PYTHONOPTIMIZE: is 2, at which libraries lack parts that are needed; give 1 or unset it\n"
+    )
+
+
+def test_a_machine_without_proc_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """V8 panics without it, and the lock of the machine cannot be found."""
+    monkeypatch.setattr(exhaustion, "OWN_FILES", tmp_path / "fd")
+    assert (explain_limits() or "").endswith(
+        "/fd: is not there; mount /proc (`mount -t proc proc /proc`), which shows what processes do"
+    )

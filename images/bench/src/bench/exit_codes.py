@@ -24,7 +24,7 @@ EXIT_INTERNAL_ERROR = 70
 # What a shell and a container runtime give where the command could not be run (POSIX.1-2017, Shell Command Language,
 # 2.8.2), or where a signal ended it: 128 + its number.
 EXIT_COMMAND_NOT_EXECUTABLE, EXIT_COMMAND_NOT_FOUND = 126, 127
-EXIT_SIGABRT, EXIT_SIGKILL, EXIT_SIGSEGV, EXIT_SIGTERM = 134, 137, 139, 143
+EXIT_SIGINT, EXIT_SIGABRT, EXIT_SIGKILL, EXIT_SIGSEGV, EXIT_SIGTERM = 130, 134, 137, 139, 143
 
 FINAL_EXIT_CODES = frozenset(
     {

@@ -1,4 +1,4 @@
-"""Listens for SIGTERM from the first moment of the process. Imports the standard library alone: it must be quick.
+"""Listens for SIGTERM and Ctrl-C from the first moment of the process. Imports the standard library alone, to be quick.
 
 A thread of its own does this: the main thread may be deep in an import, a kernel or a compilation when the signal
 comes. The signal reaches the thread through a pipe that the interpreter's handler, in C, writes to at once
@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 
-from bench.exit_codes import EXIT_PREEMPTED
+from bench.exit_codes import EXIT_PREEMPTED, EXIT_SIGINT
 
 
 def end_unmeasured() -> None:
@@ -20,8 +20,17 @@ def end_unmeasured() -> None:
     os._exit(EXIT_PREEMPTED)
 
 
+def end_interrupted() -> None:
+    """End the process on Ctrl-C, as `docker run -it` passes it on: whoever waits there wants no record and no trace."""
+    print("interrupted: ended by Ctrl-C (SIGINT); nothing is recorded", file=sys.stderr, flush=True)
+    os._exit(EXIT_SIGINT)
+
+
 class SigtermListener:
-    """Calls `on_sigterm` in a thread when SIGTERM comes; what it calls can be replaced at any time."""
+    """Calls `on_sigterm` in a thread when SIGTERM comes; what it calls can be replaced at any time.
+
+    Ctrl-C ends the process, unless it is ignored.
+    """
 
     def __init__(self, on_sigterm: Callable[[], None] = end_unmeasured) -> None:
         self.on_sigterm = on_sigterm
@@ -30,7 +39,9 @@ class SigtermListener:
         """Start to listen. Call it in the main thread, where Python sets handlers, and once in a process."""
         readable, writable = os.pipe()
         os.set_blocking(writable, False)
-        signal.signal(signal.SIGTERM, lambda number, frame: None)
+        signal.signal(signal.SIGTERM, _leave_to_the_thread)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _leave_to_the_thread)
         signal.set_wakeup_fd(writable)
         # SIGTERM ends a data loader's processes as usual, also one that arrives while they are being forked.
         os.register_at_fork(before=_block_sigterm, after_in_parent=_unblock_sigterm, after_in_child=_restore_sigterm)
@@ -38,14 +49,23 @@ class SigtermListener:
 
     def _listen(self, readable: int) -> None:
         while True:
-            if signal.SIGTERM in os.read(readable, 1024):
+            numbers = os.read(readable, 1024)
+            if signal.SIGINT in numbers:
+                end_interrupted()
+            if signal.SIGTERM in numbers:
                 self.on_sigterm()
 
 
+def _leave_to_the_thread(number: int, frame: object) -> None:
+    """Do nothing in the main thread: the signal's number is in the pipe already."""
+
+
 def _restore_sigterm() -> None:
-    """Restore SIGTERM's default action in a forked child."""
+    """Restore the default actions of both signals in a forked child."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is _leave_to_the_thread:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     _unblock_sigterm()
 
 

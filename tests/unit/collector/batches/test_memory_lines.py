@@ -8,8 +8,10 @@ import pytest
 from scipy import stats
 
 from collector.batches.cards import CARDS, DRIVER_BYTES
-from collector.batches.memory_lines import MemoryLine, fit_line, fit_lines, hold_out_largest
-from collector.batches.words import ProbedLimit, describe_line, describe_probe
+from collector.batches.memory_lines import LINE_COLUMNS, MemoryLine, fit_line, fit_lines, hold_out_largest
+from collector.batches.words import ProbedLimit, describe_key, describe_line, describe_probe
+from collector.results.cells import PROTOCOL_FIELDS
+from collector.results.frames import CELL_COLUMNS
 
 MIB = 2**20
 KEY = {
@@ -21,6 +23,7 @@ KEY = {
     "input_size": 224,
     "num_classes": 10,
     "num_gpus": 1,
+    "data_dir": None,
     "gpu_name": "NVIDIA H200",
 }
 
@@ -155,3 +158,41 @@ def test_cells_that_share_their_gpu_are_on_no_line(shared: dict[str, object]) ->
     ]
     (line,) = fit_lines(make_results(*alone, {"batch_size": 8, "peak_memory_allocated_bytes": 9000} | shared))
     assert line.needed_bytes == (180, 260, 420)
+
+
+def test_real_data_and_synthetic_data_are_two_lines_with_two_names() -> None:
+    """The pipeline of real data can hold batches on the GPU: one line through both would be that of neither."""
+    real = {"data_dir": "/data/cifar-10-batches-bin"}
+    results = make_results(
+        {"batch_size": 8, "peak_memory_allocated_bytes": 180},
+        {"batch_size": 16, "peak_memory_allocated_bytes": 260},
+        {"batch_size": 8, "peak_memory_allocated_bytes": 1080, **real},
+        {"batch_size": 32, "peak_memory_allocated_bytes": 1320, **real},
+    )
+    lines = {line.key["data_dir"]: line for line in fit_lines(results)}
+    assert {name: line.needed_bytes for name, line in lines.items()} == {
+        "/data/cifar-10-batches-bin": (1080, 1320),
+        None: (180, 260),
+    }
+    assert describe_key(lines["/data/cifar-10-batches-bin"]).endswith("NVIDIA H200, data /data/cifar-10-batches-bin")
+    assert describe_key(lines[None]).endswith("NVIDIA H200")
+
+
+def test_every_field_of_a_cell_that_says_what_is_measured_divides_lines() -> None:
+    """Of a shared device no line is made, and a seed changes no size."""
+    not_needed = {"batch_size", "device", "tenants", "sharing", "neighbour", "seed", *PROTOCOL_FIELDS}
+    assert set(LINE_COLUMNS) - {"gpu_name"} == set(CELL_COLUMNS) - not_needed
+
+
+def test_memory_that_is_the_same_at_all_batches_has_no_largest_batch() -> None:
+    """Rounding alone would be a slope, and the largest batch for a T4 2,201,300,514,627,665,664."""
+    line = make_line(dict.fromkeys((8, 16, 32, 64), 2**30))
+    assert (line.sample_bytes, line.fixed_bytes, line.residual_bytes) == (0, 2**30, 0)
+    assert describe_line(line, 0.95)[0].endswith("so no largest batch follows.")
+
+
+def test_a_largest_batch_that_took_nothing_is_held_out_of_no_share() -> None:
+    line = make_line({1: 0, 6: 100, 7: 100, 8: 0})
+    assert line.sample_bytes > 0
+    assert hold_out_largest(line) is None
+    assert "misses the largest batch" not in describe_line(line, 0.95)[0]

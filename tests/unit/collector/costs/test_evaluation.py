@@ -107,6 +107,8 @@ def test_a_cpu_is_priced_by_its_model_or_by_the_machine_that_stands_for_it(on_cp
     assert "CPU cells count as if other were as fast as what they were measured on." in document.assumptions
     large = ask(on_cpu, prices=(make_price("large", 0.1, vcpus=8),), machines={"cpu": "large"})
     assert "CPU cells that ran on 2 threads pay for all 8 vCPUs of large." in large.assumptions
+    small = ask(on_cpu, prices=(make_price("small", 0.1, vcpus=1),), machines={"cpu": "small"})
+    assert "CPU cells that ran on 2 threads pay for the one vCPU of small." in small.assumptions
 
 
 def test_spot_cloud_and_region_choose_the_prices(on_gpu: Collection) -> None:
@@ -148,7 +150,7 @@ def test_cells_that_share_their_device_are_left_out(on_gpu: Collection) -> None:
         shared = summary.assign(tenants=tenants, sharing=sharing)
         document = evaluate_costs([on_gpu], make_price_table(T4), CostQuestion(), summary=shared)
         assert document.cells == ()
-        assert document.assumptions[-1].startswith("1 cells with several tenants, or on a slice of a GPU, have no ")
+        assert document.assumptions[-1].startswith("1 cell with several tenants, or on a slice of a GPU, has no ")
     alone = summary.assign(tenants=1, sharing="time-slicing")
     assert len(evaluate_costs([on_gpu], make_price_table(T4), CostQuestion(), summary=alone).cells) == 1
 

@@ -92,3 +92,10 @@ def test_of_many_foreign_files_all_are_counted_and_the_first_ten_named(place: Pa
     assert lines[0] == "2,000 documents in the store did not count:"
     assert lines[10].endswith("/results/notes-0009.txt: the key is not one of a result")
     assert lines[11:] == ["  and 1,990 more; skipped.csv of `benchmatrix collect` has all"]
+
+
+def test_one_document_that_did_not_count_is_no_documents(place: Path) -> None:
+    (place.parents[1] / "notes.txt").write_text("")
+    text = io.StringIO()
+    print_skipped(load(place), Console(width=500, file=text))
+    assert text.getvalue().splitlines()[0] == "1 document in the store did not count:"

@@ -72,7 +72,7 @@ def test_parts_of_another_version_that_cannot_be_read_here_stay(store: Store, re
     assert list_keys(store, OTHER_VERSION) == theirs
     assert set(collections[-1].results["status"]) == {"ok"}
     (notice,) = collections[-1].notices
-    assert notice.startswith(f"1 files of the tables of {RUN_ID} are of another version of benchmatrix")
+    assert notice.startswith(f"1 file of the tables of {RUN_ID} is of another version of benchmatrix")
 
 
 def test_rebuilding_leaves_the_only_rows_of_removed_results_to_the_version_that_wrote_them(store: Store) -> None:

@@ -1,8 +1,13 @@
 """The commands `forecast`, `gap` and `batches` as a user calls them."""
 
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from bench.store import Store
 from factories import (
@@ -35,6 +40,32 @@ def test_a_series_of_ones_own_is_forecast_with_its_winner_and_drawn(call_main: C
     assert words.startswith("Price, the largest of the year, in 2018, from 16 observations, 2000 to 2015:")
     assert "Growth (log-linear, 16 observations): a factor of 3.00 a year (90 % confidence interval" in words
     assert "USD" in (workspace.folder / "own.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("forecast", "--year", "2030", "--plot", "own.svg"), "--plot own.svg"),
+        (("gap", "--demand", "models.csv", "--plot", "own.png"), "--plot own.png"),
+        (("plot", "forecast", "--output", "own.pdf"), "--output own.pdf"),
+    ],
+)
+def test_a_limit_of_addresses_in_which_nothing_can_be_drawn_is_named(
+    words: tuple[str, ...], option: str, tmp_path: Path
+) -> None:
+    """V8 ends the process by SIGTRAP, with a trace of its own, where it may not reserve its heap."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, 8 * 2**30))
+
+    command = [sys.executable, "-m", "runner.cli", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, preexec_fn=limit)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"error: {option}: this process may take 8,192 MiB of addresses, and what draws pictures reserves 73,728; "
+        "raise the limit (`ulimit -v unlimited`)\n"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_gap_is_printed_and_drawn(call_main: CallMain, workspace: Workspace) -> None:
