@@ -1,7 +1,7 @@
 """Tabulate over all work which side of each comparison takes longer: a row for each side, and for what is not shown."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ from collector.answers.comparison_groups import (
     list_precision_groups,
 )
 from collector.answers.planned import describe_idle_modes
-from collector.answers.ratios import Family, JudgedRatio, find_basis, find_sides
+from collector.answers.ratios import Family, JudgedRatio, Side, find_basis, find_sides
 from collector.comparisons import FRAMEWORKS
 from collector.facts import join_words, list_some
 from collector.labels import PHASE_NAMES
@@ -34,7 +34,7 @@ MAX_GROUPS = 20
 MIN_PAIRS = 2
 """Of two frameworks: a single pair has its row in the table of the fastest."""
 MAX_NAMED = 3
-"""Works that a row names."""
+"""Works, each with its amount, that a row names."""
 
 
 def make_longer_table(analysis: Analysis) -> Table | None:
@@ -43,33 +43,24 @@ def make_longer_table(analysis: Analysis) -> Table | None:
     if not groups:
         return None
     shown = groups[:MAX_GROUPS]
-    bases = [find_basis(group.name_ratios(analysis)) for group in shown]
-    scopes, counts = [basis.scope for basis in bases], [count_repeats(basis) for basis in bases]
-    # What is equal in all of them, the note on all findings says once.
-    named = {
-        name: texts if len(set(texts)) > 1 else [""] * len(bases)
-        for name, texts in (("machines", scopes), ("repeats", counts))
-    }
-    rows = [
-        row | {name: texts[place] for name, texts in named.items()}
-        for place, group in enumerate(shown)
-        for row in _describe_group(group, analysis)
-    ]
+    rows = pd.DataFrame([row for group in shown for row in _describe_group(group, analysis)])
+    for name in ("machines", "repeats"):
+        if rows[name].nunique() == 1:  # the note on all findings says it once
+            rows[name] = ""
     idle = describe_idle_modes(analysis) if any(group.comparison.field == "mode" for group in groups) else ""
     if idle:
-        nothing = dict.fromkeys(("number", "least", "most", "machines", "repeats", "cell_id"), "")
-        rows.append(nothing | {"compared": idle, "side": "not planned"})
+        nothing = dict.fromkeys(rows.columns, "") | {"compared": idle, "side": "not planned"}
+        rows = pd.concat([rows, pd.DataFrame([nothing])], ignore_index=True)
     columns = [
         text_column("compared", "compared"),
         text_column("takes longer", "side"),
         text_column("in", "number"),
-        text_column("by", "least"),
-        text_column("up to", "most"),
+        text_column("by", "amounts"),
         text_column("on", "machines", is_optional=True),
         text_column("repeats", "repeats", is_optional=True),
     ]
     more = f"The first {MAX_GROUPS} of {len(groups):,} comparisons of two sides." if len(groups) > MAX_GROUPS else ""
-    return make_table(CAPTION, columns, pd.DataFrame(rows), remark=more)
+    return make_table(CAPTION, columns, rows, remark=more)
 
 
 def list_groups(analysis: Analysis) -> list[PairGroup]:
@@ -89,18 +80,28 @@ def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
         ),
     }
     for side in find_sides(ratios, group.family):
-        ends = [_quote(one, group.size) for one in side.choose_ends()]
-        yield shared | {
-            "side": side.name,
-            "number": _count_by_phase(group, side.name),
-            "least": ends[0],
-            "most": ends[1] if len(ends) > 1 else "",
-        }
-    unshown = [one.name for one in ratios if not one.is_different]
+        number = _count_by_phase(group, side.name)
+        amounts = _list_amounts(side, group.size)
+        yield shared | {"side": side.name, "number": number, "amounts": amounts} | _describe_basis(side.ratios)
+    unshown = [one for one in ratios if not one.is_different]
     if unshown:
-        named = join_words(list_some(unshown, MAX_NAMED))
+        named = join_words(list_some([one.name for one in unshown], MAX_NAMED))
         number = _count_by_phase(group, NO_DIFFERENCE)
-        yield shared | {"side": NO_DIFFERENCE, "number": number, "least": named, "most": ""}
+        yield shared | {"side": NO_DIFFERENCE, "number": number, "amounts": named} | _describe_basis(unshown)
+
+
+def _list_amounts(side: Side, size: int) -> str:
+    """Return all amounts of a side, the least first; of more than MAX_NAMED the least and the most."""
+    if len(side.ratios) > MAX_NAMED:
+        return " up to ".join(_quote(one, size) for one in side.choose_ends())
+    ordered = sorted(side.ratios, key=lambda one: one.ratio.center)
+    return "; ".join(_quote(one, size) for one in ordered)
+
+
+def _describe_basis(ratios: Sequence[JudgedRatio]) -> Row:
+    """Return on which machines and how many repeats the ratios of one row rest."""
+    basis = find_basis(ratios)
+    return {"machines": basis.scope, "repeats": count_repeats(basis)}
 
 
 def _name_comparison(group: PairGroup, analysis: Analysis) -> str:

@@ -81,15 +81,14 @@ class PlannedGrid:
     def name_works(self, works: Sequence[Work]) -> str:
         """Return `training of conv6 and vgg16; inference of conv6`, with the device where the run has several.
 
-        The first MAX_NAMED works are named.
+        Of each phase on a device the first MAX_NAMED models are named.
         """
         has_devices = len({one.device for one in self.works}) > 1
         models: dict[str, list[str]] = {}
-        for work in works[:MAX_NAMED]:
+        for work in works:
             on_device = f" on the {DEVICE_NAMES[work.device]}" if has_devices else ""
             models.setdefault(f"{PHASE_NAMES[work.phase]}{on_device}", []).append(work.model)
-        more = [f"{len(works) - MAX_NAMED:,} more works"] if len(works) > MAX_NAMED else []
-        return ", ".join([*(f"{what} of {join_words(names)}" for what, names in models.items()), *more])
+        return ", ".join(f"{what} of {join_words(list_some(names, MAX_NAMED))}" for what, names in models.items())
 
     def name_programs(self, programs: Sequence[Program]) -> list[str]:
         """Return the names of programs, those of one precision under it: `bf16 in PyTorch eager and JAX compiled`.

@@ -59,7 +59,7 @@ UNKNOWNS = (
         title="Not planned",
         kind="unknown",
         says="how many combinations of the run's models, phases, devices and programs were not planned, which of them "
-        "not at all, as far as the answers on modes do not say it, and what measures them",
+        "not at all, as far as the answers on modes do not say it",
         only_if="there is one, modes with one switch turned aside",
         order="one sentence",
         is_on_terminal=False,
@@ -80,7 +80,8 @@ UNKNOWNS = (
         id="short-windows",
         title="Hours",
         kind="unknown",
-        says="for how long steps were timed in one go at most, and that the speed over hours is not known",
+        says="for how long steps were timed in one go at most, on each device, and that the speed over hours is not "
+        "known",
         only_if="that is less than ten minutes, the steps of a sustained run among them",
         order="one sentence",
         is_on_terminal=False,

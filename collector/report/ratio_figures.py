@@ -55,16 +55,16 @@ QUESTIONS: Mapping[str, Question] = {
     ),
     MODES.name: Question(
         question="What is the mode worth?",
-        caption="The step time of the second mode over that of the first, everything else equal, with its 95 % "
-        "interval. Right of 1 the first is faster.",
+        caption="The step time of the second mode over that of the first, with its 95 % interval; what else "
+        "differs stands in its table. Right of 1 the first is faster.",
         of="time of the second / time of the first",
         better="first faster",
         worse="first slower",
     ),
     PRECISIONS.name: Question(
         question="What is the precision worth?",
-        caption="The step time in fp32 over that in the first precision, everything else equal, with its 95 % "
-        "interval. Right of 1 the first is faster.",
+        caption="The step time in fp32 over that in the first precision, with its 95 % interval; what else "
+        "differs stands in its table. Right of 1 the first is faster.",
         of="time in fp32 / time in the first",
         better="first faster",
         worse="first slower",

@@ -25,7 +25,7 @@ from collector.results.intervals import MODERATED
 from collector.results.summary import list_failures
 from collector.tables.table import MAX_LISTED, Table
 
-IN_TRUST = ("repeats-disagree", "unchecked", "skipped")
+IN_TRUST = ("repeats-disagree", "unchecked", "skipped", "one-machine", "libraries")
 """The rules of what is not known that a line of the trust block says: a page says it once."""
 CERTAIN = (WIDTH_RULE, CERTAINTY_RULE)
 """The rules of the answers that say how sure the others are, and stand below them."""

@@ -25,6 +25,7 @@ from collector.report.trust_origin import (
     name_tool,
     name_versions,
 )
+from collector.report.trust_scope import name_differing_libraries, name_single_machines
 from collector.results.frames import list_rows
 from collector.word_lists import join_some
 
@@ -141,6 +142,8 @@ def _span(counts: "pd.Series[int]") -> str:
 RULES: tuple[Callable[[Analysis], TrustLine | None], ...] = (
     _judge_repeats,
     _judge_agreement,
+    name_single_machines,
+    name_differing_libraries,
     judge_neighbours,
     judge_containers,
     judge_clocks,

@@ -1,11 +1,19 @@
 """Over all work, a row for each side that takes longer says in how many comparisons it does and by how much."""
 
-from answered_runs import GPU_PYTORCH, GPU_TENSORFLOW, answer, make_framework_pair, make_spread, select_texts
+from answered_runs import (
+    GPU_PYTORCH,
+    GPU_TENSORFLOW,
+    TENSORFLOW,
+    answer,
+    make_framework_pair,
+    make_spread,
+    select_texts,
+)
 from bench.schema import Result
 from collector.analysis import analyze_run
-from collector.answers.longer_table import MAX_GROUPS, make_longer_table
+from collector.answers.longer_table import MAX_GROUPS, MAX_NAMED, make_longer_table
 from factories import make_cell
-from measured_runs import Collect
+from measured_runs import Collect, make_repeats
 
 
 def read_rows(collect: Collect, results: list[Result]) -> list[tuple[str, ...]]:
@@ -14,9 +22,7 @@ def read_rows(collect: Collect, results: list[Result]) -> list[tuple[str, ...]]:
     return [] if table is None else table.format_rows()
 
 
-def test_each_side_has_a_row_with_its_least_and_its_most_and_so_have_those_without_a_difference(
-    collect: Collect,
-) -> None:
+def test_each_side_has_a_row_with_its_amounts_and_so_have_those_without_a_difference(collect: Collect) -> None:
     # The quantile of 4 degrees of freedom at 1 - 0.05 / 8 is 4.3147, and the standard error of a log ratio 0.0081652:
     # a factor of exp(0.035230) = 1.03586 to either side.
     results = [
@@ -31,12 +37,28 @@ def test_each_side_has_a_row_with_its_least_and_its_most_and_so_have_those_witho
             pair,
             "TensorFlow graph",
             "training 1 of 3, inference 1 of 1",
-            "50.0 % (44.8 to 55.4): conv6 train",
-            "3.00 times as long (2.90 to 3.11): conv6 infer",
+            "50.0 % (44.8 to 55.4): conv6 train; 3.00 times as long (2.90 to 3.11): conv6 infer",
         ),
-        (pair, "PyTorch eager", "training 1 of 3", "25.0 % (20.7 to 29.5): vgg16 train", ""),
-        (pair, "no difference shown", "training 1 of 3", "resnet18 train", ""),
+        (pair, "PyTorch eager", "training 1 of 3", "25.0 % (20.7 to 29.5): vgg16 train"),
+        (pair, "no difference shown", "training 1 of 3", "resnet18 train"),
     ]
+
+
+def test_of_many_amounts_the_least_and_the_most_are_quoted(collect: Collect) -> None:
+    results = [one for size in range(1, MAX_NAMED + 2) for one in make_framework_pair(1 + size / 10, batch_size=size)]
+    ((*_, number, amounts),) = read_rows(collect, results)
+    assert number == f"{MAX_NAMED + 1} of {MAX_NAMED + 1}"
+    least, most = amounts.split(" up to ")
+    assert least.startswith("10.0 % (")
+    assert most.startswith("40.0 % (")
+
+
+def test_a_row_says_how_many_repeats_count_in_its_own_ratios(collect: Collect) -> None:
+    """Two repeats in one kind of work had been said of the whole comparison."""
+    graph = make_cell(framework="tensorflow", mode="graph", phase="infer")
+    two = make_spread(make_cell(phase="infer"), 0.1) + make_repeats(graph, 0.05, 0.05, environment=TENSORFLOW)
+    rows = read_rows(collect, [*make_framework_pair(1.5), *two])
+    assert [(row[1], row[-1]) for row in rows] == [("TensorFlow graph", "3"), ("PyTorch eager", "2 to 3")]
 
 
 def make_modes(*, compiled: float) -> list[Result]:
@@ -58,7 +80,7 @@ def test_what_isolates_xla_stands_first_among_modes_and_a_mode_that_nobody_plann
         "PyTorch compiled (torch.compile)",
     ]
     assert rows[0][1:3] == ("graph", "1 of 1")
-    assert rows[-1][1:] == ("not planned", "", "", "")
+    assert rows[-1][1:] == ("not planned", "", "")
     first, *others = select_texts(answer(collect, make_modes(compiled=0.05)), "modes")
     assert " Not planned: PyTorch compiled (torch.compile)." in first
     assert not any("Not planned" in text for text in others)

@@ -67,3 +67,9 @@ def test_seconds_are_not_hours(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_repeats(make_cell(), 0.1, 0.1)), "short-windows")
     assert text.startswith("The speed over hours is not known: at most ")
     assert text.endswith(" s were timed in one go.")
+    both = [one for cell in (make_cell(), make_gpu_cell()) for one in make_repeats(cell, 0.1, 0.1)]
+    (text,) = select_texts(answer(collect, both), "short-windows")
+    # Three steps of 0.1 s each: a long window on a CPU says nothing of the GPU's.
+    assert text == (
+        "The speed over hours is not known: at most 0.30 s on the CPU and 0.30 s on the GPU were timed in one go."
+    )

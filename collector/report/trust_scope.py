@@ -1,0 +1,24 @@
+"""Say what the figures rest on: how many machines, and in what frameworks differ beside their names."""
+
+from collector.analysis import Analysis
+from collector.answers.answer import Said
+from collector.answers.planning_rules import find_libraries
+from collector.answers.unknown_rules import find_one_machine
+from collector.report.trust_line import TrustLine
+
+
+def name_single_machines(analysis: Analysis) -> TrustLine | None:
+    """Beware of kinds of GPU and CPU of which one card or host was measured."""
+    return _take_said("Machines", find_one_machine(analysis))
+
+
+def name_differing_libraries(analysis: Analysis) -> TrustLine | None:
+    """Beware of ratios of frameworks that differ in libraries and settings, too."""
+    return _take_said("Frameworks", find_libraries(analysis))
+
+
+def _take_said(title: str, said: list[Said]) -> TrustLine | None:
+    """Return what a rule of the answers says as a line; a rule that says nothing has none."""
+    if not said:
+        return None
+    return TrustLine(title=title, text=" ".join(one.text for one in said), state="beware", anchor=said[0].anchor)
