@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from answered_runs import GPU_PYTORCH, GPU_TENSORFLOW, make_spread
 from bench.schema import ForeignProcess, Verdict
 from collector.analysis import analyze_run
 from collector.report.trust import list_trust_lines
@@ -283,3 +284,15 @@ def test_a_run_of_which_nothing_ended_ok_says_no_more_than_that(collect: Collect
     lines = read_lines(collect, make_failed_result(repeat=1), make_failed_result(repeat=2))
     assert set(lines) == {"Repeats", "Signatures"}
     assert lines["Repeats"].text == "0 of 2 planned ended ok."
+
+
+def test_what_the_figures_rest_on_stands_among_what_to_beware_of(collect: Collect) -> None:
+    """A reader who looks for reasons to doubt reads there, and had to find the single card below the answers."""
+    graph = make_cell(device="gpu", framework="tensorflow", mode="graph")
+    pair = [*make_spread(make_cell(device="gpu"), 0.1, GPU_PYTORCH), *make_spread(graph, 0.2, GPU_TENSORFLOW)]
+    lines = read_lines(collect, *pair, repeats=3)
+    assert (lines["Machines"].state, lines["Machines"].anchor) == ("beware", "environments")
+    assert lines["Machines"].text.startswith("Measured on one card (")
+    assert (lines["Frameworks"].state, lines["Frameworks"].anchor) == ("beware", "comparisons")
+    assert lines["Frameworks"].text.endswith("How much of a ratio that explains is not known.")
+    assert "Frameworks" not in read_lines(collect, *make_two())
