@@ -73,7 +73,7 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection, *, is_short:
     is_on_gpu = bool((compared["device"] == "gpu").any())
     names = [name for name in FACTS if is_on_gpu or name not in GPU_FACTS]
     values = {name: owners for name in names if len(owners := _find_owners(name, environments)) > 1}
-    texts = _name_facts(list(values), environments) if is_short else _describe_facts(values)
+    texts = _name_facts(list(values), environments) if is_short else _describe_facts(values, environments)
     is_on_cpu = bool((compared["device"] == "cpu").any())
     rates = describe_unequal_products(collection.host_products) if is_on_cpu else ""
     return " ".join(filter(None, [*texts, *_describe_batch_norms(compared), rates]))
@@ -116,16 +116,21 @@ def _list_environments(pairs: pd.DataFrame, collection: Collection) -> dict[str,
     return {name: list(found[name].values()) for name in FRAMEWORK_NAMES if name in found}
 
 
-def _describe_facts(values: Mapping[str, Mapping[str, list[str]]]) -> list[str]:
-    """Return `CUDA 13.0 (PyTorch, JAX), 12.5.1 (TensorFlow, of its build)` of each fact, in a sentence.
+def _describe_facts(
+    values: Mapping[str, Mapping[str, list[str]]], environments: Mapping[str, list[Environment]]
+) -> list[str]:
+    """Return a sentence on the facts that differ and one on those that may, with who has which value.
 
-    `values`: by fact, what `_find_owners` returns. The list is empty where there is no fact.
+    As `CUDA 13.0 (PyTorch, JAX), 12.5.1 (TensorFlow, of its build)`. `values`: by fact, what `_find_owners` returns.
     """
-    listed = []
+    shown: list[str] = []
+    others: list[str] = []
     for fact, owners in values.items():
         named = (f"{value} ({', '.join(names)})" for value, names in owners.items())
+        listed = shown if _is_shown_different(fact, environments) else others
         listed.append(f"{fact} {', '.join(named)}")
-    return [f"The frameworks differ in: {'; '.join(listed)}."] if listed else []
+    openings = (("The frameworks differ in", shown), ("Whether they differ is not recorded of", others))
+    return [f"{opening}: {'; '.join(listed)}." for opening, listed in openings if listed]
 
 
 def _find_owners(fact: str, environments: Mapping[str, list[Environment]]) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """Say which program is first and which second for each kind of work: as a table of the report, and in sentences."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -116,19 +116,22 @@ def _name_first(ranking: Ranking) -> str:
     first, (second, judged) = ranking.programs[0], ranking.second
     if judged.is_different:
         return str(first["variant"])
-    return _name_tied([first, second, *(row for row, other in ranking.further if not other.is_different)])
+    others = (row for row, other in ranking.further if not other.is_different)
+    return _name_tied([str(row["variant"]) for row in (first, second, *others)])
 
 
 def _name_second(ranking: Ranking) -> str:
     """Return the program of the second least step time; with those not told from it, if the first is ahead of it."""
     second, judged = ranking.second
-    if judged.is_different and ranking.level_with_second:
-        return _name_tied([second, *ranking.level_with_second])
-    return str(second["variant"])
+    if not judged.is_different:
+        return str(second["variant"])
+    # The step time beside it is the second's alone.
+    level = [f"{row['variant']} ({_format_time(row, NUM_TIME_DIGITS)} ms)" for row in ranking.level_with_second]
+    return _name_tied([str(second["variant"]), *level])
 
 
-def _name_tied(rows: Iterable[Row]) -> str:
-    return f"tie: {', '.join(str(row['variant']) for row in rows)}"
+def _name_tied(programs: Sequence[str]) -> str:
+    return f"tie: {', '.join(programs)}" if len(programs) > 1 else programs[0]
 
 
 def _choose_digits(ranking: Ranking) -> int:

@@ -111,18 +111,21 @@ def _name_comparison(group: PairGroup, analysis: Analysis) -> str:
 
 
 def _count_by_phase(group: PairGroup, side: str) -> str:
-    """Return in how many comparisons a side takes longer: `2 of 4`, `training 2 of 3, inference 1 of 2`."""
+    """Return in how many comparisons a side takes longer.
+
+    As `2 of 4`; where the comparisons are of both phases `3 of 6 (training 1, inference 2)` or `1 of 6 (training)`.
+    """
     family = group.family
     phases = [PHASE_NAMES[pair.row["phase"]] for pair in group.pairs]
     totals = Counter(phases)
     counts = Counter(
         phase for phase, pair in zip(phases, group.pairs, strict=True) if _name_longer(pair.judged, family) == side
     )
-    return ", ".join(
-        f"{phase if len(totals) > 1 else ''} {counts[phase]:,} of {total:,}".strip()
-        for phase, total in totals.items()
-        if counts[phase]
-    )
+    in_all = f"{counts.total():,} of {totals.total():,}"
+    if len(totals) == 1:
+        return in_all
+    by_phase = [f"{phase} {counts[phase]:,}" for phase in totals if counts[phase]]
+    return f"{in_all} ({', '.join(by_phase) if len(by_phase) > 1 else next(iter(counts))})"
 
 
 def _name_longer(one: JudgedRatio, family: Family) -> str:

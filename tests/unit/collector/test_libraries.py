@@ -30,9 +30,10 @@ def make_gpu_environment(package: str, cuda: str, cudnn: str, **settings: str | 
         (
             "conv6",
             make_gpu_environment("tensorflow", "12.5.1", "9", memory_format="NHWC"),
-            "The frameworks differ in: CUDA 13.0 (PyTorch), 12.5.1 (TensorFlow, of its build); cuDNN 9.19.0 (PyTorch), "
-            "9 (TensorFlow, of its build); layout of images NCHW (PyTorch), NHWC (TensorFlow); cuDNN tries its "
-            "algorithms first (cudnn_benchmark): yes (PyTorch), not recorded (TensorFlow).",
+            "The frameworks differ in: CUDA 13.0 (PyTorch), 12.5.1 (TensorFlow, of its build); layout of images NCHW "
+            "(PyTorch), NHWC (TensorFlow). Whether they differ is not recorded of: cuDNN 9.19.0 (PyTorch), 9 "
+            "(TensorFlow, of its build); cuDNN tries its algorithms first (cudnn_benchmark): yes (PyTorch), not "
+            "recorded (TensorFlow).",
         ),
         (
             "resnet18",

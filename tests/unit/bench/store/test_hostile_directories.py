@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.store import KeyMissing, Store, UnreadableObject
+from bench.store import KeyMissing, Store, StoreError, UnreadableObject
 
 KEY = "runs/r1/results/c/1-a.json"
 
@@ -30,6 +30,20 @@ def test_a_pipe_is_not_waited_for(store: Store, place: Path) -> None:
     with pytest.raises(UnreadableObject, match="is a pipe, a socket or a device"):
         store.get(KEY)
     assert [type(data) for _, data in store.get_listed([KEY])] == [UnreadableObject]
+
+
+def test_a_pipe_is_not_opened_to_see_whether_it_is_there(store: Store, place: Path) -> None:
+    """`run --run-id` waited for ever where a pipe was in the place of the plan."""
+    assert not store.holds(KEY)
+    os.mkfifo(place)
+    assert store.holds(KEY)
+    assert not store.holds(KEY.rpartition("/")[0])
+
+
+def test_a_link_to_itself_is_told_when_it_is_looked_for(store: Store, place: Path) -> None:
+    place.symlink_to(place)
+    with pytest.raises(StoreError, match="Too many levels of symbolic links"):
+        store.holds(KEY)
 
 
 def test_a_socket_is_no_object(store: Store, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

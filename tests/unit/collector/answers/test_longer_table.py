@@ -36,11 +36,11 @@ def test_each_side_has_a_row_with_its_amounts_and_so_have_those_without_a_differ
         (
             pair,
             "TensorFlow graph",
-            "training 1 of 3, inference 1 of 1",
+            "2 of 4 (training 1, inference 1)",
             "50.0 % (44.8 to 55.4): conv6 train; 3.00 times as long (2.90 to 3.11): conv6 infer",
         ),
-        (pair, "PyTorch eager", "training 1 of 3", "25.0 % (20.7 to 29.5): vgg16 train"),
-        (pair, "no difference shown", "training 1 of 3", "resnet18 train"),
+        (pair, "PyTorch eager", "1 of 4 (training)", "25.0 % (20.7 to 29.5): vgg16 train"),
+        (pair, "no difference shown", "1 of 4 (training)", "resnet18 train"),
     ]
 
 

@@ -6,6 +6,7 @@ is between it and here can cut an answer or mix it up with another one.
 
 import errno
 import functools
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,18 @@ def read_object(store: "ObjectStore", directory: Path | None, key: str, tags: En
             return data
         seen += [] if data is None else [data]
     raise StoreUnreachable(f"the server's answers for '{key}' differ from each other and from their ETag; try again")
+
+
+def check_held(store: "ObjectStore", directory: Path | None, key: str) -> None:
+    """Raise FileNotFoundError where there is no object of this key, or obstore's errors, without reading it.
+
+    `directory`: that of a `file://` store, where the store library would open the file and wait at a pipe. What is no
+    file counts as an object: whoever reads it is told what it is.
+    """
+    if directory is None:
+        store.head(key)
+    elif stat.S_ISDIR((directory / key).stat().st_mode):  # a bucket has no object of a folder's name
+        raise FileNotFoundError(key)
 
 
 def _read_answer(store: "ObjectStore", key: str, limit: int) -> tuple[bytes | None, str | None]:

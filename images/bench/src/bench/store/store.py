@@ -15,7 +15,7 @@ from obstore.exceptions import BaseError
 from bench.store.backend import Backend, open_backend
 from bench.store.keys import NAME, check_key
 from bench.store.listing import StoredObject, list_directory, list_folders
-from bench.store.object_reading import read_object
+from bench.store.object_reading import check_held, read_object
 from bench.store.obstore_calls import (
     await_listing,
     delete_objects,
@@ -128,7 +128,7 @@ class Store:
         check_key(key)
         try:
             with self._translate_errors(key):
-                submit(functools.partial(self.backend.short_retries.head, key)).result()
+                submit(functools.partial(check_held, self.backend.short_retries, self.backend.directory, key)).result()
         except KeyMissing:
             return False
         return True
