@@ -105,16 +105,16 @@ def _find_problem(document: Any) -> str:
         return ""
     if not isinstance(document, dict):
         return "is no kubeconfig: expected keys such as 'clusters' and 'contexts'"
-    if not isinstance(document.get("current-context") or "", str):
+    if not isinstance(document.get("current-context"), str | None):
         return "current-context: expected the name of a context"
     for key, inner in LISTS.items():
-        entries = document.get(key) or []
-        if not isinstance(entries, list):
+        entries = document.get(key)
+        if not isinstance(entries, list | None):  # the client takes 0 and false for what they are
             return f"{key}: expected a list"
-        for index, entry in enumerate(entries):
+        for index, entry in enumerate(entries or ()):
             if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
                 return f"{key}[{index}]: expected a mapping with a 'name'"
-            if not isinstance(entry.get(inner) or {}, dict):
+            if not isinstance(entry.get(inner), dict | None):
                 return f"{key}[{index}].{inner}: expected a mapping"
             if key == "clusters" and (reason := _find_server_problem((entry.get(inner) or {}).get("server"))):
                 return f"{key}[{index}].{inner}.server: {reason}"
