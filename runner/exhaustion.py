@@ -57,7 +57,7 @@ def explain_limits() -> str | None:
 
 def _explain_missing_proc() -> str | None:
     """Return that the kernel's files on processes are missing: the lock of the machine and V8 are lost without them."""
-    if sys.platform != "linux" or OWN_FILES.is_dir():
+    if sys.platform != "linux" or os.path.isdir(OWN_FILES):  # unlike Path.is_dir, it raises nothing
         return None
     return f"{OWN_FILES}: is not there; mount /proc (`mount -t proc proc /proc`), which shows what processes do"
 
