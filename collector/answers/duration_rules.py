@@ -16,24 +16,25 @@ FEWEST_CELLS = 3
 
 def find_short_windows(analysis: Analysis) -> list[Said]:
     """Return for how long steps were timed in one go, where that was for less than LONG_SECONDS."""
-    results = analysis.collection.results
-    seconds = find_window_seconds(results)
-    sustained = results["sustained_seconds"].dropna()
-    longest = max([*seconds, *sustained], default=LONG_SECONDS)
-    if longest >= LONG_SECONDS:
+    longest = _find_longest(analysis.collection.results)
+    if longest.empty or longest.max() >= LONG_SECONDS:
         return []
-    text = f"The speed over hours is not known: at most {_say_longest(results)} were timed in one go."
+    text = f"The speed over hours is not known: at most {_say_longest(longest)} were timed in one go."
     return [Said(text=text, anchor="step-times")]
 
 
-def _say_longest(results: pd.DataFrame) -> str:
-    """Return `15 s`; of several devices `15 s on the CPU and 2.7 s on the GPU`."""
+def _find_longest(results: pd.DataFrame) -> "pd.Series[float]":
+    """Return for each device the seconds of the longest time in which steps were timed in one go, if any were."""
     windows = results.assign(window=find_window_seconds(results))[["device", "window", "sustained_seconds"]]
-    longest = windows.groupby("device", sort=False).max().max(axis=1).dropna()
+    return windows.groupby("device", sort=True).max().max(axis=1).dropna()
+
+
+def _say_longest(longest: "pd.Series[float]") -> str:
+    """Return `15 s`; of several devices `15 s on the CPU and 2.7 s on the GPU`."""
     said = {str(device): f"{format_number(seconds, SECOND, 2)} s" for device, seconds in longest.items()}
     if len(said) == 1:
         return next(iter(said.values()))
-    return join_words(f"{text} on the {DEVICE_NAMES[device]}" for device, text in sorted(said.items()))
+    return join_words(f"{text} on the {DEVICE_NAMES[device]}" for device, text in said.items())
 
 
 def find_same_order(analysis: Analysis) -> list[Said]:

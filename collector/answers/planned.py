@@ -63,12 +63,12 @@ class PlannedGrid:
             if work.device in FRAMEWORKS[program.framework].devices  # type: ignore[index]
         }
 
-    @property
+    @cached_property
     def idle_works(self) -> list[Work]:
         """The works that no program was planned for."""
         return [work for work in self.works if all((work, one) not in self.cell_ids for one in self.programs)]
 
-    @property
+    @cached_property
     def idle_programs(self) -> list[Program]:
         """The programs that were planned for no work."""
         return [one for one in self.programs if all((work, one) not in self.cell_ids for work in self.works)]
@@ -105,7 +105,7 @@ class PlannedGrid:
         ]
 
     def name_program(self, program: Program) -> str:
-        """Return `PyTorch eager`, with the precision where the run has several."""
+        """Return the name of a program, such as `PyTorch eager`, with its precision if the run has several."""
         has_precisions = len({one.precision for one in self.programs}) > 1
         name = f"{FRAMEWORK_NAMES[program.framework]} {program.mode}"
         return f"{name}, {program.precision}" if has_precisions else name
