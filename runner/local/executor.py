@@ -46,6 +46,19 @@ class Observer(Protocol):
         """Handle that a repeat has its terminal record."""
 
 
+class SilentObserver:
+    """An observer for those who wait for the results alone."""
+
+    def start_repeat(self, repeat: Repeat) -> None:
+        """Do nothing."""
+
+    def tick(self) -> None:
+        """Do nothing."""
+
+    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
+        """Do nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LocalExecutor:
     """Measures the repeats of one run on this machine, with one interpreter per framework."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.schema import Cell, Document, Framework, PlannedCell, Result
+from bench.schema import Cell, Document, Framework, PlannedCell
 from bench.store import Store
-from runner.local.executor import LocalExecutor
+from runner.local.executor import LocalExecutor, SilentObserver
 from runner.local.memory import read_available_bytes
 from runner.matrix.plan import Repeat
 from runner.probe.batch_search import BatchSearch, StopReason, Trial, search_largest_batch
@@ -86,7 +86,7 @@ class Probe:
                 store=Store.open(f"file://{folder}"),
                 interpreters=interpreters,
                 lock=lock,
-                observer=_SilentObserver(),
+                observer=SilentObserver(),
                 memory_limit_bytes=limit_bytes,
                 variables=make_cache_variables(Path(folder), os.environ),
             )
@@ -120,19 +120,6 @@ class Probe:
             max_batch_size=self.max_batch_size,
             is_time_up=lambda: time.monotonic() >= deadline,
         )
-
-
-class _SilentObserver:
-    """An observer of a single repeat: there is nothing to count."""
-
-    def start_repeat(self, repeat: Repeat) -> None:
-        pass
-
-    def tick(self) -> None:
-        pass
-
-    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
-        pass
 
 
 def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_left: float) -> Trial:

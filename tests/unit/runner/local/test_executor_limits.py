@@ -10,22 +10,9 @@ from bench.schema import PlannedCell, Result
 from bench.store import Store, results_prefix
 from factories import RUN_ID, make_cell
 from fake_interpreters import make_interpreter
-from runner.local.executor import LocalExecutor
+from runner.local.executor import LocalExecutor, SilentObserver
 from runner.matrix.plan import Repeat
 from workspace import HANG_GUARD_SECONDS
-
-
-class SilentObserver:
-    """Reports nothing."""
-
-    def start_repeat(self, repeat: Repeat) -> None:
-        pass
-
-    def tick(self) -> None:
-        pass
-
-    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
-        pass
 
 
 def make_repeat(number: int = 1) -> Repeat:

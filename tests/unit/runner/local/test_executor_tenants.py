@@ -13,22 +13,9 @@ from factories import RUN_ID, make_cell
 from fake_interpreters import make_interpreter
 from fake_mps import install_mps
 from fake_nvml import install_nvml
-from runner.local.executor import LocalExecutor
+from runner.local.executor import LocalExecutor, SilentObserver
 from runner.matrix.plan import Repeat
 from workspace import HANG_GUARD_SECONDS
-
-
-class Silent:
-    """Is told of the progress of a run, and says nothing."""
-
-    def start_repeat(self, repeat: Repeat) -> None:
-        pass
-
-    def tick(self) -> None:
-        pass
-
-    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
-        pass
 
 
 @pytest.fixture
@@ -39,7 +26,7 @@ def executor(tmp_path: Path) -> LocalExecutor:
         store=Store.open(f"file://{tmp_path}/store"),
         interpreters={"pytorch": tmp_path / "python"},
         lock=0,
-        observer=Silent(),
+        observer=SilentObserver(),
     )
 
 
