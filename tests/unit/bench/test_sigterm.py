@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,26 @@ def start_bench(folder: Path, store_url: str, *, first_paths: str = "", **variab
     )
 
 
+def start_and_import(folder: Path, **variables: str) -> "subprocess.Popen[str]":
+    """Start it where its first import takes long, as from a file system that is slow to read, and wait for that."""
+    (folder / "pydantic.py").write_text(SLOW_IMPORT)
+    process = start_bench(folder, "file:///-", first_paths=str(folder), **variables)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    return process
+
+
+@contextmanager
+def start_and_await_store(folder: Path, silent_server: socket.socket) -> "Iterator[subprocess.Popen[str]]":
+    """Start it, and hand it out while it waits for an answer of its store."""
+    endpoint = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
+    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"}
+    process = start_bench(folder, "s3://bucket/x", AWS_ENDPOINT_URL=endpoint, **keys)
+    connection, _ = silent_server.accept()
+    with connection:
+        yield process
+
+
 def end(process: "subprocess.Popen[str]", number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
     process.send_signal(number)
     output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
@@ -41,10 +62,7 @@ def end(process: "subprocess.Popen[str]", number: signal.Signals = signal.SIGTER
 
 
 def test_sigterm_during_the_first_import_ends_the_container_at_once(tmp_path: Path) -> None:
-    (tmp_path / "pydantic.py").write_text(SLOW_IMPORT)  # a file system that is slow to read
-    process = start_bench(tmp_path, "file:///-", first_paths=str(tmp_path))
-    assert process.stdout is not None
-    assert process.stdout.readline() == "importing\n"
+    process = start_and_import(tmp_path)
 
     assert end(process) == (EXIT_PREEMPTED, "preempted: ended by SIGTERM before anything was measured\n")
 
@@ -53,10 +71,7 @@ INTERRUPTED = "interrupted: ended by Ctrl-C (SIGINT); nothing is recorded\n"
 
 
 def test_ctrl_c_during_the_first_import_is_no_traceback(tmp_path: Path) -> None:
-    (tmp_path / "pydantic.py").write_text(SLOW_IMPORT)
-    process = start_bench(tmp_path, "file:///-", first_paths=str(tmp_path))
-    assert process.stdout is not None
-    assert process.stdout.readline() == "importing\n"
+    process = start_and_import(tmp_path)
 
     assert end(process, signal.SIGINT) == (EXIT_SIGINT, INTERRUPTED)
 
@@ -64,12 +79,7 @@ def test_ctrl_c_during_the_first_import_is_no_traceback(tmp_path: Path) -> None:
 def test_ctrl_c_while_the_store_is_awaited_is_no_fault_of_the_program(
     tmp_path: Path, silent_server: socket.socket
 ) -> None:
-    endpoint = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
-    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"}
-    process = start_bench(tmp_path, "s3://bucket/x", AWS_ENDPOINT_URL=endpoint, **keys)
-    connection, _ = silent_server.accept()
-
-    with connection:
+    with start_and_await_store(tmp_path, silent_server) as process:
         assert end(process, signal.SIGINT) == (EXIT_SIGINT, INTERRUPTED)
 
 
@@ -84,18 +94,10 @@ def silent_server() -> Iterator[socket.socket]:
 def test_sigterm_while_the_store_is_awaited_ends_the_container_at_once(
     tmp_path: Path, silent_server: socket.socket
 ) -> None:
-    endpoint = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
-    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"}
-    process = start_bench(tmp_path, "s3://bucket/x", AWS_ENDPOINT_URL=endpoint, **keys)
-    connection, _ = silent_server.accept()
-
-    with connection:
+    with start_and_await_store(tmp_path, silent_server) as process:
         assert end(process) == (EXIT_PREEMPTED, "preempted: ended by SIGTERM before anything was measured\n")
 
 
 def test_outside_a_container_sigterm_ends_the_process_as_usual(tmp_path: Path) -> None:
-    (tmp_path / "pydantic.py").write_text(SLOW_IMPORT)
-    process = start_bench(tmp_path, "file:///-", first_paths=str(tmp_path), BENCH_PARENT_PID=str(os.getpid()))
-    assert process.stdout is not None
-    assert process.stdout.readline() == "importing\n"
+    process = start_and_import(tmp_path, BENCH_PARENT_PID=str(os.getpid()))
     assert end(process) == (-signal.SIGTERM, "")
