@@ -56,7 +56,7 @@ def explain_limits() -> str | None:
 
 
 def _explain_missing_proc() -> str | None:
-    """Return that the kernel's files on processes are missing: the lock of the machine and V8 are lost without them."""
+    """Return a message if /proc is not mounted, which the lock of the machine and V8 need; None if it is mounted."""
     if sys.platform != "linux" or os.path.isdir(OWN_FILES):  # unlike Path.is_dir, it raises nothing
         return None
     return f"{OWN_FILES}: is not there; mount /proc (`mount -t proc proc /proc`), which shows what processes do"
@@ -102,7 +102,7 @@ def _explain_address_limit() -> str | None:
 
 
 def explain_exhaustion(error: BaseException) -> str | None:
-    """Return what is used up and how to get more, in words; None where an error has another reason."""
+    """Say in words which resource ran out, and how to raise its limit; return None if the error has another cause."""
     if isinstance(error, MemoryError):
         return _BY_NUMBER[errno.ENOMEM]
     if isinstance(error, OSError):

@@ -38,7 +38,7 @@ class PairGroup:
 
     @property
     def family(self) -> Family:
-        """The words for the ratios of the group."""
+        """Return the words for the ratios of the group, and how many ratios were tested together."""
         row = self.pairs[0].row
         subject, reference = str(row["subject"]), str(row["reference"])
         longer = (subject, reference) if self.comparison.measure == "time ratio" else (reference, subject)

@@ -76,7 +76,7 @@ def size_spec(figure: Figure, width_pixels: float, *, has_title: bool) -> dict[s
 
 
 def set_width(svg: str, width: float, unit: Literal["mm", ""]) -> str:
-    """Return the SVG with its width, and its height accordingly, in a unit; its view box stays."""
+    """Scale an SVG to a width in the given unit, its height in proportion; its view box is kept."""
     found = re.search(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"', svg)
     if found is None:
         return svg

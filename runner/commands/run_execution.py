@@ -36,7 +36,7 @@ autoscaler waits for a node that it has asked for (--max-node-provision-time, 15
 
 
 def _plan_end(ending: Ending) -> Finish:
-    """Return what ends a run of these options. UserError if they contradict each other."""
+    """Return the function that reports and publishes at the end of a run; UserError if the options contradict."""
     if ending.is_published and not ending.with_report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
     return partial(finish_run, output=ending.output, with_report=ending.with_report, is_published=ending.is_published)

@@ -226,7 +226,7 @@ class Informer(Generic[T]):
         return attempts.was_useful
 
     def _read_events(self, version: str) -> Iterator[tuple[str, ApiObject]]:
-        """Yield type and object of each event; GarbledWatchError at a line that is none."""
+        """Yield the type and object of each event of a watch; raise GarbledWatchError for a line that is no event."""
         query = self._select() | {
             "watch": "1",
             "resourceVersion": version,

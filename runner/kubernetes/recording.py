@@ -239,7 +239,7 @@ class ResultRecorder:
     def _write(
         self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]
     ) -> Result:
-        """Write the record of a cell that died, and return it; or the one that its attempt has already.
+        """Write and return the record of a cell that died; if its attempt has a record already, return that one.
 
         The attempt is the pod's id, so that two runners write the same one, and so does the cell: what it measured must
         not be replaced by what a runner thinks of it.

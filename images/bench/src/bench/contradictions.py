@@ -163,7 +163,7 @@ def check_verdict(result: Result) -> Found:
 
 
 def find_table_peak(result: Result) -> float | None:
-    """Return the peak of the cell's GPUs together by the table of this version, in FLOP/s; None if not known."""
+    """Return the peak rate of all GPUs of the cell in FLOP/s, from this version's table of GPUs; None if not known."""
     if result.cell.device != "gpu" or result.environment is None or not result.environment.gpus:
         return None
     return find_gpu_peaks([gpu.name for gpu in result.environment.gpus], result.cell.precision).flops_per_second

@@ -66,7 +66,7 @@ def test_a_link_of_one_cell_opens_it_and_one_of_many_filters_the_overview(collec
 
 
 def test_work_and_programs_without_a_cell_are_named_once(collect: Collect) -> None:
-    """A table of sixteen programs of which four were planned was wider than a screen, and mostly dashes."""
+    """Leave out empty rows and columns: with four of sixteen programs planned, the table was wider than a screen."""
     cells = make_cell(), make_cell(device="gpu", phase="infer", precision="bf16")
     table = tabulate_planned(analyze_run(collect(*(one for cell in cells for one in make_repeats(cell, 0.1, 0.1)))))
     assert [work for work, _ in table.rows] == ["conv6 train, CPU", "conv6 infer, GPU"]

@@ -79,7 +79,7 @@ def kubeconfig(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) 
 
 
 def give_token(how: str, token: str, folder: Path) -> dict[str, Any]:
-    """Return the user of a kubeconfig who has this token by this way."""
+    """Return the entry of a kubeconfig's user that gives the token in the way that `how` names."""
     if how == "token":
         return {"token": token}
     if how == "tokenFile":
