@@ -21,6 +21,8 @@ MAX_MESSAGE_LINES = 200
 """Of stderr. Foreign files are named, the first ten, then a number."""
 MAX_READ_BYTES = 2**24
 REFUSED = (2, 75)
+NOTHING_COMPARED = b"Nothing could be compared: "
+"""How `compare` begins the conclusion that it ends with exit code 2 for: an answer on stdout, as its 0 and 1 are."""
 _ERROR = re.compile(r"^error: ", re.MULTILINE)
 _WARNING = re.compile(r"^\S+\.py:\d+: \w*Warning: .*$", re.MULTILINE)
 _FRAME = re.compile(r'File ".*?((?:bench|runner|collector)/[^"]*)", line \d+, in (\S+)')
@@ -105,7 +107,8 @@ def _judge_messages(outcome: Outcome) -> Iterator[Fault]:
     command = outcome.words[0] if outcome.words else ""
     num_errors = len(_ERROR.findall(text))
     is_usage = "Usage: " in text
-    if code in REFUSED and num_errors != 1 and not is_usage:
+    is_answer = command == "compare" and code == 2 and NOTHING_COMPARED in outcome.stdout
+    if code in REFUSED and num_errors != 1 - is_answer and not is_usage:
         yield Fault(
             f"messages: {num_errors} of {command}", f"{num_errors} messages with exit code {code}: {text[:2000]}"
         )
