@@ -74,7 +74,7 @@ def main() -> None:
 def _call() -> None:
     try:
         _check_build_time()
-        make_command()(sys.argv[1:] or ["--help"])
+        make_command()(sys.argv[1:])
     except OutputError:
         raise
     except UserError as error:

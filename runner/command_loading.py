@@ -76,6 +76,10 @@ class CatalogGroup(TyperGroup):
         _take_no_value(self.params)
         self.commands = cast("dict[str, Any]", LazyCommands(group))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words up to the command; without any, show the help, as of `--help`."""
+        return super().parse_args(ctx, args if args or ctx.resilient_parsing else ["--help"])
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the catalog's order."""
         return list(self.commands)
@@ -128,9 +132,7 @@ class LazyCommands(Mapping[str, Any]):
 
     def _load(self, name: str, entry: CatalogEntry) -> Any:
         if self._is_group(name, entry):
-            return CatalogGroup(
-                group=name, name=name, help=GROUPS[name], no_args_is_help=True, rich_help_panel=entry.panel
-            )
+            return CatalogGroup(group=name, name=name, help=GROUPS[name], rich_help_panel=entry.panel)
         function = getattr(import_module(entry.module), entry.function_name)
         info = CommandInfo(name=name, cls=CatalogCommand, callback=function, rich_help_panel=entry.panel)
         command = typer.main.get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")

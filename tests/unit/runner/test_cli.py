@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from bench import __version__
+from runner.commands.catalog import GROUPS
 
 # Each takes a tenth of a second or more.
 LEFT_TO_WORK = {
@@ -40,6 +41,11 @@ def test_help_and_version_load_no_command(words: tuple[str, ...]) -> None:
 
     assert out.strip() == __version__ if words[-1:] != ("--help",) and words else "Find the largest batch" in out
     assert sorted(LEFT_TO_COMMANDS & modules) == []
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_without_a_command_shows_its_help_and_ends_well(group: str) -> None:
+    assert list_modules(group)[0] == list_modules(group, "--help")[0]
 
 
 def test_completion_of_commands_loads_none_of_them() -> None:
