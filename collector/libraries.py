@@ -1,7 +1,7 @@
 """Say in which libraries and settings two frameworks differ that are compared, besides being two frameworks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ from collector.product_rates import describe_unequal_products
 from collector.results.collection import Collection
 
 NOT_RECORDED = "not recorded"
+NOT_USED = ""
 BUILT_FOR = ("tensorflow",)
 """Frameworks that name the CUDA and cuDNN which they were built for (tf.sysconfig.get_build_info), not those loaded."""
 CUDNN_9 = 90_000
@@ -49,13 +50,21 @@ def _read_setting(name: str) -> Callable[[Environment], str | None]:
     return read
 
 
+def _read_optimizer(environment: Environment) -> str | None:
+    """Return the optimizer; NOT_USED of an environment that ran inference."""
+    name = _read_setting("optimizer")(environment)
+    return NOT_USED if name == "none" else name
+
+
 SEARCH = "cuDNN tries its algorithms first (cudnn_benchmark):"
 FACTS: Mapping[str, Callable[[Environment], str | None]] = {
     "CUDA": _read_cuda,
     "cuDNN": _read_cudnn,
     "layout of images": _read_setting("memory_format"),
     SEARCH: _read_setting("cudnn_benchmark"),
+    "optimizer": _read_optimizer,
 }
+"""How each fact is read of an environment: None where it is not recorded, NOT_USED where there is nothing to record."""
 GPU_FACTS = ("CUDA", "cuDNN", SEARCH)
 """Facts that say nothing of what a CPU computed, though environments record them there too."""
 
@@ -97,9 +106,9 @@ def _join_facts(facts: Iterable[str]) -> str:
 
 def _is_shown_different(fact: str, environments: Mapping[str, list[Environment]]) -> bool:
     """Return whether two frameworks have different values; version 9 may be 9.19, and what is not recorded any."""
-    values = {FACTS[fact](one) for own in environments.values() for one in own} - {None}
-    pairs = combinations(sorted(f"{value}." for value in values), 2)
-    return any(not other.startswith(one) for one, other in pairs)
+    known = [{FACTS[fact](one) for one in own} - {None, NOT_USED} for own in environments.values()]
+    pairs = (sorted((f"{one}.", f"{other}.")) for sides in combinations(known, 2) for one, other in product(*sides))
+    return any(not longer.startswith(shorter) for shorter, longer in pairs)
 
 
 def _name_fact(name: str) -> str:
@@ -137,10 +146,12 @@ def _find_owners(fact: str, environments: Mapping[str, list[Environment]]) -> di
     """Return by value the names of the frameworks that have it."""
     owners: dict[str, list[str]] = {}
     for framework, own in environments.items():
-        values = sorted({FACTS[fact](environment) or NOT_RECORDED for environment in own})
+        read = {FACTS[fact](environment) for environment in own} - {NOT_USED}
+        values = sorted(NOT_RECORDED if value is None else value for value in read)
         is_built_for = framework in BUILT_FOR and fact in ("CUDA", "cuDNN") and values != [NOT_RECORDED]
         name = FRAMEWORK_NAMES[framework] + (", of its build" if is_built_for else "")
-        owners.setdefault(" or ".join(values), []).append(name)
+        if values:
+            owners.setdefault(" or ".join(values), []).append(name)
     return owners
 
 

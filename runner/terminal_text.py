@@ -16,8 +16,8 @@ BIDIRECTIONAL_MARKS = {
 """Characters that have a terminal show what follows in another order, and how they are shown."""
 QUERY = re.compile(r"(://[^\s?'\"]*)\?[^\s'\"]*")
 """The query of a URL: tokens and signatures stand there."""
-TYPED_CREDENTIALS = re.compile(r"[^\s:@/'\"(=]+:(?!//)\S*@")
-"""User and password where a URL of a store was typed without its `s3://`."""
+TYPED_CREDENTIALS = re.compile(r"[^\s:@/'\"(=]+:(?!//|/\.{3}@)\S*@(?!sha\d+:)")
+"""User and password where a URL of a store was typed without its `s3://`; an image with its digest has none."""
 LONG_WORD = re.compile(r"\S{201,}")
 """A name that long is shown without its middle: a message stays readable, and says which name it is."""
 
@@ -58,7 +58,7 @@ def hide_credentials(text: str) -> str:
 
 
 def hide_typed_credentials(text: str) -> str:
-    """Return the message of a usage error without user and password of what was typed, whether it is a URL or not."""
+    """Return an error's message without user and password of what was typed, whether it is a URL or not."""
     return TYPED_CREDENTIALS.sub("...@", hide_credentials(text))
 
 
@@ -71,9 +71,10 @@ def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
 def format_message(text: str) -> str:
     """Return an error's message: printable, its words no longer than 200 characters, its further lines indented.
 
-    A name with a line break in it can so not look like a message of its own.
+    A name with a line break in it can so not look like a message of its own. Whatever was typed in whichever place is
+    in it without user and password.
     """
-    lines = replace_unprintable(hide_credentials(text)).split("\n")
+    lines = replace_unprintable(hide_typed_credentials(text)).split("\n")
     return "\n  ".join(LONG_WORD.sub(_shorten, line) for line in lines)
 
 

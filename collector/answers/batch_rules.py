@@ -17,17 +17,20 @@ from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import quote_more
 from collector.results.cells import PROTOCOL_FIELDS, select_alone
 from collector.results.frames import CELL_COLUMNS, Row
+from collector.results.intervals import read_estimate
 from collector.statistics import invert_estimate, scale_estimate
 from collector.tables.columns import number_column, text_column
 from collector.tables.comparisons import INTERVAL_TITLE
 from collector.tables.ratio_columns import ratio_column, ratio_interval_column
 from collector.tables.table import Table, make_table
-from collector.units import RATIO, THROUGHPUT, format_number
+from collector.units import RATIO, THROUGHPUT, format_interval, format_number
 
 ENDS = ((0, "low"), (1, "high"))
 CAPTION = "What a larger batch is worth: samples per second of each batch over those of the next smaller"
 MAX_SERIES = 1
 """Series of a device and phase that are said; the table has all."""
+WIDE = 0.25
+"""The share of a rate from which on its interval stands beside it: who reads it alone would take it for known."""
 MAX_BATCHES = 5
 """Batches of a series that a sentence names: the smallest and the largest ones."""
 PLANNED_COLUMNS = tuple(name for name in CELL_COLUMNS if name not in ("batch_size", *PROTOCOL_FIELDS))
@@ -113,11 +116,11 @@ def _name_without_batch(series: BatchSeries, gains: Gains) -> str:
 
 def _say_series(name: str, series: BatchSeries, last: tuple[Row, JudgedRatio], size: int) -> str:
     """Return the rate at each batch, and what the last gives over the next smaller."""
-    first, *others = [(row["batch_size"], _find_rate(row)) for row in series.rows]
+    first, *others = series.rows
     hidden = len(others) - MAX_BATCHES + 1
-    rates = [f"{_format_rate(first[1])} samples/s at batch {first[0]}"]
+    rates = [f"{_quote_rate(first, ' samples/s')} at batch {first['batch_size']}"]
     rates += [f"{hidden} more between"] if hidden > 0 else []
-    rates += [f"{_format_rate(rate)} at {batch}" for batch, rate in others[max(hidden, 0) :]]
+    rates += [f"{_quote_rate(row)} at {row['batch_size']}" for row in others[max(hidden, 0) :]]
     return f"{name}: {', '.join(rates)}: {_say_step(*last, size)}."
 
 
@@ -143,12 +146,13 @@ def _say_end(series: BatchSeries, analysis: Analysis) -> str:
     return "No larger one was run."
 
 
-def _find_rate(row: Row) -> float:
-    return float(row["batch_size"] / row["center_step_seconds"])
-
-
-def _format_rate(rate: float) -> str:
-    return format_number(rate, THROUGHPUT)
+def _quote_rate(row: Row, unit: str = "") -> str:
+    """Return the samples per second, with their own interval where it reaches WIDE of them or more to a side."""
+    rate = scale_estimate(invert_estimate(read_estimate(row)), row["batch_size"])
+    text = f"{format_number(rate.center, THROUGHPUT)}{unit}"
+    low, high = rate.interval or (rate.center, rate.center)
+    is_wide = max(high / rate.center, rate.center / low) >= 1 + WIDE
+    return f"{text} ({format_interval(low, high, THROUGHPUT)})" if is_wide else text
 
 
 def list_series_gains(analysis: Analysis) -> list[tuple[BatchSeries, Gains]]:

@@ -1,8 +1,9 @@
 """What the measured work costs at the prices of a table: a GPU against its host's CPU, and the cheapest cells."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -19,9 +20,13 @@ from collector.prices.table import Purchase
 from collector.results.frames import Row, list_rows
 from collector.results.intervals import read_estimate
 from collector.statistics import Estimate, scale_estimate
+from collector.tables.columns import count_column, interval_column, number_column, text_column
+from collector.tables.comparisons import INTERVAL_TITLE
+from collector.tables.table import Table, make_table
 from collector.units import SECOND, Unit, format_number, format_significant
 
 ANCHOR = name_anchor("Cost, energy and CO2 of 1,000 samples")
+CHEAPEST_CAPTION = "The cheapest for each model and phase"
 SECONDS_PER_HOUR = 3600.0
 THOUSAND = 1000.0
 STARTUP_COLUMNS = ("import_seconds", "build_seconds", "first_step_seconds")
@@ -69,46 +74,116 @@ def find_device_costs(analysis: Analysis) -> list[Said]:
     return [replace(said, text=f"{said.text} {places}")]
 
 
-def find_cheapest(analysis: Analysis) -> list[Said]:
-    """Return for each model and phase the program and batch at which 1,000 samples cost least."""
+@dataclass(frozen=True, kw_only=True)
+class Cheapest:
+    """The cell of a work (model, phase) of which 1,000 samples cost least, of those that have an interval."""
+
+    row: Row
+    """Of `summarize_cells`."""
+    cost: Estimate
+    """Of 1,000 samples, in the currency of the prices."""
+    cell: CellCost
+    offer: OfferCost
+
+    @property
+    def work(self) -> str:
+        """What is done: `conv6 infer`."""
+        return f"{self.row['model']} {self.row['phase']}"
+
+    @property
+    def startup_seconds(self) -> float:
+        """How long import, build and first step took together, in seconds; NaN where one of them is not known."""
+        return float(sum(self.row[name] for name in STARTUP_COLUMNS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricedWork:
+    """The cheapest cell of each work, in the order of the plan, chosen among `num_costs` cells."""
+
+    cheapest: tuple[Cheapest, ...]
+    num_costs: int
+    """How many costs were compared: intervals of the cheapest have to hold together with all of these."""
+
+
+def list_cheapest(analysis: Analysis) -> PricedWork:
+    """Return the cheapest cell of each work; none without prices."""
     offers = _index_offers(analysis.costs)
     summary = analysis.summary
     rows = list_rows(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
-    priced = [(row, *offers[row["cell_id"]]) for row in rows if row["cell_id"] in offers]
-    if not priced or analysis.costs is None:
+    priced = [_price(row, *offers[row["cell_id"]]) for row in rows if row["cell_id"] in offers]
+    cheapest: dict[str, Cheapest] = {}
+    for one in priced:
+        if one.work not in cheapest or one.cost.center < cheapest[one.work].cost.center:
+            cheapest[one.work] = one
+    return PricedWork(cheapest=tuple(cheapest.values()), num_costs=len(priced))
+
+
+def _price(row: Row, cell: CellCost, offer: OfferCost) -> Cheapest:
+    hours = THOUSAND / row["batch_size"] / SECONDS_PER_HOUR
+    cost = scale_estimate(read_estimate(row), hours * offer.price_per_hour)
+    return Cheapest(row=row, cost=cost, cell=cell, offer=offer)
+
+
+def find_cheapest(analysis: Analysis) -> list[Said]:
+    """Return for each model and phase the program and batch at which 1,000 samples cost least."""
+    priced = analysis.derive(list_cheapest)
+    if not priced.cheapest or analysis.costs is None:
         return []
-    costs = [
-        (
-            scale_estimate(read_estimate(row), THOUSAND / row["batch_size"] / SECONDS_PER_HOUR * offer.price_per_hour),
-            row,
-        )
-        for row, _, offer in priced
-    ]
-    cheapest: dict[str, tuple[Estimate, Row]] = {}
-    for cost, row in costs:
-        work = f"{row['model']} {row['phase']}"
-        if work not in cheapest or cost.center < cheapest[work][0].center:
-            cheapest[work] = (cost, row)
-    unit = Unit(label=analysis.costs.currency, size=1.0)
-    named = list_some([_say_cheapest(cost, row, len(costs), unit) for cost, row in cheapest.values()], MAX_WORKS)
-    together = f"The intervals hold for all {len(costs):,} costs together; in the table each alone. "
+    number, unit = priced.num_costs, Unit(label=analysis.costs.currency, size=1.0)
+    named = list_some([_say_cheapest(one, number, unit) for one in priced.cheapest], MAX_WORKS)
+    together = f"The intervals hold for all {number:,} costs together; in the table each alone. "
     has_startup = any(STARTUP in one for one in named)
     text = (
         f"{unit.label} for 1,000 samples, the cheapest of each work, without start-up"
         f"{' (import, build, first step)' if has_startup else ''}: {'; '.join(named)}. "
-        f"{together if len(costs) > 1 else ''}"
-        f"{_name_places(((cell, offer) for _, cell, offer in priced), analysis)}"
+        f"{together if number > 1 else ''}"
+        f"{_name_places(((one.cell, one.offer) for one in priced.cheapest), analysis)}"
     )
-    figures = Figures(name="costs", number=len(costs), are_tested=False, are_ratios=False)
+    figures = Figures(name="costs", number=number, are_tested=False, are_ratios=False)
     return [Said(text=text, anchor=ANCHOR, figures=figures)]
 
 
-def _say_cheapest(cost: Estimate, row: Row, number: int, unit: Unit) -> str:
+def make_cheapest_table(analysis: Analysis) -> Table | None:
+    """Return a row for each work with its cheapest cell, as the sentences of `find_cheapest`; None without any."""
+    priced = analysis.derive(list_cheapest)
+    if not priced.cheapest or analysis.costs is None:
+        return None
+    unit = Unit(label=analysis.costs.currency, size=1.0)
+    columns = [
+        text_column("work", "work"),
+        replace(text_column("cheapest", "variant"), is_finding=True),
+        text_column("on", "device"),
+        text_column("precision", "precision"),
+        replace(count_column("batch", "batch_size"), is_finding=True),
+        number_column("1,000 samples", "cost", unit),
+        interval_column(INTERVAL_TITLE, "cost_low", "cost_high", unit),
+        number_column("start-up, not in it", "startup_seconds", SECOND),
+        text_column("at", "place"),
+    ]
+    rows = pd.DataFrame([_describe_cheapest(one, priced.num_costs, analysis) for one in priced.cheapest])
+    return make_table(CHEAPEST_CAPTION, columns, rows).lift_alike()
+
+
+def _describe_cheapest(one: Cheapest, number: int, analysis: Analysis) -> Row:
+    low, high = one.cost.find_joint_interval(number) or (None, None)
+    names = ("cell_id", "variant", "precision", "batch_size")
+    return {name: one.row[name] for name in names} | {
+        "work": one.work,
+        "device": DEVICE_NAMES[one.row["device"]],
+        "cost": one.cost.center,
+        "cost_low": low,
+        "cost_high": high,
+        "startup_seconds": one.startup_seconds,
+        "place": _name_place(one.cell, one.offer, analysis),
+    }
+
+
+def _say_cheapest(one: Cheapest, number: int, unit: Unit) -> str:
     """Return `conv6 infer 0.000836 (0.000822 to 0.000851): GPU, batch 64, fp32, TensorFlow graph, start-up 5.61 s`."""
-    parts = [row[name] for name in STARTUP_COLUMNS]
-    startup = "" if any(map(pd.isna, parts)) else f"{STARTUP}{format_number(float(sum(parts)), SECOND)} s"
+    row, seconds = one.row, one.startup_seconds
+    startup = "" if math.isnan(seconds) else f"{STARTUP}{format_number(seconds, SECOND)} s"
     program = f"{DEVICE_NAMES[row['device']]}, batch {row['batch_size']}, {row['precision']}, {row['variant']}"
-    return f"{row['model']} {row['phase']} {quote_jointly(cost, number, unit)}: {program}{startup}"
+    return f"{one.work} {quote_jointly(one.cost, number, unit)}: {program}{startup}"
 
 
 def _index_offers(costs: CostDocument | None) -> dict[str, tuple[CellCost, OfferCost]]:
@@ -120,15 +195,15 @@ def _index_offers(costs: CostDocument | None) -> dict[str, tuple[CellCost, Offer
 
 def _name_places(priced: Iterable[tuple[CellCost, OfferCost]], analysis: Analysis) -> str:
     """Return the machines that were priced, each with its price and the day of it."""
-    currency = "" if analysis.costs is None else f" {analysis.costs.currency}"
-    texts = list(
-        dict.fromkeys(
-            f"{describe_place(cell, offer)} at {format_significant(offer.price_per_hour)}{currency} an hour "
-            f"({', '.join(_list_terms(offer))})"
-            for cell, offer in priced
-        )
-    )
+    texts = list(dict.fromkeys(_name_place(cell, offer, analysis) for cell, offer in priced))
     return f"Prices: {'; '.join(list_some(texts, MAX_PLACES))}."
+
+
+def _name_place(cell: CellCost, offer: OfferCost, analysis: Analysis) -> str:
+    """Return `EKS us-east-1 g4dn.xlarge at 0.526 USD an hour (on demand, 2026-07-20)`."""
+    currency = "" if analysis.costs is None else f" {analysis.costs.currency}"
+    price = f"{format_significant(offer.price_per_hour)}{currency} an hour"
+    return f"{describe_place(cell, offer)} at {price} ({', '.join(_list_terms(offer))})"
 
 
 def _list_terms(offer: OfferCost) -> list[str]:

@@ -45,7 +45,7 @@ def find_same_order(analysis: Analysis) -> list[Said]:
     if len(orders) < 2 or len(orders[0]) < FEWEST_CELLS or len(set(orders)) > 1:
         return []
     text = (
-        f"All {len(orders)} rounds measured the cells in one order: what each leaves behind for the next, such "
-        "as heat, is not known."
+        f"All {len(orders)} rounds measured the cells in one order: what each leaves behind for the next "
+        "(heat, say) is not known."
     )
     return [Said(text=text, anchor="planned")]

@@ -124,7 +124,7 @@ def _name_second(ranking: Ranking) -> str:
     """Return the program of the second least step time; with those not told from it, if the first is ahead of it."""
     second, judged = ranking.second
     if not judged.is_different:
-        return str(second["variant"])
+        return f"{second['variant']} (tied)"
     # The step time beside it is the second's alone.
     level = [f"{row['variant']} ({_format_time(row, NUM_TIME_DIGITS)} ms)" for row in ranking.level_with_second]
     return _name_tied([str(second["variant"]), *level])

@@ -19,7 +19,6 @@ from collector.units import PERCENT, choose_memory_unit, format_number
 MAX_CELLS = 2
 """Cells that a sentence names."""
 IN_USE = " In use includes what driver, libraries and framework keep."
-PROBE = "benchmatrix probe MODEL finds what fits."
 TENSORS = "peak_memory_allocated_bytes"
 MAX_PROGRAMS = 4
 """Programs of which a sentence says the memory."""
@@ -47,7 +46,7 @@ def find_memory(analysis: Analysis) -> list[Said]:
     )
     work = find_short_names(analysis).shorten(str(rows[0]["workload"]))
     opening = f"Most in use on the GPU: {work}" if is_seen else f"{work} has the largest tensors on the GPU"
-    text = f"{opening}: {_list_programs(rows, is_seen)}.{IN_USE if is_seen else ''} {PROBE}"
+    text = f"{opening}: {_list_programs(rows, is_seen)}.{IN_USE if is_seen else ''}"
     return [Said(text=text, anchor=name_anchor(MEMORY_CAPTION))]
 
 

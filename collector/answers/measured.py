@@ -13,6 +13,8 @@ from collector.results.cells import find_shared
 
 MAX_VALUES = 4
 """Batches or sizes that are named; of more, the smallest and the largest."""
+MAX_NARROW = 3
+"""Groups of models that are named with what only they ran with."""
 MAX_MODELS = 8
 """Models that are named of those that had the same batches and sizes."""
 
@@ -27,7 +29,8 @@ def describe_measured(analysis: Analysis) -> str:
         return ""
     facts = [_list_texts(rows["precision"]), _describe_data(rows), *_describe_machines(rows), *_describe_tenants(rows)]
     works = "; ".join(_describe_phase(str(phase), own) for phase, own in rows.groupby("phase", sort=False))
-    return f"{works[:1].upper()}{works[1:]}; {', '.join(facts)}. {_describe_programs(rows)}."
+    texts = [f"{works[:1].upper()}{works[1:]}; {', '.join(facts)}", _describe_programs(rows), *_list_narrow(rows)]
+    return " ".join(f"{text}." for text in texts)
 
 
 def _describe_phase(phase: str, rows: pd.DataFrame) -> str:
@@ -94,6 +97,25 @@ def _describe_programs(rows: pd.DataFrame) -> str:
     }
     own, keras = ([text for name, text in named.items() if is_keras(name) == wanted] for wanted in (False, True))
     return "; ".join([*own, *([f"{'through' if own else 'Through'} Keras: {'; '.join(keras)}"] if keras else [])])
+
+
+def _list_narrow(rows: pd.DataFrame) -> list[str]:
+    """Return which devices, precisions and programs only some of the models ran with, by these models.
+
+    As `Of conv6 alone: CPU, bf16 and JAX compiled`: beside the lists of all, which read as if each were combined with
+    each. More than MAX_NARROW such groups of models are not listed, but said to be there.
+    """
+    models = list(dict.fromkeys(rows["model"]))
+    names = {"device": DEVICE_NAMES, "precision": {}, "variant": {}}
+    found: dict[tuple[str, ...], list[str]] = {}
+    for column, words in names.items():
+        for value, own in rows.groupby(column, sort=False)["model"]:
+            used = tuple(model for model in models if model in set(own))
+            if len(used) < len(models):
+                found.setdefault(used, []).append(words.get(str(value), str(value)))
+    if len(found) > MAX_NARROW:
+        return ["Not every program ran every model"]
+    return [f"Of {join_words(list_some(used, MAX_MODELS))} alone: {join_words(own)}" for used, own in found.items()]
 
 
 def is_keras(framework: str) -> bool:

@@ -79,16 +79,22 @@ class PlannedGrid:
         return self.possible - set(self.cell_ids)
 
     def name_works(self, works: Sequence[Work]) -> str:
-        """Return `training of conv6 and vgg16; inference of conv6`, with the device where the run has several.
+        """Return `training and inference of conv6; inference of vgg16`, with the device where the run has several.
 
-        Of each phase on a device the first MAX_NAMED models are named.
+        Phases with the same models stand together. Of each the first MAX_NAMED models are named.
         """
         has_devices = len({one.device for one in self.works}) > 1
-        models: dict[str, list[str]] = {}
+        models: dict[tuple[str, str], list[str]] = {}
         for work in works:
-            on_device = f" on the {DEVICE_NAMES[work.device]}" if has_devices else ""
-            models.setdefault(f"{PHASE_NAMES[work.phase]}{on_device}", []).append(work.model)
-        return ", ".join(f"{what} of {join_words(list_some(names, MAX_NAMED))}" for what, names in models.items())
+            models.setdefault((work.device, work.phase), []).append(work.model)
+        phases: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for (device, phase), names in models.items():
+            phases.setdefault((device, tuple(names)), []).append(PHASE_NAMES[phase])
+        return "; ".join(
+            f"{join_words(own)}{f' on the {DEVICE_NAMES[device]}' if has_devices else ''} "
+            f"of {join_words(list_some(names, MAX_NAMED))}"
+            for (device, names), own in phases.items()
+        )
 
     def name_programs(self, programs: Sequence[Program]) -> list[str]:
         """Return the names of programs, those of one precision under it: `bf16 in PyTorch eager and JAX compiled`.

@@ -39,12 +39,11 @@ def find_not_planned(analysis: Analysis) -> list[Said]:
     # The first sentence on modes has those that no cell has.
     said = list_idle_modes(analysis) if analysis.derive(list_mode_groups) else []
     idle_programs = [one for one in grid.idle_programs if one not in said]
-    parts = [f"all {grid.name_works(grid.idle_works)}"] if grid.idle_works else []
-    parts += [f"{_join(grid.name_programs(idle_programs))} for any work"] if idle_programs else []
-    among = f"{', among them' if len(missing) > 1 else ':'} {'; '.join(parts)}" if parts else ""
     number = f"{len(missing):,} of {count_things(len(grid.possible), 'combination')}"
-    text = f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned{among}."
-    return [Said(text=text, anchor=PLANNED_ANCHOR)]
+    texts = [f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned."]
+    texts += [f"For no program: {grid.name_works(grid.idle_works)}."] if grid.idle_works else []
+    texts += [f"For no work: {_join(grid.name_programs(idle_programs))}."] if idle_programs else []
+    return [Said(text=" ".join(texts), anchor=PLANNED_ANCHOR)]
 
 
 def find_no_prices(analysis: Analysis) -> list[Said]:
@@ -52,7 +51,7 @@ def find_no_prices(analysis: Analysis) -> list[Said]:
     if analysis.costs is not None or analysis.measured.empty:
         return []
     run_id = analysis.collection.run.run_id
-    text = f"Costs are not known without prices: benchmatrix cost {run_id} computes them."
+    text = f"Costs need prices: benchmatrix cost {run_id} computes them."
     known = _list_known_of_costs(analysis)
     return [Said(text=" ".join([text, *known.values()]), anchor=next(reversed(known), "step-times"))]
 
@@ -67,7 +66,7 @@ def _list_known_of_costs(analysis: Analysis) -> dict[str, str]:
             "On one kind of machine, as here, the fastest for a sample is also the cheapest, start-up aside."
         )
     if rows[["gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"]].notna().any(axis=None):
-        known[name_anchor(ENERGY_CAPTION)] = "The energy of a sample was measured."
+        known[name_anchor(ENERGY_CAPTION)] = "Energy was measured."
     return known
 
 

@@ -13,6 +13,7 @@ from collector.answers.comparison_rules import (
 from collector.answers.cost_rules import find_cheapest, find_device_costs
 from collector.answers.fastest_rules import find_fastest
 from collector.answers.limit_rules import find_memory, find_roofline
+from collector.answers.pipelined_rules import find_pipelined
 from collector.answers.scaling_rules import find_scaling
 from collector.answers.tenant_rules import find_tenants
 from collector.answers.unknown_list import UNKNOWNS
@@ -34,16 +35,6 @@ FINDINGS = (
         "the intervals of their table",
         order="as planned",
         find=find_fastest,
-    ),
-    Rule(
-        id="claims",
-        title="Claim of the study",
-        kind="finding",
-        says="the verdict on what the study's abstract claims; in the claim's own direction (lower, higher) what those "
-        "comparisons of the run show that it is about, and the mean or the reason that the verdict rests on",
-        only_if="the run has a ratio of what the claim compares, at whatever batch and on whatever hardware",
-        order="as in the study",
-        find=find_claims,
     ),
     Rule(
         id="frameworks-over-all",
@@ -87,12 +78,24 @@ FINDINGS = (
         id="batches",
         title="Larger batches",
         kind="finding",
-        says="the samples per second at each batch of cells otherwise equal, how many more the largest gives than the "
-        "next smaller, and whether the run has a larger one; tested together are all batches of the run, each over the "
+        says="the samples per second at each batch of cells otherwise equal, with their own interval where it reaches "
+        "a quarter of them or more to a side, how many more the largest gives than the next smaller, and whether the "
+        "run has a larger one; tested together are all batches of the run, each over the "
         "next smaller",
         only_if="the interval of a ratio of such neighbours, by phase and device, excludes 1",
         order="most series first",
         find=find_batches,
+    ),
+    Rule(
+        id="pipelined",
+        title="Pipelined steps",
+        kind="finding",
+        says="by how much the ratios of frameworks differ where steps run back to back instead of being waited for one "
+        "by one, and in which pairs the other side takes longer",
+        only_if="two frameworks did the same work both ways, and a ratio differs by 2 % or more",
+        order="one sentence",
+        is_on_terminal=False,
+        find=find_pipelined,
     ),
     Rule(
         id="scaling",
@@ -143,6 +146,16 @@ FINDINGS = (
         order="one sentence",
         is_on_terminal=False,
         find=find_cheapest,
+    ),
+    Rule(
+        id="claims",
+        title="Claim of the study",
+        kind="finding",
+        says="the verdict on what the study's abstract claims; in the claim's own direction (lower, higher) what those "
+        "comparisons of the run show that it is about, and the mean or the reason that the verdict rests on",
+        only_if="the run has a ratio of what the claim compares, at whatever batch and on whatever hardware",
+        order="as in the study",
+        find=find_claims,
     ),
     Rule(
         id="tenants",

@@ -11,7 +11,7 @@ from collector.answers.unknown_list import UNKNOWNS
 MAX_FINDINGS = 10
 """Sentences on what was found: what a reader takes in before the first table."""
 FASTEST_RULE = "fastest"
-TABLED_RULES = (FASTEST_RULE, "frameworks-over-all", "devices", "modes", "precisions")
+TABLED_RULES = (FASTEST_RULE, "frameworks-over-all", "devices", "modes", "precisions", "cost-span")
 """The rules whose sentences the report shows as tables, with all of their rows."""
 WIDTH_RULE = "certainty"
 """The rule of the sentence on how wide the intervals of step times are."""

@@ -148,8 +148,9 @@ def _list_one_batch(measured: pd.DataFrame) -> list[str]:
     works = [f"{model} {phase}" for model, phase in counts.index[counts == 1]]
     if not works:
         return []
-    of_all = "each work" if len(works) == len(counts) and len(works) > 1 else join_words(list_some(works, MAX_WORKS))
-    return [f"one batch of {of_all}"]
+    if len(works) > MAX_WORKS:
+        return [f"one batch of {len(works):,} of {len(counts):,} models and phases"]
+    return [f"one batch of {join_words(works)}"]
 
 
 def find_no_price(analysis: Analysis) -> list[Said]:

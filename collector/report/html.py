@@ -34,6 +34,7 @@ from collector.report.page_steps import pack_steps
 from collector.report.sections import build_sections, list_shown_tables
 from collector.report.series_figures import make_detail_figures
 from collector.report.table_html import read_tables
+from collector.report.trust import sum_up_trust
 from collector.results.collection import Collection
 from collector.visible_text import replace_steering
 
@@ -126,6 +127,7 @@ def make_page(analysis: Analysis, *, links: Mapping[str, str] | None = None) -> 
             facts=facts,
             measured=describe_measured(analysis),
             headline=_join_facts(dict(facts)),
+            trust=sum_up_trust(analysis),
             sections=build_sections(analysis, pools),
             policy=state_policy(scripts.values()),
             style=Markup(load_style()),

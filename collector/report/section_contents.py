@@ -47,7 +47,7 @@ def collect_answers(analysis: Analysis) -> Content:
 
 def collect_trust(analysis: Analysis) -> Content:
     """Return what speaks for and against trusting the run, and what to beware of."""
-    return {"lines": list_trust_lines(analysis), "warnings": list_warnings(analysis)}
+    return {"lines": analysis.derive(list_trust_lines), "warnings": list_warnings(analysis)}
 
 
 def collect_planned(analysis: Analysis) -> Content:

@@ -9,6 +9,7 @@ from functools import partial
 
 from collector.analysis import Analysis
 from collector.answers.batch_rules import make_batches_table
+from collector.answers.cost_rules import make_cheapest_table
 from collector.answers.fastest_rules import make_fastest_table
 from collector.answers.longer_table import make_longer_table
 from collector.answers.planning_rules import PLANNED_ANCHOR
@@ -156,15 +157,15 @@ def count_skipped(table: Table, analysis: Analysis) -> Table:
 
 
 SECTIONS = (
-    Section(anchor="trust", title="Can this be trusted?", template="trust.html.j2", collect_content=collect_trust),
     Section(
         anchor="answers",
         title="Answers",
         template="answers.html.j2",
         collect_content=collect_answers,
-        tables=(make_fastest_table, make_longer_table),
+        tables=(make_fastest_table, make_longer_table, make_cheapest_table),
         tables_first=True,
     ),
+    Section(anchor="trust", title="Can this be trusted?", template="trust.html.j2", collect_content=collect_trust),
     Section(anchor="overview", title="Overview", template="overview.html.j2", collect_content=collect_overview),
     Section(
         anchor=PLANNED_ANCHOR,

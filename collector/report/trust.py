@@ -15,7 +15,7 @@ from collector.answers.measured import ShortNames, find_short_names
 from collector.facts import count_things, describe_windows, list_some
 from collector.ratio_words import format_percent
 from collector.report.trust_host import judge_host_speed
-from collector.report.trust_line import MAX_NAMED, State, TrustLine, join_sentences, select_ok
+from collector.report.trust_line import MAX_NAMED, MEANINGS, State, TrustLine, join_sentences, select_ok
 from collector.report.trust_load import judge_clocks, judge_containers, judge_neighbours
 from collector.report.trust_origin import (
     count_skipped,
@@ -37,6 +37,14 @@ WHAT_VALID_LEAVES_OPEN = "Valid says that no fault was seen, not that the time i
 def list_trust_lines(analysis: Analysis) -> list[TrustLine]:
     """Return the lines of all rules that have something to say of the run."""
     return [line for rule in RULES if (line := rule(analysis)) is not None]
+
+
+def sum_up_trust(analysis: Analysis) -> str:
+    """Return the titles of the lines by their state, the doubts first: `Beware: Repeats. Not known: Signatures.`"""
+    titles: dict[State, list[str]] = {}
+    for line in analysis.derive(list_trust_lines):
+        titles.setdefault(line.state, []).append(line.title)
+    return join_sentences(*(f"{MEANINGS[state]}: {', '.join(titles[state])}" for state in MEANINGS if state in titles))
 
 
 def _judge_repeats(analysis: Analysis) -> TrustLine:
@@ -85,9 +93,9 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
     named = join_some(described, MAX_NAMED, separator="; ")
     found = f"The repeats of {len(differing):,} of {cells} disagree ({named})"
     others = "other" if num_open == 1 else "others"
-    open_too = f", and of {num_open:,} {others} not whether they agree" if num_open else ""
+    open_too = f"; of {num_open:,} {others} it is not known whether they agree" if num_open else ""
     return line(
-        text=join_sentences(found, f"Which speed is the usual one is not known without more repeats{open_too}"),
+        text=join_sentences(found, f"More repeats would tell which speed is usual{open_too}"),
         state="beware",
     )
 

@@ -1,5 +1,6 @@
 """Hold what the report says of one thing to know before trusting a run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,8 @@ from collector.analysis import Analysis
 State = Literal["good", "beware", "unknown"]
 MAX_NAMED = 2
 """Things that a line names."""
+MEANINGS: Mapping[State, str] = {"beware": "beware", "unknown": "not known", "good": "nothing against it"}
+"""Each state in words, the doubts first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +33,7 @@ class TrustLine:
     @property
     def meaning(self) -> str:
         """The state in words."""
-        return {"good": "nothing against it", "beware": "beware", "unknown": "not known"}[self.state]
+        return MEANINGS[self.state]
 
 
 def select_ok(analysis: Analysis) -> pd.DataFrame:

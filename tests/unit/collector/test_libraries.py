@@ -98,3 +98,40 @@ def test_the_short_text_says_whose_libraries_they_are_where_none_is_shown_to_dif
     analysis = analyze_run(collect(*make_spread(make_cell(device="gpu"), 0.1, pytorch), *make_spread(graph, 0.2, own)))
     text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection, is_short=True)
     assert text == "Whether the frameworks' cuDNN differs is not recorded."
+
+
+@pytest.mark.parametrize(
+    ("phase", "recorded", "text"),
+    [
+        ("train", {"optimizer": "Keras Adam"}, "The frameworks' optimizer differs."),
+        ("train", {}, "Whether the frameworks' optimizer differs is not recorded."),
+        ("infer", {"optimizer": "none"}, ""),
+        ("infer", {}, ""),
+    ],
+    ids=("another", "not recorded", "none", "neither used nor recorded"),
+)
+def test_the_optimizers_of_training_are_held_against_each_other(
+    collect: Collect, phase: str, recorded: dict[str, str], text: str
+) -> None:
+    used = "default Adam" if phase == "train" else "none"
+    pytorch = make_environment(versions={"torch": "2.0"}, settings={"optimizer": used})
+    own = make_environment(versions={"tensorflow": "2.0"}, settings=recorded)
+    sides = (make_cell(phase=phase), pytorch), (make_cell(phase=phase, framework="tensorflow", mode="graph"), own)
+    results = [result for cell, environment in sides for result in make_spread(cell, 0.1, environment)]
+    analysis = analyze_run(collect(*results))
+    assert describe_libraries(analysis.comparisons["frameworks"], analysis.collection, is_short=True) == text
+
+
+def test_what_differs_within_one_framework_is_not_said_to_differ_between_two(collect: Collect) -> None:
+    """PyTorch trained with two optimizers, and TensorFlow with one that is not recorded: nothing shows a difference."""
+    environments = [
+        make_environment(versions={"torch": "2.0"}, settings={"optimizer": name})
+        for name in ("default Adam", "fused Adam")
+    ]
+    own = make_environment(versions={"tensorflow": "2.0"})
+    graph = {"framework": "tensorflow", "mode": "graph"}
+    modes = zip(("eager", "compiled"), environments, strict=True)
+    results = [result for mode, one in modes for result in make_spread(make_cell(mode=mode), 0.1, one)]
+    analysis = analyze_run(collect(*results, *make_spread(make_cell(**graph), 0.1, own)))
+    text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection, is_short=True)
+    assert text == "Whether the frameworks' optimizer differs is not recorded."

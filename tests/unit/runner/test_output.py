@@ -174,11 +174,14 @@ def test_a_deleted_working_directory_is_no_fault(tmp_path: Path) -> None:
         ("Value error, 'AKIA:hunter2@bucket' is not one of", "Value error, '...@bucket' is not one of"),
         ("extra argument (AKIA:se/cr@et@bucket/p)", "extra argument (...@bucket/p)"),
         ("No such option: --st=s3:/AKIA:secret@b", "No such option: --st=...@b"),
+        ("image 'AKIA:hunter2@bucket': unknown", "image '...@bucket': unknown"),
+        ("image 'host:5000/team/x:y@sha256:0f': unknown", "image 'host:5000/team/x:y@sha256:0f': unknown"),
         ("see https://host:443/a, or a@b; 'x: y' and 'z@w'", "see https://host:443/a, or a@b; 'x: y' and 'z@w'"),
     ],
 )
-def test_a_usage_error_shows_no_password_of_what_was_typed(text: str, shown: str) -> None:
+def test_no_error_shows_a_password_of_what_was_typed(text: str, shown: str) -> None:
     assert hide_typed_credentials(text) == shown
+    assert format_message(text) == shown
 
 
 @pytest.mark.parametrize(

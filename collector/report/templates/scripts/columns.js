@@ -53,7 +53,7 @@ function arrangeCells(cells) {
   for (const group of columns.groups) group.name = group.name || ALL_CELLS;
   const places = rows.groups.map(() => new Int32Array(columns.groups.length).fill(-1));
   for (let row = 0; row < cells.size; row += 1) places[rows.of[row]][columns.of[row]] = row;
-  return { columns: columns.groups, rows: rows.groups, places, columnOf: columns.of, rowOf: rows.of };
+  return { columnFields, columns: columns.groups, rows: rows.groups, places, columnOf: columns.of, rowOf: rows.of };
 }
 
 // The column that most cells can be compared with: the first one with the most cells that have sound figures. Columns
@@ -79,6 +79,12 @@ function carryBaseline(cells, map, names) {
 function findBaseline(cells, map) {
   const isKnown = [STEP_TIME, SIDE_A, ...map.columns.map((column) => column.name)].includes(STATE.baseline);
   return isKnown ? STATE.baseline : chooseBaseline(cells, map);
+}
+
+// The titles of the fields in which a column differs from the baseline's; none where the baseline is no column.
+function listDiffering(map, column, baseline) {
+  const reference = map.columns.find((group) => group.name === baseline);
+  return reference ? map.columnFields.filter((_, index) => column.codes[index] !== reference.codes[index]).map((field) => field.title) : [];
 }
 
 // Each cell's comparison with its baseline: the cell of its row in the baseline's column, or side A.

@@ -117,7 +117,9 @@ function drawHeatHead() {
   const heads = HEAT.columns.map((column) => {
     const { name } = HEAT.map.columns[column];
     const heading = HEAT.map.columns.length === 1 && name === ALL_CELLS ? STEP_TIME : name;
-    return makeElement("th", { scope: "col", role: "columnheader", class: name === HEAT.baseline ? "baseline" : null }, heading);
+    const differing = listDiffering(HEAT.map, HEAT.map.columns[column], HEAT.baseline);
+    const note = differing.length > 1 ? makeElement("small", {}, `differs in ${differing.join(", ")}`) : "";
+    return makeElement("th", { scope: "col", role: "columnheader", class: name === HEAT.baseline ? "baseline" : null }, heading, note);
   });
   findElement("heat").tHead.replaceChildren(makeElement("tr", { "aria-rowindex": 1 }, makeElement("td", {}), heads));
   const what = !hasFigures() ? "How each cell ended" : HEAT.baseline === STEP_TIME ? "Step time of each cell" : `Step time of each cell beside the baseline (${HEAT.baseline}); orange takes longer, blue less time`;

@@ -12,7 +12,7 @@ from answered_runs import (
     select_texts,
 )
 from bench.schema import Result
-from factories import make_cell, make_environment, make_failed_result, make_gpu, make_validity
+from factories import make_cell, make_environment, make_failed_result, make_gpu, make_result, make_validity
 from measured_runs import Collect, make_repeats
 from shared_runs import make_tenants_result
 
@@ -170,6 +170,17 @@ def test_all_batches_are_said_and_the_largest_is_held_against_the_next_smaller(c
         "batch 64 gives 80.0 % more than batch 16 ("
     )
     assert text.endswith("). No larger one was run. On one machine, 3 repeats.")
+
+
+def test_a_rate_that_is_hardly_known_has_its_interval_beside_it(collect: Collect) -> None:
+    """A rate that two repeats tell from 153 to 2,150 stood there with four digits and nothing else."""
+    wide = [
+        make_result(make_cell(batch_size=8), repeat=number, step_seconds=(0.1 * factor,) * 3)
+        for number, factor in enumerate((0.9, 1.0, 1 / 0.9), start=1)
+    ]
+    (text,) = select_texts(answer(collect, [*wide, *make_spread(make_cell(), 0.1)]), "batches")
+    # The logs are 0 and +-0.10536, t(2) is 4.3027: the factor is exp(4.3027 * 0.10536 / sqrt(3)) = 1.2992.
+    assert "PyTorch eager: 80.00 samples/s (61.58 to 103.9) at batch 8, 640.0 at 64: " in text
 
 
 def test_a_batch_that_gives_less_than_the_next_smaller_is_said_to(collect: Collect) -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from answered_runs import GPU_PYTORCH, answer, make_framework_pair, make_spread, select_texts
 from bench.schema import Result
+from collector.analysis import analyze_run
+from collector.answers.cost_rules import make_cheapest_table
 from factories import RUN_ID, make_cell, make_environment, make_gpu, make_validity
 from measured_runs import Collect, make_repeats
 from price_tables import make_price, make_price_table
@@ -51,7 +53,30 @@ def test_the_cheapest_of_each_work_is_said_of_four_works(collect: Collect) -> No
     assert "; 2 more. The intervals " in text
 
 
+def test_the_cheapest_of_each_work_has_a_row_with_what_the_sentence_says(collect: Collect) -> None:
+    table = make_cheapest_table(
+        analyze_run(collect(*BOTH, *make_spread(make_cell(phase="infer"), 0.064)), prices=PRICES)
+    )
+    assert table is not None
+    train, infer = (dict(zip(table.headings, row, strict=True)) for row in table.format_rows())
+    # Of three costs together, t(2) at 1 - 0.05 / 6 is 7.6488: a factor of exp(7.6488 * 0.010000 / sqrt(3)) = 1.0452.
+    assert train.pop("start-up, not in it, s") == infer.pop("start-up, not in it, s")
+    assert train == {
+        "work": "conv6 train",
+        "cheapest": "PyTorch eager",
+        "on": "GPU",
+        "precision": "fp32",
+        "batch": "64",
+        "1,000 samples, EUR": "0.00100",
+        "95 % interval, EUR": "0.000957 to 0.00105",
+        "at": "X north card (T4) at 36.0 EUR an hour (on demand, 2026-01-01)",
+    }
+    assert (infer["work"], infer["on"], infer["1,000 samples, EUR"]) == ("conv6 infer", "CPU", "0.00100")
+    assert infer["at"].startswith("X north plain at 3.60 EUR")
+
+
 def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:
+    assert make_cheapest_table(analyze_run(collect(*BOTH))) is None
     answers = answer(collect, BOTH)
     assert not {"device-costs", "cost-span", "no-price"} & {one.rule for one in answers}
     (text,) = select_texts(answers, "no-prices")

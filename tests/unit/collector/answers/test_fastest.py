@@ -31,7 +31,7 @@ def test_those_that_are_not_told_from_the_fastest_stand_beside_it(collect: Colle
     ]
     ((*row, longer, interval, programs, repeats, further),) = table.format_rows()
     # Nobody may take the first of a tie for the winner.
-    assert row == ["conv6 train", "tie: PyTorch eager, JAX compiled", "100.0", "640.0", "JAX compiled", "100.5"]
+    assert row == ["conv6 train", "tie: PyTorch eager, JAX compiled", "100.0", "640.0", "JAX compiled (tied)", "100.5"]
     # Together with TensorFlow's: 1.005 * exp(-/+ 0.028541) is 0.9767 to 1.0341.
     assert (longer, interval) == ("no difference shown", "−2.3 to 3.4 %")
     assert (programs, repeats) == ("3 of 3", "3 and 3")
@@ -89,7 +89,7 @@ def test_the_verdict_is_that_of_the_table_of_comparisons(collect: Collect) -> No
     (first,) = (row for row in table.format_rows() if "batch 64" in row[0])
     # Welch's t of 10 ratios, 4 degrees of freedom, at 1 - 0.05 / 20 is 5.5976: exp(-/+ 5.5976 * 0.0081652) = 0.955,
     # 1.047; of 1.0248 that is -2.1 to 7.3 %. What is known of them stands there though nothing is shown.
-    assert first[4:8] == ("TensorFlow graph", "102.5", "no difference shown", "−2.1 to 7.3 %")
+    assert first[4:8] == ("TensorFlow graph (tied)", "102.5", "no difference shown", "−2.1 to 7.3 %")
     assert all(row[6] == "no difference shown" for row in table.format_rows() if row != first)
     assert set(beside.comparisons["frameworks"]["verdict"]) == {"no difference shown"}
 

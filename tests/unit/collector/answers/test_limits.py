@@ -60,8 +60,7 @@ def test_what_was_most_in_use_is_said_first_and_beside_it_the_tensors_of_the_sam
     (text,) = select_texts(answer(collect, results), "memory")
     assert text == (
         "Most in use on the GPU: vgg16 train: TensorFlow graph 33.0 GiB (tensors 3.00 GiB) and PyTorch eager 6.00 GiB "
-        "(tensors 4.00 GiB). In use includes what driver, libraries and framework keep. benchmatrix probe MODEL finds "
-        "what fits."
+        "(tensors 4.00 GiB). In use includes what driver, libraries and framework keep."
     )
 
 

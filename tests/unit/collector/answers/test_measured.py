@@ -37,8 +37,30 @@ def test_work_programs_precisions_and_data_are_said_once(collect: Collect) -> No
     assert describe_measured(analysis) == (
         "Training of conv6 and vgg16 (batch 64, 32 px, 10 classes) and cyclegan (batch 1, 256 px); inference of conv6 "
         "(batches 1 and 8, 32 px, 10 classes); fp32 and bf16, synthetic data, on the GPU. PyTorch eager; through "
-        "Keras: TensorFlow graph; JAX compiled."
+        "Keras: TensorFlow graph; JAX compiled. Not every program ran every model."
     )
+
+
+def test_what_only_some_models_ran_with_is_said_beside_the_lists_of_all(collect: Collect) -> None:
+    """The lists read as if each model had run in each precision and on each device."""
+    other = {"model": "vgg16", "input_size": 32}
+    analysis = analyze(
+        collect,
+        make_cell(**GPU),
+        make_cell(**other, **GPU),
+        make_cell(precision="bf16", **GPU),
+        make_cell(),
+        make_cell(**other, framework="jax", mode="compiled", **GPU),
+    )
+    assert describe_measured(analysis).endswith(
+        "PyTorch eager; through Keras: JAX compiled. Of conv6 alone: CPU and bf16. Of vgg16 alone: JAX compiled."
+    )
+
+
+def test_nothing_is_said_of_models_that_all_ran_with_all(collect: Collect) -> None:
+    models, precisions = ("conv6", "vgg16"), ("fp32", "bf16")
+    cells = [make_cell(model=model, input_size=32, precision=one, **GPU) for model in models for one in precisions]
+    assert describe_measured(analyze(collect, *cells)).endswith("on the GPU. PyTorch eager.")
 
 
 def test_a_cell_without_a_figure_was_not_measured(collect: Collect) -> None:

@@ -60,9 +60,9 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "conditions; 1 not compared: no ok repeat of JAX.",
         "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much others of the kind differ "
         "is not known.",
-        "not-planned": "3 of 6 combinations of work and program were not planned, among them PyTorch compiled, "
-        "TensorFlow eager, TensorFlow compiled for any work.",
-        "no-prices": f"Costs are not known without prices: benchmatrix cost {RUN_ID} computes them.",
+        "not-planned": "3 of 6 combinations of work and program were not planned. For no work: PyTorch compiled, "
+        "TensorFlow eager, TensorFlow compiled.",
+        "no-prices": f"Costs need prices: benchmatrix cost {RUN_ID} computes them.",
         "one-kind": "Measured with one phase (training, not inference), one kind of device (CPU, not GPU), one "
         "precision (fp32, not tf32, fp16 or bf16), synthetic data and one batch of conv6 train: how others compare is "
         "not known.",

@@ -22,8 +22,8 @@ Render = Callable[..., Path]
 
 def test_the_sections_stand_in_order_of_use(full_report: Path) -> None:
     assert Page(full_report.read_text()).headings == [
-        "Can this be trusted?",
         "Answers",
+        "Can this be trusted?",
         "Overview",
         "What was planned",
         "What failed or was left out",
@@ -96,8 +96,8 @@ def test_what_is_not_known_is_counted_before_the_tables(full_report: Path) -> No
 def test_what_is_not_there_has_no_section_and_no_plot(render: Render) -> None:
     page = render(*(make_result(repeat=repeat) for repeat in (1, 2, 3)))
     assert Page(page.read_text()).headings == [
-        "Can this be trusted?",
         "Answers",
+        "Can this be trusted?",
         "Overview",
         "What was planned",
         "What failed or was left out",
@@ -121,8 +121,8 @@ def test_a_run_of_which_nothing_ended_ok_has_a_report(render: Render) -> None:
     path = render(make_failed_result(status="timeout", message="no result after 600 s"), repeats=2)
     assert "0 of 2 planned repeats ended ok, in 1 cell. The others: 1 timeout, 1 missing." in read_words(path)
     assert Page(path.read_text()).headings == [
-        "Can this be trusted?",
         "Answers",
+        "Can this be trusted?",
         "Overview",
         "What was planned",
         "What failed or was left out",

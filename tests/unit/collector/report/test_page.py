@@ -91,6 +91,19 @@ def test_the_heat_map_has_no_colour_of_a_direction_without_its_verdict(opened: V
     assert (same, single) == (["same", True], ["single", True])
 
 
+def test_a_column_of_the_heat_map_says_in_what_it_differs_from_the_baseline_if_in_several_fields(opened: Visit) -> None:
+    """A speedup of mode and precision together stood there as if it were that of either."""
+    heads = opened.page.locator("#heat thead th")
+    notes = {head.inner_text().partition("\n")[0]: head.locator("small").all_inner_texts() for head in heads.all()}
+    baseline = [part.strip() for part in opened.page.locator("#baseline").input_value().split(",")]
+    assert notes
+    for name, found in notes.items():
+        differing = sum(one != other for one, other in zip(name.split(", "), baseline, strict=True))
+        assert len(found) == (1 if differing > 1 else 0), name
+        assert all(note.startswith("differs in ") and note.count(",") == differing - 1 for note in found), name
+    assert any(notes.values())
+
+
 def test_cells_that_could_not_run_are_counted_apart(browser: Browser, full_report: Path) -> None:
     seen = visit(browser, full_report)
     size = seen.page.evaluate("CELLS.size")

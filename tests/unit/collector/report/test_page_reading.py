@@ -12,6 +12,7 @@ Render = Callable[..., Path]
 
 # By a part of what stands beside a link, what is to be read where the link leads, within a screen and a half.
 LANDINGS = {
+    "Can this be trusted?": "Valid says",
     "Repeats": "erdict",
     "Agreement": "repeats ok",
     "Was it idle": "others' use",

@@ -10,8 +10,8 @@ import pytest
 from answered_runs import GPU_PYTORCH, GPU_TENSORFLOW, make_spread
 from bench.schema import ForeignProcess, Verdict
 from collector.analysis import analyze_run
-from collector.report.trust import list_trust_lines
-from collector.report.trust_line import TrustLine
+from collector.report.trust import list_trust_lines, sum_up_trust
+from collector.report.trust_line import MEANINGS, TrustLine
 from factories import (
     make_cell,
     make_cpu_use,
@@ -114,8 +114,18 @@ def test_repeats_that_agree_are_said_how_far_the_farthest_of_a_cell_lie_apart(co
     )
 
 
+def test_the_lines_are_summed_up_by_their_states_the_doubts_first(collect: Collect) -> None:
+    analysis = analyze_run(collect(*make_two(seconds=(0.1, 0.13))))
+    titles: dict[str, list[str]] = {}
+    for line in list_trust_lines(analysis):
+        titles.setdefault(line.meaning, []).append(line.title)
+    assert list(titles) != sorted(titles, key=list(MEANINGS.values()).index)  # in the order of the rules they differ
+    texts = [f"{meaning.capitalize()}: {', '.join(titles[meaning])}." for meaning in MEANINGS.values()]
+    assert sum_up_trust(analysis) == " ".join(texts)
+
+
 OTHER = make_cell(framework="tensorflow", mode="graph")
-MORE = "Which speed is the usual one is not known without more repeats"
+MORE = "More repeats would tell which speed is usual"
 
 
 def make_on_hosts(cell: Any, *hosts: str) -> list[Any]:
@@ -134,7 +144,7 @@ def make_on_hosts(cell: Any, *hosts: str) -> list[Any]:
             make_on_hosts(OTHER, "bench-1", "bench-2"),
             (0.1, 0.13),
             "beware",
-            f"{MORE}, and of 1 other not whether they agree.",
+            f"{MORE}; of 1 other it is not known whether they agree.",
         ),
         (make_two(OTHER), (0.1, 0.1), "good", "The repeats of all 2 cells agree within the spread of their steps."),
     ],
