@@ -173,7 +173,7 @@ def test_a_deleted_working_directory_is_no_fault(tmp_path: Path) -> None:
     [
         ("Value error, 'AKIA:hunter2@bucket' is not one of", "Value error, '...@bucket' is not one of"),
         ("extra argument (AKIA:se/cr@et@bucket/p)", "extra argument (...@bucket/p)"),
-        ("No such option: --st=s3:/AKIA:secret@b", "No such option: --st=...@b"),
+        ("No such option: --st=s3:/AKIA:secret@b", "No such option: --st=s3:/...@b"),
         ("image 'AKIA:hunter2@bucket': unknown", "image '...@bucket': unknown"),
         ("image 'host:5000/team/x:y@sha256:0f': unknown", "image 'host:5000/team/x:y@sha256:0f': unknown"),
         ("see https://host:443/a, or a@b; 'x: y' and 'z@w'", "see https://host:443/a, or a@b; 'x: y' and 'z@w'"),
