@@ -8,6 +8,8 @@ import sys
 import threading
 from pathlib import Path
 
+from bench.file_limit import explain_file_limit
+
 _BY_NUMBER = {
     errno.EMFILE: "this process may open no more files; raise the limit (`ulimit -n`)",
     errno.ENFILE: "this machine can open no more files; end what holds many of them",
@@ -22,8 +24,6 @@ MIN_ADDRESS_BYTES = 768 * 2**20
 """The libraries for tables and statistics take 570 MB of addresses on two cores, more on many."""
 LOW_NUM_PROCESSES = 1024
 """Of all processes and threads of a user (`ulimit -u`); where more are allowed, threads are not tried first."""
-MIN_FILES = 64
-"""Twice what a run and its report hold open at once on two cores. 1024 is usual."""
 NO_DOCSTRINGS = 2
 """The level of `python -OO`, which drops docstrings."""
 OWN_FILES = Path("/proc/self/fd")
@@ -48,7 +48,7 @@ def explain_limits() -> str | None:
     explanations = (
         _explain_dropped_docstrings,
         _explain_missing_proc,
-        _explain_file_limit,
+        explain_file_limit,
         _explain_address_limit,
         _explain_thread_limit,
     )
@@ -67,13 +67,6 @@ def _explain_dropped_docstrings() -> str | None:
     if sys.flags.optimize < NO_DOCSTRINGS:
         return None
     return f"PYTHONOPTIMIZE: is {sys.flags.optimize}, at which libraries lack parts that are needed; give 1 or unset it"
-
-
-def _explain_file_limit() -> str | None:
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if limit == resource.RLIM_INFINITY or limit >= MIN_FILES:
-        return None
-    return f"this process may open {limit} files, and needs {MIN_FILES} at the least; raise the limit (`ulimit -n`)"
 
 
 def _explain_thread_limit() -> str | None:

@@ -7,19 +7,26 @@ from rich.text import Text
 from bench.schema import Result, Validity
 from runner.terminal_text import STATUS_STYLES, join_printable
 
+MISSING = "missing"
+"""The status of a repeat without a record that counts, as the collector has it."""
 DETAIL = re.compile(r": |, (?:more|less) than ")
 """Where the details of a reason begin, which the report has."""
 
 
-def describe_end(result: Result, slug: str, planned: int, *extras: str) -> Text:
+def describe_end(result: Result, slug: str, planned: int, *extras: str, fault: str | None = None) -> Text:
     """Return the line of a repeat that has its record: of how many, status, step time, verdict and reason.
 
-    `slug`: of its cell, `planned`: its number of repeats. `extras`: what stands before the step time.
+    `slug`: of its cell, `planned`: its number of repeats. `extras`: what stands before the step time. `fault`: why the
+    record does not count; nothing of what it says is shown then.
     """
-    line = Text.assemble((f"{result.status:<8}", STATUS_STYLES[result.status]), slug)
+    status = result.status if fault is None else MISSING
+    line = Text.assemble((f"{status:<8}", STATUS_STYLES.get(status, "red")), slug)
     line.append(f"  repeat {result.repeat}/{planned}")
     for extra in extras:
         line.append(f"  {extra}")
+    if fault is not None:
+        line.append(f"  {describe_fault(fault)}")
+        return line
     if result.samples:
         milliseconds = result.samples.center_step_seconds * 1e3
         line.append(f"  step {milliseconds:,.0f} ms" if milliseconds >= 100 else f"  step {milliseconds:.3g} ms")
@@ -30,6 +37,11 @@ def describe_end(result: Result, slug: str, planned: int, *extras: str) -> Text:
     if result.error:
         line.append(f"  {join_printable(result.error.message)}")
     return line
+
+
+def describe_fault(fault: str) -> str:
+    """Return that a record does not count, and why."""
+    return f"its record does not count: {join_printable(fault)}"
 
 
 def describe_verdict(validity: Validity) -> str:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from rich.console import Console
 
 from bench.schema import Result, Run
+from runner.result_lines import MISSING, describe_fault
 
 PROGRESS_SECONDS = 30.0
 """Between two lines of progress where no line is drawn again: 120 an hour, and nobody takes the run for stuck."""
@@ -73,7 +74,7 @@ class RunEvent(BaseModel):
     job: str | None = None
     """finished: the name of the Job; null on this machine."""
     status: str | None = None
-    """finished: how the repeat ended; `ok` is well."""
+    """finished: how the repeat ended; `ok` is well. `missing`: its record does not count, and `error` says why."""
     step_seconds: float | None = None
     """finished: the centre of its step times; null: it has none."""
     verdict: str | None = None
@@ -105,19 +106,19 @@ class RunEvents:
         sizes = {"num_cells": len(run.cells), "num_repeats": run.num_repeats}
         self.report("begun", run_id=run.run_id, matrix=run.matrix, store=store_url, **sizes)
 
-    def finish(self, result: Result, *, job: str | None = None, num_preempted: int = 0) -> None:
-        """Print how a repeat ended."""
-        self.report(
-            "finished",
-            cell_id=result.cell_id,
-            repeat=result.repeat,
-            job=job,
-            status=result.status,
-            step_seconds=result.samples.center_step_seconds if result.samples else None,
-            verdict=result.validity.verdict if result.validity else None,
-            error=result.error.message if result.error else None,
-            preempted=num_preempted,
-        )
+    def finish(
+        self, result: Result, *, job: str | None = None, num_preempted: int = 0, fault: str | None = None
+    ) -> None:
+        """Print how a repeat ended; `fault`: why its record does not count, and nothing of what it says is printed."""
+        said: dict[str, Any] = {
+            "status": result.status,
+            "step_seconds": result.samples.center_step_seconds if result.samples else None,
+            "verdict": result.validity.verdict if result.validity else None,
+            "error": result.error.message if result.error else None,
+        }
+        if fault is not None:
+            said = dict.fromkeys(said) | {"status": MISSING, "error": describe_fault(fault)}
+        self.report("finished", cell_id=result.cell_id, repeat=result.repeat, job=job, **said, preempted=num_preempted)
 
     def report(self, event: str, **values: Any) -> None:
         """Print an event; `values` are fields of RunEvent, and numbers of repeats by status."""

@@ -97,7 +97,11 @@ def _describe(ranking: Ranking, names: ShortNames, num_planned: Mapping[Place, i
 
 
 def _count_programs(analysis: Analysis) -> dict[Place, int]:
-    """Return how many programs the run has on each device in each precision, for whatever work."""
+    """Return how many programs the run has on each device in each precision, for whatever work.
+
+    These are fewer than the programs of the grid of the plan (`collector.answers.planned.PlannedGrid`), which has those
+    of cells with tenants and of cells left out too, and modes that no cell has: none of them can be in this table.
+    """
     return {
         (str(device), str(precision)): int(own["variant"].nunique())
         for (device, precision), own in select_alone(analysis.summary).groupby(["device", "precision"])

@@ -24,7 +24,8 @@ class MemoryLineDocument(Document):
     """Bytes of tensors over the batch of one GPU, of cells that are equal but for the batch."""
 
     cell: dict[str, str | int | None]
-    """The fields that the cells of the line have in common, and the GPU that they were measured on."""
+    """The fields that the cells of the line have in common, the GPU that they were measured on and the version of the
+    framework; null: not recorded, or there is none of it."""
     batches: tuple[int, ...]
     needed_bytes: tuple[int, ...]
     """The most of the repeats of each batch."""
@@ -34,6 +35,8 @@ class MemoryLineDocument(Document):
     """Standard deviation of what single batches are off the line; None for two batches."""
     largest: tuple[LargestOnCard, ...]
     """Empty where memory does not grow with the batch, or two batches were measured."""
+    environment_ids: tuple[str, ...] = ()
+    """Of the results, sorted: several may differ in libraries or settings beside the framework's version."""
     sentences: tuple[str, ...]
     """The same for people, with what searches found."""
 
@@ -45,6 +48,8 @@ class BatchesDocument(Document):
     run_ids: tuple[str, ...]
     level: float
     lines: tuple[MemoryLineDocument, ...]
+    on_no_line: tuple[str, ...] = ()
+    """Which batches are on no line since the other batches of their cells ran in other versions of the framework."""
 
 
 def make_line_document(line: MemoryLine, level: float, probes: Sequence[ProbedLimit] = ()) -> MemoryLineDocument:
@@ -57,6 +62,7 @@ def make_line_document(line: MemoryLine, level: float, probes: Sequence[ProbedLi
         fixed_bytes=line.fixed_bytes,
         bytes_per_sample=line.sample_bytes,
         residual_bytes=None if math.isnan(line.residual_bytes) else line.residual_bytes,
+        environment_ids=line.environment_ids,
         largest=tuple(_list_largest(line, level)) if has_answer else (),
         sentences=tuple(sentence.strip() for sentence in describe_line(line, level, probes)),
     )

@@ -1,7 +1,7 @@
 """Fit lines of memory over batch size to measured cells, and invert them: the largest batch for a budget."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,11 +15,14 @@ from collector.results.cells import select_alone
 
 MIN_BATCHES = 3
 """Fewest batch sizes for an interval: two are a line whatever they are."""
+VERSION = "framework_version"
 LINE_COLUMNS = [
     "model", "framework", "phase", "precision", "mode", "input_size", "num_classes", "num_gpus", "data_dir", "gpu_name",
+    VERSION,
 ]  # fmt: skip
 """What cells have in common whose batches are on one line. Real data is another line than synthetic data: its pipeline
-can hold batches on the GPU beside the one that a step takes."""
+can hold batches on the GPU beside the one that a step takes. Another version of the framework is another line, as it is
+another series of batches in `collector.batch_pairs`; results that do not record theirs are on a line of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,8 @@ class MemoryLine:
     """The most of the repeats of each batch."""
     context_bytes: int
     """What the process took on the GPU beside its allocator."""
+    environment_ids: tuple[str, ...]
+    """Of the repeats, sorted: several may differ in libraries or settings that the line does not divide by."""
     fixed_bytes: float
     sample_bytes: float
     residual_bytes: float
@@ -90,7 +95,10 @@ class MemoryLine:
 
 
 def fit_line(
-    key: Mapping[str, object], points: Mapping[int, int], context_bytes: int = CONTEXT_BYTES
+    key: Mapping[str, object],
+    points: Mapping[int, int],
+    context_bytes: int = CONTEXT_BYTES,
+    environment_ids: Sequence[str] = (),
 ) -> MemoryLine | None:
     """Return the line through the bytes that each batch needs; None for fewer than two batches."""
     if len(points) < 2:
@@ -109,6 +117,7 @@ def fit_line(
         batches=tuple(batches),
         needed_bytes=tuple(needed),
         context_bytes=context_bytes,
+        environment_ids=tuple(environment_ids),
         fixed_bytes=float(fixed),
         sample_bytes=float(slope),
         residual_bytes=math.sqrt(off / freedom) if freedom > 0 else math.nan,
@@ -121,22 +130,59 @@ def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
     Only repeats that ended ok and recorded what their tensors took at the peak count, of cells that had their GPU to
     themselves: a tenant beside others, or on a slice, may be given another allocator and other kernels.
     """
-    measured = select_alone(results[(results["status"] == "ok") & (results["device"] == "gpu")])
-    measured = measured[measured["peak_memory_allocated_bytes"].notna()]
     lines = []
-    for key, rows in measured.groupby(LINE_COLUMNS, dropna=False, sort=True):
-        batch = rows["batch_size"] // rows["num_gpus"]
-        points = rows["peak_memory_allocated_bytes"].groupby(batch).max()
+    for key, rows in _select_measured(results).groupby(LINE_COLUMNS, dropna=False, sort=True):
+        points = rows["peak_memory_allocated_bytes"].groupby(_find_batches(rows)).max()
         line = fit_line(
-            {name: _take_known(value) for name, value in zip(LINE_COLUMNS, key, strict=True)},
+            _name_key(LINE_COLUMNS, key),
             {int(size): int(needed) for size, needed in points.items()},  # type: ignore[call-overload]  # of integers
             _find_context(rows),
+            sorted(rows["environment_id"].dropna().unique()),
         )
         lines += [line] if line else []
     return lines
 
 
-def _take_known(value: Any) -> object:
+@dataclass(frozen=True, kw_only=True)
+class SingleBatches:
+    """Cells whose batches would be on a line, were they not of several versions of the framework."""
+
+    key: Mapping[str, object]
+    """LINE_COLUMNS of them, less the version."""
+    batch_by_version: tuple[tuple[str | None, int], ...]
+    """The versions with one batch size alone, which is on no line; None: not recorded."""
+
+
+def list_single_batches(results: pd.DataFrame) -> list[SingleBatches]:
+    """Return the batches that are on no line (`fit_lines`) because all others of their cells ran in other versions."""
+    names = [name for name in LINE_COLUMNS if name != VERSION]
+    found = []
+    for key, rows in _select_measured(results).groupby(names, dropna=False, sort=True):
+        by_version = [
+            (_take_known(version), sorted(set(_find_batches(own))))
+            for version, own in rows.groupby(VERSION, dropna=False, sort=True)
+        ]
+        alone = tuple((version, int(batches[0])) for version, batches in by_version if len(batches) == 1)
+        if alone and len({batch for _, batches in by_version for batch in batches}) > 1:
+            found.append(SingleBatches(key=_name_key(names, key), batch_by_version=alone))
+    return found
+
+
+def _select_measured(results: pd.DataFrame) -> pd.DataFrame:
+    measured = select_alone(results[(results["status"] == "ok") & (results["device"] == "gpu")])
+    return measured[measured["peak_memory_allocated_bytes"].notna()]
+
+
+def _find_batches(rows: pd.DataFrame) -> "pd.Series[int]":
+    """Return of each row the batch of one GPU."""
+    return rows["batch_size"] // rows["num_gpus"]
+
+
+def _name_key(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    return {name: _take_known(value) for name, value in zip(names, values, strict=True)}
+
+
+def _take_known(value: Any) -> Any:
     return None if pd.isna(value) else value
 
 

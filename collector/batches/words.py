@@ -1,12 +1,16 @@
 """Say in words how memory grows with the batch, what the largest batches are, and how they compare with a search."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from collector.batches.cards import CARDS
-from collector.batches.memory_lines import LargestBatch, MemoryLine, hold_out_largest
+from collector.batches.memory_lines import VERSION, LargestBatch, MemoryLine, SingleBatches, hold_out_largest
 from collector.units import GIB, MIB, format_number
+from collector.word_lists import join_some
+
+MAX_NAMED = 3
+"""Environments, and batches on no line, that a sentence names; the others are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +32,14 @@ def describe_line(line: MemoryLine, level: float, probes: Sequence[ProbedLimit] 
         f"{line.batches[-1]}"
     )
     if line.sample_bytes <= 0:
-        return [f"{intro}: memory does not grow with the batch here, so no largest batch follows."]
+        return [
+            f"{intro}: memory does not grow with the batch here, so no largest batch follows.",
+            *_list_cautions(line),
+        ]
     if not line.has_interval:
         return [
-            f"{intro}: any two batches are on a line, so there is no interval and no largest batch; measure a third."
+            f"{intro}: any two batches are on a line, so there is no interval and no largest batch; measure a third.",
+            *_list_cautions(line),
         ]
     held_out = hold_out_largest(line)
     checked = "" if held_out is None else f"; the others' line misses the largest batch by {100 * held_out:+.1f} %"
@@ -44,18 +52,46 @@ def describe_line(line: MemoryLine, level: float, probes: Sequence[ProbedLimit] 
     return [
         f"{intro}; {off}{checked}.",
         f"  largest batch ({100 * level:g} % interval): {', '.join(sizes)}. {beyond}",
+        *_list_cautions(line),
         *(f"  {describe_probe(line, probe, level)}" for probe in probes),
+    ]
+
+
+def _list_cautions(line: MemoryLine) -> list[str]:
+    ids = line.environment_ids
+    if len(ids) < 2:
+        return []
+    return [
+        f"  its results are of {len(ids)} environments ({join_some(ids, MAX_NAMED)}): other libraries or settings may "
+        "need other memory, which the line takes for chance."
     ]
 
 
 def describe_key(line: MemoryLine) -> str:
     """Return what the cells of a line are."""
-    key = line.key
+    version = line.key[VERSION] or "(version not recorded)"
+    return _describe_cells(line.key, f"{line.key['framework']} {version}")
+
+
+def describe_single_batches(single: SingleBatches) -> str:
+    """Return which batches are on no line, and in which versions they ran."""
+    framework = single.key["framework"]
+    named = [
+        f"batch {batch} in a version that is not recorded" if version is None else f"batch {batch} in {version}"
+        for version, batch in single.batch_by_version
+    ]
+    return (
+        f"{_describe_cells(single.key, str(framework))}: on no line: {join_some(named, MAX_NAMED)}. Other batches ran "
+        f"in other versions of {framework}, which may need other memory; measure a second batch in the same version."
+    )
+
+
+def _describe_cells(key: Mapping[str, object], program: str) -> str:
     gpus = "" if key["num_gpus"] == 1 else f" x {key['num_gpus']}, batch of one GPU"
     data = "" if key["data_dir"] is None else f", data {key['data_dir']}"
     return (
-        f"{key['model']} {key['phase']}, {key['framework']} {key['mode']}, {key['precision']}, "
-        f"size {key['input_size']}, {key['gpu_name']}{gpus}{data}"
+        f"{key['model']} {key['phase']}, {program} {key['mode']}, {key['precision']}, "
+        f"size {key['input_size']}, {key['gpu_name'] or 'GPU not recorded'}{gpus}{data}"
     )
 
 
@@ -66,7 +102,8 @@ def describe_probe(line: MemoryLine, probe: ProbedLimit, level: float) -> str:
     place = "inside" if predicted.lower <= probe.largest_batch <= predicted.upper else "outside"
     return (
         f"{probe.source}: on {probe.gpu_name} a search found {probe.largest_batch:,}, the line gives "
-        f"{format_largest(predicted)}: off by {100 * error:+.1f} %, {place} the interval."
+        f"{format_largest(predicted)}: off by {100 * error:+.1f} %, {place} the interval "
+        "(which version of the framework searched is not recorded)."
     )
 
 

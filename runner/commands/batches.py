@@ -37,7 +37,8 @@ def batches(
 ) -> None:
     """Fit memory over batch size to measured cells: the largest batch for cards of 16 to 141 GB, with intervals."""
     from collector.batches.document import BatchesDocument, make_line_document
-    from collector.batches.memory_lines import fit_lines
+    from collector.batches.memory_lines import fit_lines, list_single_batches
+    from collector.batches.words import describe_single_batches
     from collector.results.load import join_results, load_runs
     from runner.reporting.stored_runs import open_existing_store, print_skipped
 
@@ -47,32 +48,46 @@ def batches(
     collections = load_runs(open_existing_store(store, verify=verify), run_ids)
     for collection in collections:
         print_skipped(collection, make_error_console())
-    lines = fit_lines(join_results(collections))
+    results = join_results(collections)
+    lines = fit_lines(results)
+    on_no_line = [describe_single_batches(single) for single in list_single_batches(results)]
     if not lines:
-        raise UserError(
-            f"{', '.join(run_ids)}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in "
-            "the axis batch_size."
-        )
+        raise UserError(_explain_no_line(run_ids, on_no_line))
     probed = [
         [_summarize(path, report) for path, report in reports.items() if _is_same(report, line.key)] for line in lines
     ]
     if as_json:
         documents = [make_line_document(line, level / 100, found) for line, found in zip(lines, probed, strict=True)]
-        echo(BatchesDocument(run_ids=tuple(run_ids), level=level / 100, lines=tuple(documents)).to_json())
+        document = BatchesDocument(run_ids=tuple(run_ids), level=level / 100, lines=tuple(documents))
+        echo(document.model_copy(update={"on_no_line": tuple(on_no_line)}).to_json())
     else:
-        _print_lines(lines, probed, level / 100)
+        _print_lines(lines, probed, level / 100, on_no_line)
     for path, report in reports.items():
         if not any(_is_same(report, line.key) for line in lines):
             console = make_error_console() if as_json else CONSOLE
             console.print(f"{path}: none of these cells is that of the search.")
 
 
-def _print_lines(lines: "list[MemoryLine]", probed: "list[list[ProbedLimit]]", level: float) -> None:
+def _explain_no_line(run_ids: list[str], on_no_line: list[str]) -> str:
+    names = ", ".join(run_ids)
+    if on_no_line:
+        return f"{names}: no GPU cell ended ok at two batch sizes or more in one version. {' '.join(on_no_line)}"
+    return (
+        f"{names}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in the axis "
+        "batch_size."
+    )
+
+
+def _print_lines(
+    lines: "list[MemoryLine]", probed: "list[list[ProbedLimit]]", level: float, on_no_line: list[str]
+) -> None:
     from collector.batches.words import describe_line
 
     for line, found in zip(lines, probed, strict=True):
         for sentence in describe_line(line, level, found):
             CONSOLE.print(sentence)
+    for sentence in on_no_line:
+        CONSOLE.print(sentence)
 
 
 def _read_probe(path: Path) -> "ProbeReport":

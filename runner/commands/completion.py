@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bench.cluster_contexts import IN_CLUSTER
 from runner.matrix.builtin import list_builtin_matrices
 from runner.profiles.builtin import BUILTIN_PROFILES
 
@@ -52,7 +53,7 @@ def complete_context(incomplete: str) -> list[str]:
     from bench.foreign_files import ForeignFileError
     from runner.kubernetes.kubeconfig import list_kubeconfigs, read_kubeconfig
 
-    names = ["current", "in-cluster"]
+    names = ["current", IN_CLUSTER]
     for path in list_kubeconfigs():
         try:
             names += [str(context["name"]) for context in read_kubeconfig(path)["contexts"]]

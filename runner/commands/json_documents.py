@@ -17,6 +17,14 @@ from runner.commands.change_documents import (
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
+class NotCountedDocument(Document):
+    """A document in the store that does not count."""
+
+    key: str
+    """Its key; letters that no text can have are written as `\\udc80`."""
+    reason: str
+
+
 class StatusDocument(Document):
     """How far a run is."""
 
@@ -35,6 +43,8 @@ class StatusDocument(Document):
     """Planned repeats that ended ok, by their verdict."""
     num_skipped_documents: int
     """Documents in the store that do not count."""
+    skipped_documents: tuple[NotCountedDocument, ...] = ()
+    """The first ten of them; skipped.csv of `benchmatrix collect` has all."""
     node_faults: tuple[str, ...]
     cluster: tuple[str, ...] | None
     """What the cluster says of the run, in lines for people; null: it was not asked (--on)."""

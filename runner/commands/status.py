@@ -137,8 +137,10 @@ def _make_document(
 ) -> "StatusDocument":
     from collector.facts import describe_node_faults
     from collector.results.statuses import MISSING
-    from runner.commands.json_documents import StatusDocument
+    from runner.commands.json_documents import NotCountedDocument, StatusDocument
+    from runner.reporting.stored_runs import MAX_NAMED
 
+    skipped = collection.skipped[:MAX_NAMED]
     return StatusDocument(
         run_id=collection.run.run_id,
         matrix=collection.run.matrix,
@@ -147,9 +149,18 @@ def _make_document(
         seconds_left=state.seconds_left if counts[MISSING] else None,
         num_by_verdict=dict(collection.count_verdicts()),
         num_skipped_documents=len(collection.skipped),
+        skipped_documents=tuple(
+            NotCountedDocument(key=_escape_surrogates(one.key), reason=_escape_surrogates(one.reason))
+            for one in skipped
+        ),
         node_faults=tuple(describe_node_faults(collection.node_faults)),
         cluster=None if cluster is None else tuple(cluster),
     )
+
+
+def _escape_surrogates(text: str) -> str:
+    """Return a text that JSON can hold: the bytes of a file's name that are no UTF-8 are surrogates in it."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num_missing: int) -> list[str]:

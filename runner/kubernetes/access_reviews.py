@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from http import HTTPStatus
 
+from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection, decode_object_at
-from runner.kubernetes.login import IN_CLUSTER
 from runner.kubernetes.object_status import read_time
 from runner.kubernetes.permissions import Permission
 

@@ -14,11 +14,11 @@ import kubernetes.config
 import yaml
 from kubernetes.config.config_exception import ConfigException
 
+from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import UserError
 from runner.kubernetes.credential_plugins import LoginEndedError, find_limit_seconds, limit_login
 from runner.kubernetes.kubeconfig import check_kubeconfig, find_kubeconfig
 
-IN_CLUSTER = "in-cluster"
 CURRENT = "current"
 SERVICE_ACCOUNT = "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"
 # What a header can carry, less what no token has: https://datatracker.ietf.org/doc/html/rfc6750#section-2.1

@@ -22,7 +22,7 @@ from bench.schema import (
     read_result,
     read_time_of_day,
 )
-from bench.store import KeyMissing, Store, meeting_key, result_key
+from bench.store import KeyMissing, ResultKey, Store, meeting_key, result_key
 from runner.checkout import read_git_revision
 from runner.local.caps import LocalCaps
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_process
@@ -30,6 +30,7 @@ from runner.local.sharing import share_device
 from runner.local.tenant_processes import run_tenants
 from runner.matrix.plan import Repeat
 from runner.process_ends import BAD_ALLOC, name_signal
+from runner.records import find_fault
 from runner.sources import locate_sources
 
 
@@ -42,8 +43,8 @@ class Observer(Protocol):
     def tick(self) -> None:
         """Handle that about a second has passed."""
 
-    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
-        """Handle that a repeat has its terminal record."""
+    def finish_repeat(self, repeat: Repeat, result: Result, fault: str | None = None) -> None:
+        """Handle that a repeat has its terminal record; `fault`: why that does not count (`find_fault`)."""
 
 
 class SilentObserver:
@@ -55,7 +56,7 @@ class SilentObserver:
     def tick(self) -> None:
         """Do nothing."""
 
-    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
+    def finish_repeat(self, repeat: Repeat, result: Result, fault: str | None = None) -> None:
         """Do nothing."""
 
 
@@ -85,22 +86,29 @@ class LocalExecutor:
             if caps is not None and (reason := caps.explain_end(repeat)) is not None:
                 return reason
             self.observer.start_repeat(repeat)
-            result = self.measure_repeat(repeat)
-            self.observer.finish_repeat(repeat, result)
+            attempt = _make_attempt()
+            result = self.measure_repeat(repeat, attempt)
+            key = ResultKey(
+                run_id=self.run_id, cell_id=repeat.planned.cell.cell_id, repeat=repeat.number, attempt=attempt
+            )
+            self.observer.finish_repeat(repeat, result, find_fault(result, key))
             if caps is not None:
                 caps.add(repeat, result)
         return None
 
-    def measure_repeat(self, repeat: Repeat) -> Result:
-        """Measure one repeat, in a process of its own for each tenant, and return its terminal record."""
-        attempt = secrets.token_hex(5)
+    def measure_repeat(self, repeat: Repeat, attempt: str | None = None) -> Result:
+        """Measure one repeat, in a process of its own for each tenant, and return its terminal record.
+
+        `attempt`: the id of the attempt; None: a new one.
+        """
+        attempt = attempt or _make_attempt()
         cell = repeat.planned.cell
         orders = [
             Order(
                 cell=cell,
                 run_id=self.run_id,
                 repeat=repeat.number,
-                attempt=attempt if tenant == 0 else secrets.token_hex(5),
+                attempt=attempt if tenant == 0 else _make_attempt(),
                 store_url=self._process_store.url,
                 git_revision=read_git_revision(),  # not the run's: it may be resumed after a change
                 parent_pid=os.getpid(),
@@ -217,6 +225,10 @@ class LocalExecutor:
             self.store.put(key, data)
             self.handover.delete(key)
         return result
+
+
+def _make_attempt() -> str:
+    return secrets.token_hex(5)
 
 
 def _find_meeting_key(order: Order, document: str) -> str:

@@ -27,26 +27,29 @@ class LoadedNights:
     warnings: tuple[str, ...] = ()
 
 
-def list_runs(store: Store) -> tuple[list[Run], Mapping[str, str]]:
+def list_runs(store: Store, matrix: str | None = None) -> tuple[list[Run], Mapping[str, str]]:
     """Return the runs of a store without confirmations, the oldest first, and why others are left out, by run id.
 
     A run that is dated in the future would be the newest night until that day, and hide all that are measured before.
+    `matrix`: the only one of interest; of the runs that are known to be of others, it is not said why they are left
+    out. None: all are, since the newest run decides which matrix is looked at.
     """
     found, unreadable = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
     left_out = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
-    left_out |= find_future_runs(found)
-    runs = [run for run in found if run.run_id not in left_out]
+    future = find_future_runs(found)
+    left_out |= {
+        run.run_id: future[run.run_id] for run in found if run.run_id in future and matrix in (None, run.matrix)
+    }
+    runs = [run for run in found if run.run_id not in future]
     return sorted(runs, key=lambda run: (run.created_at, run.run_id)), left_out
 
 
 def choose_matrix(runs: list[Run], left_out: Mapping[str, str], store: Store, name: str | None) -> str:
     """Return the matrix to watch: the one named, else that of the newest run. UserError if there is none."""
+    example = ": ".join(next(iter(left_out.items()), ()))
     if not runs and left_out:
-        run_id, reason = next(iter(left_out.items()))
-        raise UserError(
-            f"store {store.url}: none of {len(left_out):,} runs can be looked at, such as {run_id}: {reason}"
-        )
-    if not runs:
+        raise UserError(f"store {store.url}: none of {len(left_out):,} runs can be looked at, such as {example}")
+    if not runs and name is None:
         raise UserError(
             f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
         )
@@ -54,7 +57,9 @@ def choose_matrix(runs: list[Run], left_out: Mapping[str, str], store: Store, na
         return runs[-1].matrix
     known = sorted({run.matrix for run in runs})
     if name not in known:
-        raise UserError(f"--matrix {name}: store {store.url} has no run of it; it has runs of {', '.join(known)}")
+        others = f"; it has runs of {', '.join(known)}" if known else ""
+        passed_over = f"; not looked at: {example}" if example else ""
+        raise UserError(f"--matrix {name}: store {store.url} has no run of it{others}{passed_over}")
     return name
 
 

@@ -60,7 +60,7 @@ class Watch:
 
         `is_final`: what is not measured again by now will not be. UserError if the store has no run of the matrix.
         """
-        runs, left_out = list_runs(self.store)
+        runs, left_out = list_runs(self.store, self.matrix)
         matrix = choose_matrix(runs, left_out, self.store, self.matrix)
         loaded = load_nights(self.store, matrix, runs, left_out)
         if not loaded.nights:

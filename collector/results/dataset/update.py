@@ -18,6 +18,7 @@ from bench.store import (
     StoredObject,
     StoreError,
     StoreUnreachable,
+    StoreUntrusted,
     find_digest,
     is_digest_of,
 )
@@ -196,7 +197,7 @@ class _Reader:
         self.table.contents.append(content)
 
     def _get(self, new: Mapping[str, StoredObject]) -> Iterator[tuple[StoredObject, bytes | StoreError]]:
-        """Yield each document that is still there, the large ones last; raise StoreUnreachable."""
+        """Yield each document that is still there, the large ones last; StoreError where none can be read."""
         large = [key for key, stored in new.items() if stored.num_bytes > LARGE_DOCUMENT_BYTES]
         small = [key for key, stored in new.items() if stored.num_bytes <= LARGE_DOCUMENT_BYTES]
         readable = [key for key in large if new[key].num_bytes <= MAX_DOCUMENT_BYTES]
@@ -204,7 +205,7 @@ class _Reader:
             yield new[key], b""
         for keys, num_parallel in ((small, 16), (readable, 1)):
             for key, data in self.store.try_many(keys, num_parallel=num_parallel) if keys else ():
-                if isinstance(data, StoreUnreachable):
+                if isinstance(data, StoreUnreachable | StoreUntrusted):
                     raise data
                 if not isinstance(data, KeyMissing):
                     yield new[key], data

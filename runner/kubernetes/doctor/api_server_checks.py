@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from bench.cluster_contexts import IN_CLUSTER
 from runner.kubernetes.access_reviews import may, review_self
 from runner.kubernetes.answers import ApiObject
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, FindingState
-from runner.kubernetes.login import IN_CLUSTER
 from runner.kubernetes.permissions import (
     CLEANUP_PERMISSIONS,
     NODE_PERMISSION,

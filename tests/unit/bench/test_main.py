@@ -2,6 +2,7 @@
 
 import os
 import resource
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -162,3 +163,25 @@ def test_the_store_is_tried_before_the_work(
     monkeypatch.setattr("bench.program.Attempt", lambda order: pytest.fail("the work was begun"))
     assert program.main(None) == 2
     assert capsys.readouterr().err.startswith("error: store file:///sys/kernel: ")
+
+
+def test_a_limit_of_open_files_that_is_too_low_is_one_message(tmp_path: Path) -> None:
+    """The store library would print a panic, and the message after it would be of keys and endpoints."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))
+
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
+    done = subprocess.run(
+        [sys.executable, "-m", "bench"],
+        env=variables,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limit,
+    )
+    assert (done.returncode, done.stdout) == (EXIT_USER_ERROR, "")
+    assert done.stderr == (
+        "error: this process may open 6 files, and needs 64 at the least; raise the limit (`ulimit -n`)\n"
+    )

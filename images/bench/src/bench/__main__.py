@@ -5,10 +5,16 @@ Therefore nothing that takes long may be imported before.
 """
 
 import os
+import sys
 
+from bench.exit_codes import EXIT_USER_ERROR
+from bench.file_limit import explain_file_limit
 from bench.sigterm import SigtermListener
 
 if __name__ == "__main__":
+    if (problem := explain_file_limit()) is not None:
+        print(f"error: {problem}", file=sys.stderr)
+        sys.exit(EXIT_USER_ERROR)
     # Outside a container the parent handles signals, and SIGTERM ends this process as usual.
     listener = None if "BENCH_PARENT_PID" in os.environ else SigtermListener()
     if listener is not None:

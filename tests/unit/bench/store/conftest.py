@@ -1,6 +1,7 @@
 """Stores over directories and S3 servers."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -37,13 +38,17 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serve(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Run a server that answers as the class given does, and yield its URL."""
+def serve(handler: type[BaseHTTPRequestHandler], certificate: Path | None = None) -> Iterator[str]:
+    """Run a server that answers as the class given does, and yield its URL; with a `certificate` it speaks TLS."""
     server = Server(handler)
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"{'http' if certificate is None else 'https'}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()
@@ -64,23 +69,21 @@ def s3_store(s3_server: S3Server) -> Store:
 
 
 @pytest.fixture
-def run_server() -> Iterator[Callable[[type[BaseHTTPRequestHandler]], str]]:
+def run_server() -> Iterator[Callable[..., str]]:
     """Start servers that answer as the classes given do, until the test ends; return their URLs."""
     with ExitStack() as running:
-        yield lambda handler: running.enter_context(serve(handler))
+        yield lambda handler, certificate=None: running.enter_context(serve(handler, certificate))
 
 
-OpenServed = Callable[[type[BaseHTTPRequestHandler]], Store]
+OpenServed = Callable[..., Store]
 
 
 @pytest.fixture
-def open_served(
-    monkeypatch: pytest.MonkeyPatch, run_server: Callable[[type[BaseHTTPRequestHandler]], str]
-) -> OpenServed:
-    """Open the store of a made-up S3 server, which answers as the class given does."""
+def open_served(monkeypatch: pytest.MonkeyPatch, run_server: Callable[..., str]) -> OpenServed:
+    """Open the store of a made-up S3 server, which answers as the class given does; with a certificate, by TLS."""
 
-    def start(handler: type[BaseHTTPRequestHandler]) -> Store:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", run_server(handler))
+    def start(handler: type[BaseHTTPRequestHandler], certificate: Path | None = None) -> Store:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", run_server(handler, certificate))
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         return Store.open("s3://b")

@@ -8,8 +8,15 @@ import pytest
 from scipy import stats
 
 from collector.batches.cards import CARDS, DRIVER_BYTES
-from collector.batches.memory_lines import LINE_COLUMNS, MemoryLine, fit_line, fit_lines, hold_out_largest
-from collector.batches.words import ProbedLimit, describe_key, describe_line, describe_probe
+from collector.batches.memory_lines import (
+    LINE_COLUMNS,
+    MemoryLine,
+    fit_line,
+    fit_lines,
+    hold_out_largest,
+    list_single_batches,
+)
+from collector.batches.words import ProbedLimit, describe_key, describe_line, describe_probe, describe_single_batches
 from collector.results.cells import PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS
 
@@ -25,6 +32,7 @@ KEY = {
     "num_gpus": 1,
     "data_dir": None,
     "gpu_name": "NVIDIA H200",
+    "framework_version": "2.11.0",
 }
 
 
@@ -38,6 +46,7 @@ def make_results(*rows: dict[str, object]) -> pd.DataFrame:
     plain: dict[str, object] = {
         **KEY, "status": "ok", "device": "gpu", "batch_size": 64, "peak_memory_allocated_bytes": 1000,
         "peak_memory_reserved_bytes": None, "gpu_memory_peak_bytes": None, "tenants": 1, "sharing": "time-slicing",
+        "environment_id": "0a1b2c3d",
     }  # fmt: skip
     frame = pd.DataFrame([plain | row for row in rows])
     memory = [name for name in frame.columns if name.endswith("_bytes")]
@@ -147,7 +156,7 @@ def test_a_search_is_set_beside_the_line_with_its_error() -> None:
     probe = ProbedLimit(source="p.json", gpu_name="NVIDIA H200", largest_batch=125, available_bytes=10_300 * MIB)
     assert describe_probe(line, probe, 0.95) == (
         "p.json: on NVIDIA H200 a search found 125, the line gives 101 (101 to 101): off by -19.2 %, "
-        "outside the interval."
+        "outside the interval (which version of the framework searched is not recorded)."
     )
 
 
@@ -178,10 +187,65 @@ def test_real_data_and_synthetic_data_are_two_lines_with_two_names() -> None:
     assert describe_key(lines[None]).endswith("NVIDIA H200")
 
 
+def make_version(version: str | None, points: dict[int, int], **fields: object) -> list[dict[str, object]]:
+    return [
+        {"batch_size": batch, "peak_memory_allocated_bytes": needed, "framework_version": version} | fields
+        for batch, needed in points.items()
+    ]
+
+
+def test_versions_of_a_framework_are_on_lines_of_their_own_and_an_unknown_one_is_none_of_them() -> None:
+    results = make_results(
+        *make_version("2.11.0", {8: 180, 16: 260}),
+        *make_version("2.14.0", {8: 580, 16: 660}),
+        *make_version(None, {8: 300, 16: 310}),
+    )
+    lines = fit_lines(results)
+    assert {line.key["framework_version"]: line.needed_bytes for line in lines} == {
+        "2.11.0": (180, 260),
+        "2.14.0": (580, 660),
+        None: (300, 310),
+    }
+    assert [describe_key(line).split(", ")[1] for line in lines] == [
+        "pytorch 2.11.0 eager",
+        "pytorch 2.14.0 eager",
+        "pytorch (version not recorded) eager",
+    ]
+    assert list_single_batches(results) == []
+
+
+def test_batches_that_only_other_versions_could_be_compared_with_are_named() -> None:
+    results = make_results(
+        *make_version("2.11.0", {8: 180, 16: 260}), *make_version("2.14.0", {64: 900}), *make_version(None, {32: 500})
+    )
+    (line,) = fit_lines(results)
+    assert line.batches == (8, 16)
+    (single,) = list_single_batches(results)
+    assert describe_single_batches(single) == (
+        "resnet18 train, pytorch eager, fp32, size 224, NVIDIA H200: on no line: batch 64 in 2.14.0, batch 32 in a "
+        "version that is not recorded. Other batches ran in other versions of pytorch, which may need other memory; "
+        "measure a second batch in the same version."
+    )
+
+
+def test_one_batch_alone_is_no_matter_of_versions() -> None:
+    assert list_single_batches(make_results(*make_version("2.11.0", {8: 180}), *make_version("2.14.0", {8: 190}))) == []
+
+
+def test_a_line_through_results_of_several_environments_says_so() -> None:
+    rows = make_version("2.11.0", {8: 180, 16: 270, 32: 420})
+    rows[2]["environment_id"] = "99999999"
+    (line,) = fit_lines(make_results(*rows))
+    assert line.environment_ids == ("0a1b2c3d", "99999999")
+    assert describe_line(line, 0.95)[2].startswith("  its results are of 2 environments (0a1b2c3d, 99999999): ")
+    (same,) = fit_lines(make_results(*rows[:2], rows[2] | {"environment_id": "0a1b2c3d"}))
+    assert len(describe_line(same, 0.95)) == 2
+
+
 def test_every_field_of_a_cell_that_says_what_is_measured_divides_lines() -> None:
     """Of a shared device no line is made, and a seed changes no size."""
     not_needed = {"batch_size", "device", "tenants", "sharing", "neighbour", "seed", *PROTOCOL_FIELDS}
-    assert set(LINE_COLUMNS) - {"gpu_name"} == set(CELL_COLUMNS) - not_needed
+    assert set(LINE_COLUMNS) - {"gpu_name", "framework_version"} == set(CELL_COLUMNS) - not_needed
 
 
 def test_memory_that_is_the_same_at_all_batches_has_no_largest_batch() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bench.store import Store, StoreError, StoreUnreachable
+from bench.store import Store, StoreError, StoreUnreachable, StoreUntrusted
 from collector.results.dataset.columns import ATTEMPTS
 from collector.results.dataset.parts import list_parts
 from nights import SLOWED, SimulatedNights
@@ -37,25 +37,32 @@ def list_documents(store: Store) -> list[str]:
     return sorted(key for key in store.list_keys("") if not key.startswith("tables/"))
 
 
+@pytest.mark.parametrize(("kind", "expected"), [(StoreUnreachable, 75), (StoreUntrusted, 2)])
 @every_command
 def test_a_store_that_goes_away_is_one_message_and_nothing_is_lost(
-    call_main: CallMain, store: Store, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    call_main: CallMain,
+    store: Store,
+    words: tuple[str, ...],
+    kind: type[StoreError],
+    expected: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     documents = list_documents(store)
     try_many = Store.try_many
 
     def stop(self: Store, keys: object, **options: int) -> Iterator[object]:
         for number, (key, data) in enumerate(try_many(self, keys, **options)):  # type: ignore[arg-type]
-            yield key, StoreUnreachable("store s3://bucket: it is gone") if "/results/" in key and number == 4 else data
+            yield key, kind("store s3://bucket: it is gone") if "/results/" in key and number == 4 else data
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "try_many", stop)
         code, _, err = call_main(*words)
-    assert (code, err.splitlines()[-1]) == (75, "error: store s3://bucket: it is gone")
+    last = err.splitlines()[-1]
+    assert (code, last.partition(" ")[0], "store s3://bucket: it is gone" in last) == (expected, "error:", True)
     assert "Traceback" not in err
     assert list_documents(store) == documents
     code, out, err = call_main(*words)
-    assert code != 75
+    assert code != expected
     assert "error" not in err
     assert out
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.store import Store
+from collector.batches.document import BatchesDocument
 from factories import (
     make_cell,
     make_environment,
@@ -79,15 +80,19 @@ def test_the_gap_is_printed_and_drawn(call_main: CallMain, workspace: Workspace)
     assert "supply: one device" in (workspace.folder / "gap.svg").read_text()
 
 
-def put_batches(folder: Path, *sizes: int, **overrides: Any) -> None:
-    """Store a run of ResNet18 on a GPU whose tensors take 200 MiB and 100 MiB a sample, less 1 MiB for odd batches."""
+def put_batches(folder: Path, *sizes: int, new_sizes: tuple[int, ...] = (), **overrides: Any) -> None:
+    """Store a run of ResNet18 on a GPU whose tensors take 200 MiB and 100 MiB a sample, less 1 MiB for odd batches.
+
+    `new_sizes`: batches that ran in a newer PyTorch.
+    """
     model: dict[str, Any] = {"model": "resnet18", "device": "gpu", "input_size": 224} | overrides
-    cells = [make_cell(**model, batch_size=size) for size in sizes]
+    cells = [make_cell(**model, batch_size=size) for size in (*sizes, *new_sizes)]
+    old, new = ({"torch": version} for version in ("2.11.0", "2.14.0"))
     results = [
         make_result(
             cell,
             step_seconds=(1.0,) * 3,  # within what the card can do
-            environment=make_environment(gpus=(make_gpu(),)),
+            environment=make_environment(gpus=(make_gpu(),), versions=new if cell.batch_size in new_sizes else old),
             gpu_use=(make_gpu_use(),),
             memory=make_memory(peak_memory_allocated_bytes=(200 + 100 * cell.batch_size - cell.batch_size % 2) * MIB),
         )
@@ -121,9 +126,32 @@ def test_largest_batches_are_predicted_from_a_run_and_held_against_a_search(
     code, out, err = call_main("batches", "smoke-20260301-120000-ab12", "--probe", "probe.json")
     assert (code, err) == (0, "")
     words = " ".join(out.split())
-    assert "resnet18 train, pytorch eager, fp32, size 224, Tesla T4" in words
+    assert "resnet18 train, pytorch 2.11.0 eager, fp32, size 224, Tesla T4" in words
     assert "from 4 batches, 8 to 64" in words
     assert "probe.json: on Tesla T4 a search found 127, the line gives 12" in words
+
+
+def test_a_batch_of_another_version_is_on_no_line_and_named(call_main: CallMain, workspace: Workspace) -> None:
+    put_batches(workspace.folder, 8, 16, 32, new_sizes=(64,))
+    code, out, err = call_main("batches", "smoke-20260301-120000-ab12")
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert "from 3 batches, 8 to 32" in words
+    assert "on no line: batch 64 in 2.14.0. Other batches ran in other versions of pytorch" in words
+    code, out, err = call_main("batches", "smoke-20260301-120000-ab12", "--json")
+    document = BatchesDocument.model_validate_json(out)
+    assert [line.cell["framework_version"] for line in document.lines] == ["2.11.0"]
+    assert [line.batches for line in document.lines] == [(8, 16, 32)]
+    assert [sentence.count("batch 64 in 2.14.0") for sentence in document.on_no_line] == [1]
+
+
+def test_batches_of_a_version_each_make_no_line_and_the_message_says_why(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    put_batches(workspace.folder, 8, new_sizes=(64,))
+    code, out, err = call_main("batches", "smoke-20260301-120000-ab12")
+    assert (code, out) == (2, "")
+    assert "on no line: batch 8 in 2.11.0, batch 64 in 2.14.0." in " ".join(err.split())
 
 
 def test_runs_and_searches_that_say_nothing_are_one_message(call_main: CallMain, workspace: Workspace) -> None:
@@ -144,7 +172,7 @@ def test_runs_and_searches_that_say_nothing_are_one_message(call_main: CallMain,
 
 
 def test_a_search_of_a_model_without_classes_is_that_of_its_line(call_main: CallMain, workspace: Workspace) -> None:
-    model = {"model": "cyclegan", "device": "gpu", "input_size": 256, "num_classes": None}
+    model: dict[str, Any] = {"model": "cyclegan", "device": "gpu", "input_size": 256, "num_classes": None}
     put_batches(workspace.folder, 1, 2, 4, **model)
     report = make_report().model_copy(update={"cell": make_cell(**model, batch_size=1)})
     (workspace.folder / "probe.json").write_bytes(report.to_json())

@@ -1,5 +1,6 @@
 """The commands that read finished runs: status, collect, report, claims; and forecast."""
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from collector.claims.study import load_study
 from factories import START, make_cell
 from fake_interpreters import read_log
-from runner.commands.json_documents import ClaimsDocument
+from runner.commands.json_documents import ClaimsDocument, StatusDocument
 from two_runs import EVEN, put_run
 from workspace import Workspace
 
@@ -154,3 +155,28 @@ def test_every_command_names_the_results_that_did_not_count(
     code, out, err = call_main(*command.split())
     assert code == (2 if command == "batches mine" else 0)  # no memory was recorded
     assert key in (err if "--json" in command else out + err)
+
+
+def test_the_status_as_json_names_the_first_documents_that_do_not_count(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    (folder, *_) = sorted((workspace.folder / "results/runs/mine/results").iterdir())
+    for number in range(12):
+        (folder / f"1-{number:010x}.json").write_text("{")
+    code, out, err = call_main("status", "--json")
+    document = StatusDocument.model_validate_json(out)
+    assert (code, err, document.num_skipped_documents) == (0, "", 12)
+    expected = [f"runs/mine/results/{folder.name}/1-{number:010x}.json" for number in range(10)]
+    assert sorted(one.key for one in document.skipped_documents) == expected
+    assert all(one.reason.startswith("no JSON: ") for one in document.skipped_documents)
+
+
+def test_the_status_as_json_can_name_a_file_whose_name_is_no_text(call_main: CallMain, workspace: Workspace) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    (folder, *_) = sorted((workspace.folder / "results/runs/mine/results").iterdir())
+    (folder / os.fsdecode(b"1-\xff.json")).mkdir()
+    code, out, err = call_main("status", "--json")
+    (found,) = StatusDocument.model_validate_json(out).skipped_documents
+    assert (code, err) == (0, "")
+    assert found.key == f"runs/mine/results/{folder.name}/1-\\udcff.json"

@@ -36,8 +36,8 @@ class Notes:
     def tick(self) -> None:
         pass
 
-    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
-        self.lines.append(f"finish {repeat.number} {result.status}")
+    def finish_repeat(self, repeat: Repeat, result: Result, fault: str | None = None) -> None:
+        self.lines.append(f"finish {repeat.number} {result.status}" + (f": {fault}" if fault else ""))
 
 
 def make_repeat(number: int = 1) -> Repeat:

@@ -39,7 +39,14 @@ from bench.store.keys import (
 from bench.store.listing import StoredObject
 from bench.store.object_reading import MAX_DOCUMENT_BYTES
 from bench.store.store import Store
-from bench.store.store_errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject, explain_os_error
+from bench.store.store_errors import (
+    KeyMissing,
+    StoreError,
+    StoreUnreachable,
+    StoreUntrusted,
+    UnreadableObject,
+    explain_os_error,
+)
 
 __all__ = [
     "LATEST_REPORT_KEY",
@@ -50,6 +57,7 @@ __all__ = [
     "Store",
     "StoreError",
     "StoreUnreachable",
+    "StoreUntrusted",
     "StoredObject",
     "TABLES_PREFIX",
     "UnreadableObject",

@@ -23,7 +23,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from bench.store.store_errors import ELSEWHERE, StoreError, StoreUnreachable, explain_error, get_headline, is_transient
+from bench.store.store_errors import ELSEWHERE, StoreError, classify_error, explain_error, get_headline, is_transient
 
 MAX_PAGE_BYTES = 16 * 2**20
 """A page of 1,000 keys has 0.3 MB; 7 MB where each key has the 1,024 bytes that S3 allows, all of them escaped."""
@@ -72,7 +72,7 @@ class S3Requests:
     def explain(self, failure: str) -> StoreError:
         """Return the error for a failure in the words of the store library."""
         reason = explain_error(failure, self.endpoint, self.make_bucket) or get_headline(failure)
-        return (StoreUnreachable if is_transient(failure) else StoreError)(reason)
+        return classify_error(failure)(reason)
 
 
 class S3Connection:

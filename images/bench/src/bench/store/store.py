@@ -35,11 +35,11 @@ from bench.store.store_errors import (
     StoreError,
     StoreUnreachable,
     UnreadableObject,
+    classify_error,
     explain_error,
     explain_panic,
     get_headline,
     is_panic,
-    is_transient,
 )
 
 T = TypeVar("T")
@@ -272,7 +272,7 @@ class Store:
             explanation = explain_error(str(error), self.backend.place, self.backend.make_bucket)
             if explanation is None and key is not None and isinstance(error, FileNotFoundError):
                 raise KeyMissing(f"store {self.url}: no object '{key}'") from error
-            kind = StoreUnreachable if is_transient(str(error)) else StoreError
+            kind = classify_error(str(error))
             raise kind(f"store {self.url}: {explanation or get_headline(str(error))}") from error
         except BaseException as error:  # a panic of Rust is no Exception
             if not is_panic(error):

@@ -7,6 +7,7 @@ a debug print of the cause. Seen in obstore 0.8 and 0.12.
 import errno
 import re
 
+from bench.certificates import VARIABLE as CERTIFICATES
 from bench.errors import TransientError, UserError
 from bench.known_secrets import hide_secrets
 
@@ -27,6 +28,20 @@ ELSEWHERE = (
 )
 NOWHERE = "http://127.0.0.1:0"
 """Where the store library is told to find hosts other than the server's own: at a port that nothing can listen on."""
+CERTIFICATE_PROBLEMS = {
+    "UnknownIssuer": "its authority is not known here",
+    "CaUsedAsEndEntity": "it is the certificate of an authority, which a server may not show as its own",
+    "Expired": "it has expired",
+    "NotValidYet": "it is not valid yet",
+    "NotValidForName": "it is for another host",
+    "Revoked": "it was revoked",
+}
+"""The store library's names (rustls, CertificateError), less an ending `Context`."""
+UNTRUSTED = (
+    "the certificate of {place} is not accepted ({found}); name the file with its authority's certificate (PEM) in "
+    f"{CERTIFICATES}, or have the server show a valid one for the host that the endpoint names (AWS_ENDPOINT_URL for "
+    "s3)"
+)
 # What the text shows, and what to say about it; the first that matches is taken.
 EXPLANATIONS = (
     (
@@ -78,6 +93,10 @@ class StoreUnreachable(StoreError, TransientError):  # noqa: N818  (a state rath
     """The store does not answer at present, or its server reports an error of its own; a later try may succeed."""
 
 
+class StoreUntrusted(StoreError):  # noqa: N818  (a state rather than an error)
+    """The certificate of the store's server cannot be verified, which no later try mends."""
+
+
 class UnreadableObject(StoreError):  # noqa: N818  (what an object is rather than what happened)
     """One object cannot be read, such as a pipe in its place, or one that is too large. The others can be."""
 
@@ -90,6 +109,9 @@ def explain_error(text: str, place: str, make_bucket: str) -> str | None:
     """Return what to report of an obstore error at `place`; None for one that is not known."""
     if is_sent_elsewhere(text):
         return ELSEWHERE.format(place=place)
+    problem = find_certificate_problem(text)
+    if problem is not None:
+        return UNTRUSTED.format(place=place, found=problem)
     headline = text.partition("Debug source:")[0]
     os_error = re.search(r"\(os error (\d+)\)", headline)
     if os_error:
@@ -114,11 +136,35 @@ def explain_os_error(number: int | None, place: str) -> str | None:
     return None
 
 
+def classify_error(text: str) -> type[StoreError]:
+    """Return the class of an obstore error: one that may pass, a certificate that is not accepted, or any other."""
+    if find_certificate_problem(text) is not None:
+        return StoreUntrusted
+    return StoreUnreachable if is_transient(text) else StoreError
+
+
 def is_transient(text: str) -> bool:
     """Return whether an obstore error may pass: the server cannot be reached, is busy, or has an error of its own."""
-    if is_sent_elsewhere(text):
+    if is_sent_elsewhere(text) or find_certificate_problem(text) is not None:
         return False
     return re.search(r"HTTP error: |status code: (5[0-9][0-9]|429)", text.partition("Debug source:")[0]) is not None
+
+
+def find_certificate_problem(text: str) -> str | None:
+    """Return in words why the server's certificate was not accepted; None for other errors.
+
+    Of an error of obstore, or of OpenSSL in its words, as `S3Requests` makes it.
+    """
+    headline, _, details = text.partition("Debug source:")
+    if "status code:" in headline:  # the server answered: what follows are its own words
+        return None
+    refused = re.search(r"^HTTP error: .*certificate verify failed: (.*?)( \(_ssl\.c:\d+\))?$", headline)
+    if refused:
+        return refused[1].rstrip(".")
+    found = re.search(r"^ *error: InvalidCertificate\(\s*(?:Other\(\s*OtherError\(\s*)?(\w+)", details, re.MULTILINE)
+    if not found or "HTTP error:" not in headline:
+        return None
+    return CERTIFICATE_PROBLEMS.get(found[1].removesuffix("Context"), found[1])
 
 
 def is_sent_elsewhere(text: str) -> bool:
