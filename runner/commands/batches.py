@@ -58,8 +58,10 @@ def batches(
     ]
     if as_json:
         documents = [make_line_document(line, level / 100, found) for line, found in zip(lines, probed, strict=True)]
-        document = BatchesDocument(run_ids=tuple(run_ids), level=level / 100, lines=tuple(documents))
-        echo(document.model_copy(update={"on_no_line": tuple(on_no_line)}).to_json())
+        document = BatchesDocument(
+            run_ids=tuple(run_ids), level=level / 100, lines=tuple(documents), on_no_line=tuple(on_no_line)
+        )
+        echo(document.to_json())
     else:
         _print_lines(lines, probed, level / 100, on_no_line)
     for path, report in reports.items():
