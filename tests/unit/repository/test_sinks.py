@@ -60,6 +60,7 @@ SINKS = {
     ("collector/report/site.py", "replace_text"): FILE,
     ("collector/results/dataset/parts.py", "put_with_short_retries"): DOCUMENT,
     ("collector/results/dataset/parts.py", "write_table"): DOCUMENT,
+    ("images/bench/src/bench/__main__.py", "print"): OWN,
     ("images/bench/src/bench/delivery.py", "print"): LOG,
     ("images/bench/src/bench/delivery.py", "put_with_short_retries"): DOCUMENT,
     ("images/bench/src/bench/foreign_files.py", "fdopen"): "opened for reading",
