@@ -12,6 +12,7 @@ from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOpt
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
+    from collector.batches.document import MemoryLineDocument
     from collector.batches.memory_lines import MemoryLine
     from collector.batches.words import ProbedLimit
     from runner.probe.search import ProbeReport
@@ -36,7 +37,7 @@ def batches(
     as_json: JsonOption = False,
 ) -> None:
     """Fit memory over batch size to measured cells: the largest batch for cards of 16 to 141 GB, with intervals."""
-    from collector.batches.document import BatchesDocument, make_line_document
+    from collector.batches.document import make_line_document
     from collector.batches.memory_lines import fit_lines, list_single_batches
     from collector.batches.words import describe_single_batches
     from collector.results.load import join_results, load_runs
@@ -58,10 +59,7 @@ def batches(
     ]
     if as_json:
         documents = [make_line_document(line, level / 100, found) for line, found in zip(lines, probed, strict=True)]
-        document = BatchesDocument(
-            run_ids=tuple(run_ids), level=level / 100, lines=tuple(documents), on_no_line=tuple(on_no_line)
-        )
-        echo(document.to_json())
+        _print_document(run_ids, level / 100, documents, on_no_line)
     else:
         _print_lines(lines, probed, level / 100, on_no_line)
     for path, report in reports.items():
@@ -78,6 +76,13 @@ def _explain_no_line(run_ids: list[str], on_no_line: list[str]) -> str:
         f"{names}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in the axis "
         "batch_size."
     )
+
+
+def _print_document(run_ids: list[str], level: float, lines: "list[MemoryLineDocument]", on_no_line: list[str]) -> None:
+    from collector.batches.document import BatchesDocument
+
+    document = BatchesDocument(run_ids=tuple(run_ids), level=level, lines=tuple(lines), on_no_line=tuple(on_no_line))
+    echo(document.to_json())
 
 
 def _print_lines(
