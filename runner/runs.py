@@ -8,7 +8,7 @@ from bench.errors import TransientError, UserError
 from bench.schema import Cluster, InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
 from bench.store import KeyMissing, Store, UnreadableObject, is_confirmation, run_key
-from bench.stored_runs import find_future_runs, read_runs
+from bench.stored_runs import CLOCK_TOLERANCE, find_future_runs, read_runs
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import NO_RETRIES, Records, RecordSnapshot, Retries
 from runner.terminal_text import echo, format_message
@@ -151,13 +151,17 @@ def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) 
     """Return the newest run of the same plan and place that lacks results and was begun within RESUME_WITHIN.
 
     The place is this machine, or the same cluster, whichever machine it was begun from.
-    When a run was begun is read from its id; one with a name that the user gave is not considered.
+    When a run was begun is read from its id; one with a name that the user gave is not considered. Nor is one that is
+    dated in the future: nobody knows how old it is, and what looks for the newest run passes it over.
     """
     name = shorten_name(plan.matrix)
     pattern = re.compile(rf"{re.escape(name)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}")
-    oldest = f"{name}-{plan.created_at - RESUME_WITHIN:{TIME_FORMAT}}"
+    oldest, newest = (
+        f"{name}-{moment:{TIME_FORMAT}}"
+        for moment in (plan.created_at - RESUME_WITHIN, plan.created_at + CLOCK_TOLERANCE)
+    )
     for run_id in sorted(store.list_run_ids(), reverse=True):
-        if not pattern.fullmatch(run_id) or run_id < oldest:
+        if not pattern.fullmatch(run_id) or not oldest <= run_id <= f"{newest}-ffff":
             continue
         run = _try_to_read_run(store, run_id)
         if run is None or run.plan_id != plan.plan_id or not _is_same_place(run, plan):
