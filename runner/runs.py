@@ -7,7 +7,7 @@ from datetime import timedelta
 from bench.errors import TransientError, UserError
 from bench.schema import Cluster, InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
-from bench.store import KeyMissing, Store, UnreadableObject, is_confirmation, run_key
+from bench.store import KeyMissing, Store, StoreUnreachable, UnreadableObject, is_confirmation, run_key
 from bench.stored_runs import CLOCK_TOLERANCE, find_future_runs, read_runs
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import NO_RETRIES, Records, RecordSnapshot, Retries
@@ -76,6 +76,23 @@ def read_run(store: Store, run_id: str) -> Run | None:
 def is_stored(store: Store, run_id: str) -> bool:
     """Return whether the store has a run with this id, without reading it: with 100,000 cells it has 62 MB."""
     return store.holds(run_key(run_id))
+
+
+def check_still_stored(store: Store, run_id: str) -> None:
+    """Raise UserError if the plan of a run that is being measured is gone: what follows would count nowhere.
+
+    A directory that was unmounted, moved or deleted is made anew by the next record. A server that does not answer now
+    may do so when there is a record to write.
+    """
+    try:
+        is_there = is_stored(store, run_id)
+    except StoreUnreachable:
+        return
+    if not is_there:
+        raise UserError(
+            f"store {store.url}: {run_key(run_id)} is gone while its run is measured: the store was deleted, moved, or "
+            "is no longer mounted; bring it back and give the same command again, which measures what is missing"
+        )
 
 
 def store_plan(store: Store, run: Run) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -46,6 +46,13 @@ class MemoryLine:
     sample_bytes: float
     residual_bytes: float
     """Standard deviation of what single batches are off the line; NaN for two batches."""
+    versions: tuple[str, ...] = ()
+    """The framework's versions that the batches were measured with, as far as they are known; sorted."""
+
+    @property
+    def is_bent(self) -> bool:
+        """Whether the line takes less than no memory for no sample: memory grows faster with larger batches."""
+        return self.fixed_bytes < 0 < self.sample_bytes
 
     @property
     def has_interval(self) -> bool:
@@ -128,11 +135,12 @@ def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
         batch = rows["batch_size"] // rows["num_gpus"]
         points = rows["peak_memory_allocated_bytes"].groupby(batch).max()
         line = fit_line(
-            {name: _take_known(value) for name, value in zip(LINE_COLUMNS, key, strict=True)},
-            {int(size): int(needed) for size, needed in points.items()},  # type: ignore[call-overload]  # of integers
-            _find_context(rows),
+            key={name: _take_known(value) for name, value in zip(LINE_COLUMNS, key, strict=True)},
+            points={int(size): int(needed) for size, needed in points.items()},  # type: ignore[call-overload]  # ints
+            context_bytes=_find_context(rows),
         )
-        lines += [line] if line else []
+        versions = tuple(sorted(rows["framework_version"].dropna().unique()))
+        lines += [replace(line, versions=versions)] if line else []
     return lines
 
 

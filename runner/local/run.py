@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -30,6 +31,7 @@ from runner.records import Records, RecordSnapshot, Retries
 from runner.run_events import RunEvents
 from runner.runs import (
     check_run_id,
+    check_still_stored,
     choose_run,
     count_failed,
     describe_damage,
@@ -117,6 +119,7 @@ class LocalRun:
                     interpreters=interpreters,
                     lock=lock,
                     observer=progress,
+                    check_store=partial(check_still_stored, self.store, run.run_id),
                 ).measure_repeats(repeats, caps)
             if ended is not None:
                 how = f"a later cap and --run-id {run.run_id} resume it"

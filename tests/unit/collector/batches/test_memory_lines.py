@@ -38,6 +38,7 @@ def make_results(*rows: dict[str, object]) -> pd.DataFrame:
     plain: dict[str, object] = {
         **KEY, "status": "ok", "device": "gpu", "batch_size": 64, "peak_memory_allocated_bytes": 1000,
         "peak_memory_reserved_bytes": None, "gpu_memory_peak_bytes": None, "tenants": 1, "sharing": "time-slicing",
+        "framework_version": None,
     }  # fmt: skip
     frame = pd.DataFrame([plain | row for row in rows])
     memory = [name for name in frame.columns if name.endswith("_bytes")]
@@ -101,6 +102,29 @@ def test_memory_that_may_not_grow_has_no_upper_bound_and_one_that_shrinks_no_lar
     shrinking = make_line({1: 300, 2: 200, 4: 100})
     assert math.isinf(shrinking.find_largest(1000.0, 0.95).value)
     assert describe_line(shrinking, 0.95)[0].endswith("so no largest batch follows.")
+
+
+def test_a_line_says_why_it_may_not_hold() -> None:
+    bent = make_line({8: 20 * 2**20, 9: 900 * 2**20, 10: 2000 * 2**20})
+    assert bent.fixed_bytes < 0
+    assert describe_line(bent, 0.95)[0].endswith(
+        " It takes less than no memory for no sample, so memory bends: larger batches may take more than it says."
+    )
+    scattered = make_line({8: 100 * 2**20, 16: 5000 * 2**20, 32: 100 * 2**20})
+    assert " MiB: memory does not grow with the batch here" in describe_line(scattered, 0.95)[0]
+    assert "single batches are off it by 3," in describe_line(scattered, 0.95)[0]
+    assert "bends" not in describe_line(make_line({8: 180, 16: 260, 32: 420}), 0.95)[0]
+
+
+def test_a_line_of_several_versions_names_them() -> None:
+    rows = [
+        {"batch_size": size, "peak_memory_allocated_bytes": 100 + 10 * size, "framework_version": version}
+        for size, version in ((8, "2.9.0"), (16, "2.9.0"), (32, "2.11.0"))
+    ]
+    for found, is_named in ((rows, True), (rows[:2] + [rows[2] | {"framework_version": "2.9.0"}], False)):
+        (line,) = fit_lines(make_results(*found))
+        named = "measured with several versions of the framework: 2.11.0, 2.9.0." in describe_line(line, 0.95)[0]
+        assert named == is_named
 
 
 def test_lines_are_of_cells_that_differ_in_the_batch_alone() -> None:
