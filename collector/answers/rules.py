@@ -137,8 +137,8 @@ FINDINGS = (
         id="cost-span",
         title="Cost",
         kind="finding",
-        says="of each work (model, phase) the cell of which 1,000 samples cost least, how long it took to start, and "
-        "what the machine costs an hour",
+        says="of each work (model, phase, input size, classes, data) the cell of which 1,000 samples cost least, how "
+        "long it took to start, and what the machine costs an hour",
         only_if="a cell with an interval has a price",
         order="one sentence",
         is_on_terminal=False,

@@ -1,5 +1,6 @@
 """The command `forecast`."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from runner.commands.forecast_options import (
     WhereOption,
 )
 from runner.commands.options import CONSOLE, JsonOption, YearOption
-from runner.terminal_text import echo
+from runner.terminal_text import echo, format_message
 
 if TYPE_CHECKING:  # altair takes a second to import: only what draws does it
     from altair import LayerChart
@@ -49,16 +50,19 @@ def forecast(
     from collector.forecast.fit import fit_forecast
     from collector.forecast.loading import load_series
     from collector.forecast.tables import ValueRequest
-    from collector.forecast.words import describe_forecast
+    from collector.forecast.words import describe_forecast, describe_future
     from collector.report.plots.forecast import plot_forecast
     from collector.report.plots.picture_files import check_plot_path
-    from runner.reporting.report_files import choose_year
+    from runner.reporting.report_files import FIRST_YEAR, choose_year
 
     if plot:
         check_plot_path(plot)
     selection: dict[str, Any] = {"where": tuple(where or ()), "at_least": at_least, "since": since}
     request = ValueRequest(quantity=quantity, value=value, date=date, name=name, unit=unit, **selection)
     loaded = load_series(table, request, series)
+    this_year = datetime.now(UTC).year
+    if this_year >= FIRST_YEAR and (future := describe_future(loaded, this_year)):
+        echo(format_message(f"warning: {future}"), err=True)
     fitted = fit_forecast(loaded, year=choose_year(year), level=level / 100, max_factor=max_factor)
     chart = plot_forecast(fitted) if plot else None
     if as_json:
