@@ -51,6 +51,11 @@ EXPLANATIONS = (
         "the bucket is not in the region that was asked at {place}; set AWS_REGION to the bucket's region",
     ),
     (
+        r"<Code>(RequestTimeTooSkewed)<|<Message>(The difference between the request time and)",
+        "{place} refuses requests whose date is not that of its own clock: this machine's clock is wrong, or the "
+        "server's; set it (`timedatectl` shows this one's)",
+    ),
+    (
         r"non-2xx status code: (401|403)",
         "{place} does not permit this (status {found}); the account needs the right to list, read, write and delete",
     ),
