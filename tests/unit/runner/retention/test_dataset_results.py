@@ -194,3 +194,26 @@ def test_a_record_of_another_version_of_an_object_does_not_make_its_row_count(st
     store.delete_many([key])
 
     assert set(load_run(store, run.run_id).results["status"]) == {"missing"}
+
+
+@pytest.mark.parametrize("rebuilds", [False, True])
+def test_a_damaged_file_with_the_only_rows_of_removed_results_counts_again_when_it_is_put_back(
+    store: Store, run: Run, rebuilds: bool
+) -> None:
+    before = load_run(store, run.run_id)
+    remove(store)
+    key = find_part(store, run, "attempts")
+    whole = store.get(key)
+    store.put(key, whole[:100])
+
+    damaged = load_run(store, run.run_id, writes_tables=True, rebuilds_tables=rebuilds)
+    assert set(damaged.results["status"]) == {"missing"}
+    assert damaged.notices[-1].startswith(
+        f"{run.run_id}: 4 results have no row that can be read, and their raw results were removed: put the files "
+    )
+    assert store.get(key) == whole[:100]
+
+    store.put(key, whole)
+    after = load_run(store, run.run_id, writes_tables=True)
+    pd.testing.assert_frame_equal(after.results, before.results)
+    assert after.notices == ()
