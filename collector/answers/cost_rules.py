@@ -73,15 +73,7 @@ def find_device_costs(analysis: Analysis) -> list[Said]:
 
 def find_cheapest(analysis: Analysis) -> list[Said]:
     """Return for each kind of work the program and batch at which 1,000 samples cost least."""
-    offers = (
-        {}
-        if analysis.costs is None
-        else {(cell.cell_id, cell.label): (cell, cell.offers[0]) for cell in analysis.costs.cells if cell.offers}
-    )
-    summary = analysis.summary
-    rows = list_rows(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
-    keys = [(row["cell_id"], row["label"]) for row in rows]  # a cell that ran in several environments has a label each
-    priced = [(row, *offers[key]) for row, key in zip(rows, keys, strict=True) if key in offers]
+    priced = _list_priced(analysis)
     if not priced or analysis.costs is None:
         return []
     costs = [
@@ -106,13 +98,26 @@ def find_cheapest(analysis: Analysis) -> list[Said]:
     together = f"The intervals hold for all {len(costs):,} costs together; in the table each alone. "
     has_startup = any(STARTUP in one for one in named)
     text = (
-        f"{unit.label} for 1,000 samples, the cheapest of each work{_describe_priced(len(summary))}, without start-up"
-        f"{' (import, build, first step)' if has_startup else ''}: {'; '.join(named)}. "
+        f"{unit.label} for 1,000 samples, the cheapest of each work{_describe_priced(len(analysis.summary))}, "
+        f"without start-up{' (import, build, first step)' if has_startup else ''}: {'; '.join(named)}. "
         f"{together if len(costs) > 1 else ''}"
         f"{_name_places(((cell, offer) for _, cell, offer in priced), analysis)}"
     )
     figures = Figures(name="costs", number=len(costs), are_tested=False, are_ratios=False)
     return [Said(text=text, anchor=ANCHOR, figures=figures)]
+
+
+def _list_priced(analysis: Analysis) -> list[tuple[Row, CellCost, OfferCost]]:
+    """Return each sound row of the summary with an interval and a price, with its cheapest offer.
+
+    A cell that ran in several environments has a row, and a label, for each.
+    """
+    cells = () if analysis.costs is None else analysis.costs.cells
+    offers = {(cell.cell_id, cell.label): (cell, cell.offers[0]) for cell in cells if cell.offers}
+    summary = analysis.summary
+    rows = list_rows(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
+    keys = [(row["cell_id"], row["label"]) for row in rows]
+    return [(row, *offers[key]) for row, key in zip(rows, keys, strict=True) if key in offers]
 
 
 def _describe_priced(num_cells: int) -> str:

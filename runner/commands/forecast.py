@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # altair takes a second to import: only what draws does it
     from altair import LayerChart
 
     from bench.schema import Document
+    from collector.forecast.series import Series
 
 
 def forecast(
@@ -50,25 +51,33 @@ def forecast(
     from collector.forecast.fit import fit_forecast
     from collector.forecast.loading import load_series
     from collector.forecast.tables import ValueRequest
-    from collector.forecast.words import describe_forecast, describe_future
+    from collector.forecast.words import describe_forecast
     from collector.report.plots.forecast import plot_forecast
     from collector.report.plots.picture_files import check_plot_path
-    from runner.reporting.report_files import FIRST_YEAR, choose_year
+    from runner.reporting.report_files import choose_year
 
     if plot:
         check_plot_path(plot)
     selection: dict[str, Any] = {"where": tuple(where or ()), "at_least": at_least, "since": since}
     request = ValueRequest(quantity=quantity, value=value, date=date, name=name, unit=unit, **selection)
     loaded = load_series(table, request, series)
-    this_year = datetime.now(UTC).year
-    if this_year >= FIRST_YEAR and (future := describe_future(loaded, this_year)):
-        echo(format_message(f"warning: {future}"), err=True)
+    _warn_of_future(loaded)
     fitted = fit_forecast(loaded, year=choose_year(year), level=level / 100, max_factor=max_factor)
     chart = plot_forecast(fitted) if plot else None
     if as_json:
         show_document(make_forecast_document(fitted), chart, plot)
     else:
         show_answer(describe_forecast(fitted), chart, plot)
+
+
+def _warn_of_future(series: "Series") -> None:
+    """Warn of rows that are dated after this year, where the clock may be right."""
+    from collector.forecast.words import describe_future
+    from runner.reporting.report_files import FIRST_YEAR
+
+    year = datetime.now(UTC).year
+    if year >= FIRST_YEAR and (future := describe_future(series, year)):
+        echo(format_message(f"warning: {future}"), err=True)
 
 
 def show_answer(lines: list[str], chart: "LayerChart | None", plot: Path | None) -> None:

@@ -67,12 +67,7 @@ def update_table(
     part that cannot be read and may have the only rows of such results is not replaced.
     """
     contents, damaged = _read_parts(places, kind.table, run_id)
-    if damaged and kind.table == ATTEMPTS and (num_lost := count_lost_rows(store, run_id, contents)):
-        damaged = set()
-        places.notices.append(
-            f"{run_id}: {num_lost:,} results have no row that can be read, and their raw results were removed: put the "
-            "files that cannot be read back from a copy of the store; until then they stay as they are"
-        )
+    damaged = _select_replaceable(places, store, kind, run_id, contents, damaged)
     table = RunTable(kind=kind, contents=[] if rebuilds else contents, objects={})
     table.objects = _list_documents(store, kind, run_id, table)
     known = _find_known(table)
@@ -125,6 +120,20 @@ def _read_parts(places: Places, table: str, run_id: str) -> tuple[list[PartConte
     unread = damaged.keys() - replaced
     places.notices += [f"{reasons[part_id]}; its documents are read anew" for part_id in sorted(unread)]
     return kept, unread
+
+
+def _select_replaceable(
+    places: Places, store: Store, kind: Kind, run_id: str, contents: list[PartContent], damaged: set[str]
+) -> set[str]:
+    """Return which of the damaged parts may be replaced: none where they may have the only rows of removed results."""
+    num_lost = count_lost_rows(store, run_id, contents) if damaged and kind.table == ATTEMPTS else 0
+    if not num_lost:
+        return damaged
+    places.notices.append(
+        f"{run_id}: {num_lost:,} results have no row that can be read, and their raw results were removed: put the "
+        "files that cannot be read back from a copy of the store; until then they stay as they are"
+    )
+    return set()
 
 
 def _replace(places: Places, table: RunTable, run_id: str, replaced: set[str]) -> None:
