@@ -146,7 +146,7 @@ def describe_raw_removals(removals: Sequence[RawRemoval]) -> list[str]:
         by_day[f"{removal.at:%Y-%m-%d}", removal.policy] |= names
     return [
         f"{count_things(len(names), 'raw result')} removed on {day} ({policy}): they are not measured again; "
-        "their rows are in the data set"
+        "their rows were in the data set then"
         for (day, policy), names in by_day.items()
     ]
 

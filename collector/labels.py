@@ -15,7 +15,9 @@ from collector.cell_words import SHARING_NAMES as SHARING_NAMES
 from collector.cell_words import SIZE_UNITS as SIZE_UNITS
 from collector.cell_words import count_gpus as count_gpus
 from collector.cell_words import count_tenants as count_tenants
-from collector.cell_words import name_device, name_program, name_size, name_work
+from collector.cell_words import describe_field as describe_field
+from collector.cell_words import name_device, name_program, name_work
+from collector.cell_words import name_size as name_size
 from collector.results.cells import PROTOCOL_FIELDS, SHARING_FIELDS
 from collector.results.frames import Row, list_rows
 

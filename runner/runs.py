@@ -7,8 +7,8 @@ from datetime import timedelta
 from bench.errors import TransientError, UserError
 from bench.schema import Cluster, InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
-from bench.store import KeyMissing, Store, UnreadableObject, is_confirmation, run_key
-from bench.stored_runs import find_future_runs, read_runs
+from bench.store import KeyMissing, Store, StoreUnreachable, UnreadableObject, is_confirmation, run_key
+from bench.stored_runs import CLOCK_TOLERANCE, find_future_runs, read_runs
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import NO_RETRIES, Records, RecordSnapshot, Retries
 from runner.terminal_text import echo, format_message
@@ -76,6 +76,23 @@ def read_run(store: Store, run_id: str) -> Run | None:
 def is_stored(store: Store, run_id: str) -> bool:
     """Return whether the store has a run with this id, without reading it: with 100,000 cells it has 62 MB."""
     return store.holds(run_key(run_id))
+
+
+def check_still_stored(store: Store, run_id: str) -> None:
+    """Raise UserError if the plan of a run that is being measured is gone: what follows would count nowhere.
+
+    A directory that was unmounted, moved or deleted is made anew by the next record. A server that does not answer now
+    may do so when there is a record to write.
+    """
+    try:
+        is_there = is_stored(store, run_id)
+    except StoreUnreachable:
+        return
+    if not is_there:
+        raise UserError(
+            f"store {store.url}: {run_key(run_id)} is gone while its run is measured: the store was deleted, moved, or "
+            "is no longer mounted; bring it back and give the same command again, which measures what is missing"
+        )
 
 
 def store_plan(store: Store, run: Run) -> None:
@@ -151,13 +168,17 @@ def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) 
     """Return the newest run of the same plan and place that lacks results and was begun within RESUME_WITHIN.
 
     The place is this machine, or the same cluster, whichever machine it was begun from.
-    When a run was begun is read from its id; one with a name that the user gave is not considered.
+    When a run was begun is read from its id; one with a name that the user gave is not considered. Nor is one that is
+    dated in the future: nobody knows how old it is, and what looks for the newest run passes it over.
     """
     name = shorten_name(plan.matrix)
     pattern = re.compile(rf"{re.escape(name)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}")
-    oldest = f"{name}-{plan.created_at - RESUME_WITHIN:{TIME_FORMAT}}"
+    oldest, newest = (
+        f"{name}-{moment:{TIME_FORMAT}}"
+        for moment in (plan.created_at - RESUME_WITHIN, plan.created_at + CLOCK_TOLERANCE)
+    )
     for run_id in sorted(store.list_run_ids(), reverse=True):
-        if not pattern.fullmatch(run_id) or run_id < oldest:
+        if not pattern.fullmatch(run_id) or not oldest <= run_id <= f"{newest}-ffff":
             continue
         run = _try_to_read_run(store, run_id)
         if run is None or run.plan_id != plan.plan_id or not _is_same_place(run, plan):

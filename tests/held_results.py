@@ -1,6 +1,6 @@
 """A data set for tests of retention: it holds the results that a store had when it was collected."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.schema import read_result
@@ -31,5 +31,5 @@ class CollectedResults:
                 )
         return collected
 
-    def read_held(self, run_id: str) -> Mapping[str, HeldResult]:
-        return self.held.get(run_id, {})
+    def read_held(self, run_id: str) -> Mapping[str, Sequence[HeldResult]]:
+        return {key: [found] for key, found in self.held.get(run_id, {}).items()}

@@ -3,6 +3,7 @@
 from collector.answers.answer import Rule
 from collector.answers.batch_rules import find_batches
 from collector.answers.certainty_rules import find_certainty, find_changes
+from collector.answers.cheapest_rules import find_cheapest
 from collector.answers.claim_rules import find_claims
 from collector.answers.comparison_rules import (
     find_devices,
@@ -10,7 +11,7 @@ from collector.answers.comparison_rules import (
     find_modes,
     find_precisions,
 )
-from collector.answers.cost_rules import find_cheapest, find_device_costs
+from collector.answers.cost_rules import find_device_costs
 from collector.answers.fastest_rules import find_fastest
 from collector.answers.limit_rules import find_memory, find_roofline
 from collector.answers.pipelined_rules import find_pipelined
@@ -140,8 +141,8 @@ FINDINGS = (
         id="cost-span",
         title="Cost",
         kind="finding",
-        says="of each work (model, phase) the cell of which 1,000 samples cost least, how long it took to start, and "
-        "what the machine costs an hour",
+        says="of each work (model, phase, input size, classes, data) the cell of which 1,000 samples cost least, how "
+        "long it took to start, and what the machine costs an hour",
         only_if="a cell with an interval has a price",
         order="one sentence",
         is_on_terminal=False,

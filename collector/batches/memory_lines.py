@@ -53,6 +53,11 @@ class MemoryLine:
     """Standard deviation of what single batches are off the line; NaN for two batches."""
 
     @property
+    def is_bent(self) -> bool:
+        """Whether the line takes less than no memory for no sample: memory grows faster with larger batches."""
+        return self.fixed_bytes < 0 < self.sample_bytes
+
+    @property
     def has_interval(self) -> bool:
         """Whether there are enough batches to say how far off the line is."""
         return len(self.batches) >= MIN_BATCHES

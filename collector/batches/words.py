@@ -1,7 +1,7 @@
 """Say in words how memory grows with the batch, what the largest batches are, and how they compare with a search."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from collector.batches.cards import CARDS
@@ -31,9 +31,11 @@ def describe_line(line: MemoryLine, level: float, probes: Sequence[ProbedLimit] 
         f"{format_number(line.sample_bytes, MIB)} MiB a sample, from {len(line.batches)} batches, {line.batches[0]} to "
         f"{line.batches[-1]}"
     )
+    off = f"; single batches are off it by {format_number(line.residual_bytes, MIB)} MiB"
     if line.sample_bytes <= 0:
+        scattered = off if line.has_interval and line.residual_bytes else ""
         return [
-            f"{intro}: memory does not grow with the batch here, so no largest batch follows.",
+            f"{intro}{scattered}: memory does not grow with the batch here, so no largest batch follows.",
             *_list_cautions(line),
         ]
     if not line.has_interval:
@@ -43,28 +45,29 @@ def describe_line(line: MemoryLine, level: float, probes: Sequence[ProbedLimit] 
         ]
     held_out = hold_out_largest(line)
     checked = "" if held_out is None else f"; the others' line misses the largest batch by {100 * held_out:+.1f} %"
-    off = f"single batches are off it by {format_number(line.residual_bytes, MIB)} MiB"
     sizes = [
         f"{card.label} {format_largest(line.find_largest(card.find_budget(line.context_bytes), level))}"
         for card in CARDS
     ]
     beyond = f"Batches above {line.batches[-1]} were not measured: the intervals hold if the line goes on."
     return [
-        f"{intro}; {off}{checked}.",
+        f"{intro}{off}{checked}.",
         f"  largest batch ({100 * level:g} % interval): {', '.join(sizes)}. {beyond}",
         *_list_cautions(line),
         *(f"  {describe_probe(line, probe, level)}" for probe in probes),
     ]
 
 
-def _list_cautions(line: MemoryLine) -> list[str]:
+def _list_cautions(line: MemoryLine) -> Iterator[str]:
+    """Yield sentences on why the line may not hold, one a line."""
+    if line.is_bent:
+        yield "  it gives no sample less than no memory, so memory bends: larger batches may take more than it says."
     ids = line.environment_ids
-    if len(ids) < 2:
-        return []
-    return [
-        f"  its results are of {len(ids)} environments ({join_some(ids, MAX_NAMED)}): other libraries or settings may "
-        "need other memory, which the line takes for chance."
-    ]
+    if len(ids) > 1:
+        yield (
+            f"  its results are of {len(ids)} environments ({join_some(ids, MAX_NAMED)}): other libraries or settings "
+            "may need other memory, which the line takes for chance."
+        )
 
 
 def describe_key(line: MemoryLine) -> str:

@@ -230,6 +230,8 @@ def _price_offer(
 def _explain_missing(row: Row, hardware: str, unwanted: Sequence[PriceRow]) -> str:
     """Return why a cell has no price; `unwanted`: prices of it that the question leaves out."""
     device = row["device"]
+    if device == "gpu" and row["num_gpus"] > 1:
+        hardware = f"a machine with {int(row['num_gpus'])} or more {hardware}"
     if unwanted:
         places = ", ".join(dict.fromkeys(found.place for found in unwanted[:MAX_NAMED]))
         return f"no price for {hardware} where --cloud, --region and --spot allow one; there is one of {places}"

@@ -8,6 +8,9 @@ import pandas as pd
 
 from collector.forecast.least_squares import find_span, make_model, make_powers
 
+LEAST_LOG2 = 1e-9
+"""A slower growth, of one doubling in a billion years, is the rounding of a series that does not change."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
@@ -65,4 +68,4 @@ def _read_rate(fit: object, half_span: float, level: float) -> Rate:
 
 
 def _invert(slope: float) -> float:
-    return 1 / slope if slope > 0 else math.inf
+    return 1 / slope if slope > LEAST_LOG2 else math.inf

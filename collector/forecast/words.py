@@ -7,6 +7,7 @@ from collector.forecast.amounts import format_amount, format_plain
 from collector.forecast.fit import Forecast
 from collector.forecast.growth import Growth, Rate
 from collector.forecast.scoring import Ranking
+from collector.forecast.series import Series
 
 
 def describe_forecast(forecast: Forecast) -> list[str]:
@@ -113,6 +114,19 @@ def _describe_spread(values: list[float], unit: str) -> str:
     return (
         f"The choice of candidate alone spans {format_amount(low, unit)} to {format_amount(high, unit)}, "
         f"a factor of {factor:.1f}."
+    )
+
+
+def describe_future(series: Series, year: int) -> str:
+    """Return how many releases of a series are dated later than `year`, the present one; empty where none is."""
+    future = series.releases[series.releases["year"] > year]
+    if future.empty:
+        return ""
+    number, last = len(future), future["year"].max()
+    what = "is dated after this year and counts" if number == 1 else "are dated after this year and count"
+    return (
+        f"{number:,} of {len(series.releases):,} rows {what} as what was observed (the latest in {last}): leave out "
+        "what is a plan, or a wrong date"
     )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from collector.analysis import Analysis
 from collector.answers.batch_rules import make_batches_table
-from collector.answers.cost_rules import make_cheapest_table
+from collector.answers.cheapest_rules import make_cheapest_table
 from collector.answers.fastest_rules import make_fastest_table
 from collector.answers.longer_table import make_longer_table
 from collector.answers.planning_rules import PLANNED_ANCHOR

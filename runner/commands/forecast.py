@@ -1,5 +1,6 @@
 """The command `forecast`."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,13 @@ from runner.commands.forecast_options import (
     WhereOption,
 )
 from runner.commands.options import CONSOLE, JsonOption, YearOption
-from runner.terminal_text import echo
+from runner.terminal_text import echo, format_message
 
 if TYPE_CHECKING:  # altair takes a second to import: only what draws does it
     from altair import LayerChart
 
     from bench.schema import Document
+    from collector.forecast.series import Series
 
 
 def forecast(
@@ -59,12 +61,23 @@ def forecast(
     selection: dict[str, Any] = {"where": tuple(where or ()), "at_least": at_least, "since": since}
     request = ValueRequest(quantity=quantity, value=value, date=date, name=name, unit=unit, **selection)
     loaded = load_series(table, request, series)
+    _warn_of_future(loaded)
     fitted = fit_forecast(loaded, year=choose_year(year), level=level / 100, max_factor=max_factor)
     chart = plot_forecast(fitted) if plot else None
     if as_json:
         show_document(make_forecast_document(fitted), chart, plot)
     else:
         show_answer(describe_forecast(fitted), chart, plot)
+
+
+def _warn_of_future(series: "Series") -> None:
+    """Warn of rows that are dated after this year, where the clock may be right."""
+    from collector.forecast.words import describe_future
+    from runner.reporting.report_files import FIRST_YEAR
+
+    year = datetime.now(UTC).year
+    if year >= FIRST_YEAR and (future := describe_future(series, year)):
+        echo(format_message(f"warning: {future}"), err=True)
 
 
 def show_answer(lines: list[str], chart: "LayerChart | None", plot: Path | None) -> None:

@@ -12,7 +12,7 @@ import urllib3
 
 from bench.errors import TransientError, UserError
 from bench.known_secrets import hide_secrets
-from runner.kubernetes.login import describe_error, name_token
+from runner.kubernetes.login import describe_error, name_credentials
 
 UNREACHABLE = "Unreachable"
 WRONG_SERVER = "WrongServer"
@@ -109,7 +109,9 @@ def _find_fault_of_kubeconfig(error: Exception) -> str:
         if isinstance(cause, socket.gaierror) and cause.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
             return "there is no host of the API server's name"
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"the certificate of the API server is not accepted: {cause.verify_message}"
+            reason = cause.verify_message.rstrip(".")
+            clock = ", if this machine's clock is right" if re.search("expired|not yet valid", reason) else ""
+            return f"the certificate of the API server is not accepted: {reason}{clock}"
         if isinstance(cause, ssl.SSLError) and cause.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
             return "what answers at the API server's address does not speak TLS (https)"
     return ""
@@ -137,7 +139,7 @@ def to_user_error(error: ApiError, context: str) -> UserError:
     if is_unauthorized(error):
         hint = "Jobs that were submitted go on, and the same command resumes the run"
         remedy = f"log in again, or write new ones there; {hint}"
-        return UserError(f"--on {context}: {REFUSED_CREDENTIALS}: {name_token(context)}; {remedy}")
+        return UserError(f"--on {context}: {REFUSED_CREDENTIALS}: {name_credentials(context)}; {remedy}")
     if error.reason == INVALID_ANSWER:
         hint = "another program may answer in the server's place, or an extension of it is broken"
         return UserError(f"--on {context}: {error.message}; {hint}")

@@ -17,12 +17,15 @@ from kubernetes.config.config_exception import ConfigException
 from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import UserError
 from runner.kubernetes.credential_plugins import LoginEndedError, find_limit_seconds, limit_login
-from runner.kubernetes.kubeconfig import check_kubeconfig, find_kubeconfig
+from runner.kubernetes.kubeconfig import check_kubeconfig, find_kubeconfig, list_kubeconfigs, read_kubeconfig
 
 CURRENT = "current"
 SERVICE_ACCOUNT = "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"
 # What a header can carry, less what no token has: https://datatracker.ietf.org/doc/html/rfc6750#section-2.1
 TOKEN = r"[!-~]+"
+TOKEN_KEYS = {"token", "tokenFile", "exec", "auth-provider", "username", "password"}
+CERTIFICATE_KEYS = {"client-certificate", "client-certificate-data"}
+"""Keys of a kubeconfig's user: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/."""
 
 
 def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient:
@@ -45,6 +48,10 @@ def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient
             f"--on {context}: {_name_user(context)}: its credentials cannot be read ({type(error).__name__}); see that "
             "those that end in -data are Base64, and that user name and password are texts"
         ) from None
+    if not configuration.host:
+        raise UserError(
+            f"--on {context}: {find_kubeconfig()}: the cluster of this context has no server, expected https://HOST:PORT"
+        )
     configuration.connection_pool_maxsize = num_connections
     configuration.retries = False
     client = kubernetes.client.ApiClient(configuration)
@@ -165,10 +172,30 @@ def name_token(context: str) -> str:
     return f"{_name_user(context)}: its token (token, tokenFile, exec or auth-provider)"
 
 
+def name_credentials(context: str) -> str:
+    """Return in words where the credentials of a context come from: as `name_token`, or its client certificate."""
+    if context == IN_CLUSTER:
+        return SERVICE_ACCOUNT
+    with suppress(Exception):  # it only makes the message better
+        name = _find_user(context)
+        users = (found for path in list_kubeconfigs() for found in read_kubeconfig(path).get("users") or ())
+        user = next(found["user"] for found in users if found["name"] == name)
+        if CERTIFICATE_KEYS & user.keys() and not TOKEN_KEYS & user.keys():
+            return (
+                f"{_name_user(context)}: its client certificate (client-certificate or client-certificate-data), whose "
+                "dates `openssl x509 -noout -dates` shows"
+            )
+    return name_token(context)
+
+
+def _find_user(context: str) -> str:
+    """Return the name of the user that the context uses; raises whatever the client does where there is none."""
+    contexts, _ = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
+    return str(next(item["context"]["user"] for item in contexts if item["name"] == context))
+
+
 def _name_user(context: str) -> str:
     """Return the names of the kubeconfig and of the user in it that the context uses."""
     with suppress(Exception):  # it only makes the message better
-        contexts, _ = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
-        user = next(item["context"]["user"] for item in contexts if item["name"] == context)
-        return f"{find_kubeconfig()}: user `{user}`"
+        return f"{find_kubeconfig()}: user `{_find_user(context)}`"
     return f"{find_kubeconfig()}: the user of context {context}"

@@ -3,7 +3,7 @@
 import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -76,6 +76,8 @@ class LocalExecutor:
     """Where the processes leave their records, for this one to put them into `store`; None: in `store` itself."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of every measuring process, beside this process's and those of its order."""
+    check_store: Callable[[], None] = lambda: None
+    """Called before each repeat; raises where its record would be of no use."""
 
     def measure_repeats(self, repeats: Sequence[Repeat], caps: LocalCaps | None = None) -> str | None:
         """Measure each repeat in turn. Each leaves one terminal record, unless it is interrupted.
@@ -85,6 +87,7 @@ class LocalExecutor:
         for repeat in repeats:
             if caps is not None and (reason := caps.explain_end(repeat)) is not None:
                 return reason
+            self.check_store()
             self.observer.start_repeat(repeat)
             attempt = _make_attempt()
             result = self.measure_repeat(repeat, attempt)

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -30,6 +31,7 @@ from runner.records import Records, RecordSnapshot, Retries
 from runner.run_events import RunEvents
 from runner.runs import (
     check_run_id,
+    check_still_stored,
     choose_run,
     count_failed,
     describe_damage,
@@ -110,17 +112,25 @@ class LocalRun:
                 open_handover(self.store) as handover,
                 self._show_progress(run, snapshot, repeats, console, events, retry_command) as progress,
             ):
-                ended = LocalExecutor(
-                    run_id=run.run_id,
-                    store=self.store,
-                    handover=handover,
-                    interpreters=interpreters,
-                    lock=lock,
-                    observer=progress,
-                ).measure_repeats(repeats, caps)
+                executor = self._make_executor(run, handover, interpreters, lock, progress)
+                ended = executor.measure_repeats(repeats, caps)
             if ended is not None:
-                how = f"a later cap and --run-id {run.run_id} resume it"
-                console.print(f"{ended}: what is missing is not measured; {how}")
+                console.print(
+                    f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
+                )
+
+    def _make_executor(
+        self, run: Run, handover: Store | None, interpreters: Mapping[Framework, Path], lock: int, progress: Progress
+    ) -> LocalExecutor:
+        return LocalExecutor(
+            run_id=run.run_id,
+            store=self.store,
+            handover=handover,
+            interpreters=interpreters,
+            lock=lock,
+            observer=progress,
+            check_store=partial(check_still_stored, self.store, run.run_id),
+        )
 
     def _find_interpreters(self, repeats: Sequence[Repeat], console: Console, lock: int) -> Mapping[Framework, Path]:
         frameworks = {repeat.planned.cell.framework for repeat in repeats}
@@ -166,6 +176,12 @@ class LocalRun:
 
     def _select_missing(self, run: Run, snapshot: RecordSnapshot) -> list[Repeat]:
         return select_missing(run, snapshot, self.retries)
+
+
+def _describe_cap(ended: str | None, run: Run, console: Console) -> None:
+    """Print that a cap ended the run, for the reason `ended`; nothing where none did."""
+    if ended is not None:
+        console.print(f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it")
 
 
 def _describe(

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bench.store import Store, is_confirmation
-from bench.stored_runs import read_runs
+from bench.stored_runs import find_future_runs, read_runs
 from runner.reporting.stored_runs import load_collection
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -16,9 +16,15 @@ MAX_EARLIER = 3
 
 
 def list_worked_on_later(store: Store, newest: "Collection") -> Iterator[str]:
-    """Yield a line for each of the runs before the newest one that got a result after it: it was resumed."""
+    """Yield a line for each of the runs before the newest one that got a result after it: it was resumed.
+
+    Of a run that is dated in the future nobody knows whether it was begun before.
+    """
     ids = [run_id for run_id in store.list_run_ids() if run_id != newest.run.run_id and not is_confirmation(run_id)]
-    earlier = sorted(read_runs(store, ids)[0], key=lambda run: run.created_at, reverse=True)[:MAX_EARLIER]
+    others = read_runs(store, ids)[0]
+    future = find_future_runs(others)
+    dated = (run for run in others if run.run_id not in future)
+    earlier = sorted(dated, key=lambda run: run.created_at, reverse=True)[:MAX_EARLIER]
     last = _find_last_end(newest)
     for run in earlier:
         found = load_collection(store, run.run_id)

@@ -1,6 +1,7 @@
 """Reads from the data set of a store which raw results it holds in full."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bench.schema import measure_attempt
@@ -19,8 +20,8 @@ class DatasetResults:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def read_held(self, run_id: str) -> Mapping[str, HeldResult]:
-        """Return the results of which every row can be read, by key of the raw result.
+    def read_held(self, run_id: str) -> Mapping[str, Sequence[HeldResult]]:
+        """Return the results of which every row can be read, by key of the raw result, in every version of it.
 
         Only rows of this version of the tool count: those of an older one may lack what the raw result still has.
         """
@@ -31,10 +32,10 @@ class DatasetResults:
         try:
             parts = [part for part in list_parts(self._store, ATTEMPTS, run_id) if part.is_current]
             contents = [found for found in read_contents(parts) if isinstance(found, PartContent)]
-            held: dict[str, HeldResult] = {}
+            held: defaultdict[str, list[HeldResult]] = defaultdict(list)
             for content in drop_replaced(contents):
-                if _is_whole(content):
-                    held |= _describe_rows(content)
+                for key, row in _describe_rows(content) if _is_whole(content) else ():
+                    held[key].append(row)
         except KeyMissing:  # a collector merged parts meanwhile: what cannot be shown to be there is not held
             return {}
         return held
@@ -54,15 +55,17 @@ def _is_whole(content: "PartContent") -> bool:
     return measured <= set([] if steps is None else steps["key"].to_pylist())
 
 
-def _describe_rows(content: "PartContent") -> dict[str, HeldResult]:
-    return {
-        row["key"]: HeldResult(
-            num_bytes=row["num_bytes"],
-            version=row["object_version"],
-            status=row["status"],
-            attempt_seconds=measure_attempt(row["started_at"], row["finished_at"]) or 0.0,
-            verdict=row["verdict"],
-            is_contaminated=None if row["fault_verdicts"] is None else "contaminated" in row["fault_verdicts"].split(),
+def _describe_rows(content: "PartContent") -> Iterator[tuple[str, HeldResult]]:
+    for row in content.rows.select(list(COLUMNS)).to_pylist():
+        contaminated = None if row["fault_verdicts"] is None else "contaminated" in row["fault_verdicts"].split()
+        yield (
+            row["key"],
+            HeldResult(
+                num_bytes=row["num_bytes"],
+                version=row["object_version"],
+                status=row["status"],
+                attempt_seconds=measure_attempt(row["started_at"], row["finished_at"]) or 0.0,
+                verdict=row["verdict"],
+                is_contaminated=contaminated,
+            ),
         )
-        for row in content.rows.select(list(COLUMNS)).to_pylist()
-    }

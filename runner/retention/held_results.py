@@ -1,6 +1,6 @@
 """Defines what retention asks of the data set: which raw results it holds, and how they ended."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,8 +25,9 @@ class HeldResult:
 class HeldResults(Protocol):
     """The data set of a store, as far as retention needs it."""
 
-    def read_held(self, run_id: str) -> Mapping[str, HeldResult]:
-        """Return what the data set holds of a run, by key of the raw result.
+    def read_held(self, run_id: str) -> Mapping[str, Sequence[HeldResult]]:
+        """Return what the data set holds of a run, by key of the raw result: a row for each version of the object.
 
+        An object that was written anew, as by a copy of the store, was collected in each of its versions.
         It is read from the rows themselves, not from a list beside them. UserError if it cannot be read.
         """

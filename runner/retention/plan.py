@@ -117,15 +117,14 @@ def plan_run(run: Run, objects: Sequence[StoredObject], held: HeldResults) -> Ru
     rows = held.read_held(run.run_id) if raw else {}
     removable, kept = [], Counter[str]()
     for found in raw:
-        parts, row = parse_result_key(found.key), rows.get(found.key)
+        parts, versions = parse_result_key(found.key), rows.get(found.key, ())
+        row = next((row for row in versions if (row.num_bytes, row.version) == (found.num_bytes, found.version)), None)
         if parts is None:
             kept[FOREIGN] += 1
-        elif row is None:
-            kept[NOT_HELD] += 1
-        elif (row.num_bytes, row.version) != (found.num_bytes, found.version):
-            kept[CHANGED] += 1
-        else:
+        elif row is not None:
             removable.append(RemovableResult(key=found.key, parts=parts, held=row))
+        else:
+            kept[CHANGED if versions else NOT_HELD] += 1
     return RunPlan(run_id=run.run_id, last_write=find_last_write(run, objects), removable=tuple(removable), kept=kept)
 
 

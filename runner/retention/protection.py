@@ -7,6 +7,7 @@ from bench.errors import UserError
 from bench.foreign_json import decode_object
 from bench.schema import InvalidDocumentError, Run, read_run
 from bench.store import LATEST_RUN_KEY, KeyMissing, Store, UnreadableObject, is_confirmation
+from bench.stored_runs import find_future_runs
 
 SUSPICION_KEY = re.compile(r"(?P<change>nights/[^/]+/changes/[^/]+)/suspicion\.json")
 """A change that was suspected over nights; `decision.json` beside it says that nothing is pending any more."""
@@ -19,8 +20,10 @@ def find_protected_runs(store: Store, runs: Sequence[Run]) -> Mapping[str, str]:
     about: they could not be kept.
     """
     protected = dict.fromkeys(_find_questioned_runs(store), "a change that is not decided is about it")
-    if nights := [run for run in runs if not is_confirmation(run.run_id)]:
-        newest = max(nights, key=lambda run: run.created_at)
+    nights = [run for run in runs if not is_confirmation(run.run_id)]
+    future = find_future_runs(nights)  # the newest of them would take the place of the one that people look at
+    if dated := [run for run in nights if run.run_id not in future]:
+        newest = max(dated, key=lambda run: run.created_at)
         protected[newest.run_id] = "the newest run"
     if (reported := _find_reported_run(store)) is not None:
         protected[reported] = f"{LATEST_RUN_KEY} names it"

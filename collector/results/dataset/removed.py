@@ -18,6 +18,17 @@ def find_removed_versions(store: Store, run_id: str) -> Mapping[str, str]:
     return {key: result.version for key, result in removed.items()}
 
 
+def count_lost_rows(store: Store, run_id: str, contents: Sequence[PartContent]) -> int:
+    """Return how many raw results of a run were removed on purpose and have a row in none of these parts."""
+    removed = find_removed_versions(store, run_id)
+    held = {
+        pair
+        for content in contents
+        for pair in zip(*(content.rows[name].to_pylist() for name in ("key", "object_version")), strict=True)
+    }
+    return len(removed.items() - held)
+
+
 def holds_removed_rows(content: PartContent, removed: Mapping[str, str]) -> bool:
     """Return whether a part has a row of a removed result."""
     return bool(_select_keys(content.rows, removed).num_rows)

@@ -24,13 +24,18 @@ from bench.store import (
 )
 from collector.results.collection import SkippedDocument
 from collector.results.dataset.batches import Batch
-from collector.results.dataset.columns import QUARANTINE
+from collector.results.dataset.columns import ATTEMPTS, QUARANTINE
 from collector.results.dataset.compaction import compact_parts, delete_replaced, drop_replaced
 from collector.results.dataset.digests import DamagedPartError
 from collector.results.dataset.documents import Kind
 from collector.results.dataset.parts import Part, PartContent, hold_part, list_parts, read_contents
 from collector.results.dataset.places import Places
-from collector.results.dataset.removed import find_removed_versions, holds_removed_rows, keep_removed_rows
+from collector.results.dataset.removed import (
+    count_lost_rows,
+    find_removed_versions,
+    holds_removed_rows,
+    keep_removed_rows,
+)
 
 # Larger ones are read one at a time, so that what was read ahead stays small.
 LARGE_DOCUMENT_BYTES = 2**18
@@ -59,9 +64,11 @@ def update_table(
 
     Where reading ends early, what was read is written: the next collection goes on from there. `writes_all`: write
     fewer than MIN_PART_DOCUMENTS too. `rebuilds`: read all documents anew, and replace the parts that there are; the
-    rows of those that were removed on purpose stay, those of another version of the tool as that version wrote them.
+    rows of those that were removed on purpose stay, those of another version of the tool as that version wrote them. A
+    part that cannot be read and may have the only rows of such results is not replaced.
     """
     contents, damaged = _read_parts(places, kind.table, run_id)
+    damaged = _select_replaceable(places, store, kind, run_id, contents, damaged)
     table = RunTable(kind=kind, contents=[] if rebuilds else contents, objects={})
     table.objects = _list_documents(store, kind, run_id, table)
     known = _find_known(table)
@@ -114,6 +121,20 @@ def _read_parts(places: Places, table: str, run_id: str) -> tuple[list[PartConte
     unread = damaged.keys() - replaced
     places.notices += [f"{reasons[part_id]}; its documents are read anew" for part_id in sorted(unread)]
     return kept, unread
+
+
+def _select_replaceable(
+    places: Places, store: Store, kind: Kind, run_id: str, contents: list[PartContent], damaged: set[str]
+) -> set[str]:
+    """Return which of the damaged parts may be replaced: none where they may have the only rows of removed results."""
+    num_lost = count_lost_rows(store, run_id, contents) if damaged and kind.table == ATTEMPTS else 0
+    if not num_lost:
+        return damaged
+    places.notices.append(
+        f"{run_id}: {num_lost:,} results have no row that can be read, and their raw results were removed: put the "
+        "files that cannot be read back from a copy of the store; until then they stay as they are"
+    )
+    return set()
 
 
 def _replace(places: Places, table: RunTable, run_id: str, replaced: set[str]) -> None:

@@ -217,6 +217,16 @@ def test_of_two_unfinished_runs_the_newer_one_is_resumed(store: Store) -> None:
     assert found.created_at == NOW - timedelta(hours=1)
 
 
+@pytest.mark.parametrize(("ahead", "is_found"), [(timedelta(hours=23), True), (timedelta(hours=25), False)])
+def test_a_run_that_is_dated_in_the_future_is_not_resumed(store: Store, ahead: timedelta, is_found: bool) -> None:
+    # Another clock may be some hours ahead; one that was set back by years would have tonight measured into that run.
+    earlier, later = make_own_run(begun=NOW - timedelta(hours=1)), make_own_run(begun=NOW + ahead)
+    put_documents(store, earlier, [])
+    put_documents(store, later, [])
+
+    assert find_unfinished_run(store, make_own_run(number="0000")) == (later if is_found else earlier)
+
+
 def test_a_finished_run_is_resumed_only_to_retry_what_failed(store: Store) -> None:
     finished = make_own_run(begun=NOW - timedelta(hours=1))
     put_documents(store, finished, [make_ok(finished, CELL_A), make_failed(finished, CELL_B)])

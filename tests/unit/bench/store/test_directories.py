@@ -46,7 +46,7 @@ def test_a_directory_that_may_not_be_written_is_named(mounted_directory: Path) -
     store = Store.open(f"file://{mounted_directory}/results")
     subprocess.run(["mount", "-o", "remount,ro", str(mounted_directory)], check=True)
     for call in (store.check_writable, lambda: Store.open(f"file://{mounted_directory}/other")):
-        with pytest.raises(StoreError, match=f"no permission to use {mounted_directory}"):
+        with pytest.raises(StoreError, match=f"the file system of {mounted_directory}.* is read-only; mount it"):
             call()
 
 

@@ -137,6 +137,24 @@ def test_a_missing_right_is_named(answers: list[tuple[int, str]]) -> None:
             call()
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (403, "RequestTimeTooSkewed"),
+        (
+            400,  # rclone's
+            "AccessDenied</Code><Message>The difference between the request time and the server&#39;s time exceeds the "
+            "maximum allowed.</Message><Code>",
+        ),
+    ],
+)
+def test_a_clock_that_is_wrong_is_named(answers: list[tuple[int, str]], answer: tuple[int, str]) -> None:
+    answers += [answer]
+    for call in list_calls(Store.open("s3://bkt")):
+        with pytest.raises(StoreError, match=r"this machine's clock is wrong, or the server's; set it"):
+            call()
+
+
 @pytest.mark.parametrize("answer", [(301, "PermanentRedirect"), (400, "AuthorizationHeaderMalformed")])
 def test_a_bucket_in_another_region_is_named(answers: list[tuple[int, str]], answer: tuple[int, str]) -> None:
     answers += [answer]

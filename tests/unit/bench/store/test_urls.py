@@ -42,6 +42,19 @@ def test_urls_that_name_no_place_are_refused(url: str) -> None:
         Store.open(url)
 
 
+@pytest.mark.parametrize("url", ["file://x\udcff", "file://results"])
+def test_a_directory_whose_name_is_no_text_is_refused(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if url == "file://results":  # the current directory is the one with the name
+        tmp_path = tmp_path / "x\udcff"
+        tmp_path.mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match="has bytes that are no UTF-8") as caught:
+        Store.open(url)
+    assert str(caught.value).isascii()
+
+
 def test_credentials_in_a_url_are_refused_and_not_repeated() -> None:
     with pytest.raises(StoreError) as caught:
         Store.open("s3://AKIA1:hunter2@bkt")

@@ -5,7 +5,7 @@ import pytest
 from answered_runs import GPU_PYTORCH, answer, make_framework_pair, make_spread, select_texts
 from bench.schema import Result
 from collector.analysis import analyze_run
-from collector.answers.cost_rules import make_cheapest_table
+from collector.answers.cheapest_rules import make_cheapest_table
 from factories import RUN_ID, make_cell, make_environment, make_gpu, make_validity
 from measured_runs import Collect, make_repeats
 from price_tables import make_price, make_price_table
@@ -73,6 +73,45 @@ def test_the_cheapest_of_each_work_has_a_row_with_what_the_sentence_says(collect
     }
     assert (infer["work"], infer["on"], infer["1,000 samples, EUR"]) == ("conv6 infer", "CPU", "0.00100")
     assert infer["at"].startswith("X north plain at 3.60 EUR")
+
+
+def test_another_size_of_the_input_is_another_work_of_which_the_cheapest_is_said(collect: Collect) -> None:
+    results = [
+        *make_spread(make_gpu_cell(input_size=32), 0.01, GPU_PYTORCH),
+        *make_spread(make_gpu_cell(input_size=224), 0.1, GPU_PYTORCH),
+        *make_spread(make_gpu_cell(input_size=224, num_classes=1000), 0.2, GPU_PYTORCH),
+        *make_spread(make_gpu_cell(model="vgg16", input_size=224), 0.3, GPU_PYTORCH),
+    ]
+    (text,) = select_texts(answer(collect, results, prices=PRICES), "cost-span")
+    for work in ("conv6 train (32 px, 10 classes) 0.00", "conv6 train (224 px, 10 classes) 0.0"):
+        assert work in text
+    assert "conv6 train (224 px, 1000 classes) 0.0" in text
+    assert "vgg16 train 0.0" in text
+
+
+def test_the_cheapest_may_be_a_cell_that_ran_in_several_environments(collect: Collect) -> None:
+    # Three repeats on each of two cards, of which one is faster; the other program takes longer on both.
+    other = make_environment(gpus=(make_gpu(driver_version="560.1"),))
+    slow = make_gpu_cell(framework="tensorflow", mode="graph")
+    repeats = [
+        *make_spread(make_gpu_cell(), 0.1, GPU_PYTORCH),
+        *[found.model_copy(update={"repeat": found.repeat + 3}) for found in make_spread(make_gpu_cell(), 0.08, other)],
+    ]
+    (text,) = select_texts(
+        answer(collect, [*repeats, *make_spread(slow, 0.2, GPU_PYTORCH)], prices=PRICES, repeats=6), "cost-span"
+    )
+    assert "TensorFlow" not in text
+    assert "conv6 train 0.0125 (" in text  # 15.625 steps of 0.08 s at 0.01 a second
+    assert "all 3 costs" in text
+
+
+def test_the_cheapest_of_the_cells_that_were_priced_is_said_to_be_that(
+    collect: Collect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("collector.analysis", "collector.answers.cheapest_rules"):
+        monkeypatch.setattr(f"{module}.MAX_PRICED_CELLS", 1)
+    (text,) = select_texts(answer(collect, BOTH, prices=PRICES), "cost-span")
+    assert "the cheapest of each work among the first 1 of 2 cells, without start-up" in text
 
 
 def test_nothing_is_said_of_costs_without_prices(collect: Collect) -> None:

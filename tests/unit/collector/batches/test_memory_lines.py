@@ -112,6 +112,18 @@ def test_memory_that_may_not_grow_has_no_upper_bound_and_one_that_shrinks_no_lar
     assert describe_line(shrinking, 0.95)[0].endswith("so no largest batch follows.")
 
 
+def test_a_line_says_why_it_may_not_hold() -> None:
+    bent = make_line({8: 20 * 2**20, 9: 900 * 2**20, 10: 2000 * 2**20})
+    assert bent.fixed_bytes < 0
+    assert describe_line(bent, 0.95)[-1] == (
+        "  it gives no sample less than no memory, so memory bends: larger batches may take more than it says."
+    )
+    scattered = make_line({8: 100 * 2**20, 16: 5000 * 2**20, 32: 100 * 2**20})
+    assert " MiB: memory does not grow with the batch here" in describe_line(scattered, 0.95)[0]
+    assert "single batches are off it by 3," in describe_line(scattered, 0.95)[0]
+    assert "bends" not in " ".join(describe_line(make_line({8: 180, 16: 260, 32: 420}), 0.95))
+
+
 def test_lines_are_of_cells_that_differ_in_the_batch_alone() -> None:
     results = make_results(
         {"batch_size": 8, "peak_memory_allocated_bytes": 180},

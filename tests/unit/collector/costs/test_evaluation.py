@@ -11,7 +11,7 @@ from collector.labels import add_labels
 from collector.prices.table import PriceRow
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
-from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_gpu_use, make_validity
+from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_gpu_use, make_result, make_validity
 from measured_runs import Collect, make_repeats
 from price_tables import make_price, make_price_table
 
@@ -94,6 +94,16 @@ def test_energy_of_a_cpu_is_that_of_its_sockets_where_they_count(collect: Collec
     assert measured is not None
     assert measured.joules_per_1000_samples.value == pytest.approx(19.2 / 3 / 64 * 1000)
     assert (measured.covers, measured.is_estimate) == (("CPU sockets",), False)
+
+
+def test_a_cell_on_more_gpus_than_any_machine_has_says_how_many_it_needs(collect: Collect) -> None:
+    gpus = tuple(make_gpu(uuid=f"GPU-5c1e2f6a-0000-0000-0000-00000000000{number}") for number in range(8))
+    use = tuple(make_gpu_use(uuid=gpu.uuid) for gpu in gpus)
+    cell = make_cell(device="gpu", num_gpus=8)
+    environment = make_environment(gpus=gpus)
+    collection = collect(make_result(cell, environment=environment, gpu_use=use))
+    reason = ask_one(collection, prices=(T4,)).reason
+    assert reason.startswith("no price for a machine with 8 or more Tesla T4: name a machine that stands for it")
 
 
 def test_a_cpu_is_priced_by_its_model_or_by_the_machine_that_stands_for_it(on_cpu: Collection) -> None:

@@ -53,3 +53,10 @@ def test_interval_by_year_holds_growth_where_errors_of_a_year_go_together_and_th
     plain, by_year = held / trials
     assert plain < 0.6
     assert by_year > 0.85  # for 20 years the sandwich is somewhat too narrow
+
+
+def test_a_series_that_does_not_change_never_doubles() -> None:
+    # The slope of equal values is a rounding error of either sign; such as doubling in 17,548,615,260,349,698 years.
+    table = pd.DataFrame({"year": range(2015, 2026), "date": [year + 0.1 * (year % 3) for year in range(2015, 2026)]})
+    for value in (3.0, 5.0, 7.0, 1e9 / 3):
+        assert measure_growth(table.assign(value=value), 0.95).rate.doubling_years == (math.inf,) * 3

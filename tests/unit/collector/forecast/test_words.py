@@ -9,7 +9,7 @@ from collector.forecast.fit import fit_forecast
 from collector.forecast.gpu_table import make_gpu_series
 from collector.forecast.growth import Growth, Rate
 from collector.forecast.series import DatedValues, make_series
-from collector.forecast.words import describe_forecast, describe_growth
+from collector.forecast.words import describe_forecast, describe_future, describe_growth
 from memory_tables import make_bending_series, make_doubling_table, make_noisy_table, make_yearly
 
 
@@ -88,3 +88,13 @@ def test_values_that_shrink_have_no_doubling() -> None:
 )
 def test_amounts_are_written_with_three_significant_digits(value: float, expected: str) -> None:
     assert format_amount(value, "GB") == expected
+
+
+def test_rows_that_are_dated_after_this_year_are_counted() -> None:
+    series = make_yearly(2016, [2.0**year for year in range(8)])
+    assert describe_future(series, 2023) == ""
+    assert describe_future(series, 2022) == (
+        "1 of 8 rows is dated after this year and counts as what was observed (the latest in 2023): leave out what is "
+        "a plan, or a wrong date"
+    )
+    assert describe_future(series, 2020).startswith("3 of 8 rows are dated after this year and count as")

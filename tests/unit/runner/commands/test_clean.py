@@ -58,7 +58,7 @@ def test_it_deletes_after_a_yes_and_status_says_so(call_main: CallMain, workspac
     assert list_raw(workspace, run) == []
     code, out, _ = call_main("status", run.run_id)
     assert "2 raw results removed on " in out
-    assert "their rows are in the data set" in out
+    assert "their rows were in the data set then" in out
     code, out, _ = call_main("clean", *OPTIONS, "--delete", "--yes")
     assert (code, "without raw results: 1 runs" in out) == (0, True)
 

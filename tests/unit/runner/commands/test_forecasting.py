@@ -43,6 +43,14 @@ def test_a_series_of_ones_own_is_forecast_with_its_winner_and_drawn(call_main: C
     assert "USD" in (workspace.folder / "own.svg").read_text()
 
 
+def test_rows_of_the_future_are_named_beside_the_forecast(call_main: CallMain, workspace: Workspace) -> None:
+    rows = "".join(f"{2000 + year},{3.0**year}\n" for year in (*range(16), 80))
+    (workspace.folder / "own.csv").write_text(f"date,price\n{rows}")
+    code, _, err = call_main("forecast", "--table", "own.csv", "--value", "price", "--unit", "USD", "--year", "2085")
+    assert code == 0
+    assert "warning: 1 of 17 rows is dated after this year and counts as what was observed (the latest in 2080)" in err
+
+
 @pytest.mark.parametrize(
     ("words", "option"),
     [

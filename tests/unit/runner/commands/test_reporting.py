@@ -120,6 +120,22 @@ def test_an_earlier_run_that_was_resumed_last_is_named_beside_the_newest(
     assert call_main("status", "old")[1].splitlines() == ["old: 3 repeats: 3 ok"]
 
 
+def test_a_run_that_is_dated_in_the_future_is_not_said_to_be_an_earlier_one(
+    call_main: CallMain, workspace: Workspace
+) -> None:
+    folder = workspace.folder / "results"
+    folder.mkdir()
+    put_run(folder, "newest", {make_cell(): EVEN})
+    began = START + timedelta(days=26_000)
+    times: dict[str, Any] = {"started_at": began, "finished_at": began + timedelta(minutes=1)}
+    put_run(folder, "to-come", {make_cell(): EVEN}, day=26_000, **times)
+
+    code, out, err = call_main("status")
+
+    assert (code, out.splitlines()) == (0, ["newest: 3 repeats: 3 ok"])
+    assert "run to-come: began on 2097-05-07, which is to come" in err
+
+
 def test_a_site_is_made_anew_when_its_prices_have_changed(call_main: CallMain, workspace: Workspace) -> None:
     call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
     command = ("report", "--site", "site", "--year", "2030", "--prices", "prices.yaml")

@@ -1,6 +1,7 @@
 """What an API server, or what stands in its place, says of a refusal: on one line, and without the credentials."""
 
 import json
+from pathlib import Path
 
 import pytest
 import urllib3
@@ -47,3 +48,27 @@ def test_a_server_that_is_busy_is_named_with_its_status() -> None:
     error = to_user_error(refuse(429, {"message": "slow down"}), "c")
     assert isinstance(error, TransientError)
     assert str(error).startswith("--on c: the API server answers 429: slow down;")
+
+
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [
+        ({"client-certificate": "a", "client-key": "b"}, "its client certificate (client-certificate or"),
+        ({"client-certificate-data": "YQ==", "client-key-data": "YQ=="}, "its client certificate (client-certificate"),
+        ({"client-certificate": "a", "client-key": "b", "token": "t"}, "its token (token, tokenFile, exec or"),
+        ({"exec": {"command": "cat"}}, "its token (token, tokenFile, exec or auth-provider)"),
+    ],
+)
+def test_refused_credentials_are_named_as_what_they_are(
+    user: dict[str, object], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "lab", "user": "me"}}],
+        "clusters": [{"name": "lab", "cluster": {"server": "https://127.0.0.1"}}],
+        "users": [{"name": "other", "user": {"token": "t"}}, {"name": "me", "user": user}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(document))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    message = str(to_user_error(refuse(401, {"message": "Unauthorized"}), "c"))
+    assert f"which may have expired: {tmp_path}/kubeconfig: user `me`: {words}" in message

@@ -153,6 +153,15 @@ def test_a_client_certificate_that_is_none_is_refused_at_once_and_not_shown(kube
     assert ("hunter2" in str(caught.value), key in str(caught.value)) == (False, False)
 
 
+def test_a_cluster_without_a_server_is_refused_at_once(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.write({"token": "fine"})
+    document = yaml.safe_load(kubeconfig.path.read_text())
+    del document["clusters"][0]["cluster"]["server"]
+    kubeconfig.path.write_text(yaml.safe_dump(document))
+    with pytest.raises(UserError, match=r"--on lab: .*kubeconfig: the cluster of this context has no server, expected"):
+        Connection(context="lab")
+
+
 def test_a_file_that_is_no_yaml_is_named_and_not_shown(kubeconfig: Kubeconfig) -> None:
     kubeconfig.path.write_text("users:\n- name: me\n  user: {token: 'hunter2\n  x: [")
     with pytest.raises(UserError, match="--on lab: .*kubeconfig") as caught:

@@ -245,7 +245,12 @@ def test_a_server_that_stays_away_is_another_exit_code_than_a_refusal(error: Api
     [
         (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "there is no host of the API server's name"),
         (make_ssl_error("WRONG_VERSION_NUMBER"), "does not speak TLS"),
-        (make_certificate_error("self-signed certificate"), "is not accepted: self-signed certificate"),
+        (make_certificate_error("self-signed certificate"), "is not accepted: self-signed certificate; look"),
+        (make_certificate_error("it is not valid for '127.0.0.2'."), "it is not valid for '127.0.0.2'; look"),
+        *[
+            (make_certificate_error(reason), f"is not accepted: {reason}, if this machine's clock is right; look")
+            for reason in ("certificate has expired", "certificate is not yet valid")
+        ],
     ],
 )
 def test_a_fault_of_the_kubeconfig_is_told_at_once(cause: Exception, words: str, clock: Clock) -> None:

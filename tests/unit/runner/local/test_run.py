@@ -2,6 +2,7 @@
 
 import io
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,22 @@ def test_a_new_run_measures_every_repeat_once_in_turns(setup: Setup) -> None:
         "to resume after an interruption: COMMAND",
     ]
     assert re.search(r"repeat 2/2 .*\[4 done, 0 failed, 0 to go\]$", printed.splitlines()[-1])
+
+
+def test_a_store_that_goes_away_ends_the_run_before_the_next_repeat(setup: Setup) -> None:
+    away = setup.folder / "away"
+    leaves = f'if test "$(wc -l < {setup.log})" = 2; then mv {setup.folder}/store {away}; fi'
+    python = make_measuring_interpreter(setup.folder / "leaves", log=setup.log, after=leaves)
+    with pytest.raises(UserError, match=r"run\.json is gone while its run is measured: .* give the same command again"):
+        setup.measure(interpreters=dict.fromkeys(FRAMEWORKS, python))
+    assert len(read_log(setup.log)) == 2
+
+    shutil.rmtree(setup.folder / "store")  # a record of the second repeat, which was not found any more
+    away.rename(setup.folder / "store")
+    run, printed = setup.measure()
+
+    assert f"run {run.run_id} is resumed" in printed
+    assert count_results(setup.store, run) == 4
 
 
 def test_a_run_that_lacks_results_is_resumed_and_only_they_are_measured(setup: Setup) -> None:

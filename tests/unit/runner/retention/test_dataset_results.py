@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pandas as pd
 import pytest
@@ -13,7 +14,7 @@ from collector.results.load import load_run
 from factories import make_validity, put_documents
 from runner.records import Retries
 from runner.retention.dataset_results import DatasetResults
-from runner.retention.plan import NOT_HELD, plan_removal
+from runner.retention.plan import CHANGED, NOT_HELD, plan_removal
 from runner.retention.policy import parse_policy
 from runner.retention.removal import remove_raw_results
 from s3_server import S3Server
@@ -61,12 +62,30 @@ def find_part(store: Store, run: Run, table: str) -> str:
 
 
 def test_what_was_collected_is_held_in_the_version_that_the_store_lists(store: Store, run: Run) -> None:
-    held = DatasetResults(store).read_held(run.run_id)
+    held = {key: found for key, (found,) in DatasetResults(store).read_held(run.run_id).items()}
 
     listed = {found.key: (found.num_bytes, found.version) for found in store.list_objects(results_prefix(run.run_id))}
     assert {key: (found.num_bytes, found.version) for key, found in held.items()} == listed
     assert sorted(found.status for found in held.values()) == ["failed", "ok", "ok", "ok"]
     assert {found.attempt_seconds for found in held.values()} == {10.0}
+
+
+@pytest.mark.parametrize("ids", [range(10, 20), range(20, 10, -1)], ids=["ascending", "descending"])
+def test_results_that_were_written_anew_and_collected_again_are_removed(
+    store: Store, ids: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Files of the data set are read in the order of their names, which are random: the older version first, or last.
+    monkeypatch.setattr("collector.results.dataset.parts.uuid4", map(UUID, (f"{one:032x}" for one in ids)).__next__)
+    run = put_collected_run(store)
+    for key in list_raw(store, run):
+        store.put(key, store.get(key))
+    assert plan_removal(store, DatasetResults(store), POLICY, LATER).kept_runs[run.run_id] == f"4 raw results {CHANGED}"
+    load_run(store, run.run_id, writes_tables=True)
+
+    remove(store)
+
+    assert list_raw(store, run) == []
+    assert set(load_run(store, run.run_id).results["status"]) == {"ok", "failed"}
 
 
 @pytest.mark.parametrize("place", ["file", "s3"])
@@ -175,3 +194,26 @@ def test_a_record_of_another_version_of_an_object_does_not_make_its_row_count(st
     store.delete_many([key])
 
     assert set(load_run(store, run.run_id).results["status"]) == {"missing"}
+
+
+@pytest.mark.parametrize("rebuilds", [False, True])
+def test_a_damaged_file_with_the_only_rows_of_removed_results_counts_again_when_it_is_put_back(
+    store: Store, run: Run, rebuilds: bool
+) -> None:
+    before = load_run(store, run.run_id)
+    remove(store)
+    key = find_part(store, run, "attempts")
+    whole = store.get(key)
+    store.put(key, whole[:100])
+
+    damaged = load_run(store, run.run_id, writes_tables=True, rebuilds_tables=rebuilds)
+    assert set(damaged.results["status"]) == {"missing"}
+    assert damaged.notices[-1].startswith(
+        f"{run.run_id}: 4 results have no row that can be read, and their raw results were removed: put the files "
+    )
+    assert store.get(key) == whole[:100]
+
+    store.put(key, whole)
+    after = load_run(store, run.run_id, writes_tables=True)
+    pd.testing.assert_frame_equal(after.results, before.results)
+    assert after.notices == ()

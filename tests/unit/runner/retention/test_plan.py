@@ -93,6 +93,15 @@ def test_the_newest_run_and_the_one_of_the_newest_report_stay(store: Store, old:
     }
 
 
+def test_the_newest_run_stays_beside_one_that_is_dated_in_the_future(store: Store, old: Run) -> None:
+    put_documents(store, make_own_run(begun=datetime(2099, 3, 1, tzinfo=UTC)), [])
+
+    plan = plan_removal(store, CollectedResults.collect(store), POLICY, LATER)
+
+    assert [run.run_id for run in plan.runs] == [old.run_id]
+    assert plan.kept_runs == {"smoke-20260302-120000-0000": "the newest run"}
+
+
 def test_nothing_is_planned_if_the_newest_report_cannot_be_read(store: Store, old: Run) -> None:
     store.put(LATEST_RUN_KEY, old.to_json()[:100])
 

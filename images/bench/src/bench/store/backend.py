@@ -118,7 +118,17 @@ def find_directory(url: str) -> Path:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise StoreError(f"store {url[:MAX_SHOWN]}: cannot be the name of a directory ({reason})") from None
+    if (shown := _show_bytes(str(directory))) != str(directory):
+        raise StoreError(
+            f"store {_show_bytes(url)[:MAX_SHOWN]}: {shown} has bytes that are no UTF-8, and documents could not name "
+            "it; give the directory another name"
+        )
     return directory
+
+
+def _show_bytes(path: str) -> str:
+    """Return a path with `\\udcff` for each byte that is no text, which Python holds as half a character."""
+    return path.encode(errors="backslashreplace").decode()
 
 
 def _open_directory(url: str, *, makes_directory: bool) -> Backend:

@@ -14,7 +14,7 @@ from bench.known_secrets import hide_secrets
 MAX_HEADLINE_CHARS = 400
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-NOT_PERMITTED = (errno.EACCES, errno.EPERM, errno.EROFS)
+NOT_PERMITTED = (errno.EACCES, errno.EPERM)
 NOT_A_DIRECTORY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 
 FOREIGN_LISTING = (
@@ -64,6 +64,11 @@ EXPLANATIONS = (
     (
         r"(<Code>AuthorizationHeaderMalformed<|redirect without LOCATION)",
         "the bucket is not in the region that was asked at {place}; set AWS_REGION to the bucket's region",
+    ),
+    (
+        r"<Code>(RequestTimeTooSkewed)<|<Message>(The difference between the request time and)",
+        "{place} refuses requests whose date is not that of its own clock: this machine's clock is wrong, or the "
+        "server's; set it (`timedatectl` shows this one's)",
     ),
     (
         r"non-2xx status code: (401|403)",
@@ -129,6 +134,8 @@ def explain_os_error(number: int | None, place: str) -> str | None:
         return f"the disk of {place} is full; free some space or name another place with --store"
     if number == errno.EFBIG:
         return f"no file may be so large at {place}; raise the limit (`ulimit -f`) or name another place with --store"
+    if number == errno.EROFS:
+        return f"the file system of {place} is read-only; mount it for writing or name another place with --store"
     if number in NOT_PERMITTED:
         return f"no permission to use {place}; change its permissions or name another place with --store"
     if number in NOT_A_DIRECTORY:
