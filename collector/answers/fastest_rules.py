@@ -50,8 +50,16 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
         text_column("also", "further", is_optional=True),
     ]
     table = make_table(CAPTION, columns, pd.DataFrame([_describe(one, names, planned) for one in rankings]))
-    has_fp32 = any(row["precision"] == FP32 for one in rankings for row in one.programs)
-    return replace(table, alike=f"{FP32} {WITHOUT_TF32}" if has_fp32 else "").lift_alike()
+    return replace(table, alike=_describe_precisions(rankings, analysis)).lift_alike()
+
+
+def _describe_precisions(rankings: Sequence[Ranking], analysis: Analysis) -> str:
+    """Return which precision is meant by fp32, and which ones no row is of: the fastest of all may be in these."""
+    ranked = {str(row["precision"]) for one in rankings for row in one.programs}
+    others = [str(one) for one in analysis.measured["precision"].unique() if one not in ranked]
+    texts = [f"{FP32} {WITHOUT_TF32}"] if FP32 in ranked else []
+    texts += [f"not ranked, as no two programs did the same work in it: {', '.join(others)}"] if others else []
+    return "; ".join(texts)
 
 
 def find_fastest(analysis: Analysis) -> list[Said]:

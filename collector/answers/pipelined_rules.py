@@ -10,6 +10,7 @@ from collector.answers.pairs import Pair, list_usable_pairs
 from collector.comparisons import FRAMEWORKS
 from collector.facts import count_things, list_some
 from collector.machines import SIDES
+from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import describe_longer, format_percent
 from collector.results.frames import list_rows
 from collector.statistics import Estimate
@@ -33,13 +34,12 @@ class PipelinedPair:
 
     @property
     def change(self) -> float:
-        """By which share the larger of both ratios is above the smaller one."""
-        ratios = sorted((self.ratio, self.pair.judged.ratio.center))
-        return ratios[1] / ratios[0] - 1
+        """By which share this ratio is above or below that of steps waited for."""
+        return abs(self.ratio / self.pair.judged.ratio.center - 1)
 
     @property
     def is_turned(self) -> bool:
-        """Whether the other side takes longer, and the ratios are not alike."""
+        """Whether the other side is ahead, and the ratios are not alike."""
         return (self.ratio > 1) != (self.pair.judged.ratio.center > 1) and self.change >= LEAST_CHANGE
 
 
@@ -60,7 +60,7 @@ def find_pipelined(analysis: Analysis) -> list[Said]:
     )
     turned = [_say(one, names) for one in found if one.is_turned]
     if turned:
-        text += f" In {len(turned):,} the other side takes longer: {'; '.join(list_some(turned, MAX_NAMED))}."
+        text += f" In {len(turned):,} the other side is ahead: {'; '.join(list_some(turned, MAX_NAMED))}."
     return [Said(text=f"{text} These have no interval.", anchor=ANCHOR)]
 
 
@@ -85,12 +85,10 @@ def _say(one: PipelinedPair, names: ShortNames) -> str:
     row, waited = one.pair.row, one.pair.judged.ratio.center
     sides = [str(row["subject"]), str(row["reference"])]
     longer, shorter = sides if one.ratio > 1 else reversed(sides)
-    if one.is_turned:
-        return f"{names.shorten(one.pair.judged.name)}, {longer} takes {_describe(one.ratio)} than {shorter}"
-    return (
-        f"{names.shorten(one.pair.judged.name)}, {longer} takes {_describe(one.ratio)} than {shorter}, "
-        f"not {_describe(waited)}"
-    )
+    text = f"{names.shorten(one.pair.judged.name)}, {longer} takes {_describe(one.ratio)} than {shorter}"
+    if not one.is_turned:
+        return f"{text}, not {_describe(waited)}"
+    return text if one.pair.judged.is_different else f"{text} (above, {NO_DIFFERENCE})"
 
 
 def _describe(ratio: float) -> str:

@@ -92,7 +92,7 @@ FINDINGS = (
         title="Pipelined steps",
         kind="finding",
         says="by how much the ratios of frameworks differ where steps run back to back instead of being waited for one "
-        "by one, and in which pairs the other side takes longer",
+        "by one, and in which pairs the other side is ahead",
         only_if="two frameworks did the same work both ways, and a ratio differs by 2 % or more",
         order="one sentence",
         is_on_terminal=False,
