@@ -114,10 +114,7 @@ class LocalRun:
             ):
                 executor = self._make_executor(run, handover, interpreters, lock, progress)
                 ended = executor.measure_repeats(repeats, caps)
-            if ended is not None:
-                console.print(
-                    f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
-                )
+            _describe_cap(ended, run, console)
 
     def _make_executor(
         self, run: Run, handover: Store | None, interpreters: Mapping[Framework, Path], lock: int, progress: Progress
