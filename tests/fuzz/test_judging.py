@@ -62,7 +62,10 @@ def test_a_bad_end_and_a_bad_message_are_found(
 
 
 def test_exit_code_2_is_an_answer_of_a_comparison_that_says_so_and_of_nothing_else(tmp_path: Path) -> None:
-    given = {"end": {"code": 2}, "stdout": b"A: x\nNothing could be compared: of 3 cells none is comparable.\n"}
+    given: dict[str, Any] = {
+        "end": {"code": 2},
+        "stdout": b"A: x\nNothing could be compared: of 3 cells none is comparable.\n",
+    }
     assert list_signatures(tmp_path, words=["compare"], **given) == []
     assert list_signatures(tmp_path, words=["compare"], stderr=b"error: a\n", **given) == ["messages: 1 of compare"]
     assert list_signatures(tmp_path, words=["compare"], end={"code": 2}) == ["messages: 0 of compare"]
