@@ -51,9 +51,15 @@ def connection(server: SlowServer, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return Connection(context="tests", patience_seconds=0.0)
 
 
-def list_alive(*names: str) -> list[str]:
-    """Return the names of the request threads that have not ended."""
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith(names)]
+@pytest.fixture
+def others() -> frozenset[threading.Thread]:
+    """The threads that tests before this one have left behind."""
+    return frozenset(threading.enumerate())
+
+
+def list_alive(others: frozenset[threading.Thread], *names: str) -> list[str]:
+    """Return the names of the request threads of a test that have not ended."""
+    return [thread.name for thread in {*threading.enumerate()} - others if thread.name.startswith(names)]
 
 
 def ask(connection: Connection) -> bytes:
@@ -68,7 +74,7 @@ def fail(server: SlowServer) -> None:
 
 
 def test_a_dispatcher_that_ends_with_an_error_waits_for_the_requests_under_way(
-    server: SlowServer, connection: Connection
+    server: SlowServer, connection: Connection, others: frozenset[threading.Thread]
 ) -> None:
     dispatcher = Dispatcher(warn_user=lambda message: None, patience_seconds=0.0)
 
@@ -79,11 +85,11 @@ def test_a_dispatcher_that_ends_with_an_error_waits_for_the_requests_under_way(
             dispatcher.run_next()
 
     assert server.num_open == 0
-    assert list_alive("submit-", "record-") == []
+    assert list_alive(others, "submit-", "record-") == []
 
 
 def test_a_dispatcher_that_ends_well_waits_for_the_requests_under_way(
-    server: SlowServer, connection: Connection
+    server: SlowServer, connection: Connection, others: frozenset[threading.Thread]
 ) -> None:
     with Dispatcher(warn_user=lambda message: None, patience_seconds=0.0) as dispatcher:
         dispatcher.request(partial(ask, connection), lambda answer: None)
@@ -91,10 +97,12 @@ def test_a_dispatcher_that_ends_well_waits_for_the_requests_under_way(
         server.may_answer.set()
 
     assert server.num_open == 0
-    assert list_alive("submit-", "record-") == []
+    assert list_alive(others, "submit-", "record-") == []
 
 
-def test_request_threads_are_waited_for_after_an_error(server: SlowServer, connection: Connection) -> None:
+def test_request_threads_are_waited_for_after_an_error(
+    server: SlowServer, connection: Connection, others: frozenset[threading.Thread]
+) -> None:
     asked: list[bytes] = []
 
     def work() -> None:
@@ -107,10 +115,12 @@ def test_request_threads_are_waited_for_after_an_error(server: SlowServer, conne
 
     assert asked == [b"{}"]
     assert server.num_open == 0
-    assert list_alive("test-") == []
+    assert list_alive(others, "test-") == []
 
 
-def test_at_ctrl_c_a_request_under_way_is_not_waited_for(server: SlowServer, connection: Connection) -> None:
+def test_at_ctrl_c_a_request_under_way_is_not_waited_for(
+    server: SlowServer, connection: Connection, others: frozenset[threading.Thread]
+) -> None:
     dispatcher = Dispatcher(warn_user=lambda message: None, patience_seconds=0.0)
 
     with pytest.raises(KeyboardInterrupt), dispatcher:  # noqa: PT012  (its end is under test)
@@ -119,4 +129,4 @@ def test_at_ctrl_c_a_request_under_way_is_not_waited_for(server: SlowServer, con
         raise KeyboardInterrupt
 
     assert server.num_open == 1
-    assert len(list_alive("record-")) >= 1
+    assert len(list_alive(others, "record-")) >= 1
