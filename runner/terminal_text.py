@@ -7,17 +7,20 @@ consoles do by themselves) or `escape_unprintable`, for documents.
 import re
 import sys
 
-from bench.known_secrets import hide_url_credentials
+from bench.url_credentials import hide_url_credentials
 
 STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
 BIDIRECTIONAL_MARKS = {
     mark: f"\\u{mark:04x}" for mark in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 """Characters that have a terminal show what follows in another order, and how they are shown."""
-QUERY = re.compile(r"(://[^\s?'\"]*)\?[^\s'\"]*")
-"""The query of a URL: tokens and signatures stand there."""
-TYPED_CREDENTIALS = re.compile(r"[^\s:@/'\"(=]+:(?!//|/\.{3}@)\S*@(?!sha\d+:)")
-"""User and password where a URL of a store was typed without its `s3://`; an image with its digest has none."""
+QUERY = re.compile(r"(://[^\s?'\"]*)(\?[^\s'\"]*)?")
+"""A URL, with or without a query: tokens and signatures stand there."""
+WORD = re.compile(r"\S+")
+TYPED_USER = re.compile(r"(?<![^\s:@/'\"(=])[^\s:@/'\"(=]+:(?!//|/\.{3}@)")
+"""A user where a URL of a store was typed without its `s3://`."""
+AT = re.compile(r"@(?!sha\d+:)")
+"""What follows a password; an image with its digest has none."""
 LONG_WORD = re.compile(r"\S{201,}")
 """A name that long is shown without its middle: a message stays readable, and says which name it is."""
 
@@ -54,12 +57,23 @@ def _escape(letter: str) -> str:
 
 def hide_credentials(text: str) -> str:
     """Return a text without user, password and query of a URL: whoever pastes one in a wrong place shows them then."""
-    return QUERY.sub(r"\1?...", hide_url_credentials(text))
+    return QUERY.sub(lambda url: f"{url[1]}?..." if url[2] else url[0], hide_url_credentials(text))
 
 
 def hide_typed_credentials(text: str) -> str:
     """Return an error's message without user and password of what was typed, whether it is a URL or not."""
-    return TYPED_CREDENTIALS.sub("...@", hide_credentials(text))
+    return WORD.sub(_hide_in_word, hide_credentials(text))
+
+
+def _hide_in_word(word: re.Match[str]) -> str:
+    """Return a word of a message with `...` from where a user begins to the last `@`.
+
+    Both are looked for once: one pattern for all of it takes minutes of a word of 100,000 characters.
+    """
+    text = word[0]
+    end = max((found.start() for found in AT.finditer(text)), default=-1)
+    user = TYPED_USER.search(text)
+    return text if user is None or user.end() > end else f"{text[: user.start()]}...{text[end:]}"
 
 
 def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:

@@ -8,6 +8,8 @@ import os
 import re
 from collections.abc import Mapping
 
+from bench.url_credentials import has_url_credentials, hide_url_credentials
+
 MIN_CHARACTERS = 6
 """What is shorter stands in other words too, and is no credential worth the name."""
 HIDDEN = "(hidden)"
@@ -17,12 +19,11 @@ _WORDS = (
     rf"|(?:{_KEYS})_?KEY)"
 )
 """In names of credentials. GOOGLE_APPLICATION_CREDENTIALS is the path of a file."""
-_NAME = re.compile(rf"{_WORDS}(?!.*_(?:FILE|PATH|DIR)$)")
-_ASSIGNMENT = re.compile(rf"""\b([A-Z0-9_]*{_WORDS}[A-Z0-9_]*)(['"]?(?:=|: ?)['"]?)([^\s'"]+)""")
-_MOST = 4096
-"""Characters of a password: so many are looked through behind each address, however long a line is."""
-_USER = re.compile(rf"(:/{{1,3}})(?:[^\s@:]{{0,{_MOST}}}:\S{{0,{_MOST}}}|[^\s/@]+)@")
-"""User and password in a URL: a password may hold `/`, as keys of AWS do, and `@`. A slash may have been forgotten."""
+_NAME = re.compile(_WORDS)
+_OF_FILES = ("_FILE", "_PATH", "_DIR")
+"""Ends of names whose values say where a credential is, not what."""
+_ASSIGNMENT = re.compile(rf"""\b(?=[A-Z0-9_]*?{_WORDS})([A-Z0-9_]++)(['"]?(?:=|: ?)['"]?)([^\s'"]+)""")
+"""A name is read once, whether a value follows or not: of names of megabytes each further try would take minutes."""
 _IN_TEXTS = (
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*"),
     re.compile(r"(?i)(\b(?:bearer|basic) +)[A-Za-z0-9._~+/-]{16,}=*"),  # no word of a message is as long
@@ -54,20 +55,23 @@ def hide_printed_secrets(text: str, variables: Mapping[str, str] | None = None) 
     named = {
         value
         for name, value in (os.environ if variables is None else variables).items()
-        if len(value) >= MIN_CHARACTERS and _NAME.search(name.upper())
+        if len(value) >= MIN_CHARACTERS and _is_secret_name(name.upper())
     }
     hidden = _ASSIGNMENT.sub(_hide_value, _hide(text, named | _secrets))
     return hide_url_credentials(hidden)
 
 
-def hide_url_credentials(text: str) -> str:
-    """Return `text` with `...` in the place of each user and password in a URL."""
-    return _USER.sub(r"\1...@", text)
-
-
 def is_secret_variable(name: str, value: str) -> bool:
     """Return whether a variable has a credential by its name, or its value shows that it is one."""
-    return bool(_NAME.search(name.upper()) or _USER.search(value) or any(known.search(value) for known in _IN_TEXTS))
+    return (
+        _is_secret_name(name.upper())
+        or has_url_credentials(value)
+        or any(known.search(value) is not None for known in _IN_TEXTS)
+    )
+
+
+def _is_secret_name(name: str) -> bool:
+    return _NAME.search(name) is not None and not name.endswith(_OF_FILES)
 
 
 def _hide(text: str, secrets: set[str]) -> str:
@@ -80,4 +84,4 @@ def _hide(text: str, secrets: set[str]) -> str:
 
 def _hide_value(found: re.Match[str]) -> str:
     name, between, value = found.groups()
-    return f"{name}{between}{HIDDEN if _NAME.search(name) else value}"
+    return f"{name}{between}{HIDDEN if _is_secret_name(name) else value}"
