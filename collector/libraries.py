@@ -92,7 +92,7 @@ def _name_facts(facts: Sequence[str], environments: Mapping[str, list[Environmen
     """Return which of the facts differ, and which may: they are not recorded of all frameworks, or not precisely."""
     shown = [name for name in facts if _is_shown_different(name, environments)]
     others = [name for name in facts if name not in shown]
-    texts = [f"The frameworks' {_join_facts(shown)} {'differs' if len(shown) == 1 else 'differ'}."] if shown else []
+    texts = [f"Their {_join_facts(shown)} {'differs' if len(shown) == 1 else 'differ'}."] if shown else []
     if others:
         differ = "differs" if len(others) == 1 else "differ"
         whose = "their" if shown else "the frameworks'"

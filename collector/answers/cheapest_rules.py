@@ -1,7 +1,7 @@
 """Say for each kind of work which cell costs least for 1,000 samples: as a table of the report, and in sentences."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -162,17 +162,28 @@ def _identify_work(row: Row) -> tuple[str, ...]:
 
 def _name_works(rows: Sequence[Row]) -> list[str]:
     """Return the name of each work: model and phase, and in brackets what tells it from others of these."""
-    short = [f"{row['model']} {row['phase']}" for row in rows]
+    values: dict[str, dict[str, set[str]]] = {}
+    for row in rows:
+        alike = values.setdefault(_name_short(row), {name: set() for name in WORK_COLUMNS})
+        for name, value in zip(WORK_COLUMNS, _identify_work(row), strict=True):
+            alike[name].add(value)
     names = []
-    for name, row in zip(short, rows, strict=True):
-        own = list(_list_differences(row, [other for other, like in zip(rows, short, strict=True) if like == name]))
+    for row in rows:
+        name = _name_short(row)
+        own = list(_list_differences(row, values[name]))
         names.append(f"{name} ({', '.join(own)})" if own else name)
     return names
 
 
-def _list_differences(row: Row, alike: Sequence[Row]) -> Iterator[str]:
-    """Yield what a work has of its own among those of the same model and phase: `32 px`, `10 classes`."""
-    values = {name: {_identify_work(other)[WORK_COLUMNS.index(name)] for other in alike} for name in WORK_COLUMNS}
+def _name_short(row: Row) -> str:
+    return f"{row['model']} {row['phase']}"
+
+
+def _list_differences(row: Row, values: Mapping[str, set[str]]) -> Iterator[str]:
+    """Yield what tells a work from others: `32 px`, `10 classes`.
+
+    `values`: of each of WORK_COLUMNS, those that works of the same model and phase have.
+    """
     if len(values["input_size"]) > 1:
         yield name_size(row)
     for name in ("num_classes", "data_dir"):

@@ -61,7 +61,9 @@ def _say(result: ClaimResult, analysis: Analysis, source: str) -> Said:
     named = shorten_all(judged, find_short_names(analysis))
     measured = [_say_difference(one, family.size) for one in named[:MAX_PAIRS]]
     measured += [f"{len(named) - MAX_PAIRS:,} more"] if len(named) > MAX_PAIRS else []
-    texts = [verdict, f"Measured, {family.above} against {family.below}: {', '.join(measured)}"]
+    # A mean that decides may be of another GPU than the study's, which a claim about frameworks does not name.
+    where = " (the claim names no GPU)" if result.gain.mean else ""
+    texts = [verdict, f"Measured{where}, {family.above} against {family.below}: {', '.join(measured)}"]
     closing = f"; {result.gain.mean}." if result.gain.mean else f". {begin_sentence(result.reason)}"
     return Said(
         text=f"{' '.join(texts)}{closing}",

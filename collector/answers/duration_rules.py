@@ -24,7 +24,7 @@ def find_short_windows(analysis: Analysis) -> list[Said]:
 
 
 def _find_longest(results: pd.DataFrame) -> "pd.Series[float]":
-    """Return for each device the seconds of the longest time in which steps were timed in one go, if any were."""
+    """Return for each device the longest time, in seconds, for which steps were timed without a break."""
     windows = results.assign(window=find_window_seconds(results))[["device", "window", "sustained_seconds"]]
     return windows.groupby("device", sort=True).max().max(axis=1).dropna()
 

@@ -50,10 +50,10 @@ def find_pipelined(analysis: Analysis) -> list[Said]:
     nothing is tested.
     """
     found = list_pipelined_pairs(analysis)
-    if not found or max(one.change for one in found) < LEAST_CHANGE:
+    most = max(found, key=lambda one: one.change, default=None)
+    if most is None or most.change < LEAST_CHANGE:
         return []
-    names = find_short_names(analysis)
-    most, number = max(found, key=lambda one: one.change), count_things(len(found), "pair")
+    names, number = find_short_names(analysis), count_things(len(found), "pair")
     text = (
         f"Back to back, as people train, the ratios of {number} of frameworks differ by up to "
         f"{format_percent(most.change)} % from those above: {_say(most, names)}."

@@ -50,7 +50,7 @@ def find_no_difference(analysis: Analysis) -> list[Said]:
     if not texts:
         return []
     shows = "shows" if len(texts) == 1 and texts[0].startswith("1 of ") else "show"
-    text = f"{', '.join(texts)} {shows} no difference, which does not say that the sides are equal."
+    text = f"{', '.join(texts)} {shows} no difference, which does not say that sides are equal."
     return [Said(text=f"{text}{_describe_repeats(numbers, measured)}", anchor=ANCHOR)]
 
 

@@ -89,14 +89,14 @@ def _list_pairs(pairs: pd.DataFrame) -> frozenset[frozenset[tuple[str, str]]]:
 
 
 def _describe_means(decisive: Mapping[str, Sequence[_Reading]]) -> str:
-    """Return `mean 26.7 % higher (21.1 to 33.0, this mean alone)`, which decides a claim; empty where none does.
+    """Return `arithmetic mean 26.7 % higher (own interval 21.1 to 33.0)`, which decides a claim; empty where none does.
 
     With the GPU where there are several. The interval is not one of those of a table, which hold together.
     """
     texts = []
     for gpu, (kindest, *_) in decisive.items():
         ends = format_interval(*_turn_ends(kindest.mean), PERCENT)
-        texts.append(f"{_say_gain(kindest.mean)} ({ends}, this mean alone){f' on {gpu}' if len(decisive) > 1 else ''}")
+        texts.append(f"{_say_gain(kindest.mean)} (own interval {ends}){f' on {gpu}' if len(decisive) > 1 else ''}")
     return "; ".join(texts)
 
 
@@ -133,7 +133,7 @@ def compute_mean(gains: Sequence[Gain]) -> Gain:
     value = sum(gain.value for gain in gains) / len(gains)
     below = sqrt(sum((gain.value - gain.low) ** 2 for gain in gains)) / len(gains)
     above = sqrt(sum((gain.high - gain.value) ** 2 for gain in gains)) / len(gains)
-    return Gain(name="mean", value=value, low=value - below, high=value + above)
+    return Gain(name="arithmetic mean", value=value, low=value - below, high=value + above)
 
 
 def describe_gain(gain: Gain) -> str:
@@ -203,7 +203,7 @@ def _explain_untested(own: pd.DataFrame, by_gpu: Mapping[str, Mapping[str, Seque
     wanted = f"the claim is a mean over {len(study.workloads)} models at the study's own batches and sizes"
     missing = explain_missing_intervals(own)
     if not by_gpu:
-        return f"{wanted}, of which none was measured here{f': {missing}' if missing else ''}"
+        return f"{wanted}, of which no pair was measured here{f': {missing}' if missing else ''}"
     return f"{wanted}, and this run has {'; '.join(_list_measured(by_gpu))}"
 
 

@@ -10,8 +10,8 @@ from functools import partial
 from collector.analysis import Analysis
 from collector.answers.batch_rules import make_batches_table
 from collector.answers.cheapest_rules import make_cheapest_table
+from collector.answers.faster_table import make_faster_table
 from collector.answers.fastest_rules import make_fastest_table
-from collector.answers.longer_table import make_longer_table
 from collector.answers.planning_rules import PLANNED_ANCHOR
 from collector.comparisons import COMPARISONS
 from collector.facts import count_things
@@ -162,7 +162,7 @@ SECTIONS = (
         title="Answers",
         template="answers.html.j2",
         collect_content=collect_answers,
-        tables=(make_fastest_table, make_longer_table, make_cheapest_table),
+        tables=(make_fastest_table, make_faster_table, make_cheapest_table),
         tables_first=True,
     ),
     Section(anchor="trust", title="Can this be trusted?", template="trust.html.j2", collect_content=collect_trust),

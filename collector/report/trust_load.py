@@ -39,10 +39,11 @@ def judge_neighbours(analysis: Analysis) -> TrustLine | None:
         found.append(f"whether others used the GPU was not visible in {num_hidden:,} of {len(gpu):,} repeats")
     found.append(_describe_masked(num_masked, "contaminated"))
     beside = [_describe_memory_before(gpu), _describe_other_cores(alone)]
-    is_open = num_hidden or num_masked or alone["cpu_other_cores"].isna().any()
+    guests = _describe_other_guests(analysis)
+    is_open = guests or num_hidden or num_masked or alone["cpu_other_cores"].isna().any()
     return TrustLine(
         title="Was it idle",
-        text=join_sentences(*("; ".join(filter(None, texts)) for texts in (found, beside))),
+        text=join_sentences(*("; ".join(filter(None, texts)) for texts in (found, beside)), guests),
         state="beware" if num_contaminated or num_foreign else "unknown" if is_open else "good",
         anchor="conditions",
     )
@@ -119,6 +120,13 @@ def _describe_memory_before(gpu: pd.DataFrame) -> str:
     unit = choose_memory_unit([float(most)])
     amount = f"at most {format_number(float(most), unit)} {unit.label}" if most else "nothing"
     return f"{amount} of its memory was in use before a framework started"
+
+
+def _describe_other_guests(analysis: Analysis) -> str:
+    """Return whether a machine of the run is a virtual one: what others use of the same host cannot be seen there."""
+    machines = [environment.machine for environment in analysis.collection.environments.values()]
+    is_virtual = any(machine is not None and machine.is_virtual for machine in machines)
+    return "other virtual machines are never seen" if is_virtual else ""
 
 
 def _describe_other_cores(rows: pd.DataFrame) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
+from bench.foreign_files import show_bytes
 from runner.commands.next_steps import format_resumption, say_next
 from runner.commands.options import (
     CONSOLE,
@@ -150,17 +151,11 @@ def _make_document(
         num_by_verdict=dict(collection.count_verdicts()),
         num_skipped_documents=len(collection.skipped),
         skipped_documents=tuple(
-            NotCountedDocument(key=_escape_surrogates(one.key), reason=_escape_surrogates(one.reason))
-            for one in skipped
+            NotCountedDocument(key=show_bytes(one.key), reason=show_bytes(one.reason)) for one in skipped
         ),
         node_faults=tuple(describe_node_faults(collection.node_faults)),
         cluster=None if cluster is None else tuple(cluster),
     )
-
-
-def _escape_surrogates(text: str) -> str:
-    """Return a text that JSON can hold: the bytes of a file's name that are no UTF-8 are surrogates in it."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num_missing: int) -> list[str]:

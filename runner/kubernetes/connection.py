@@ -111,7 +111,10 @@ class Connection:
                     raise
 
     def get_object(self, path: str, *, patience_seconds: float | None = None) -> ApiObject:
-        """Return one object; ApiError as `request`, and where the answer is no object."""
+        """Ask the API server for one object and return it.
+
+        Raises ApiError as `request` does, and where the answer is no object.
+        """
         return decode_object_at(path, self.request("get", path, patience_seconds=patience_seconds))
 
     def list_items(self, path: str, **query: str) -> list[dict[str, Any]]:

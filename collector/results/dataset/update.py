@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from bench.foreign_files import show_bytes
 from bench.schema import InvalidDocumentError
 from bench.signatures.signed_store import UnverifiedObject
 from bench.store import (
@@ -152,7 +153,7 @@ def _list_documents(store: Store, kind: Kind, run_id: str, table: RunTable) -> d
         else:
             reason = stored.problem or f"the key is not one of a {kind.noun}"
             table.skipped.append(
-                SkippedDocument(key=_make_printable(stored.key), reason=reason, is_unread=bool(stored.problem))
+                SkippedDocument(key=show_bytes(stored.key), reason=reason, is_unread=bool(stored.problem))
             )
     return objects
 
@@ -178,11 +179,6 @@ def _skip_unreadable(stored: StoredObject, table: RunTable) -> bool:
     if stored.problem:
         table.skipped.append(SkippedDocument(key=stored.key, reason=stored.problem, is_unread=True))
     return bool(stored.problem)
-
-
-def _make_printable(key: str) -> str:
-    """Return the key without what a terminal or a CSV file cannot hold: names of files can be any bytes."""
-    return key.encode(errors="backslashreplace").decode()
 
 
 @dataclass(kw_only=True)

@@ -76,7 +76,7 @@ def test_the_short_text_names_what_differs_without_its_values(collect: Collect) 
     analysis = analyze_run(collect(*make_spread(make_cell(device="gpu"), 0.1, pytorch), *make_spread(graph, 0.2, own)))
     text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection, is_short=True)
     assert text == (
-        "The frameworks' CUDA and layout of images differ. Whether their cuDNN and search of cuDNN's algorithms differ "
+        "Their CUDA and layout of images differ. Whether their cuDNN and search of cuDNN's algorithms differ "
         "is not recorded."
     )
 
@@ -103,7 +103,7 @@ def test_the_short_text_says_whose_libraries_they_are_where_none_is_shown_to_dif
 @pytest.mark.parametrize(
     ("phase", "recorded", "text"),
     [
-        ("train", {"optimizer": "Keras Adam"}, "The frameworks' optimizer differs."),
+        ("train", {"optimizer": "Keras Adam"}, "Their optimizer differs."),
         ("train", {}, "Whether the frameworks' optimizer differs is not recorded."),
         ("infer", {"optimizer": "none"}, ""),
         ("infer", {}, ""),

@@ -5,7 +5,7 @@ import pytest
 from answered_runs import make_spread
 from bench.schema import Environment
 from collector.analysis import Analysis, analyze_run
-from collector.answers.longer_table import make_longer_table
+from collector.answers.faster_table import make_faster_table
 from collector.comparisons import PRECISIONS
 from collector.tables.comparisons import make_comparison_table
 from factories import make_cell, make_environment, make_gpu
@@ -25,7 +25,7 @@ def analyze(collect: Collect, fp32: Environment, bf16: Environment) -> Analysis:
 
 def read_remark_and_title(analysis: Analysis) -> tuple[str, str]:
     """Return the remark of the table of precisions, and what the table over all work calls the comparison."""
-    table, longer = make_comparison_table(PRECISIONS, analysis), make_longer_table(analysis)
+    table, longer = make_comparison_table(PRECISIONS, analysis), make_faster_table(analysis)
     assert table is not None
     assert longer is not None
     return table.remark, longer.rows["compared"].iloc[0]

@@ -51,7 +51,7 @@ def _limit() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_word_of_half_a_megabyte_takes_no_more_than_some_seconds_of_a_processor(part):
+def test_a_word_of_half_a_megabyte_takes_no_more_than_some_seconds_of_a_processor(part: str) -> None:
     command = [sys.executable, "-c", PROGRAM, str(CHARACTERS), part]
     done = subprocess.run(command, preexec_fn=_limit, capture_output=True, text=True)  # noqa: PLW1509
     assert done.returncode == 0, f"{part}: {done.returncode} {done.stderr[-300:]}"

@@ -1,4 +1,4 @@
-"""Opens files that anybody may have put in their place: regular ones alone, and no more of them than a limit."""
+"""Opens and names files that anybody may have put in their place: regular ones alone, no more of them than a limit."""
 
 import errno
 import os
@@ -53,6 +53,14 @@ def read_foreign_file(path: Path, *, max_bytes: int) -> bytes:
     if len(content) > max_bytes:  # it grew, or is one of /proc's, which have no size
         raise _too_large(max_bytes)
     return content
+
+
+def show_bytes(name: str) -> str:
+    """Return a name of a file as a terminal, JSON and CSV can hold it: `\\udcff` for each byte that is no UTF-8.
+
+    A name can be any bytes; Python holds those that are no text as half a character each.
+    """
+    return name.encode(errors="backslashreplace").decode()
 
 
 def was_read(path: Path) -> bool:

@@ -105,7 +105,7 @@ def test_two_cards_of_a_kind_are_not_one(collect: Collect) -> None:
 def test_ratios_without_a_difference_are_not_called_equal(collect: Collect) -> None:
     (text,) = select_texts(answer(collect, make_framework_pair(1.01)), "no-difference")
     assert text == (
-        "1 of 1 ratio of frameworks shows no difference, which does not say that the sides are equal. To show a "
+        "1 of 1 ratio of frameworks shows no difference, which does not say that sides are equal. To show a "
         "difference of its size, each takes at least about 17 repeats a side (`repeats:` in the matrix)."
     )
     (text,) = select_texts(answer(collect, make_framework_pair(1.0001)), "no-difference")
@@ -132,7 +132,7 @@ def test_more_than_three_repeats_tell_in_how_many_cases_others_would_show_a_rati
 def test_no_repeats_are_proposed_where_each_has_its_own_machine(collect: Collect) -> None:
     results = make_sides((0.1, 0.112, 0.09), (0.103, 0.11256, 0.09108), "bench-1", "bench-2", "bench-3")
     (text,) = select_texts(answer(collect, results), "no-difference")
-    assert text.endswith("which does not say that the sides are equal.")
+    assert text.endswith("which does not say that sides are equal.")
 
 
 def test_repeats_are_proposed_for_as_many_tests_as_the_table_has(collect: Collect) -> None:

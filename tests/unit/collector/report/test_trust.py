@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from answered_runs import GPU_PYTORCH, GPU_TENSORFLOW, make_spread
-from bench.schema import ForeignProcess, Verdict
+from bench.schema import ForeignProcess, Machine, Verdict
 from collector.analysis import analyze_run
 from collector.report.trust import list_trust_lines, sum_up_trust
 from collector.report.trust_line import MEANINGS
@@ -103,6 +103,17 @@ def test_a_gpu_was_idle_only_if_others_would_have_been_seen(
     }
     line = read_lines(collect, *make_two(GPU_CELL, environment=GPU, **given))["Was it idle"]
     assert (line.state, words in line.text) == (state, True), line.text
+
+
+@pytest.mark.parametrize(("is_virtual", "state"), [(True, "unknown"), (False, "good"), (None, "good")])
+def test_a_virtual_machine_does_not_see_what_others_of_its_host_use(
+    collect: Collect, is_virtual: bool | None, state: str
+) -> None:
+    environment = GPU.model_copy(update={"machine": Machine(is_virtual=is_virtual)})
+    given: dict[str, Any] = {"gpu_use": (make_gpu_use(),), "cpu_use": make_cpu_use(), "validity": make_validity()}
+    line = read_lines(collect, *make_two(GPU_CELL, environment=environment, **given))["Was it idle"]
+    assert line.state == state
+    assert line.text.endswith(" Other virtual machines are never seen.") == (is_virtual is True)
 
 
 @pytest.mark.parametrize(

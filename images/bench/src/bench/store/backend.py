@@ -15,6 +15,7 @@ import obstore.store
 from obstore.exceptions import BaseError
 
 from bench.certificates import check_certificates
+from bench.foreign_files import show_bytes
 from bench.store.entity_tags import EntityTags
 from bench.store.keys import check_key
 from bench.store.settings import (
@@ -118,17 +119,12 @@ def find_directory(url: str) -> Path:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise StoreError(f"store {url[:MAX_SHOWN]}: cannot be the name of a directory ({reason})") from None
-    if (shown := _show_bytes(str(directory))) != str(directory):
+    if (shown := show_bytes(str(directory))) != str(directory):
         raise StoreError(
-            f"store {_show_bytes(url)[:MAX_SHOWN]}: {shown} has bytes that are no UTF-8, and documents could not name "
+            f"store {show_bytes(url)[:MAX_SHOWN]}: {shown} has bytes that are no UTF-8, and documents could not name "
             "it; give the directory another name"
         )
     return directory
-
-
-def _show_bytes(path: str) -> str:
-    """Return a path with `\\udcff` for each byte that is no text, which Python holds as half a character."""
-    return path.encode(errors="backslashreplace").decode()
 
 
 def _open_directory(url: str, *, makes_directory: bool) -> Backend:
@@ -199,7 +195,7 @@ def _keep_at(endpoint: str) -> "ClientConfig":
 
 
 def _resolve_aws(url: str) -> "tuple[boto3.Session, BaseClient]":
-    """Return a session that has credentials, and a client with endpoint and region, from where boto3 looks."""
+    """Return a session with credentials and a client with endpoint and region, found where boto3 looks for them."""
     import boto3
     from botocore.credentials import Credentials
     from botocore.exceptions import BotoCoreError

@@ -1,4 +1,4 @@
-"""Tabulate over all work which side of each comparison takes longer: a row for each side, and for what is not shown."""
+"""Tabulate over all work which side of each comparison is faster: a row for each side, and for what is not shown."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from collector.side_settings import find_differing_settings, name_differing_sett
 from collector.tables.columns import text_column
 from collector.tables.table import Table, make_table
 
-CAPTION = "Over all work: which side takes longer, and by how much (95 % interval)"
+CAPTION = "Over all work: which side is faster, and how much longer the other takes (95 % interval)"
 ANCHOR = name_anchor(CAPTION)
 MAX_GROUPS = 20
 """Comparisons of two sides that the table has; the tables of Comparisons have every pair."""
@@ -37,7 +37,7 @@ MAX_NAMED = 3
 """Works, each with its amount, that a row names."""
 
 
-def make_longer_table(analysis: Analysis) -> Table | None:
+def make_faster_table(analysis: Analysis) -> Table | None:
     """Return the rows of each two frameworks, devices, modes and precisions; None where no difference was shown."""
     groups = list_groups(analysis)
     if not groups:
@@ -53,9 +53,9 @@ def make_longer_table(analysis: Analysis) -> Table | None:
         rows = pd.concat([rows, pd.DataFrame([nothing])], ignore_index=True)
     columns = [
         text_column("compared", "compared"),
-        text_column("takes longer", "side"),
+        text_column("faster", "side"),
         text_column("in", "number"),
-        text_column("by", "amounts"),
+        text_column("the other takes longer", "amounts"),
         text_column("on", "machines", is_optional=True),
         text_column("repeats", "repeats", is_optional=True),
     ]
@@ -71,7 +71,7 @@ def list_groups(analysis: Analysis) -> list[PairGroup]:
 
 
 def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
-    """Yield a row for each side that takes longer in some comparisons, then one for those without a difference."""
+    """Yield a row for each side that is faster in some comparisons, then one for those without a difference."""
     ratios = group.name_ratios(analysis)
     shared = {
         "compared": _name_comparison(group, analysis),
@@ -80,9 +80,10 @@ def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
         ),
     }
     for side in find_sides(ratios, group.family):
-        number = _count_by_phase(group, side.name)
+        faster = _name_other(side.name, group.family)
+        number = _count_by_phase(group, faster)
         amounts = _list_amounts(side, group.size)
-        yield shared | {"side": side.name, "number": number, "amounts": amounts} | _describe_basis(side.ratios)
+        yield shared | {"side": faster, "number": number, "amounts": amounts} | _describe_basis(side.ratios)
     unshown = [one for one in ratios if not one.is_different]
     if unshown:
         named = join_words(list_some([one.name for one in unshown], MAX_NAMED))
@@ -111,7 +112,7 @@ def _name_comparison(group: PairGroup, analysis: Analysis) -> str:
 
 
 def _count_by_phase(group: PairGroup, side: str) -> str:
-    """Return in how many comparisons a side takes longer.
+    """Return in how many comparisons a side is faster.
 
     As `2 of 4`; where the comparisons are of both phases `3 of 6 (training 1, inference 2)` or `1 of 6 (training)`.
     """
@@ -119,7 +120,7 @@ def _count_by_phase(group: PairGroup, side: str) -> str:
     phases = [PHASE_NAMES[pair.row["phase"]] for pair in group.pairs]
     totals = Counter(phases)
     counts = Counter(
-        phase for phase, pair in zip(phases, group.pairs, strict=True) if _name_longer(pair.judged, family) == side
+        phase for phase, pair in zip(phases, group.pairs, strict=True) if _name_faster(pair.judged, family) == side
     )
     in_all = f"{counts.total():,} of {totals.total():,}"
     if len(totals) == 1:
@@ -128,11 +129,15 @@ def _count_by_phase(group: PairGroup, side: str) -> str:
     return f"{in_all} ({', '.join(by_phase) if len(by_phase) > 1 else next(iter(counts))})"
 
 
-def _name_longer(one: JudgedRatio, family: Family) -> str:
+def _name_faster(one: JudgedRatio, family: Family) -> str:
     if not one.is_different:
         return NO_DIFFERENCE
-    return family.above if one.ratio.center > 1 else family.below
+    return family.below if one.ratio.center > 1 else family.above
+
+
+def _name_other(side: str, family: Family) -> str:
+    return family.below if side == family.above else family.above
 
 
 def _quote(one: JudgedRatio, size: int) -> str:
-    return f"{quote_amount(one.ratio, size)}: {one.name}"
+    return f"{one.name}: {quote_amount(one.ratio, size)}"
