@@ -20,6 +20,7 @@ from collector.answers.ratios import Family, JudgedRatio, Side, find_basis, find
 from collector.comparisons import FRAMEWORKS
 from collector.facts import join_words, list_some
 from collector.labels import PHASE_NAMES
+from collector.machines import SIDES
 from collector.ratio_verdicts import NO_DIFFERENCE
 from collector.ratio_words import quote_amount
 from collector.results.frames import Row
@@ -35,6 +36,8 @@ MIN_PAIRS = 2
 """Of two frameworks: a single pair has its row in the table of the fastest."""
 MAX_NAMED = 3
 """Works, each with its amount, that a row names."""
+MAX_FOLLOWED = 200
+"""Cells of a row that follows the page's filter; one of more stays. Ids took a third of a page of 10,000 cells."""
 
 
 def make_faster_table(analysis: Analysis) -> Table | None:
@@ -75,9 +78,7 @@ def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
     ratios = group.name_ratios(analysis)
     shared = {
         "compared": _name_comparison(group, analysis),
-        "cell_id": " ".join(
-            dict.fromkeys(str(pair.row[f"cell_id_{side}"]) for pair in group.pairs for side in ("subject", "reference"))
-        ),
+        "cell_id": _list_followed(group),
     }
     for side in find_sides(ratios, group.family):
         faster = _name_other(side.name, group.family)
@@ -89,6 +90,12 @@ def _describe_group(group: PairGroup, analysis: Analysis) -> Iterator[Row]:
         named = join_words(list_some([one.name for one in unshown], MAX_NAMED))
         number = _count_by_phase(group, NO_DIFFERENCE)
         yield shared | {"side": NO_DIFFERENCE, "number": number, "amounts": named} | _describe_basis(unshown)
+
+
+def _list_followed(group: PairGroup) -> str:
+    """Return the ids of the cells of a group, with blanks between them; none of more than MAX_FOLLOWED."""
+    ids = dict.fromkeys(str(pair.row[f"cell_id_{side}"]) for pair in group.pairs for side in SIDES)
+    return " ".join(ids) if len(ids) <= MAX_FOLLOWED else ""
 
 
 def _list_amounts(side: Side, size: int) -> str:

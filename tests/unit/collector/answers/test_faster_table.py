@@ -11,7 +11,7 @@ from answered_runs import (
 )
 from bench.schema import Result
 from collector.analysis import analyze_run
-from collector.answers.faster_table import MAX_GROUPS, MAX_NAMED, make_faster_table
+from collector.answers.faster_table import MAX_FOLLOWED, MAX_GROUPS, MAX_NAMED, make_faster_table
 from factories import make_cell
 from measured_runs import Collect, make_repeats
 
@@ -51,6 +51,18 @@ def test_of_many_amounts_the_least_and_the_most_are_quoted(collect: Collect) -> 
     least, most = amounts.split(" up to ")
     assert ": 10.0 % (" in least
     assert ": 40.0 % (" in most
+
+
+def test_a_row_of_many_cells_stays_whatever_the_page_is_filtered_by(collect: Collect) -> None:
+    pairs = [make_framework_pair(1.5, batch_size=size) for size in range(1, MAX_FOLLOWED // 2 + 2)]
+
+    def list_ids(number: int) -> list[str]:
+        table = make_faster_table(analyze_run(collect(*(one for pair in pairs[:number] for one in pair))))
+        assert table is not None
+        return list(table.rows["cell_id"])
+
+    assert [len(text.split()) for text in list_ids(MAX_FOLLOWED // 2)] == [MAX_FOLLOWED]
+    assert list_ids(MAX_FOLLOWED // 2 + 1) == [""]
 
 
 def test_a_row_says_how_many_repeats_count_in_its_own_ratios(collect: Collect) -> None:
