@@ -119,7 +119,7 @@ def describe_signatures(collection: Collection) -> str:
     """Return in words what was found of the signatures of the plan and the results, or that they were not checked."""
     found = collection.signatures
     if found is None:
-        return "not checked: whoever may write to the store can have invented or changed these results"
+        return "not checked: whoever may write to the store can have invented or changed results"
     right = f"right of the plan and of {count_things(found.num_right, 'result')}"
     problems = ", ".join(f"{count:,} {problem}" for problem, count in found.problems.items())
     num_wrong = sum(found.problems.values())

@@ -1,85 +1,30 @@
 """Say for each kind of work which cell costs least for 1,000 samples: as a table of the report, and in sentences."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from collector.analysis import MAX_PRICED_CELLS, Analysis
 from collector.answers.answer import Figures, Said
+from collector.answers.cheapest import Cheapest, Priced, list_cheapest
 from collector.answers.cost_rules import ANCHOR, name_place, name_places
 from collector.answers.ratios import quote_jointly
-from collector.costs.document import CellCost, OfferCost
-from collector.facts import list_some
-from collector.labels import DEVICE_NAMES, describe_field, name_size
-from collector.results.frames import Row, list_rows
-from collector.results.intervals import read_estimate
-from collector.statistics import Estimate, scale_estimate
+from collector.facts import join_words, list_some
+from collector.labels import DEVICE_NAMES
+from collector.results.frames import Row
 from collector.tables.columns import count_column, interval_column, number_column, text_column
 from collector.tables.comparisons import INTERVAL_TITLE
 from collector.tables.table import Table, make_table
 from collector.units import SECOND, Unit, format_number
 
 CAPTION = "The cheapest for each model and phase"
-SECONDS_PER_HOUR = 3600.0
-THOUSAND = 1000.0
-STARTUP_COLUMNS = ("import_seconds", "build_seconds", "first_step_seconds")
-"""The parts of a process's start before its steps run at their speed."""
 STARTUP = ", start-up "
-WORK_COLUMNS = ("model", "phase", "input_size", "num_classes", "data_dir")
-"""What is equal in cells of one work, of which the cheapest is said: a smaller picture is no cheaper program."""
+MAX_TIED = 3
+"""Cells not told from the cheapest that are named."""
 MAX_WORKS = 4
 """Kinds of work of which a sentence says the cheapest cell."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cheapest:
-    """The cell of a work (WORK_COLUMNS) of which 1,000 samples cost least, of those that have an interval."""
-
-    row: Row
-    """Of `summarize_cells`."""
-    cost: Estimate
-    """Of 1,000 samples, in the currency of the prices."""
-    cell: CellCost
-    offer: OfferCost
-
-    @property
-    def startup_seconds(self) -> float:
-        """How long import, build and first step took together, in seconds; NaN where one of them is not known."""
-        return float(sum(self.row[name] for name in STARTUP_COLUMNS))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PricedWork:
-    """The cheapest cell of each work, in the order of the plan, chosen among `num_costs` cells."""
-
-    cheapest: tuple[Cheapest, ...]
-    num_costs: int
-    """How many costs were compared: intervals of the cheapest have to hold together with all of these."""
-
-    @cached_property
-    def works(self) -> list[str]:
-        """The names of these works: model and phase, and in brackets what tells one from others of both."""
-        return _name_works([one.row for one in self.cheapest])
-
-
-def list_cheapest(analysis: Analysis) -> PricedWork:
-    """Return the cheapest cell of each work; none without prices."""
-    priced = [_price(*one) for one in _list_priced(analysis)]
-    cheapest: dict[tuple[str, ...], Cheapest] = {}
-    for one in priced:
-        work = _identify_work(one.row)
-        if work not in cheapest or one.cost.center < cheapest[work].cost.center:
-            cheapest[work] = one
-    return PricedWork(cheapest=tuple(cheapest.values()), num_costs=len(priced))
-
-
-def _price(row: Row, cell: CellCost, offer: OfferCost) -> Cheapest:
-    hours = THOUSAND / row["batch_size"] / SECONDS_PER_HOUR
-    cost = scale_estimate(read_estimate(row), hours * offer.price_per_hour)
-    return Cheapest(row=row, cost=cost, cell=cell, offer=offer)
 
 
 def find_cheapest(analysis: Analysis) -> list[Said]:
@@ -96,7 +41,7 @@ def find_cheapest(analysis: Analysis) -> list[Said]:
         f"{unit.label} for 1,000 samples, the cheapest of each work{_describe_priced(len(analysis.summary))}, "
         f"without start-up{' (import, build, first step)' if has_startup else ''}: {'; '.join(named)}. "
         f"{together if number > 1 else ''}"
-        f"{name_places(((one.cell, one.offer) for one in priced.cheapest), analysis)}"
+        f"{name_places(((one.first.cell, one.first.offer) for one in priced.cheapest), analysis)}"
     )
     figures = Figures(name="costs", number=number, are_tested=False, are_ratios=False)
     return [Said(text=text, anchor=ANCHOR, figures=figures)]
@@ -110,13 +55,14 @@ def make_cheapest_table(analysis: Analysis) -> Table | None:
     unit = Unit(label=analysis.costs.currency, size=1.0)
     columns = [
         text_column("work", "work"),
-        replace(text_column("cheapest", "variant"), is_finding=True),
+        replace(text_column("cheapest", "programs"), is_finding=True),
         text_column("on", "device"),
         text_column("precision", "precision"),
         replace(count_column("batch", "batch_size"), is_finding=True),
         number_column("1,000 samples", "cost", unit),
         interval_column(INTERVAL_TITLE, "cost_low", "cost_high", unit),
         number_column("start-up, not in it", "startup_seconds", SECOND),
+        text_column("cells priced", "num_cells"),
         text_column("at", "place"),
     ]
     rows = [_describe_cheapest(one, priced.num_costs, analysis) for one in priced.cheapest]
@@ -126,29 +72,39 @@ def make_cheapest_table(analysis: Analysis) -> Table | None:
 
 
 def _describe_cheapest(one: Cheapest, number: int, analysis: Analysis) -> Row:
-    low, high = one.cost.find_joint_interval(number) or (None, None)
-    names = ("cell_id", "variant", "precision", "batch_size")
-    return {name: one.row[name] for name in names} | {
-        "device": DEVICE_NAMES[one.row["device"]],
-        "cost": one.cost.center,
+    first = one.first
+    low, high = first.cost.find_joint_interval(number) or (None, None)
+    names = ("cell_id", "precision", "batch_size")
+    return {name: first.row[name] for name in names} | {
+        "programs": f"tie: {_name_program(first)}, {_name_tied(one)}" if one.tied else _name_program(first),
+        "device": DEVICE_NAMES[first.row["device"]],
+        "cost": first.cost.center,
         "cost_low": low,
         "cost_high": high,
-        "startup_seconds": one.startup_seconds,
-        "place": name_place(one.cell, one.offer, analysis),
+        "startup_seconds": first.startup_seconds,
+        "num_cells": str(one.num_cells),
+        "place": name_place(first.cell, first.offer, analysis),
     }
 
 
-def _list_priced(analysis: Analysis) -> list[tuple[Row, CellCost, OfferCost]]:
-    """Return each sound row of the summary with an interval and a price, with its cheapest offer.
+def _name_program(one: Priced) -> str:
+    return str(one.row["variant"])
 
-    A cell that ran in several environments has a row, and a label, for each.
-    """
-    cells = () if analysis.costs is None else analysis.costs.cells
-    offers = {(cell.cell_id, cell.label): (cell, cell.offers[0]) for cell in cells if cell.offers}
-    summary = analysis.summary
-    rows = list_rows(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
-    keys = [(row["cell_id"], row["label"]) for row in rows]
-    return [(row, *offers[key]) for row, key in zip(rows, keys, strict=True) if key in offers]
+
+def _name_tied(one: Cheapest) -> str:
+    """Return `PyTorch eager (bf16)`: the cells not told from the cheapest, with what they differ in besides."""
+    return join_words(list_some([_name_beside(other, one.first) for other in one.tied], MAX_TIED))
+
+
+def _name_beside(other: Priced, first: Priced) -> str:
+    """Return the program of a cell, and in brackets what of its device, batch and precision is not the first one's."""
+    own, others = _list_particulars(first), _list_particulars(other)
+    differing = [theirs for theirs, mine in zip(others, own, strict=True) if theirs != mine]
+    return f"{_name_program(other)} ({', '.join(differing)})" if differing else _name_program(other)
+
+
+def _list_particulars(one: Priced) -> Sequence[str]:
+    return DEVICE_NAMES[one.row["device"]], f"batch {one.row['batch_size']}", str(one.row["precision"])
 
 
 def _describe_priced(num_cells: int) -> str:
@@ -156,44 +112,10 @@ def _describe_priced(num_cells: int) -> str:
     return f" among the first {MAX_PRICED_CELLS:,} of {num_cells:,} cells" if num_cells > MAX_PRICED_CELLS else ""
 
 
-def _identify_work(row: Row) -> tuple[str, ...]:
-    return tuple("" if pd.isna(row[name]) else str(row[name]) for name in WORK_COLUMNS)
-
-
-def _name_works(rows: Sequence[Row]) -> list[str]:
-    """Return the name of each work: model and phase, and in brackets what tells it from others of these."""
-    values: dict[str, dict[str, set[str]]] = {}
-    for row in rows:
-        alike = values.setdefault(_name_short(row), {name: set() for name in WORK_COLUMNS})
-        for name, value in zip(WORK_COLUMNS, _identify_work(row), strict=True):
-            alike[name].add(value)
-    names = []
-    for row in rows:
-        name = _name_short(row)
-        own = list(_list_differences(row, values[name]))
-        names.append(f"{name} ({', '.join(own)})" if own else name)
-    return names
-
-
-def _name_short(row: Row) -> str:
-    return f"{row['model']} {row['phase']}"
-
-
-def _list_differences(row: Row, values: Mapping[str, set[str]]) -> Iterator[str]:
-    """Yield what tells a work from others: `32 px`, `10 classes`.
-
-    `values`: of each of WORK_COLUMNS, those that works of the same model and phase have.
-    """
-    if len(values["input_size"]) > 1:
-        yield name_size(row)
-    for name in ("num_classes", "data_dir"):
-        if len(values[name]) > 1:
-            yield describe_field(name, None if pd.isna(row[name]) else row[name])
-
-
 def _say_cheapest(work: str, one: Cheapest, number: int, unit: Unit) -> str:
     """Return `conv6 infer 0.000836 (0.000822 to 0.000851): GPU, batch 64, fp32, TensorFlow graph, start-up 5.61 s`."""
-    row, seconds = one.row, one.startup_seconds
+    first, seconds = one.first, one.first.startup_seconds
     startup = "" if math.isnan(seconds) else f"{STARTUP}{format_number(seconds, SECOND)} s"
-    program = f"{DEVICE_NAMES[row['device']]}, batch {row['batch_size']}, {row['precision']}, {row['variant']}"
-    return f"{work} {quote_jointly(one.cost, number, unit)}: {program}{startup}"
+    program = ", ".join([*_list_particulars(first), _name_program(first)])
+    tied = f", not told from {_name_tied(one)}" if one.tied else ""
+    return f"{work} {quote_jointly(first.cost, number, unit)}: {program}{tied}{startup}"

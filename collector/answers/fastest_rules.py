@@ -45,7 +45,7 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
         _time_column("second_time"),
         Column(title="the second takes", sources=("longer",), format=str, is_finding=True),
         Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right", is_finding=True),
-        text_column("programs measured", "num_programs"),
+        text_column("of planned programs", "num_programs"),
         text_column("repeats", "repeats"),
         text_column("also", "further", is_optional=True),
     ]

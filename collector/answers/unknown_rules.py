@@ -138,7 +138,7 @@ def find_one_kind(analysis: Analysis) -> list[Said]:
     parts += _list_one_batch(measured)
     if not parts:
         return []
-    text = f"Measured with {_join(parts, most=len(parts))}: how others compare is not known."
+    text = f"Measured with {_join(parts, most=len(parts))}: how others compare is not known. Accuracy was not measured."
     return [Said(text=text, anchor=PLANNED_ANCHOR)]
 
 

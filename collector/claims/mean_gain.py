@@ -204,7 +204,7 @@ def _explain_untested(own: pd.DataFrame, by_gpu: Mapping[str, Mapping[str, Seque
     missing = explain_missing_intervals(own)
     if not by_gpu:
         return f"{wanted}, of which no pair was measured here{f': {missing}' if missing else ''}"
-    return f"{wanted}, and this run has {'; '.join(_list_measured(by_gpu))}"
+    return f"{wanted}; this run has {'; '.join(_list_measured(by_gpu))}"
 
 
 def _list_measured(by_gpu: Mapping[str, Mapping[str, Sequence[Gain]]]) -> Iterator[str]:

@@ -110,7 +110,7 @@ def _figure_columns(title: str, name: str, unit: Unit) -> list[Column]:
     low, high = f"{name}_low", f"{name}_high"
     return [
         number_column(title, name, unit, is_optional=True),
-        interval_column("95 % interval", low, high, unit),
+        interval_column("95 % interval of this cell alone", low, high, unit),
     ]
 
 

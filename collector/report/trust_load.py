@@ -81,7 +81,7 @@ def judge_clocks(analysis: Analysis) -> TrustLine | None:
     if len(shares):
         lowest, highest = (format_number(float(share), PERCENT) for share in (shares.min(), shares.max()))
         more = " or more" if highest != lowest else ""
-        found.append(f"the GPU's clock was at {lowest} % of its maximum{more}, right after each repeat's timed steps")
+        found.append(f"the GPU's clock was at {lowest} % of its maximum{more}, right after timed steps")
     if len(shares) < len(gpu):
         found.append(f"the clock is not known of {count_things(len(gpu) - len(shares), 'repeat')}")
     found.append(_describe_masked(num_masked, "throttled"))
@@ -113,13 +113,13 @@ def _describe_masked(number: int, verdict: str) -> str:
 
 
 def _describe_memory_before(gpu: pd.DataFrame) -> str:
-    """Return how much of a GPU was in use before a framework started: most of what others hold shows there."""
+    """Return how much of a GPU was in use before frameworks started: most of what others hold shows there."""
     most = gpu["gpu_memory_before_bytes"].max()
     if pd.isna(most):
         return ""
     unit = choose_memory_unit([float(most)])
     amount = f"at most {format_number(float(most), unit)} {unit.label}" if most else "nothing"
-    return f"{amount} of its memory was in use before a framework started"
+    return f"{amount} of its memory was in use before frameworks started"
 
 
 def _describe_other_guests(analysis: Analysis) -> str:

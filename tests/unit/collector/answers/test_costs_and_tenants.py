@@ -2,9 +2,10 @@
 
 import pytest
 
-from answered_runs import GPU_PYTORCH, answer, make_framework_pair, make_spread, select_texts
+from answered_runs import GPU_PYTORCH, GPU_TENSORFLOW, answer, make_framework_pair, make_spread, select_texts
 from bench.schema import Result
 from collector.analysis import analyze_run
+from collector.answers.cheapest import list_cheapest
 from collector.answers.cheapest_rules import make_cheapest_table
 from factories import RUN_ID, make_cell, make_environment, make_gpu, make_validity
 from measured_runs import Collect, make_repeats
@@ -69,10 +70,49 @@ def test_the_cheapest_of_each_work_has_a_row_with_what_the_sentence_says(collect
         "batch": "64",
         "1,000 samples, EUR": "0.00100",
         "95 % interval, EUR": "0.000957 to 0.00105",
+        "cells priced": "2",
         "at": "X north card (T4) at 36.0 EUR an hour (on demand, 2026-01-01)",
     }
     assert (infer["work"], infer["on"], infer["1,000 samples, EUR"]) == ("conv6 infer", "CPU", "0.00100")
     assert infer["at"].startswith("X north plain at 3.60 EUR")
+
+
+def test_what_is_not_told_from_the_cheapest_is_named_beside_it(collect: Collect) -> None:
+    """A table of the fastest that calls two programs a tie stood above one that called the first the cheapest."""
+    graph = {"framework": "tensorflow", "mode": "graph"}
+    results = [
+        *make_spread(make_gpu_cell(), 0.1, GPU_PYTORCH),
+        *make_spread(make_gpu_cell(**graph), 0.101, GPU_TENSORFLOW),
+        *make_spread(make_gpu_cell(batch_size=128), 0.201, GPU_PYTORCH),
+        *make_spread(make_gpu_cell(phase="infer"), 0.1, GPU_PYTORCH),
+        *make_spread(make_gpu_cell(phase="infer", **graph), 0.2, GPU_TENSORFLOW),
+    ]
+    table = make_cheapest_table(analyze_run(collect(*results), prices=PRICES))
+    assert table is not None
+    assert list(zip(table.rows["programs"], table.rows["num_cells"], strict=True)) == [
+        ("tie: PyTorch eager, PyTorch eager (batch 128) and TensorFlow graph", "3"),
+        ("PyTorch eager", "2"),
+    ]
+    (text,) = select_texts(answer(collect, results, prices=PRICES), "cost-span")
+    assert "PyTorch eager, not told from PyTorch eager (batch 128) and TensorFlow graph" in text
+
+
+def test_a_pair_has_one_verdict_whether_times_or_costs_are_compared(collect: Collect) -> None:
+    """Intervals of many costs together overlap where the two times are shown to differ."""
+    graph = {"framework": "tensorflow", "mode": "graph"}
+    others = [one for size in range(2, 30) for one in make_spread(make_gpu_cell(batch_size=size), 9.0, GPU_PYTORCH)]
+    results = [
+        *make_spread(make_gpu_cell(), 0.1, GPU_PYTORCH),
+        *make_spread(make_gpu_cell(**graph), 0.12, GPU_TENSORFLOW),
+        *others,
+    ]
+    priced = list_cheapest(analyze_run(collect(*results), prices=PRICES))
+    (one,) = priced.cheapest
+    assert (one.first.row["variant"], one.tied, one.num_cells) == ("PyTorch eager", (), 30)
+    ends = one.first.cost.find_joint_interval(priced.num_costs)
+    assert ends is not None
+    # Both intervals are as wide, by a factor to either side: they overlap although one takes 20 % longer.
+    assert (ends[1] / one.first.cost.center) ** 2 > 1.2
 
 
 def test_another_size_of_the_input_is_another_work_of_which_the_cheapest_is_said(collect: Collect) -> None:

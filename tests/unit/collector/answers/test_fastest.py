@@ -131,14 +131,14 @@ def test_a_row_says_how_many_programs_were_measured_and_how_many_repeats_count_o
     table = make_fastest_table(analyze_run(collect(*make_spread(make_cell(), 0.1), *graph)))
     assert table is not None
     (row,) = (dict(zip(table.headings, texts, strict=True)) for texts in table.format_rows())
-    assert (row["programs measured"], row["repeats"]) == ("2 of 2", "3 and 2")
+    assert (row["of planned programs"], row["repeats"]) == ("2 of 2", "3 and 2")
 
 
 def test_a_row_says_of_how_many_programs_of_the_run_it_is(collect: Collect) -> None:
     """JAX did one of two kinds of work: of the other, nobody knows whether it were first."""
     table = make_fastest_table(analyze_run(collect(*make_three(0.15, 0.12), *make_framework_pair(1.5, batch_size=1))))
     assert table is not None
-    column = table.headings.index("programs measured")
+    column = table.headings.index("of planned programs")
     found = {row[0]: row[column] for row in table.format_rows()}
     assert found == {"conv6 train, batch 64": "3 of 3", "conv6 train, batch 1": "2 of 3"}
 

@@ -65,7 +65,7 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "no-prices": f"Costs need prices: benchmatrix cost {RUN_ID} computes them.",
         "one-kind": "Measured with one phase (training, not inference), one kind of device (CPU, not GPU), one "
         "precision (fp32, not tf32, fp16 or bf16), synthetic data and one batch of conv6 train: how others compare is "
-        "not known.",
+        "not known. Accuracy was not measured.",
         "short-windows": "The speed over hours is not known: at most 0.61 s were timed in one go.",
     }
 
