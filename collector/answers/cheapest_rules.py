@@ -76,7 +76,7 @@ def _describe_cheapest(one: Cheapest, number: int, analysis: Analysis) -> Row:
     low, high = first.cost.find_joint_interval(number) or (None, None)
     names = ("cell_id", "precision", "batch_size")
     return {name: first.row[name] for name in names} | {
-        "programs": f"tie: {_name_program(first)}, {_name_tied(one)}" if one.tied else _name_program(first),
+        "programs": f"{_name_program(first)}{_name_tied(one)}",
         "device": DEVICE_NAMES[first.row["device"]],
         "cost": first.cost.center,
         "cost_low": low,
@@ -92,8 +92,9 @@ def _name_program(one: Priced) -> str:
 
 
 def _name_tied(one: Cheapest) -> str:
-    """Return `PyTorch eager (bf16)`: the cells not told from the cheapest, with what they differ in besides."""
-    return join_words(list_some([_name_beside(other, one.first) for other in one.tied], MAX_TIED))
+    """Return `, not told from PyTorch eager (bf16)`, with what such cells differ in besides; empty where none is."""
+    named = [_name_beside(other, one.first) for other in one.tied]
+    return f", not told from {join_words(list_some(named, MAX_TIED))}" if named else ""
 
 
 def _name_beside(other: Priced, first: Priced) -> str:
@@ -117,5 +118,4 @@ def _say_cheapest(work: str, one: Cheapest, number: int, unit: Unit) -> str:
     first, seconds = one.first, one.first.startup_seconds
     startup = "" if math.isnan(seconds) else f"{STARTUP}{format_number(seconds, SECOND)} s"
     program = ", ".join([*_list_particulars(first), _name_program(first)])
-    tied = f", not told from {_name_tied(one)}" if one.tied else ""
-    return f"{work} {quote_jointly(first.cost, number, unit)}: {program}{tied}{startup}"
+    return f"{work} {quote_jointly(first.cost, number, unit)}: {program}{_name_tied(one)}{startup}"

@@ -90,7 +90,7 @@ def test_what_is_not_told_from_the_cheapest_is_named_beside_it(collect: Collect)
     table = make_cheapest_table(analyze_run(collect(*results), prices=PRICES))
     assert table is not None
     assert list(zip(table.rows["programs"], table.rows["num_cells"], strict=True)) == [
-        ("tie: PyTorch eager, PyTorch eager (batch 128) and TensorFlow graph", "3"),
+        ("PyTorch eager, not told from PyTorch eager (batch 128) and TensorFlow graph", "3"),
         ("PyTorch eager", "2"),
     ]
     (text,) = select_texts(answer(collect, results, prices=PRICES), "cost-span")
