@@ -52,6 +52,9 @@ READ_COLUMNS = (
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
 MAX_GPUS = 64
+MAX_ROWS_OF_WORK = 50
+"""Of the same work in one run, that only environments and protocols tell apart: their pairs grow with the square of
+their number, and a setting that differs in each repeat, as a path of a temporary folder does, makes one of each."""
 PAIRS_AT_ONCE = 512
 """Pairs that are rows of Python objects at once: ten thousand of them, with all of their columns, take 50 MB."""
 
@@ -156,11 +159,13 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     of a true ratio of 1, the columns of `adjust_verdicts` and `verdict` allow for the number of pairs that have one;
     efficiencies, which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests.
     `log_standard_error` and `degrees_of_freedom` are those of the ratio's log, for intervals of another confidence.
+    Of more than MAX_ROWS_OF_WORK rows of the same work so many are paired, and the pairs' notes say so.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
     if subjects.empty or references.empty:
         return _make_no_pairs(comparison).copy()
+    subjects, references = (_limit_rows(side, comparison) for side in (subjects, references))
     pairs = subjects.merge(references, on=comparison.match, suffixes=("_subject", "_reference"))
     sides = pd.MultiIndex.from_frame(pairs[[f"{comparison.field}_{side}" for side in SIDES]])
     pairs = pairs[sides.isin(comparison.pairs)]
@@ -181,6 +186,23 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
 def _make_no_pairs(comparison: Comparison) -> pd.DataFrame:
     """Return what `compare_cells` finds where a side has no rows: most comparisons of most runs."""
     return make_frame([], comparison.columns)
+
+
+def _limit_rows(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
+    """Return at most MAX_ROWS_OF_WORK rows of each work in each run, those with the most sound repeats.
+
+    They are not chosen by their times. Of equally many sound repeats both sides prefer the same hardware.
+    """
+    work = [*comparison.match, comparison.field, "run_id"]
+    sizes = rows.groupby(work, dropna=False, sort=False)["cell_id"].transform("size")
+    if sizes.max() <= MAX_ROWS_OF_WORK:
+        return rows
+    order = rows.sort_values(["num_sound", "hardware_id"], ascending=[False, True], kind="stable")
+    places = order.groupby(work, dropna=False, sort=False).cumcount()
+    is_limited = sizes > MAX_ROWS_OF_WORK
+    texts = f"{MAX_ROWS_OF_WORK} of " + sizes.map("{:,}".format) + " cells and environments with this work are compared"
+    notes = rows["note"].where(rows["note"] == "", rows["note"] + "; ") + texts
+    return rows.assign(note=rows["note"].mask(is_limited, notes))[places.reindex(rows.index) < MAX_ROWS_OF_WORK]
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
