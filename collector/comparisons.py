@@ -13,6 +13,7 @@ from typing import Literal
 import pandas as pd
 
 from bench import registry
+from collector.compared_rows import limit_rows
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.machines import SIDES, describe_scope, estimate_pair, is_confounded, list_machine_notes
 from collector.ratio_verdicts import (
@@ -52,9 +53,6 @@ READ_COLUMNS = (
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
 MAX_GPUS = 64
-MAX_ROWS_OF_WORK = 50
-"""Of the same work in one run, that only environments and protocols tell apart: their pairs grow with the square of
-their number, and a setting that differs in each repeat, as a path of a temporary folder does, makes one of each."""
 PAIRS_AT_ONCE = 512
 """Pairs that are rows of Python objects at once: ten thousand of them, with all of their columns, take 50 MB."""
 
@@ -165,7 +163,8 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
     if subjects.empty or references.empty:
         return _make_no_pairs(comparison).copy()
-    subjects, references = (_limit_rows(side, comparison) for side in (subjects, references))
+    work = [*comparison.match, comparison.field, "run_id"]
+    subjects, references = (limit_rows(side, work) for side in (subjects, references))
     pairs = subjects.merge(references, on=comparison.match, suffixes=("_subject", "_reference"))
     sides = pd.MultiIndex.from_frame(pairs[[f"{comparison.field}_{side}" for side in SIDES]])
     pairs = pairs[sides.isin(comparison.pairs)]
@@ -186,23 +185,6 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
 def _make_no_pairs(comparison: Comparison) -> pd.DataFrame:
     """Return what `compare_cells` finds where a side has no rows: most comparisons of most runs."""
     return make_frame([], comparison.columns)
-
-
-def _limit_rows(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
-    """Return at most MAX_ROWS_OF_WORK rows of each work in each run, those with the most sound repeats.
-
-    They are not chosen by their times. Of equally many sound repeats both sides prefer the same hardware.
-    """
-    work = [*comparison.match, comparison.field, "run_id"]
-    sizes = rows.groupby(work, dropna=False, sort=False)["cell_id"].transform("size")
-    if sizes.max() <= MAX_ROWS_OF_WORK:
-        return rows
-    order = rows.sort_values(["num_sound", "hardware_id"], ascending=[False, True], kind="stable")
-    places = order.groupby(work, dropna=False, sort=False).cumcount()
-    is_limited = sizes > MAX_ROWS_OF_WORK
-    texts = f"{MAX_ROWS_OF_WORK} of " + sizes.map("{:,}".format) + " cells and environments with this work are compared"
-    notes = rows["note"].where(rows["note"] == "", rows["note"] + "; ") + texts
-    return rows.assign(note=rows["note"].mask(is_limited, notes))[places.reindex(rows.index) < MAX_ROWS_OF_WORK]
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
