@@ -80,12 +80,12 @@ class CountingRow(dict[str, Any]):
 
 def test_the_nearest_of_many_cells_is_found_without_holding_each_against_each() -> None:
     """300 cells on each side have 90,000 pairs, and a pair two dozen fields."""
-    sides = [
+    cells, others = (
         [[CountingRow(list_rows(make_cell(framework=name, batch_size=first + place))[0])] for place in range(300)]
         for name, first in (("pytorch", 1), ("tensorflow", 1001))
-    ]
+    )
     CountingRow.num_reads = 0
-    described = describe_nearest(*sides, "B")
+    described = describe_nearest(cells, others, "B")
     assert described == ["framework is tensorflow in B, batch_size is 1001 in B"] * 300
     assert CountingRow.num_reads < 90_000
 
