@@ -13,6 +13,7 @@ from typing import Literal
 import pandas as pd
 
 from bench import registry
+from collector.compared_rows import limit_rows
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.machines import SIDES, describe_scope, estimate_pair, is_confounded, list_machine_notes
 from collector.ratio_verdicts import (
@@ -156,11 +157,14 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     of a true ratio of 1, the columns of `adjust_verdicts` and `verdict` allow for the number of pairs that have one;
     efficiencies, which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests.
     `log_standard_error` and `degrees_of_freedom` are those of the ratio's log, for intervals of another confidence.
+    Of more than MAX_ROWS_OF_WORK rows of the same work so many are paired, and the pairs' notes say so.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
     if subjects.empty or references.empty:
         return _make_no_pairs(comparison).copy()
+    work = [*comparison.match, comparison.field, "run_id"]
+    subjects, references = (limit_rows(side, work) for side in (subjects, references))
     pairs = subjects.merge(references, on=comparison.match, suffixes=("_subject", "_reference"))
     sides = pd.MultiIndex.from_frame(pairs[[f"{comparison.field}_{side}" for side in SIDES]])
     pairs = pairs[sides.isin(comparison.pairs)]

@@ -1,7 +1,9 @@
 """Find the measurement alone that tenants are held against: the same work on a device that nobody shared."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bench.schema import Cell
 from collector.results.cells import PROTOCOL_FIELDS, SHARING_FIELDS, describe_cell
@@ -21,17 +23,28 @@ class Alone:
     reason: str = ""
 
 
-def find_alone(
-    shared: CellGroup, role: Role, cell: Cell, groups: Sequence[CellGroup], *, include_invalid: bool
-) -> Alone:
-    """Return what the tenants of `shared` that have the `role` are held against, among the `groups` of a run.
+AloneByWork = Mapping[tuple[Any, ...], Sequence[CellGroup]]
+"""The cells alone of a run by their MATCH_FIELDS, so that each with tenants is not held against each of them."""
+
+
+def index_alone(groups: Iterable[CellGroup]) -> AloneByWork:
+    """Return those of a run's groups that had the device to themselves, by their work."""
+    found: defaultdict[tuple[Any, ...], list[CellGroup]] = defaultdict(list)
+    for group in groups:
+        if not group.is_shared:
+            found[_get_work(group.row)].append(group)
+    return found
+
+
+def find_alone(shared: CellGroup, role: Role, cell: Cell, alone: AloneByWork, *, include_invalid: bool) -> Alone:
+    """Return what the tenants of `shared` that have the `role` are held against, of the cells `alone` of a run.
 
     `cell`: that of `shared`. Of several candidates one in the same environment is preferred, then one that was measured
     as long. A slice of a GPU in MIG mode is another device to CUDA than the whole GPU: it is held against the whole one
     in a host with the same CPU and driver.
     """
     wanted = describe_cell(cell.as_tenant(0 if role == "cell" else 1))
-    same = [group for group in groups if not group.is_shared and _has(group.row, wanted, MATCH_FIELDS)]
+    same = alone.get(_get_work(wanted), ())
     ok = [group for group in same if group.ok]
     found = [group for group in ok if _is_same_hardware(shared.row, group.row)]
     current = [group for group in found if _read_version(group) == _read_version(shared)]
@@ -61,6 +74,10 @@ def _rank(shared: CellGroup, group: CellGroup, wanted: Row) -> tuple[bool, bool]
     """Return the order of preference, the best first."""
     is_elsewhere = group.row["environment_id"] != shared.row["environment_id"]
     return is_elsewhere, not _has(group.row, wanted, PROTOCOL_FIELDS)
+
+
+def _get_work(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in MATCH_FIELDS)
 
 
 def _has(row: Row, wanted: Row, names: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ from collector.ratio_verdicts import adjust_verdicts
 from collector.results.cells import find_shared
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, ENVIRONMENT_COLUMNS, Columns, Row, make_frame
-from collector.sharing.alone import Alone, find_alone
+from collector.sharing.alone import Alone, AloneByWork, find_alone, index_alone
 from collector.sharing.fallen import count_fallen
 from collector.sharing.figures import SharedCell, describe_device, describe_role
 from collector.sharing.repeats import (
@@ -93,7 +93,8 @@ def tabulate_sharing(collection: Collection, *, include_invalid: bool = False) -
     groups = list_groups(collection.results)
     cells = {planned.cell.cell_id: planned.cell for planned in collection.run.cells}
     shared = [group for group in groups if group.is_shared]
-    asked = [_Asked.make(group, cells[group.row["cell_id"]], groups, include_invalid) for group in shared]
+    alone = index_alone(groups)
+    asked = [_Asked.make(group, cells[group.row["cell_id"]], alone, include_invalid) for group in shared]
     needed = {id(group): group for one in asked for group in one.needed}
     figures = dict(zip(needed, measure_groups(collection, list(needed.values())), strict=True))
     fallen = count_fallen(collection.tenants)
@@ -109,7 +110,7 @@ class _Asked:
     alone: Mapping[Role, Alone]
 
     @classmethod
-    def make(cls, group: CellGroup, cell: Cell, groups: Sequence[CellGroup], include_invalid: bool) -> "_Asked":
+    def make(cls, group: CellGroup, cell: Cell, alone: AloneByWork, include_invalid: bool) -> "_Asked":
         """Return the cell with the cells that it is compared with: those that had the device to themselves."""
         if not group.ok:
             ends = ", ".join(f"{count} {status}" for status, count in group.statuses.items())
@@ -117,7 +118,7 @@ class _Asked:
         if not group.sound and not include_invalid:
             reason = "no repeat was measured under sound conditions"
             return cls(group=group, alone={role: Alone(reason=reason) for role in group.roles})
-        found = {role: find_alone(group, role, cell, groups, include_invalid=include_invalid) for role in group.roles}
+        found = {role: find_alone(group, role, cell, alone, include_invalid=include_invalid) for role in group.roles}
         return cls(group=group, alone=found)
 
     @property

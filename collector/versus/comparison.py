@@ -181,8 +181,7 @@ def _explain_no_pair(question: Question, pairing: Pairing) -> str:
             f"same cell of the other side and differ in {differ}; narrow it with --{one.side.lower()} KEY=VALUE"
         )
     free = question.a.cell_fields | question.b.cell_fields
-    nearest = (describe_nearest(cell, pairing.only_in_b, "B", free) for cell in pairing.only_in_a)
-    hint = next(filter(None, nearest), "")
+    hint = next(filter(None, describe_nearest(pairing.only_in_a, pairing.only_in_b, "B", free)), "")
     if not hint:
         return f"{sides} have no cell in common"
     advice = "; a field may differ if both sides name it, as in --a mode=eager --b mode=graph" if free else ""

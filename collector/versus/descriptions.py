@@ -92,8 +92,8 @@ def label_cells(cells: Sequence[Rows]) -> list[str]:
 def _describe_unpaired(
     cells: Sequence[Rows], others: Sequence[Rows], other: str, free: set[str]
 ) -> Iterable[UnpairedCell]:
-    for label, rows in zip(label_cells(cells), cells, strict=True):
-        nearest = describe_nearest(rows, others, other, free)
+    described = describe_nearest(cells, others, other, free)
+    for label, rows, nearest in zip(label_cells(cells), cells, described, strict=True):
         yield UnpairedCell(label=label, cell_id=rows[0]["cell_id"], nearest=nearest)
 
 

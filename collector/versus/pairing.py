@@ -1,8 +1,10 @@
 """Pair the cells of two sides, and name those that have no partner, or more than one."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from collector.results.cells import PROTOCOL_FIELDS
@@ -50,14 +52,57 @@ def pair_cells(rows_a: Rows, rows_b: Rows, free: set[str]) -> Pairing:
     return pairing
 
 
-def describe_nearest(cell: Rows, others: Sequence[Rows], other: str, free: Set[str] = frozenset()) -> str:
-    """Return in which fields that are not `free` the most similar cell of the `other` side differs; or nothing."""
-    differences = [_list_differing(cell[0], found[0], free) for found in others]
-    nearest = min(differences, key=len, default=[])
-    if not nearest or len(nearest) > MAX_NEAR_FIELDS:
-        return ""
-    found = others[differences.index(nearest)][0]
-    return ", ".join(f"{name} is {describe_value(found[name])} in {other}" for name in nearest)
+def describe_nearest(
+    cells: Sequence[Rows], others: Sequence[Rows], other: str, free: Set[str] = frozenset()
+) -> list[str]:
+    """Return for each cell in which fields that are not `free` the most similar cell of the `other` side differs.
+
+    An empty text where it differs in none, or in more than MAX_NEAR_FIELDS.
+    """
+    found = _find_nearest([rows[0] for rows in cells], [rows[0] for rows in others], free)
+    return [
+        ", ".join(f"{name} is {describe_value(others[near.index][0][name])} in {other}" for name in near.fields)
+        if near is not None
+        else ""
+        for near in found
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Near:
+    """The first of the most similar cells of a side."""
+
+    index: int
+    fields: Key
+    """What it differs in, in the order of CELL_COLUMNS."""
+
+
+def _find_nearest(cells: Rows, others: Rows, free: Set[str]) -> list[_Near | None]:
+    """Return for each cell the first of the most similar ones; None if all differ in more than MAX_NEAR_FIELDS.
+
+    For each choice of fields that may differ, the cells are looked up by all the others: thousands of cells on each
+    side have millions of pairs.
+    """
+    names = [name for name in CELL_COLUMNS if name not in free]
+    varying = [name for name in names if len({row[name] for row in itertools.chain(cells, others)}) > 1]
+    found: list[_Near | None] = [None] * len(cells)
+    for count in range(MAX_NEAR_FIELDS + 1):
+        left = [place for place, near in enumerate(found) if near is None]
+        for fields in itertools.combinations(varying, count):
+            make_key = _make_key_of([name for name in varying if name not in fields])
+            first: dict[Any, int] = {}
+            for index, row in enumerate(others):
+                first.setdefault(make_key(row), index)
+            for place in left:
+                index = first.get(make_key(cells[place]), len(others))
+                best = found[place]
+                if index < (len(others) if best is None else best.index):
+                    found[place] = _Near(index=index, fields=fields)
+    return found
+
+
+def _make_key_of(names: Sequence[str]) -> Callable[[Row], Any]:
+    return itemgetter(*names) if names else lambda row: ()
 
 
 def _group_cells(rows: Rows) -> dict[str, list[Row]]:
@@ -97,7 +142,3 @@ def _describe_ambiguity(side: str, cells: Rows) -> Ambiguity:
         cell_ids=tuple(cell["cell_id"] for cell in cells),
         fields={name: tuple(dict.fromkeys(describe_value(cell[name]) for cell in cells)) for name in names},
     )
-
-
-def _list_differing(one: Row, other: Row, free: Set[str]) -> list[str]:
-    return [name for name in CELL_COLUMNS if name not in free and one[name] != other[name]]

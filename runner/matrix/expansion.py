@@ -101,12 +101,13 @@ def _iter_combinations(definition: MatrixDefinition) -> Iterator[_Combination]:
     """
     excluded, included = _index_entries(definition.exclude), _index_entries(definition.include)
     _check_lookups(definition, len(excluded) + len(included))
+    _check_matches(definition)
     used: set[int] = set()
     for product in itertools.product(*(axis.values() for axis in definition.axes.values())):
         settings = dict(zip(definition.axes, product, strict=True))
-        if _find_entries(excluded, settings):
+        if any(_find_entries(excluded, settings)):
             continue
-        for number in _find_entries(included, settings):
+        for number in sorted(itertools.chain.from_iterable(_find_entries(included, settings))):
             used.add(number)
             settings |= definition.include[number].added
         yield _Combination(settings=settings, node=definition.axes_node)
@@ -127,6 +128,25 @@ def _check_lookups(definition: MatrixDefinition, num_kinds: int) -> None:
         )
 
 
+def _check_matches(definition: MatrixDefinition) -> None:
+    """Raise YamlError where `include` entries that match ever the same combinations would take hours.
+
+    Entries of `exclude` need no limit: the first that matches is enough.
+    """
+    lengths = {name: len(axis) for name, axis in definition.axes.items()}
+    num_matches = 0
+    for entry in definition.include:
+        if all(setting.value in definition.axes[axis] for axis, setting in entry.on_axes.items()):
+            num_matches += math.prod(length for axis, length in lengths.items() if axis not in entry.on_axes)
+        if num_matches > MAX_LOOKUPS:
+            message = (
+                f"the 'include' entries so far match combinations more than {MAX_LOOKUPS:,} times, the limit (an entry "
+                "without axes matches every one)"
+            )
+            hint = "join entries that add keys to the same combinations, or split the matrix"
+            raise entry.node.error(ErrorKind.TOO_LARGE, f"{message}; {hint}")
+
+
 # By the axes that entries name, then by their values on these axes: the numbers of the entries.
 _EntryIndex = dict[tuple[str, ...], dict[tuple[Scalar, ...], list[int]]]
 
@@ -141,10 +161,10 @@ def _index_entries(entries: Iterable[Entry]) -> _EntryIndex:
     return index
 
 
-def _find_entries(index: _EntryIndex, settings: Settings) -> list[int]:
-    """Return the numbers of the entries whose axis values are all in `settings`, in the order of the file."""
-    found = (by_values.get(tuple(settings[axis].value for axis in axes), []) for axes, by_values in index.items())
-    return sorted(itertools.chain.from_iterable(found))
+def _find_entries(index: _EntryIndex, settings: Settings) -> Iterator[list[int]]:
+    """Yield, for each set of axes that entries name, the numbers of the entries whose values are all in `settings`."""
+    for axes, by_values in index.items():
+        yield by_values.get(tuple(settings[axis].value for axis in axes), [])
 
 
 def _plan_cell(combination: _Combination, definition: MatrixDefinition, folder: Path | None) -> PlannedCell:

@@ -1,5 +1,6 @@
 """Cells are paired by what they measure; what has no partner, or two, is named."""
 
+import random
 from typing import Any
 
 from bench.schema import Cell
@@ -28,7 +29,7 @@ def test_a_cell_with_tenants_is_no_partner_of_the_cell_alone_unless_the_sides_ar
     alone, four = make_cell(), make_cell(tenants=4)
     pairing = pair_cells(list_rows(alone), list_rows(four), set())
     assert pairing.pairs == []
-    assert describe_nearest(pairing.only_in_a[0], pairing.only_in_b, "B") == "tenants is 4 in B"
+    assert describe_nearest(pairing.only_in_a, pairing.only_in_b, "B") == ["tenants is 4 in B"]
     assert list_ids(pair_cells(list_rows(alone), list_rows(four), {"tenants"}).pairs) == [(alone.cell_id, four.cell_id)]
 
 
@@ -56,12 +57,56 @@ def test_several_partners_are_none() -> None:
 
 def test_the_nearest_cell_is_named_by_what_differs() -> None:
     cell, near, far = make_cell(), make_cell(batch_size=32), make_cell(batch_size=32, phase="infer", precision="bf16")
-    assert describe_nearest(list_rows(cell), [list_rows(far), list_rows(near)], "B") == "batch_size is 32 in B"
-    assert describe_nearest(list_rows(cell), [list_rows(far)], "B") == ""
-    assert describe_nearest(list_rows(cell), [], "B") == ""
+    assert describe_nearest([list_rows(cell)], [list_rows(far), list_rows(near)], "B") == ["batch_size is 32 in B"]
+    assert describe_nearest([list_rows(cell)], [list_rows(far)], "B") == [""]
+    assert describe_nearest([list_rows(cell)], [], "B") == [""]
 
 
 def test_what_the_sides_are_said_to_differ_in_is_no_difference_of_the_nearest_cell() -> None:
     cell, other = make_cell(framework="pytorch"), make_cell(framework="tensorflow", mode="graph")
-    described = describe_nearest(list_rows(cell), [list_rows(other)], "B", {"framework"})
-    assert described == "mode is graph in B"
+    described = describe_nearest([list_rows(cell)], [list_rows(other)], "B", {"framework"})
+    assert described == ["mode is graph in B"]
+
+
+class CountingRow(dict[str, Any]):
+    """A row that counts how often a value of any row is read."""
+
+    num_reads = 0
+
+    def __getitem__(self, name: str) -> Any:
+        CountingRow.num_reads += 1
+        return super().__getitem__(name)
+
+
+def test_the_nearest_of_many_cells_is_found_without_holding_each_against_each() -> None:
+    """300 cells on each side have 90,000 pairs, and a pair two dozen fields."""
+    cells, others = (
+        [[CountingRow(list_rows(make_cell(framework=name, batch_size=first + place))[0])] for place in range(300)]
+        for name, first in (("pytorch", 1), ("tensorflow", 1001))
+    )
+    CountingRow.num_reads = 0
+    described = describe_nearest(cells, others, "B")
+    assert described == ["framework is tensorflow in B, batch_size is 1001 in B"] * 300
+    assert CountingRow.num_reads < 90_000
+
+
+def test_the_nearest_is_the_first_of_those_that_differ_in_the_fewest_fields() -> None:
+    rng = random.Random(5)
+    values = {
+        "batch_size": (1, 2, 3),
+        "phase": ("train", "infer"),
+        "seed": (0, 1, 2),
+        "num_steps": (1, 2),
+        "tenants": (1, 2),
+    }
+    cells = [list_rows(make_cell(**{name: rng.choice(some) for name, some in values.items()})) for _ in range(120)]
+    others = cells[60:]
+    for cell, described in zip(cells[:60], describe_nearest(cells[:60], others, "B"), strict=True):
+        differing = [[name for name in values if cell[0][name] != other[0][name]] for other in others]
+        fewest = min(differing, key=len)
+        if len(fewest) in (0, 3, 4, 5):
+            assert described == ""
+        else:
+            near = others[differing.index(fewest)][0]
+            expected = {f"{name} is {near[name]} in B" for name in fewest}
+            assert set(described.split(", ")) == expected

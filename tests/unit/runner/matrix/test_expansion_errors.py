@@ -158,3 +158,23 @@ def test_entries_that_each_name_other_axes_are_not_looked_up_for_hours() -> None
     text = f"{AXES}exclude:\n{entries}include:\n{includes}"
     with pytest.raises(UserError, match="found 126 different sets of axes .*, and 100,000 combinations"):
         list(expand_matrix(read_definition(parse_yaml(text, "m.yaml")), Path()))
+
+
+def test_include_entries_that_match_every_combination_are_not_applied_for_hours(tmp_path: Path) -> None:
+    error = catch_error(tmp_path, AXES + "include:\n" + "- {mode: eager}\n" * 101)
+    assert (error.line, error.key) == (104, "include[100]")
+    assert "match combinations more than 10,000,000 times, the limit" in str(error)
+
+
+def test_include_entries_count_for_the_combinations_that_they_match(tmp_path: Path) -> None:
+    """Each entry of the first kind matches 100 combinations, and each of the second one."""
+    few = "- {batch_size: 1, mode: eager}\n" * 10_000
+    every = "- {mode: eager}\n" * 90
+    error = catch_error(tmp_path, f"{AXES}include:\n{few}{every}- {{batch_size: 2, seed: 2}}\n")
+    assert (error.line, error.key) == (4 + 10_090, "include[10090]")
+
+
+def test_many_exclude_entries_that_say_the_same_cost_no_more_than_one() -> None:
+    """Each excluded combination would be held against each of the entries: 4,000,000,000 of them."""
+    own = "- {model: vgg16, framework: pytorch, device: cpu, phase: train, batch_size: 1}\n"
+    assert len(expand(AXES + "exclude:\n" + "- {model: conv6}\n" * 40_000 + "include:\n" + own)) == 1
