@@ -153,7 +153,7 @@ def test_placements_and_node_faults_count_only_if_they_are_signed(folder: Path) 
 def test_what_was_not_checked_is_said(folder: Path) -> None:
     collection = load_run(Store.open(f"file://{folder}"), RUN_ID)
     assert collection.signatures is None
-    assert describe_signatures(collection).startswith("not checked: whoever may write to the store can have made up")
+    assert describe_signatures(collection).startswith("not checked: whoever may write to the store can have invented")
     assert "signatures" not in dict(list_facts(collection))
     assert dict(list_facts(load(folder)))["signatures"] == "right of the plan and of 4 results"
 
