@@ -77,7 +77,7 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
         ("run", run.run_id),
         ("measured", _describe_span(results)),
         ("host", ", ".join(sorted(results["host"].dropna().unique())) or run.hostname),
-        ("CPU", _list_hardware(ok)),
+        ("CPU", _list_hardware(ok, collection)),
         ("GPU", _list_gpus(ok)),
         ("driver", ", ".join(sorted(ok["driver_version"].dropna().unique()))),
         ("frameworks", _list_frameworks(ok, collection)),
@@ -209,9 +209,19 @@ def _format_time(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _list_hardware(ok: pd.DataFrame) -> str:
-    machines = ok[["cpu_model", "num_threads"]].drop_duplicates().itertuples(index=False, name=None)
-    return "; ".join(sorted(label_hardware(cpu, threads) for cpu, threads in machines))
+def _list_hardware(ok: pd.DataFrame, collection: Collection) -> str:
+    """Return the CPUs with their threads, and of which a virtual machine has but a part."""
+    machines = ok[["cpu_model", "num_threads", "environment_id"]].drop_duplicates().itertuples(index=False, name=None)
+    named = {
+        f"{label_hardware(cpu, threads)}{' of a virtual machine' if _is_virtual(collection, environment_id) else ''}"
+        for cpu, threads, environment_id in machines
+    }
+    return "; ".join(sorted(named))
+
+
+def _is_virtual(collection: Collection, environment_id: str) -> bool:
+    environment = collection.environments.get(environment_id)
+    return environment is not None and environment.machine is not None and environment.machine.is_virtual is True
 
 
 def _list_gpus(ok: pd.DataFrame) -> str:

@@ -11,6 +11,7 @@ from collector.answers.answer import Figures, Said
 from collector.answers.measured import find_short_names
 from collector.answers.ratios import JudgedRatio, find_basis, find_span, judge_ratios
 from collector.batch_pairs import SERIES_COLUMNS, BatchSeries, list_batch_series
+from collector.facts import count_things
 from collector.labels import FRAMEWORK_NAMES, OPTIONAL_FIELDS, PHASE_NAMES, label_workloads
 from collector.machines import SIDES, describe_scope, estimate_pair
 from collector.ratio_verdicts import NO_DIFFERENCE
@@ -147,12 +148,13 @@ def _say_end(series: BatchSeries, analysis: Analysis) -> str:
 
 
 def _quote_rate(row: Row, unit: str = "") -> str:
-    """Return the samples per second, with their own interval where it reaches WIDE of them or more to a side."""
+    """Return the samples per second; with their own interval, and its repeats, where it reaches WIDE to a side."""
     rate = scale_estimate(invert_estimate(read_estimate(row)), row["batch_size"])
     text = f"{format_number(rate.center, THROUGHPUT)}{unit}"
     low, high = rate.interval or (rate.center, rate.center)
     is_wide = max(high / rate.center, rate.center / low) >= 1 + WIDE
-    return f"{text} ({format_interval(low, high, THROUGHPUT)})" if is_wide else text
+    repeats = count_things(row["num_counted"], "repeat")
+    return f"{text} ({format_interval(low, high, THROUGHPUT)}, {repeats})" if is_wide else text
 
 
 def list_series_gains(analysis: Analysis) -> list[tuple[BatchSeries, Gains]]:

@@ -150,7 +150,7 @@ FINDINGS = (
     ),
     Rule(
         id="claims",
-        title="Claim of the study",
+        title="Published claim",
         kind="finding",
         says="the verdict on what the study's abstract claims; in the claim's own direction (lower, higher) what those "
         "comparisons of the run show that it is about, and the mean or the reason that the verdict rests on",

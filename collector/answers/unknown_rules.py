@@ -14,6 +14,7 @@ from collector.answers.answer import Said
 from collector.answers.measured import find_short_names
 from collector.answers.planning_rules import PLANNED_ANCHOR
 from collector.comparisons import FP32
+from collector.costs.document import CostDocument
 from collector.costs.texts import list_unpriced_lines
 from collector.facts import count_things, count_values, join_words, list_some, state_resumption
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, PHASE_NAMES
@@ -21,6 +22,7 @@ from collector.results.intervals import MODERATED_WARNING
 from collector.results.summary import FOR_LACK, NO, YES, list_invalid
 from collector.tables.invalid import INVALID_CAPTION
 from collector.tables.skipped import SKIPPED_CAPTION
+from collector.units import format_significant
 
 MAX_WORKS = 6
 """Works that a sentence names."""
@@ -88,20 +90,26 @@ def find_one_repeat(analysis: Analysis) -> list[Said]:
 
 def find_one_machine(analysis: Analysis) -> list[Said]:
     """Return which devices were measured on one card or host only."""
-    measured = analysis.measured[analysis.measured["num_sound"] > 0]
-    parts = []
-    for device, name in (("gpu", "gpu_name"), ("cpu", "cpu_model")):
-        rows = measured[measured["device"] == device]
-        parts += [
-            f"one {_name_machine(device, num_gpus)} ({kind})"
-            for num_gpus in sorted(int(number) for number in rows["num_gpus"].unique())
-            for kind, machines in rows[rows["num_gpus"] == num_gpus].groupby(name)["machines"]
-            if len({one for names in machines for one in names.split("; ")}) == 1
-        ]
+    parts = [f"one {noun} ({kind})" for noun, kind in list_lone_machines(analysis)]
     if not parts:
         return []
     text = f"Measured on {_join(parts)}: by how much others of the kind differ is not known."
     return [Said(text=text, anchor="environments")]
+
+
+def list_lone_machines(analysis: Analysis) -> list[tuple[str, str]]:
+    """Return what was measured once (`card`, `host`) and its kind, of each kind of device with one of it."""
+    measured = analysis.measured[analysis.measured["num_sound"] > 0]
+    found = []
+    for device, name in (("gpu", "gpu_name"), ("cpu", "cpu_model")):
+        rows = measured[measured["device"] == device]
+        found += [
+            (_name_machine(device, num_gpus), str(kind))
+            for num_gpus in sorted(int(number) for number in rows["num_gpus"].unique())
+            for kind, machines in rows[rows["num_gpus"] == num_gpus].groupby(name)["machines"]
+            if len({one for names in machines for one in names.split("; ")}) == 1
+        ]
+    return found
 
 
 def _name_machine(device: str, num_gpus: int) -> str:
@@ -154,7 +162,7 @@ def _list_one_batch(measured: pd.DataFrame) -> list[str]:
 
 
 def find_no_price(analysis: Analysis) -> list[Said]:
-    """Return why cells have no price."""
+    """Return why cells have no price, and below which price a CPU without one would be the cheaper answer."""
     if analysis.costs is None:
         return []
     lines = list(list_unpriced_lines(analysis.costs))
@@ -162,7 +170,21 @@ def find_no_price(analysis: Analysis) -> list[Said]:
         return []
     shown = "; ".join(lines[:MAX_REASONS])
     more = f"; {len(lines) - MAX_REASONS} more reasons" if len(lines) > MAX_REASONS else ""
-    return [Said(text=f"What cells cost is not known of {shown}{more}.", anchor="costs")]
+    text = f"What cells cost is not known of {shown}{more}."
+    return [Said(text=" ".join(filter(None, [text, _say_break_even(analysis.costs)])), anchor="costs")]
+
+
+def _say_break_even(costs: CostDocument) -> str:
+    """Return what a CPU without a price may cost an hour to be the cheaper answer; empty where a GPU has none."""
+    prices = [
+        f"{format_significant(answer.break_even_price_per_hour.value)} {costs.currency} an hour ({answer.work})"
+        for answer in costs.cpu_answers
+        if answer.verdict == "not priced" and answer.break_even_price_per_hour is not None
+    ]
+    if not prices:
+        return ""
+    named = join_words(list_some(prices, MAX_REASONS))
+    return f"The CPU is the cheaper answer where a node of it costs less than {named}."
 
 
 def find_left_out(analysis: Analysis) -> list[Said]:

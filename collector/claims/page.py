@@ -32,7 +32,8 @@ READING = (
     "any GPU if it is about a framework: *reproduced*, the 95 % interval lies inside the claim's band; *not "
     "reproduced*, it lies wholly outside; *not decided*, it is too wide to tell. *Not tested here*: all else. What was "
     "measured at other batches, on other hardware or of other models is listed and decides nothing. After a semicolon "
-    "stands what arithmetic found beside the verdict."
+    "stands what arithmetic found beside the verdict. Each interval is that of its ratio alone; those of a report hold "
+    "for all ratios of a table together, and are wider."
 )
 FRAMEWORK_REMARK = (
     "TensorFlow stands here for Keras 3 on TensorFlow, which computes a batch norm from several operations."
@@ -152,7 +153,7 @@ def _write_result(result: ClaimResult) -> Iterator[str]:
     yield f"\n## {escape_markdown(result.statement)}\n"
     if result.quote:
         yield f"> {escape_markdown(result.quote)}\n"
-    yield f"**{result.verdict}**, of {escape_markdown(result.provenance)}: {escape_markdown(result.reason)}."
+    yield f"**{result.verdict}**, of {escape_markdown(result.provenance)}: {escape_markdown(result.full_reason)}."
     if result.extremes:
         yield f"\n{escape_markdown(result.extremes)}."
     for finding in result.findings:

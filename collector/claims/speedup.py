@@ -54,7 +54,8 @@ def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
     return ClaimResult(
         statement=claim.statement,
         verdict=verdict,
-        reason=f"{reason}. Measured at the stated work {nearest}{_limit(verdict, pairs)}" if nearest else reason,
+        reason=reason,
+        nearest=f"Measured at the stated work {nearest}{_limit(verdict, pairs)}" if nearest else "",
         is_measured=bool(pairs["ratio"].notna().any()),
         findings=_find_slow_baselines(sides, context.study),
         arithmetic=tuple(_calculate_speedup(claim, sides, context.study)),

@@ -66,6 +66,9 @@ class ClaimResult:
     statement: str
     verdict: ClaimVerdict
     reason: str
+    """What the verdict rests on, without a full stop."""
+    nearest: str = ""
+    """What was measured at the stated work where that is not what decides, as a sentence without a full stop."""
     id: str = ""
     """That of the claim in claims.yaml."""
     is_headline: bool = False
@@ -82,6 +85,11 @@ class ClaimResult:
     findings: tuple[Finding, ...] = ()
     arithmetic: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
+
+    @property
+    def full_reason(self) -> str:
+        """The reason, and what was measured at the stated work."""
+        return ". ".join(filter(None, (self.reason, self.nearest)))
 
 
 @dataclass(frozen=True, kw_only=True)

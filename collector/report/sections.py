@@ -260,7 +260,7 @@ SECTIONS = (
     ),
     Section(
         anchor="claims",
-        title="The study's claims",
+        title="Published claims",
         about="each claim with its verdict, and what that rests on",
         template="claims.html.j2",
         collect_content=collect_claims,

@@ -40,11 +40,11 @@ def list_trust_lines(analysis: Analysis) -> list[TrustLine]:
 
 
 def sum_up_trust(analysis: Analysis) -> str:
-    """Return the titles of the lines by their state, the doubts first: `Beware: Repeats. Not known: Signatures.`"""
-    titles: dict[State, list[str]] = {}
+    """Return the doubts of the lines and the titles of the good ones, by state: `Beware: one card. Not known: ...`"""
+    parts: dict[State, list[str]] = {}
     for line in analysis.derive(list_trust_lines):
-        titles.setdefault(line.state, []).append(line.title)
-    return join_sentences(*(f"{MEANINGS[state]}: {', '.join(titles[state])}" for state in MEANINGS if state in titles))
+        parts.setdefault(line.state, []).append(line.title.lower() if line.state == "good" else line.doubt)
+    return join_sentences(*(f"{MEANINGS[state]}: {'; '.join(parts[state])}" for state in MEANINGS if state in parts))
 
 
 def _judge_repeats(analysis: Analysis) -> TrustLine:
@@ -63,8 +63,16 @@ def _judge_repeats(analysis: Analysis) -> TrustLine:
             f"{found}{counted}{f', of {timed}' if timed else ''}", WHAT_VALID_LEAVES_OPEN if num_valid else ""
         ),
         state="good" if is_sound and bool((counts > 1).all()) else "beware",
+        doubt=_doubt_repeats(len(results), num_ok, num_valid),
         anchor="method" if is_sound else "not-known",
     )
+
+
+def _doubt_repeats(num_planned: int, num_ok: int, num_valid: int) -> str:
+    """Return how many repeats did not end ok, and how many of the others are not valid; or that cells have one."""
+    not_ok = f"{count_things(num_planned - num_ok, 'repeat')} did not end ok" if num_ok < num_planned else ""
+    not_valid = f"{num_ok - num_valid:,} not valid" if num_valid < num_ok else ""
+    return ", ".join(filter(None, (not_ok, not_valid))) or "cells of one repeat"
 
 
 def _judge_agreement(analysis: Analysis) -> TrustLine | None:
@@ -80,15 +88,19 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
     line = partial(TrustLine, title="Agreement", anchor="step-times")
     judged = measured[(measured["num_machines"] == 1) & (measured["num_counted"] > 1)]
     num_open, cells = len(measured) - len(judged), count_things(len(measured), "cell")
+    whether = "whether repeats agree"
     if judged.empty:
         why = "one counts in each" if (measured["num_counted"] < 2).all() else "no cell has two on one machine"
-        return line(text=join_sentences(f"Whether repeats of a cell agree is not known: {why}"), state="unknown")
+        return line(
+            text=join_sentences(f"Whether repeats of a cell agree is not known: {why}"), state="unknown", doubt=whether
+        )
     caveat = f"Of {num_open:,} of {cells} it is not known" if num_open else ""
     differing = list_rows(judged.loc[judged["disagreement"].fillna("") != "", ["label", "disagreement"]])
     names = find_short_names(analysis)
     if not differing:
         state, found = _describe_agreeing(judged, len(measured), names)
-        return line(text=join_sentences(found, caveat), state=state)
+        far = f"repeats up to {format_percent(_find_farthest(judged)[0])} % apart"
+        return line(text=join_sentences(found, caveat), state=state, doubt=far if state == "beware" else whether)
     described = [f"{names.shorten(row['label'])}, {row['disagreement']}" for row in differing]
     named = join_some(described, MAX_NAMED, separator="; ")
     found = f"The repeats of {len(differing):,} of {cells} disagree ({named})"
@@ -97,6 +109,7 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
     return line(
         text=join_sentences(found, f"More repeats would tell which speed is usual{open_too}"),
         state="beware",
+        doubt=f"repeats of {count_things(len(differing), 'cell')} disagree",
     )
 
 
@@ -135,7 +148,8 @@ def _judge_checks(analysis: Analysis) -> TrustLine | None:
         return None
     named = "; ".join(list_some([f"{name} ({count:,})" for name, count in counts.items()], MAX_NAMED))
     text = join_sentences(f"Repeats name conditions that they could not check: {named}")
-    return TrustLine(title="Not checked", text=text, state="unknown", anchor="step-times")
+    doubt = "conditions that repeats could not check"
+    return TrustLine(title="Not checked", text=text, state="unknown", doubt=doubt, anchor="step-times")
 
 
 def _all_of(count: int, thing: str) -> str:

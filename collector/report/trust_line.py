@@ -22,6 +22,8 @@ class TrustLine:
     title: str
     text: str
     state: State
+    doubt: str
+    """What to beware of or what is not known, in a few words for the page's header; not used of a good line."""
     anchor: str = ""
     """The id of the part of the report that has more; empty: none has."""
 

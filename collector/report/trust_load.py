@@ -42,9 +42,10 @@ def judge_neighbours(analysis: Analysis) -> TrustLine | None:
     guests = _describe_other_guests(analysis)
     is_open = guests or num_hidden or num_masked or alone["cpu_other_cores"].isna().any()
     return TrustLine(
-        title="Was it idle",
+        title="Idle machine",
         text=join_sentences(*("; ".join(filter(None, texts)) for texts in (found, beside)), guests),
         state="beware" if num_contaminated or num_foreign else "unknown" if is_open else "good",
+        doubt="others on the machine" if num_contaminated or num_foreign else "whether others used the machine",
         anchor="conditions",
     )
 
@@ -62,6 +63,7 @@ def judge_containers(analysis: Analysis) -> TrustLine | None:
         title="In the pod",
         text=join_sentences(f"{what} ran in the same pod {where}, with a share of its node's cores and memory"),
         state="beware",
+        doubt=f"{what} in the pod",
         anchor="environments",
     )
 
@@ -90,7 +92,8 @@ def judge_clocks(analysis: Analysis) -> TrustLine | None:
     is_open = num_masked or num_unread or len(shares) < len(gpu)
     state: State = "beware" if num_throttled else "unknown" if is_open else "good"
     text = join_sentences("; ".join(filter(None, found)), caveat if num_unread else "")
-    return TrustLine(title="Clocks", text=text, state=state, anchor="conditions")
+    doubt = f"{count_things(num_throttled, 'repeat')} throttled" if num_throttled else "whether clocks were held down"
+    return TrustLine(title="Clocks", text=text, state=state, doubt=doubt, anchor="conditions")
 
 
 def _count_faulty(rows: pd.DataFrame, verdict: str) -> int:

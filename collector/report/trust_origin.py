@@ -25,7 +25,13 @@ def name_machines(analysis: Analysis) -> TrustLine | None:
         number = gpu.loc[gpu["gpu_uuid"].notna(), "gpu_uuid"].str.split(", ").explode().nunique()
         parts.append(f"{count_things(number, 'GPU')} ({names})" if number else f"GPU: {names}")
     parts.append(f"driver {join_some(drivers, MAX_NAMED)}")
-    return TrustLine(title="Machine", text=f"{'; '.join(parts)}.", state="beware", anchor="environments")
+    return TrustLine(
+        title="Machine",
+        text=f"{'; '.join(parts)}.",
+        state="beware",
+        doubt=f"{len(drivers)} versions of the driver",
+        anchor="environments",
+    )
 
 
 def name_versions(analysis: Analysis) -> TrustLine | None:
@@ -44,14 +50,17 @@ def name_versions(analysis: Analysis) -> TrustLine | None:
     python = join_some(sorted(ok["python_version"].dropna().unique()), MAX_NAMED)
     parts.append(f"Python {python}" if python else "Python: not known")
     state: State = "beware" if "beware" in states else "unknown"
-    return TrustLine(title="Versions", text=f"{', '.join(parts)}.", state=state, anchor="environments")
+    doubt = "several versions of a framework" if state == "beware" else "versions of frameworks"
+    return TrustLine(title="Versions", text=f"{', '.join(parts)}.", state=state, doubt=doubt, anchor="environments")
 
 
 def judge_signatures(analysis: Analysis) -> TrustLine:
     """Say that the origin is unknown if signatures were not checked, and warn of wrong ones."""
     found = analysis.collection.signatures
     state: State = "unknown" if found is None else "beware" if found.problems else "good"
-    return TrustLine(title="Signatures", text=join_sentences(describe_signatures(analysis.collection)), state=state)
+    doubt = "whether results were changed" if found is None else "documents whose signature is not right"
+    text = join_sentences(describe_signatures(analysis.collection))
+    return TrustLine(title="Signatures", text=text, state=state, doubt=doubt)
 
 
 def name_tool(analysis: Analysis) -> TrustLine | None:
@@ -63,13 +72,16 @@ def name_tool(analysis: Analysis) -> TrustLine | None:
     revision = f"revision {commit[:12]}" if commit else "its revision is not known"
     changed = ", with changes that no revision has" if dirty else ""
     text = f"benchmatrix {run.tool_version}, {revision}{changed}."
-    return TrustLine(title="Tool", text=text, state="beware" if dirty else "unknown")
+    doubt = "the tool's code had changes" if dirty else "the tool's revision"
+    return TrustLine(title="Tool", text=text, state="beware" if dirty else "unknown", doubt=doubt)
 
 
 def judge_dates(analysis: Analysis) -> TrustLine | None:
     """Beware of results whose dates cannot be."""
     doubts = analysis.collection.doubts
-    return TrustLine(title="Dates", text=join_sentences(*doubts), state="beware") if doubts else None
+    if not doubts:
+        return None
+    return TrustLine(title="Dates", text=join_sentences(*doubts), state="beware", doubt="dates that cannot be")
 
 
 def count_skipped(analysis: Analysis) -> TrustLine | None:
@@ -80,5 +92,11 @@ def count_skipped(analysis: Analysis) -> TrustLine | None:
         return None
     num_odd = sum(document.is_contradiction for document in skipped)
     which = f": {num_odd:,} {'contradict' if num_odd > 1 else 'contradicts'} {ITSELF[num_odd > 1]}" if num_odd else ""
-    text = f"{count_things(count, 'document')} in the store did not count{which}."
-    return TrustLine(title="Skipped", text=text, state="beware", anchor="not-known")
+    documents = count_things(count, "document")
+    return TrustLine(
+        title="Skipped",
+        text=f"{documents} in the store did not count{which}.",
+        state="beware",
+        doubt=f"{documents} did not count",
+        anchor="not-known",
+    )

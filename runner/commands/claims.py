@@ -68,7 +68,7 @@ def _print_document(run_ids: list[str], results: "Sequence[ClaimResult]") -> Non
             statement=result.statement,
             provenance=result.provenance,
             verdict=result.verdict,
-            reason=result.reason,
+            reason=result.full_reason,
             findings=tuple(FindingDocument(name=one.title, reason=one.reason) for one in result.findings),
             arithmetic=result.arithmetic,
             measured=result.measured,

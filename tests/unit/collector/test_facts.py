@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench.schema import EARLIEST, LATEST, Result, Verdict
+from bench.schema import EARLIEST, LATEST, Machine, Result, Verdict
 from collector.facts import describe_windows, list_facts, list_some, state_outcome
-from factories import START, make_cell, make_failed_result, make_result, make_validity
+from factories import START, make_cell, make_environment, make_failed_result, make_result, make_validity
 from measured_runs import Collect
 
 SHORT = make_result(step_seconds=(0.25,) * 4)
@@ -26,6 +26,15 @@ def test_how_much_was_timed_is_the_span_of_the_repeats_that_ended_ok(
     collect: Collect, results: tuple[Result, ...], words: str
 ) -> None:
     assert describe_windows(collect(*results, repeats=1)) == words
+
+
+@pytest.mark.parametrize(("is_virtual", "words"), [(True, " of a virtual machine"), (False, ""), (None, "")])
+def test_a_cpu_that_a_virtual_machine_has_a_part_of_is_said_to_be_one(
+    collect: Collect, is_virtual: bool | None, words: str
+) -> None:
+    environment = make_environment().model_copy(update={"machine": Machine(is_virtual=is_virtual)})
+    facts = dict(list_facts(collect(make_result(environment=environment))))
+    assert facts["CPU"] == f"{environment.cpu_model}, {environment.num_threads} threads{words}"
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_the_first_words_are_few(words: str) -> None:
         r"through Keras: TensorFlow graph, eager and compiled; JAX compiled\. Of vgg16 and resnet18 alone: JAX",
         r"54 of 54 planned repeats ended ok",
         r"54 of 54 are valid; 3 count in each cell, of \d+ to \d+ steps a repeat, [\d.]+ to [\d.]+ s\. Valid says",
-        r"Was it idle: Whether others used the GPU was not visible in 54 of 54 repeats",
+        r"Idle machine: Whether others used the GPU was not visible in 54 of 54 repeats",
         r"Clocks: The GPU's clock was at 100 % .* Whether the driver held it down at times is not recorded",
         r"vgg16 infer, batch 64 TensorFlow graph 40\.\d+ [\d,]+ tie: \w+ compiled, PyTorch eager \(40\.\d+ ms\) 40",
         r"resnet18 train tie: PyTorch eager, JAX compiled 24\.\d+ [\d,]+ JAX compiled \(tied\) 24\.\d+ no difference ",

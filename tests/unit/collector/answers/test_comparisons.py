@@ -180,7 +180,7 @@ def test_a_rate_that_is_hardly_known_has_its_interval_beside_it(collect: Collect
     ]
     (text,) = select_texts(answer(collect, [*wide, *make_spread(make_cell(), 0.1)]), "batches")
     # The logs are 0 and +-0.10536, t(2) is 4.3027: the factor is exp(4.3027 * 0.10536 / sqrt(3)) = 1.2992.
-    assert "PyTorch eager: 80.00 samples/s (61.58 to 103.9) at batch 8, 640.0 at 64: " in text
+    assert "PyTorch eager: 80.00 samples/s (61.58 to 103.9, 3 repeats) at batch 8, 640.0 at 64: " in text
 
 
 def test_a_batch_that_gives_less_than_the_next_smaller_is_said_to(collect: Collect) -> None:

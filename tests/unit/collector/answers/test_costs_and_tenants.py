@@ -175,6 +175,16 @@ def test_a_cell_without_a_price_is_named_as_unknown_and_no_ratio_is_said(collect
     assert select_texts(answers, "device-costs") == []
     (text,) = select_texts(answers, "no-price")
     assert text.startswith("What cells cost is not known of 1 cell: ")
+    # The card costs 36 EUR an hour and is 20 times as fast as the CPU.
+    assert text.endswith(
+        " The CPU is the cheaper answer where a node of it costs less than 1.80 EUR an hour (conv6 train, 32 px, fp32)."
+    )
+
+
+def test_a_gpu_without_a_price_has_no_price_below_which_the_cpu_is_the_cheaper_answer(collect: Collect) -> None:
+    prices = make_price_table(make_price("plain", 0.001, cpu="Xeon 2.20GHz"))
+    (text,) = select_texts(answer(collect, BOTH, prices=prices), "no-price")
+    assert "cheaper answer" not in text
 
 
 def share(seconds: float) -> list[Result]:

@@ -35,7 +35,7 @@ def test_the_sections_stand_in_order_of_use(full_report: Path) -> None:
         "Roofline",
         "Environments",
         "How it was measured",
-        "The study's claims",
+        "Published claims",
         "Forecast of GPU memory",
     ]
 

@@ -15,7 +15,7 @@ LANDINGS = {
     "Can this be trusted?": "Valid says",
     "Repeats": "erdict",
     "Agreement": "repeats ok",
-    "Was it idle": "others' use",
+    "Idle machine": "others' use",
     "Clocks": "SM clock",
     "Versions": "package torch",
     "Not varied": "fp32",
@@ -65,7 +65,7 @@ def test_every_link_leads_to_what_it_says_unfolded_and_in_view(
                     known.add(about)
                     assert words in landed["text"], link
         assert seen.errors == []
-    assert known >= {"Repeats", "Was it idle", "Clocks", "Not varied", "How intervals are made"}
+    assert known >= {"Repeats", "Idle machine", "Clocks", "Not varied", "How intervals are made"}
 
 
 def test_what_is_folded_says_all_of_its_summary_and_a_button_says_how_many_it_shows(
