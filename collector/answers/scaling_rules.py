@@ -32,9 +32,20 @@ def _say(gpus: str, pairs: Sequence[Pair], comparison: Comparison, size: int) ->
     lowest, highest = (choose(pairs, key=lambda pair: pair.judged.ratio.center) for choose in (min, max))
     quoted = [f"{quote_jointly(pair.judged.ratio, size, PERCENT)} for {pair.judged.name}" for pair in (lowest, highest)]
     span = quoted[0] if len(pairs) == 1 else f"from {quoted[0]} to {quoted[1]}, of {len(pairs)} comparisons"
+    reached = f"{gpus} {TITLES[comparison.name]} reach, of as many times the throughput of one, {span}."
     return Said(
-        text=f"{gpus} {TITLES[comparison.name]} reach, of as many times the throughput of one, {span}.",
+        text=f"{reached}{_doubt(pairs, size)}",
         anchor=name_comparison_anchor(comparison),
         basis=find_basis(take_judged(pairs)),
         figures=Figures(name=f"ratios of {comparison.name}", number=size, are_tested=False),
     )
+
+
+def _doubt(pairs: Sequence[Pair], size: int) -> str:
+    """Return that more than as many times the throughput is not the GPUs' doing; empty where none is shown to be."""
+    intervals = [pair.judged.ratio.find_joint_interval(size) for pair in pairs]
+    number = sum(interval is not None and interval[0] > 1 for interval in intervals)
+    if not number:
+        return ""
+    which = "That is" if len(pairs) == 1 else f"{number:,} of them {'is' if number == 1 else 'are'}"
+    return f" {which} more than the number of GPUs explains: something else differed between the cells."

@@ -247,6 +247,20 @@ def test_scaling_is_said_with_its_interval(collect: Collect) -> None:
     )
 
 
+@pytest.mark.parametrize(("seconds", "is_doubted"), [(0.1, False), (0.09, True)])
+def test_more_than_as_many_gpus_can_give_is_said_to_have_another_reason(
+    collect: Collect, seconds: float, is_doubted: bool
+) -> None:
+    two = make_environment(gpus=(make_gpu(), make_gpu(uuid="GPU-5c1e2f6a-0000-0000-0000-000000000002")))
+    results = [
+        *make_spread(make_cell(device="gpu", batch_size=64), 0.1, GPU_PYTORCH),
+        *make_spread(make_cell(device="gpu", batch_size=128, num_gpus=2), seconds, two),
+    ]
+    (text,) = select_texts(answer(collect, results), "scaling")
+    doubt = " That is more than the number of GPUs explains: something else differed between the cells."
+    assert (doubt in text) == is_doubted
+
+
 def test_ratios_of_one_card_each_are_not_said_to_be_of_one_card(collect: Collect) -> None:
     results = [
         result
