@@ -136,9 +136,10 @@ def show_memory(analysis: Analysis) -> FigureGroup:
         in_use=gpu["gpu_memory_peak_bytes"].astype("Float64").astype(float),
     )
     rows = rows[rows.groupby("panel")["bytes"].transform("count") > 0]
-    budgets = {card.name: card.find_budget(CONTEXT_BYTES) for card in CARDS}
-    names = [f"{card}: {format_number(budget, GIB)} GiB" for card, budget in budgets.items()]
-    limits = pd.DataFrame({"card": names, "bytes": list(budgets.values())})
+    budgets = [card.find_budget(CONTEXT_BYTES) for card in CARDS]
+    sizes = [format_number(budget, GIB) for budget in budgets]
+    names = [f"{card.name}, {card.sold_as}: {size} GiB" for card, size in zip(CARDS, sizes, strict=True)]
+    limits = pd.DataFrame({"card": names, "bytes": budgets})
     return show_panels(
         rows,
         lambda shown: plot_memory(shown, limits),

@@ -137,7 +137,7 @@ def test_memory_is_drawn_under_what_cards_leave_for_tensors(collect: Collect) ->
     assert sorted(row["gib"] for row in list_rows_with(group, "batch_size")) == [1.0, 2.0]
     # 15,360 MiB of a T4, less 616 of the driver and 768 of the context.
     limits = {row["card"]: row["gib"] for row in list_rows_with(group, "card")}
-    assert limits["T4: 13.6 GiB"] == pytest.approx((15_360 - 616 - 768) / 1024)
+    assert limits["T4, 16 GB: 13.6 GiB"] == pytest.approx((15_360 - 616 - 768) / 1024)
     assert len(limits) == 5
 
 
