@@ -1,7 +1,7 @@
 """Say at which rates the frameworks' own matrix products ran on a host, where these differ."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from collector.facts import count_things, join_words
 from collector.labels import FRAMEWORK_NAMES
@@ -48,6 +48,12 @@ def describe_drift(drift: HostProducts) -> str:
         f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label} in {drift.num_results} results on the "
         f"CPU (the faster of two in each), {format_number(high / low - 1, PERCENT)} % apart"
     )
+
+
+def describe_widest_drift(drifted: Sequence[HostProducts]) -> str:
+    """Return by how many percent the fastest products exceed the slowest; `drifted`: as `list_drifted` yields them."""
+    widest = drifted[0]
+    return f"{format_number(widest.high_flops_per_second / widest.low_flops_per_second - 1, PERCENT)} %"
 
 
 def list_drifted(products: Iterable[HostProducts]) -> Iterator[HostProducts]:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 
 from collector.statistics import Estimate
-from collector.units import NUM_DIGITS, NUM_TIME_DIGITS, count_decimals, format_significant
+from collector.units import NOT_THERE, NUM_DIGITS, NUM_TIME_DIGITS, count_decimals, format_significant
 
 HALF, TWICE = 0.5, 2.0
 NEAR_DECIMALS = 3
@@ -53,12 +53,7 @@ def format_percents(low: float, high: float) -> tuple[str, str]:
 
 def describe_longer(ratio: Estimate) -> str:
     """Return `21.0 % longer` or `8.42 times as long` of a ratio of times above 1."""
-    return f"{describe_amount(ratio)} longer" if is_percent(ratio) else describe_amount(ratio)
-
-
-def describe_amount(ratio: Estimate) -> str:
-    """Return `21.0 %` or `8.42 times as long`, beside words that say longer."""
-    return f"{format_longer(ratio)[0]} {'%' if is_percent(ratio) else 'times as long'}"
+    return f"{format_longer(ratio)[0]} {'% longer' if is_percent(ratio) else 'times as long'}"
 
 
 def describe_longer_share(share: float) -> str:
@@ -78,14 +73,15 @@ def quote_more(ratio: Estimate, num_intervals: int, other: str) -> str:
     return f"{words} ({_quote_interval(ratio, num_intervals)})"
 
 
-def quote_amount(ratio: Estimate, num_intervals: int) -> str:
-    """Return `21.0 % (19.6 to 22.5)`, as `quote_longer` beside words that say longer."""
-    return f"{describe_amount(ratio)} ({_quote_interval(ratio, num_intervals)})"
-
-
 def _quote_interval(ratio: Estimate, num_intervals: int) -> str:
     _, *ends = format_longer(ratio, num_intervals)
     return " to ".join(ends) or NO_INTERVAL_WORDS
+
+
+def quote_ends(ratio: Estimate, num_intervals: int) -> str:
+    """Return `19.6 to 22.5 %`, or `8.11 to 8.75` of multiples, for a column of its own; NOT_THERE of equal times."""
+    _, *ends = format_longer(ratio, num_intervals)
+    return f"{' to '.join(ends)}{' %' if is_percent(ratio) else ''}" if ends else NOT_THERE
 
 
 def is_percent(ratio: Estimate) -> bool:

@@ -10,6 +10,13 @@ from collector.ratio_words import format_percent
 from collector.results.frames import list_rows
 from collector.tables.nights import CAPTION as NIGHTS_CAPTION
 
+FEW_REPEATS = 3
+"""Up to here the spread that an interval is made of is itself hardly known.
+
+Of 3 repeats it has 2 degrees of freedom, so its relative standard error is about 1 / sqrt(2 * 2), a half (that of the
+standard deviation of n normal values is about 1 / sqrt(2 (n - 1))). A moderated interval knows it from other cells.
+"""
+
 
 def find_certainty(analysis: Analysis) -> list[Said]:
     """Return how wide the intervals of the step times are."""
@@ -20,7 +27,7 @@ def find_certainty(analysis: Analysis) -> list[Said]:
     widths = known["interval_high_seconds"] / known["center_step_seconds"] - 1
     widest = list_rows(known.assign(width=widths).nlargest(1, "width"))[0]
     moderated = ", moderated by the spread of the run's other cells" if analysis.moderated else ""
-    label = find_short_names(analysis).shorten(str(widest["label"]))
+    label = f"{find_short_names(analysis).shorten(str(widest['label']))}, of {widest['num_counted']} repeats"
     most = f"{format_percent(widths.max())} %"
     text = f"The 95 % interval of the step time{moderated} reaches {most} above it ({label})."
     if len(known) > 1:
@@ -28,7 +35,9 @@ def find_certainty(analysis: Analysis) -> list[Said]:
             f"Half of the 95 % intervals of {len(known):,} step times{moderated} reach at most "
             f"{format_percent(widths.median())} % above them, the widest {most} ({label})."
         )
-    return [Said(text=text, anchor="step-times")]
+    few = f" How wide one of {FEW_REPEATS} repeats or fewer is, is partly chance."
+    has_few = bool((known["num_counted"] <= FEW_REPEATS).any()) and not analysis.moderated
+    return [Said(text=f"{text}{few if has_few else ''}", anchor="step-times")]
 
 
 def find_changes(analysis: Analysis) -> list[Said]:

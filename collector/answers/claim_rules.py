@@ -23,13 +23,16 @@ MAX_PAIRS = 4
 
 
 def find_claims(analysis: Analysis) -> list[Said]:
-    """Return what the study's abstract claims, what the run measured of it and the verdict, in the study's order.
+    """Return what the study's abstract claims, what the run measured of it and the verdict.
+
+    In the study's order, those that are not tested last.
 
     A claim that is not tested at its own work is named too, with what the run's comparisons say of it: a reader who
     asks whether it holds here must not take silence for a yes.
     """
     results = analysis.derive(judge_claims)
     found = [result for result in results if result.is_headline and result.is_measured]
+    found.sort(key=lambda result: result.verdict == "not tested here")
     # A reader of the page has not heard of the study before its first claim.
     source = f"a study that this tool checks, {load_study().source}"
     return [_say(result, analysis, "the same study" if place else source) for place, result in enumerate(found)]
@@ -62,8 +65,8 @@ def _say(result: ClaimResult, analysis: Analysis, source: str) -> Said:
     measured = [_say_difference(one, family.size) for one in named[:MAX_PAIRS]]
     measured += [f"{len(named) - MAX_PAIRS:,} more"] if len(named) > MAX_PAIRS else []
     # A mean that decides may be of another GPU than the study's, which a claim about frameworks does not name.
-    where = " (the claim names no GPU)" if result.gain.mean else ""
-    texts = [verdict, f"Measured{where}, {family.above} against {family.below}: {', '.join(measured)}"]
+    where = " on GPUs of this run, as the claim names none" if result.gain.mean else ""
+    texts = [verdict, f"Measured{where}, {family.above} against {family.below}: {'; '.join(measured)}"]
     closing = f"; {result.gain.mean}." if result.gain.mean else f". {begin_sentence(result.reason)}"
     return Said(
         text=f"{' '.join(texts)}{closing}",

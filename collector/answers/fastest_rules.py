@@ -15,14 +15,14 @@ from collector.comparisons import FP32, WITHOUT_TF32
 from collector.facts import join_words
 from collector.machines import count_machines
 from collector.ratio_verdicts import NO_DIFFERENCE
-from collector.ratio_words import choose_time_digits, describe_longer, format_longer, is_percent, quote_longer
+from collector.ratio_words import choose_time_digits, describe_longer, format_longer, quote_ends, quote_longer
 from collector.results.cells import select_alone
 from collector.results.frames import Row
 from collector.tables.cell_times import TIME_SOURCES, quote_repeats
 from collector.tables.columns import number_column, text_column
 from collector.tables.comparisons import INTERVAL_TITLE
 from collector.tables.table import Column, Table, make_table
-from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, THROUGHPUT, format_number
+from collector.units import MILLISECOND, NUM_TIME_DIGITS, THROUGHPUT, format_number
 
 CAPTION = "The fastest for each kind of work"
 ANCHOR = name_anchor(CAPTION)
@@ -45,8 +45,8 @@ def make_fastest_table(analysis: Analysis) -> Table | None:
         _time_column("second_time"),
         Column(title="the second takes", sources=("longer",), format=str, is_finding=True),
         Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right", is_finding=True),
-        text_column("of planned programs", "num_programs"),
-        text_column("repeats", "repeats"),
+        text_column("programs that did it", "num_programs"),
+        text_column("their repeats", "repeats"),
         text_column("also", "further", is_optional=True),
     ]
     table = make_table(CAPTION, columns, pd.DataFrame([_describe(one, names, planned) for one in rankings]))
@@ -85,7 +85,6 @@ def _find_basis(ranking: Ranking) -> Basis:
 
 def _describe(ranking: Ranking, names: ShortNames, num_planned: Mapping[Place, int]) -> Row:
     first, (second, judged), num_digits = ranking.programs[0], ranking.second, _choose_digits(ranking)
-    ends, sign = _quote_ends(judged), " %" if is_percent(judged.ratio) else ""
     further = [_name_further(row, other) for row, other in ranking.further]
     disagreeing = [f"{row['variant']}: {text}" for row in (first, second) if (text := _quote_repeats(row))]
     return {
@@ -97,7 +96,7 @@ def _describe(ranking: Ranking, names: ShortNames, num_planned: Mapping[Place, i
         "second": _name_second(ranking),
         "second_time": _format_time(second, num_digits),
         "longer": describe_longer(judged.ratio) if judged.is_different else NO_DIFFERENCE,
-        "interval": f"{ends}{sign}" if ends else NOT_THERE,
+        "interval": quote_ends(judged.ratio, judged.size),
         "num_programs": _say_programs(ranking, num_planned),
         "repeats": join_words(str(row["num_counted"]) for row in (first, second)),
         "further": "; ".join([*disagreeing, *further]),
@@ -129,21 +128,17 @@ def _name_first(ranking: Ranking) -> str:
     if judged.is_different:
         return str(first["variant"])
     others = (row for row, other in ranking.further if not other.is_different)
-    return _name_tied([str(row["variant"]) for row in (first, second, *others)])
+    return f"not told apart: {', '.join(str(row['variant']) for row in (first, second, *others))}"
 
 
 def _name_second(ranking: Ranking) -> str:
     """Return the program of the second least step time; with those not told from it, if the first is ahead of it."""
     second, judged = ranking.second
     if not judged.is_different:
-        return f"{second['variant']} (tied)"
-    # The step time beside it is the second's alone.
+        return str(second["variant"])
+    # The step time and the amount beside it are the second's alone.
     level = [f"{row['variant']} ({_format_time(row, NUM_TIME_DIGITS)} ms)" for row in ranking.level_with_second]
-    return _name_tied([str(second["variant"]), *level])
-
-
-def _name_tied(programs: Sequence[str]) -> str:
-    return f"tie: {', '.join(programs)}" if len(programs) > 1 else programs[0]
+    return "; not told from it: ".join(filter(None, [str(second["variant"]), ", ".join(level)]))
 
 
 def _choose_digits(ranking: Ranking) -> int:

@@ -15,6 +15,8 @@ MAX_VALUES = 4
 """Batches or sizes that are named; of more, the smallest and the largest."""
 MAX_NARROW = 3
 """Groups of models that are named with what only they ran with."""
+MAX_FEW = 2
+"""Programs of a precision that are named beside it."""
 MAX_MODELS = 8
 """Models that are named of those that had the same batches and sizes."""
 
@@ -102,8 +104,8 @@ def _describe_programs(rows: pd.DataFrame) -> str:
 def _list_narrow(rows: pd.DataFrame) -> list[str]:
     """Return which devices, precisions and programs only some of the models ran with, by these models.
 
-    As `Of conv6 alone: CPU, bf16 and JAX compiled`: beside the lists of all, which read as if each were combined with
-    each. More than MAX_NARROW such groups of models are not listed, but said to be there.
+    As `Of conv6 alone: CPU, bf16 (PyTorch compiled) and JAX compiled`: beside the lists of all, which read as if each
+    were combined with each. More than MAX_NARROW such groups of models are not listed, but said to be there.
     """
     models = list(dict.fromkeys(rows["model"]))
     names = {"device": DEVICE_NAMES, "precision": {}, "variant": {}}
@@ -112,10 +114,18 @@ def _list_narrow(rows: pd.DataFrame) -> list[str]:
         for value, own in rows.groupby(column, sort=False)["model"]:
             used = tuple(model for model in models if model in set(own))
             if len(used) < len(models):
-                found.setdefault(used, []).append(words.get(str(value), str(value)))
+                name = words.get(str(value), str(value))
+                found.setdefault(used, []).append(f"{name}{_name_few_programs(column, value, rows)}")
     if len(found) > MAX_NARROW:
         return ["Not every program ran every model"]
     return [f"Of {join_words(list_some(used, MAX_MODELS))} alone: {join_words(own)}" for used, own in found.items()]
+
+
+def _name_few_programs(column: str, value: object, rows: pd.DataFrame) -> str:
+    """Return ` (PyTorch compiled)` of a precision that few of the programs ran in; empty of anything else."""
+    programs = rows.loc[rows[column] == value, "variant"].unique()
+    is_few = column == "precision" and len(programs) <= MAX_FEW and len(programs) < rows["variant"].nunique()
+    return f" ({join_words(programs)})" if is_few else ""
 
 
 def is_keras(framework: str) -> bool:

@@ -40,9 +40,9 @@ def find_not_planned(analysis: Analysis) -> list[Said]:
     said = list_idle_modes(analysis) if analysis.derive(list_mode_groups) else []
     idle_programs = [one for one in grid.idle_programs if one not in said]
     number = f"{len(missing):,} of {count_things(len(grid.possible), 'combination')}"
-    texts = [f"{number} of work and program {'was' if len(missing) == 1 else 'were'} not planned."]
-    texts += [f"For no program: {grid.name_works(grid.idle_works)}."] if grid.idle_works else []
-    texts += [f"For no work: {_join(grid.name_programs(idle_programs))}."] if idle_programs else []
+    texts = [f"{number} of work and program, whatever the batch, {'was' if len(missing) == 1 else 'were'} not planned."]
+    texts += [f"Not measured with any program: {grid.name_works(grid.idle_works)}."] if grid.idle_works else []
+    texts += [f"Not measured on any work: {_join(grid.name_programs(idle_programs))}."] if idle_programs else []
     return [Said(text=" ".join(texts), anchor=PLANNED_ANCHOR)]
 
 

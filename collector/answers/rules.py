@@ -155,7 +155,7 @@ FINDINGS = (
         says="the verdict on what the study's abstract claims; in the claim's own direction (lower, higher) what those "
         "comparisons of the run show that it is about, and the mean or the reason that the verdict rests on",
         only_if="the run has a ratio of what the claim compares, at whatever batch and on whatever hardware",
-        order="as in the study",
+        order="as in the study, those not tested last",
         find=find_claims,
     ),
     Rule(

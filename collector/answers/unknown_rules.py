@@ -137,7 +137,7 @@ def find_one_kind(analysis: Analysis) -> list[Said]:
             missing = " or ".join([*filter(None, [", ".join(others[:-1])]), others[-1]])
             parts.append(f"one {noun} ({names.get(values[0], values[0])}, not {missing})")
     if (measured["device"] == "gpu").any() and (measured["num_gpus"] == 1).all():
-        parts.append("one GPU a cell")
+        parts.append("one GPU at a time")
     precisions = set(measured.loc[measured["device"] == "gpu", "precision"])
     if FP32 in precisions and "tf32" not in precisions and len(precisions) > 1:  # of one, the sentence has named TF32
         parts.append("TF32 off")

@@ -89,14 +89,14 @@ def _list_pairs(pairs: pd.DataFrame) -> frozenset[frozenset[tuple[str, str]]]:
 
 
 def _describe_means(decisive: Mapping[str, Sequence[_Reading]]) -> str:
-    """Return `arithmetic mean 26.7 % higher (own interval 21.1 to 33.0)`, which decides a claim; empty where none does.
+    """Return `arithmetic mean 26.7 % higher (21.1 to 33.0, not widened for other ratios)`; empty where no mean decides.
 
     With the GPU where there are several. The interval is not one of those of a table, which hold together.
     """
     texts = []
     for gpu, (kindest, *_) in decisive.items():
-        ends = format_interval(*_turn_ends(kindest.mean), PERCENT)
-        texts.append(f"{_say_gain(kindest.mean)} (own interval {ends}){f' on {gpu}' if len(decisive) > 1 else ''}")
+        ends, where = format_interval(*_turn_ends(kindest.mean), PERCENT), f" on {gpu}" if len(decisive) > 1 else ""
+        texts.append(f"{_say_gain(kindest.mean)} ({ends}, not widened for other ratios){where}")
     return "; ".join(texts)
 
 

@@ -215,8 +215,8 @@ def _count_statuses(results: pd.DataFrame) -> Mapping[str, Counter[str]]:
 def _describe_ending(row: Mapping[str, Any], statuses: Counter[str]) -> tuple[str, str]:
     """Return how a cell of the summary ended, and the same in words."""
     if row["num_ok"]:
-        words = describe_validity(row["num_ok"], row["num_sound"], row["faults"])
         others = [f"{count} {status}" for status, count in statuses.items() if status != "ok"]
+        words = describe_validity(row["num_ok"], row["num_sound"], row["faults"], num_planned=statuses.total())
         return (MEASURED if row["num_sound"] else INVALID), "; ".join([words, *others])
     words = ", ".join(f"{count} {status}" for status, count in statuses.items())
     return (MISSING if statuses.keys() <= set(WITHOUT_RECORD) else FAILED), words

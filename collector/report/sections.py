@@ -230,7 +230,7 @@ SECTIONS = (
         title="Conditions",
         parts=CONDITION_PARTS,
         about="under which conditions it was measured",
-        tables=(make_devices_table, make_energy_table),
+        tables=(make_energy_table, make_devices_table),
     ),
     Section(
         anchor="roofline",

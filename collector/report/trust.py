@@ -71,7 +71,7 @@ def _judge_repeats(analysis: Analysis) -> TrustLine:
 def _doubt_repeats(num_planned: int, num_ok: int, num_valid: int) -> str:
     """Return how many repeats did not end ok, and how many of the others are not valid; or that cells have one."""
     not_ok = f"{count_things(num_planned - num_ok, 'repeat')} did not end ok" if num_ok < num_planned else ""
-    not_valid = f"{num_ok - num_valid:,} not valid" if num_valid < num_ok else ""
+    not_valid = f"{num_ok - num_valid:,} others are not valid" if num_valid < num_ok else ""
     return ", ".join(filter(None, (not_ok, not_valid))) or "cells of one repeat"
 
 
@@ -99,7 +99,7 @@ def _judge_agreement(analysis: Analysis) -> TrustLine | None:
     names = find_short_names(analysis)
     if not differing:
         state, found = _describe_agreeing(judged, len(measured), names)
-        far = f"repeats up to {format_percent(_find_farthest(judged)[0])} % apart"
+        far = f"repeats of a cell lie up to {format_percent(_find_farthest(judged)[0])} % apart"
         return line(text=join_sentences(found, caveat), state=state, doubt=far if state == "beware" else whether)
     described = [f"{names.shorten(row['label'])}, {row['disagreement']}" for row in differing]
     named = join_some(described, MAX_NAMED, separator="; ")

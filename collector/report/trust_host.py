@@ -1,13 +1,10 @@
 """Judge whether the host was equally fast for all results: each process times matrix products in its own framework."""
 
-from collections.abc import Sequence
-
 from collector.analysis import Analysis
 from collector.facts import list_some
-from collector.product_rates import describe_drift, list_drifted
+from collector.product_rates import describe_drift, describe_widest_drift, list_drifted
 from collector.report.trust_line import MAX_NAMED, TrustLine
-from collector.results.host_products import MAX_DRIFT, HostProducts
-from collector.units import PERCENT, format_number
+from collector.results.host_products import MAX_DRIFT
 
 
 def judge_host_speed(analysis: Analysis) -> TrustLine | None:
@@ -19,16 +16,10 @@ def judge_host_speed(analysis: Analysis) -> TrustLine | None:
     return TrustLine(
         title="Speed of the host",
         text=(
-            f"It changed by more than {100 * MAX_DRIFT:.0f} %: {named}. A cell's interval shows that "
-            "only as far as its repeats met different speeds."
+            f"It changed by more than {100 * MAX_DRIFT:.0f} %: {named}. Intervals may be too narrow for "
+            "that: they show it only as far as a cell's repeats met different speeds."
         ),
         state="beware",
-        doubt=f"the host's speed changed by {_find_widest(drifted)} %",
+        doubt=f"the host's speed changed by {describe_widest_drift(drifted)}",
         anchor="roofline",
     )
-
-
-def _find_widest(drifted: Sequence[HostProducts]) -> str:
-    """Return by how many percent the fastest products of a framework and host exceed its slowest; the widest first."""
-    widest = drifted[0]
-    return format_number(widest.high_flops_per_second / widest.low_flops_per_second - 1, PERCENT)

@@ -72,7 +72,7 @@ def name_tool(analysis: Analysis) -> TrustLine | None:
     revision = f"revision {commit[:12]}" if commit else "its revision is not known"
     changed = ", with changes that no revision has" if dirty else ""
     text = f"benchmatrix {run.tool_version}, {revision}{changed}."
-    doubt = "the tool's code had changes" if dirty else "the tool's revision"
+    doubt = "the tool's code had changes that no revision has" if dirty else "the tool's revision"
     return TrustLine(title="Tool", text=text, state="beware" if dirty else "unknown", doubt=doubt)
 
 

@@ -11,13 +11,18 @@ from collector.report.trust_line import TrustLine
 def name_single_machines(analysis: Analysis) -> TrustLine | None:
     """Beware of kinds of GPU and CPU of which one card or host was measured."""
     nouns = dict.fromkeys(noun for noun, _ in list_lone_machines(analysis))
-    doubt = join_words([f"one {noun}" for noun in nouns])
+    doubt = f"only {join_words([f'one {noun}' for noun in nouns])} measured"
     return _take_said("Machines", find_one_machine(analysis), doubt, "environments")
 
 
 def name_differing_libraries(analysis: Analysis) -> TrustLine | None:
     """Beware of ratios of frameworks that differ in libraries and settings, too."""
-    return _take_said("Frameworks", find_libraries(analysis), "frameworks' libraries and settings", "comparisons")
+    return _take_said(
+        "Frameworks",
+        find_libraries(analysis),
+        "frameworks differ, or may, in libraries and settings, too",
+        "comparisons",
+    )
 
 
 def _take_said(title: str, said: list[Said], doubt: str, anchor: str) -> TrustLine | None:

@@ -11,7 +11,7 @@ CAPTION = "Peak memory, the largest of the repeats that count"
 TITLES = {
     "peak_rss_bytes": "process, peak resident",
     "peak_cgroup_bytes": "cgroup, peak",
-    "peak_memory_allocated_bytes": "GPU, peak for tensors",
+    "peak_memory_allocated_bytes": "GPU, peak allocated for tensors",
     "peak_memory_reserved_bytes": "GPU, peak reserved",
     "gpu_memory_before_bytes": "device, before",
     "gpu_memory_peak_bytes": "device, peak in use",

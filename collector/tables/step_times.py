@@ -13,16 +13,18 @@ from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, NOT_THERE, NUM_DIGITS, NUM_TIME_DIGITS, PERCENT, THROUGHPUT
 
 
-def describe_validity(num_ok: int, num_sound: int, verdicts: str) -> str:
+def describe_validity(num_ok: int, num_sound: int, verdicts: str, *, num_planned: int = 0) -> str:
     """Say in a few words how many repeats count, and which of those that ended ok have another verdict than `valid`.
 
-    `valid` where none has; else as `3 of 3 count; 2 noisy`. A dash if none ended ok.
+    `valid` where none has; else as `3 of 3 count; 2 noisy`. A dash if none ended ok. `num_planned`: of how many it is
+    said, where more were planned than ended ok: `2 of 3 count`.
     """
     if not num_ok:
         return NOT_THERE
+    of_all = max(num_planned, num_ok)
     if not verdicts:
-        return "valid"
-    return f"{num_sound} of {num_ok} count; {verdicts}" if num_sound else f"none of {num_ok} sound; {verdicts}"
+        return "valid" if of_all == num_ok else f"{num_sound} of {of_all} count"
+    return f"{num_sound} of {of_all} count; {verdicts}" if num_sound else f"none of {num_ok} sound; {verdicts}"
 
 
 # Below it the two figures say the same: repeats differ by as much.

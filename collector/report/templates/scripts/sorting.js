@@ -51,5 +51,6 @@ function startStaticSorting(table) {
   startSorting(table, (column, order) => {
     const texts = rows.map((row) => row.cells[column].textContent);
     table.tBodies[0].append(...sortPlaces(texts, order).map((place) => rows[place]));
+    hideRepeatedNames(table);
   });
 }

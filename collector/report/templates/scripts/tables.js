@@ -4,15 +4,32 @@ const NO_ROW = "No row here is of a cell that passes the filter.";
 
 function startTables() {
   for (const script of document.querySelectorAll(".packed-rows")) new LongTable(script);
-  for (const table of document.querySelectorAll("main table:not(#heat, .long-table, .grid)")) startStaticSorting(table);
+  for (const table of document.querySelectorAll("main table:not(#heat, .long-table, .grid)")) {
+    startStaticSorting(table);
+    hideRepeatedNames(table);
+  }
   const rows = [...document.querySelectorAll("[data-cells]")].map((row) => [row, row.dataset.cells.split(" ")]);
   const tables = [...document.querySelectorAll("main table:not(#heat, .long-table)")].filter((table) => table.querySelector("[data-cells]"));
   const update = () => {
     for (const [row, ids] of rows) row.hidden = !passesCells(ids);
-    for (const table of tables) noteEmpty(table, [...table.tBodies[0].rows].every((row) => row.hidden));
+    for (const table of tables) {
+      noteEmpty(table, [...table.tBodies[0].rows].every((row) => row.hidden));
+      hideRepeatedNames(table);
+    }
   };
   onChange(["filters", "q"], update);
   if (isFiltered()) update();
+}
+
+// Shows the name of rows that follow each other under one name in the first of them; assistive technology reads it in each.
+function hideRepeatedNames(table) {
+  let above = "";
+  for (const row of table.tBodies[0].rows) {
+    const name = row.querySelector("th > span");
+    if (row.hidden || !name) continue;
+    name.classList.toggle("unseen", name.textContent === above);
+    above = name.textContent;
+  }
 }
 
 // Says below a table that its rows are gone by the filter and not for want of results.

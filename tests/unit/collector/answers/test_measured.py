@@ -53,7 +53,8 @@ def test_what_only_some_models_ran_with_is_said_beside_the_lists_of_all(collect:
         make_cell(**other, framework="jax", mode="compiled", **GPU),
     )
     assert describe_measured(analysis).endswith(
-        "PyTorch eager; through Keras: JAX compiled. Of conv6 alone: CPU and bf16. Of vgg16 alone: JAX compiled."
+        "PyTorch eager; through Keras: JAX compiled. Of conv6 alone: CPU and bf16 (PyTorch eager). Of vgg16 alone: "
+        "JAX compiled."
     )
 
 

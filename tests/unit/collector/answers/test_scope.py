@@ -49,7 +49,7 @@ def test_synthetic_data_and_single_gpus_are_named_where_they_are_all(collect: Co
     (text,) = select_texts(
         answer(collect, make_repeats(make_gpu_cell(), 0.1, 0.1, environment=GPU_PYTORCH)), "one-kind"
     )
-    assert "one GPU a cell, synthetic data" in text
+    assert "one GPU at a time, synthetic data" in text
     real = make_cell(data_dir="/data/cifar")
     (text,) = select_texts(answer(collect, make_repeats(real, 0.1, 0.1)), "one-kind")
     assert "synthetic" not in text
@@ -60,7 +60,7 @@ def test_tf32_is_said_to_be_off_where_other_precisions_stand_beside_fp32(collect
     cells = [make_gpu_cell(precision=precision) for precision in ("fp32", "bf16")]
     results = [one for cell in cells for one in make_repeats(cell, 0.1, 0.1, environment=GPU_PYTORCH)]
     (text,) = select_texts(answer(collect, results), "one-kind")
-    assert "one GPU a cell, TF32 off, synthetic data" in text
+    assert "one GPU at a time, TF32 off, synthetic data" in text
 
 
 def test_seconds_are_not_hours(collect: Collect) -> None:

@@ -60,7 +60,8 @@ def test_what_a_small_run_leaves_open_is_counted(collect: Collect) -> None:
         "conditions; 1 not compared: no ok repeat of JAX.",
         "one-machine": "Measured on one host (Intel(R) Xeon(R) CPU @ 2.20GHz): by how much others of the kind differ "
         "is not known.",
-        "not-planned": "3 of 6 combinations of work and program were not planned. For no work: PyTorch compiled, "
+        "not-planned": "3 of 6 combinations of work and program, whatever the batch, were not planned. "
+        "Not measured on any work: PyTorch compiled, "
         "TensorFlow eager, TensorFlow compiled.",
         "no-prices": f"Costs need prices: benchmatrix cost {RUN_ID} computes them.",
         "one-kind": "Measured with one phase (training, not inference), one kind of device (CPU, not GPU), one "
@@ -161,13 +162,16 @@ def test_the_end_of_a_run_has_fewer_sentences_than_the_report_and_counts_the_oth
 def test_certainty_is_the_median_and_the_widest_of_the_intervals(collect: Collect) -> None:
     # Three repeats 1 % apart: t(2) = 4.3027 times 0.010000 / sqrt(3) is 0.024842; exp of it is 1.02515.
     (text,) = select_texts(answer(collect, make_spread(make_cell(), 0.1)), "certainty")
-    assert text == ("The 95 % interval of the step time reaches 2.5 % above it (conv6 train, PyTorch eager).")
+    few = "How wide one of 3 repeats or fewer is, is partly chance."
+    assert text == (
+        f"The 95 % interval of the step time reaches 2.5 % above it (conv6 train, PyTorch eager, of 3 repeats). {few}"
+    )
     # Of two repeats as far apart as 0.99 and 1.01: t(1) = 12.706 times 0.014142 / sqrt(2) is 0.12706; exp is 1.1355.
     two = [*make_spread(make_cell(), 0.1), *make_spread(make_cell(batch_size=8), 0.1)[::2]]
     (text,) = select_texts(answer(collect, two), "certainty")
     assert text == (
         "Half of the 95 % intervals of 2 step times reach at most 8.0 % above them, the "
-        "widest 13.5 % (conv6 train, batch 8, PyTorch eager)."
+        f"widest 13.5 % (conv6 train, batch 8, PyTorch eager, of 2 repeats). {few}"
     )
 
 
