@@ -30,8 +30,8 @@ FINDINGS = (
         says="which program has the least step time for one kind of work, which comes second, and by how much that "
         "takes longer or that no difference is shown; then the programs that are not told from the first either, and "
         "where the second is one of them the next that is; the report shows these as a table, "
-        "which calls those that are not told from the first a tie, and has the number of programs and the repeats of "
-        "either side",
+        "which names those that are not told from the first beside it, and has the number of programs and the repeats "
+        "of either side",
         only_if="two programs did the same work on the same machines, each with an interval; differences are stated by "
         "the intervals of their table",
         order="as planned",
