@@ -71,7 +71,8 @@ def _judge_repeats(analysis: Analysis) -> TrustLine:
 def _doubt_repeats(num_planned: int, num_ok: int, num_valid: int) -> str:
     """Return how many repeats did not end ok, and how many of the others are not valid; or that cells have one."""
     not_ok = f"{count_things(num_planned - num_ok, 'repeat')} did not end ok" if num_ok < num_planned else ""
-    not_valid = f"{num_ok - num_valid:,} others are not valid" if num_valid < num_ok else ""
+    number = num_ok - num_valid
+    not_valid = f"{number:,} {'other is' if number == 1 else 'others are'} not valid" if number else ""
     return ", ".join(filter(None, (not_ok, not_valid))) or "cells of one repeat"
 
 

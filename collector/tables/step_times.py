@@ -22,9 +22,12 @@ def describe_validity(num_ok: int, num_sound: int, verdicts: str, *, num_planned
     if not num_ok:
         return NOT_THERE
     of_all = max(num_planned, num_ok)
-    if not verdicts:
-        return "valid" if of_all == num_ok else f"{num_sound} of {of_all} count"
-    return f"{num_sound} of {of_all} count; {verdicts}" if num_sound else f"none of {num_ok} sound; {verdicts}"
+    if not verdicts and of_all == num_ok:
+        return "valid"
+    if not num_sound:
+        return f"none of {num_ok} sound; {verdicts}"
+    counted = f"{num_sound} of {of_all} {'counts' if num_sound == 1 else 'count'}"
+    return "; ".join(filter(None, [counted, verdicts]))
 
 
 # Below it the two figures say the same: repeats differ by as much.

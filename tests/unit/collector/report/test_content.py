@@ -174,7 +174,7 @@ def test_a_wide_matrix_has_a_panel_for_every_workload(render: Render) -> None:
     step_times, *_, durations = Page(path.read_text()).figures
     assert (len(step_times["panels"]), len(durations["panels"])) == (26, 1)  # of durations a row for each cell
     assert "Drawn are" not in words  # nothing of any plot is left out
-    assert words.count(", PyTorch eager</th>") / 5 == 26  # step times, memory, parts, roofline, devices
+    assert words.count(", PyTorch eager</span></th>") / 5 == 26  # step times, memory, parts, roofline, devices
 
 
 def test_a_table_of_many_rows_is_packed_and_says_all_of_them(render: Render) -> None:
@@ -186,7 +186,7 @@ def test_a_table_of_many_rows_is_packed_and_says_all_of_them(render: Render) -> 
         ("conv6 train, CPU, batch 1, 32 px, PyTorch eager", "100.0"),
         (f"conv6 train, CPU, batch {MAX_STATIC_ROWS + 1}, 32 px, PyTorch eager", "100.0"),
     ]
-    assert ", PyTorch eager</th>" not in html
+    assert ", PyTorch eager</span></th>" not in html
 
 
 def test_many_repeats_with_many_steps_make_no_large_page(render: Render) -> None:

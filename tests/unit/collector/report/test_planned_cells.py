@@ -42,7 +42,7 @@ def test_each_way_to_end_has_its_sign_and_its_reason(tmp_path: Path) -> None:
     put_documents(store, run, results)
     table = tabulate_planned(analyze_run(load_run(store, run.run_id)))
     assert read_marks(table) == {
-        ("conv6 train", "PyTorch eager"): [("✓", "batch 1: valid; 1 failed"), ("✓", "batch 64")],
+        ("conv6 train", "PyTorch eager"): [("✓", "batch 1: 1 of 2 counts; 1 failed"), ("✓", "batch 64")],
         ("conv6 train", "TensorFlow graph"): [("✕", "batch 64: 2 oom")],
         ("conv6 train", "JAX compiled"): [("?", "batch 64: 2 missing")],
         ("conv6 infer", "PyTorch eager"): [("!", "batch 64: none of 2 sound; 2 throttled")],

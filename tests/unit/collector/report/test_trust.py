@@ -73,14 +73,14 @@ def test_the_lines_are_summed_up_by_their_states_the_doubts_first(collect: Colle
     meanings = list(dict.fromkeys(line.meaning for line in list_trust_lines(analysis)))
     assert meanings != sorted(meanings, key=list(MEANINGS.values()).index)  # in the order of the rules they differ
     assert sum_up_trust(analysis) == (
-        "Beware: 1 repeat did not end ok; repeats of 1 cell disagree; one host. "
+        "Beware: 1 repeat did not end ok; repeats of 1 cell disagree; only one host measured. "
         "Not known: whether results were changed. Nothing against it: idle machine."
     )
 
 
 @pytest.mark.parametrize(
     ("verdicts", "doubt"),
-    [((), "1 repeat did not end ok"), (("noisy",), "1 repeat did not end ok, 1 not valid")],
+    [((), "1 repeat did not end ok"), (("noisy",), "1 repeat did not end ok, 1 other is not valid")],
 )
 def test_the_header_counts_repeats_that_did_not_end_ok_and_others_that_are_not_valid(
     collect: Collect, verdicts: tuple[Verdict, ...], doubt: str
