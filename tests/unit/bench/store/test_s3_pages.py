@@ -7,11 +7,21 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from bench.store import Store
-from bench.store.s3_pages import EPOCH, MAX_MARKS, ForeignPageError, parse_page
+from bench.store.s3_pages import MAX_MARKS, ForeignPageError, UnfinishedPageError, parse_page
 from lying_s3_server import make_liar
 
 OBJECT = "<Contents><Key>{0}</Key><LastModified>{1}</LastModified><ETag>&quot;1&quot;</ETag><Size>{2}</Size></Contents>"
 TIME = "2026-11-22T10:00:00.000Z"
+UNTIMELY = (
+    "",
+    "yesterday",
+    "Wed, 25 Nov 2026 23:00:00 GMT",
+    "99999-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+14:00",
+    "0001-01-01T00:00:00Z",
+    "1970-01-01T00:00:00.000Z",
+)
+"""What is no time, and what servers write where they know none."""
 
 
 def make_page(*parts: str) -> bytes:
@@ -36,9 +46,9 @@ def test_a_size_that_is_none_is_not_known(size: str) -> None:
     assert parse_page(make_page(OBJECT.format("a", TIME, size))).entries[0].num_bytes is None
 
 
-@pytest.mark.parametrize("time", ["", "yesterday", "99999-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00"])
-def test_a_time_that_is_none_is_the_epoch(time: str) -> None:
-    assert parse_page(make_page(OBJECT.format("a", time, 1))).entries[0].modified_at == EPOCH
+@pytest.mark.parametrize("time", UNTIMELY)
+def test_a_time_that_is_none_is_not_known(time: str) -> None:
+    assert parse_page(make_page(OBJECT.format("a", time, 1))).entries[0].modified_at is None
 
 
 def test_a_time_of_another_zone_is_the_same_instant() -> None:
@@ -50,7 +60,15 @@ def test_the_next_page_is_asked_for_only_where_there_is_one() -> None:
     token = "<NextContinuationToken>t</NextContinuationToken>"
     assert parse_page(make_page("<IsTruncated>true</IsTruncated>", token)).next_token == "t"
     assert parse_page(make_page("<IsTruncated>false</IsTruncated>", token)).next_token == ""
-    assert parse_page(make_page("<IsTruncated>true</IsTruncated>")).next_token == ""
+    assert parse_page(make_page(token)).next_token == "t"
+    assert parse_page(make_page()).next_token == ""
+
+
+@pytest.mark.parametrize("truncated", ["true", "True", " true ", "1"])
+@pytest.mark.parametrize("token", ["", "<NextContinuationToken/>", "<NextMarker>a</NextMarker>"])
+def test_a_page_that_says_more_follows_and_not_how_is_refused(truncated: str, token: str) -> None:
+    with pytest.raises(UnfinishedPageError):
+        parse_page(make_page(f"<IsTruncated>{truncated}</IsTruncated>", token))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,10 @@ FOREIGN_LISTING = (
     "its console or of a proxy?"
 )
 ENDLESS = "its listing does not end; is the server one that lists by pages?"
+NO_WAY_ON = (
+    "{place} says that a listing goes on, and not how (IsTruncated without NextContinuationToken), so what is in the "
+    "bucket cannot be told; the server has to know ListObjectsV2: update it, or use another one"
+)
 ELSEWHERE = (
     "{place} sends requests elsewhere; name the server itself as the endpoint, and the bucket's region in "
     "AWS_DEFAULT_REGION"
