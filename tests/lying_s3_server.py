@@ -21,10 +21,10 @@ Lie = Literal[
     "web-page",
     "elsewhere",
 ]
-"""What it does: gives one page of a listing again and again, one that says more follows and not how, empty pages without end, the same with another token for
-each, objects of 2^40 bytes, a page that is said to have 2^40 bytes, one that does not end, too many entries, one
-that defines entities, one whose entries have 2^63 bytes each, one with keys that no file could have, a page for
-browsers, or another address."""
+"""What it does: gives one page of a listing again and again, one that says more follows and not how, empty pages
+without end, the same with another token for each, objects of 2^40 bytes, a page that is said to have 2^40 bytes, one
+that does not end, too many entries, one that defines entities, one whose entries have 2^63 bytes each, one with keys
+that no file could have, a page for browsers, or another address."""
 HUGE_BYTES = 2**40
 PIECE = b"100000\r\n" + bytes(2**20) + b"\r\n"
 """Of a body in chunks."""

@@ -135,7 +135,8 @@ def plan_run(run: Run, objects: Sequence[StoredObject], held: HeldResults) -> Ru
 def find_last_write(run: Run, objects: Sequence[StoredObject]) -> datetime:
     """Return when the newest object of a run was written, or when the run began, if that is later.
 
-    Objects without a time do not count, for which see `explain_undated`. What earlier removals wrote does not count: an interrupted one goes on.
+    Objects without a time do not count (`explain_undated`), nor does what earlier removals wrote: an interrupted one
+    goes on.
     """
     return max([run.created_at, *filter(None, _list_times(run, objects))])
 
