@@ -90,17 +90,20 @@ def read_watch_error(status: object) -> ApiError:
     return ApiError(code, reason, message)
 
 
-def make_unreachable(error: Exception, *, is_known: bool = True) -> ApiError:
+def make_unreachable(error: Exception, *, is_known: bool = True, proxy: object = None) -> ApiError:
     """Return the error for a server that does not answer, without the addresses that urllib3's message has.
 
     `is_known`: it has answered before. Of one that never did, a name that there is not, a certificate that is not
-    accepted and an answer that is no TLS are faults of the kubeconfig, and waiting mends none of them.
+    accepted and an answer that is no TLS are faults of the kubeconfig, and waiting mends none of them. `proxy`: the URL
+    of the one that was asked, as text and without user and password.
     """
+    via = f", asked by the proxy {proxy} (proxy-url of the kubeconfig, or of the environment)" if proxy else ""
     if not is_known and (fault := _find_fault_of_kubeconfig(error)):
         hint = "look at the server and its certificates in your kubeconfig"
-        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}; {hint}")
+        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}{via}; {hint}")
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
-    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, f"the API server does not answer: {message}", None)
+    text = f"the API server{via and f'{via},'} does not answer: {message}"
+    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, text, None)
 
 
 def _find_fault_of_kubeconfig(error: Exception) -> str:

@@ -6,9 +6,10 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from bench.store import Store
+from bench.store import Store, StoreError, StoreUnreachable
 from bench.store.s3_pages import MAX_MARKS, ForeignPageError, UnfinishedPageError, parse_page
 from lying_s3_server import make_liar
+from store_calls import list_calls
 
 OBJECT = "<Contents><Key>{0}</Key><LastModified>{1}</LastModified><ETag>&quot;1&quot;</ETag><Size>{2}</Size></Contents>"
 TIME = "2026-11-22T10:00:00.000Z"
@@ -105,7 +106,49 @@ def proxy(monkeypatch: pytest.MonkeyPatch, run_server: Callable[[type[BaseHTTPRe
     return seen
 
 
-def test_a_listing_goes_through_the_proxy_of_the_environment(proxy: list[str]) -> None:
+def test_objects_and_listings_go_through_the_proxy_of_the_environment(proxy: list[str]) -> None:
+    store = Store.open("s3://b")
+    assert store.get("runs/r1/run.json") != b""
+    assert proxy.pop().startswith("GET http://absent.invalid:9000/b/runs/r1/run.json ")
     assert len(list(Store.open("s3://b").list_objects("runs"))) == 1000
     assert proxy[0].startswith("GET http://absent.invalid:9000/b?")
     assert "Basic dXNlcjpwQHNz" in proxy[0]
+
+
+def test_objects_and_listings_heed_the_same_exceptions(
+    proxy: list[str], run_server: Callable[[type[BaseHTTPRequestHandler]], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store library took 127.0.0.0/8 as an exception, and `*` and ports not; the client of listings the other."""
+    asked: list[str] = []
+    place = run_server(make_liar("huge-entries", seen=asked))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", place)
+    for listed in ("127.0.0.0/8", "*", place.removeprefix("http://")):
+        monkeypatch.setenv("NO_PROXY", listed)
+        store = Store.open("s3://b")
+        store.get("runs/r1/run.json")
+        assert len(list(store.list_objects("runs"))) == 1000
+    assert (len(asked), proxy) == (6, [])
+
+
+@pytest.mark.parametrize("url", ["s3://b", "gs://b", "az://b"])
+def test_a_variable_that_names_no_proxy_is_an_error_of_the_user_without_the_password(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://user:hunter2/x@127.0.0.1:3128")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://absent.invalid")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with pytest.raises(StoreError, match=f"^store {url}: https_proxy is no URL of a proxy") as caught:
+        Store.open(url)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("few_retries")
+def test_a_proxy_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch, proxy: list[str]) -> None:
+    monkeypatch.setenv("http_proxy", "http://user:hunter2@127.0.0.1:1")
+    for call in list_calls(Store.open("s3://b")):
+        with pytest.raises(
+            StoreUnreachable, match=r"asked by the proxy 127\.0\.0\.1:1 \(http_proxy\), cannot be"
+        ) as caught:
+            call()
+        assert "hunter2" not in str(caught.value)
