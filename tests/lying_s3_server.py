@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 Lie = Literal[
     "same-page",
+    "no-token",
     "no-keys",
     "new-tokens",
     "huge-object",
@@ -20,10 +21,10 @@ Lie = Literal[
     "web-page",
     "elsewhere",
 ]
-"""What it does: gives one page of a listing again and again, empty pages without end, the same with another token for
-each, objects of 2^40 bytes, a page that is said to have 2^40 bytes, one that does not end, too many entries, one
-that defines entities, one whose entries have 2^63 bytes each, one with keys that no file could have, a page for
-browsers, or another address."""
+"""What it does: gives one page of a listing again and again, one that says more follows and not how, empty pages
+without end, the same with another token for each, objects of 2^40 bytes, a page that is said to have 2^40 bytes, one
+that does not end, too many entries, one that defines entities, one whose entries have 2^63 bytes each, one with keys
+that no file could have, a page for browsers, or another address."""
 HUGE_BYTES = 2**40
 PIECE = b"100000\r\n" + bytes(2**20) + b"\r\n"
 """Of a body in chunks."""
@@ -106,7 +107,9 @@ def _make_page(lie: Lie, number: int = 0) -> str:
     entries = "".join(ENTRY.format(number) for number in range(1, num_entries + 1))
     if lie == "huge-entries":
         page = _make_page("same-page").replace("<Size>2<", f"<Size>{2**63}<")
-        return page.replace("<NextContinuationToken>again</NextContinuationToken>", "")
+        return page.replace("<IsTruncated>true<", "<IsTruncated>false<")
+    if lie == "no-token":
+        return _make_page("same-page").replace("NextContinuationToken", "NextMarker")
     token = f"again{number}" if lie == "new-tokens" else "again"
     return (
         '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'

@@ -80,9 +80,19 @@ def _format(root: Component, components: Sequence[Component]) -> str:
 
 
 def _read_python(text: str) -> Iterator[Component]:
-    found: Sequence[tuple[str, str]] = decode_json(text)
-    for name, version in found:
+    found = decode_json(text)
+    if not isinstance(found, list):
+        raise ValueError("expected a list of packages")
+    for package in found:
+        if not isinstance(package, list) or len(package) != 2 or not all(map(_is_word, package)):
+            raise ValueError("expected name and version of each package, two texts")
+        name, version = package
         yield _make_python(name, version)
+
+
+def _is_word(value: object) -> bool:
+    """Return whether a value is a text that can be a name or a version: not empty, all of it visible."""
+    return isinstance(value, str) and value.isprintable() and value.strip() != ""
 
 
 def _make_python(name: str, version: str) -> Component:
@@ -92,6 +102,8 @@ def _make_python(name: str, version: str) -> Component:
 def _read_debian(text: str) -> Iterator[Component]:
     for line in text.splitlines():
         name, version, architecture = line.split()
+        if not line.isprintable():
+            raise ValueError("expected names and versions that can be printed")
         qualifiers = {"arch": architecture, "distro": DISTRIBUTION}
         yield _make_library(name, version, PackageURL("deb", "debian", name, version, qualifiers=qualifiers))
 

@@ -13,9 +13,10 @@ MAX_LINE_BYTES = 16 * 2**20
 
 
 def read_body(response: urllib3.BaseHTTPResponse) -> bytes:
-    """Return the body of an answer; BusyError where it breaks off, AnswerError where it is too large."""
+    """Return the body of an answer; BusyError where it breaks off, AnswerError where it is too large or packed."""
+    _refuse_packed(response)
     try:
-        data: bytes = response.read(MAX_ANSWER_BYTES + 1)
+        data: bytes = response.read(MAX_ANSWER_BYTES + 1, decode_content=False)
     except (urllib3.exceptions.HTTPError, OSError) as error:
         response.close()
         raise make_unreachable(error) from error
@@ -24,6 +25,14 @@ def read_body(response: urllib3.BaseHTTPResponse) -> bytes:
         raise AnswerError(f"it is larger than {MAX_ANSWER_BYTES:,} bytes")
     response.release_conn()
     return data
+
+
+def _refuse_packed(response: urllib3.BaseHTTPResponse) -> None:
+    """Raise AnswerError for an answer that is packed: requests ask for none, and 300 KB can become gigabytes."""
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        response.close()
+        raise AnswerError(f"it is packed (Content-Encoding: {encoding[:50]!r}), which was not asked for")
 
 
 class AnswerLines:
@@ -45,10 +54,11 @@ class AnswerLines:
 
 
 def iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Yield the lines of an answer as they come; AnswerError for one that is too long."""
+    """Yield the lines of an answer as they come; AnswerError for one that is too long, or where they are packed."""
+    _refuse_packed(response)
     parts: list[bytes] = []  # of a line whose end has not come: joined once, however many chunks it is long
     num_bytes = 0
-    for chunk in response.stream(65_536, decode_content=True):
+    for chunk in response.stream(65_536, decode_content=False):
         *ended, rest = chunk.split(b"\n")
         if ended:
             yield b"".join([*parts, ended[0]])

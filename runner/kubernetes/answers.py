@@ -11,6 +11,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
 
+from bench.foreign_json import ForeignJsonError, JsonAmounts, check_amounts
 from runner.kubernetes.api_errors import INVALID_ANSWER, ApiError
 from runner.kubernetes.object_shapes import (
     FINDERS,
@@ -23,6 +24,10 @@ MAX_ANSWER_BYTES = 64 * 2**20
 """While one is read, it takes twice as much memory. A page of 500 objects has 10 MB; etcd takes 1.5 MB for one
 (--max-request-bytes), and a log is rotated at 10 MiB
 (containerLogMaxSize of the kubelet)."""
+
+ANSWER_AMOUNTS = JsonAmounts(max_containers=500_000, max_members=1_000_000, max_values=1_500_000)
+"""Of a page of 500 objects: a Job that finished has 150 objects and lists in it, and 400 members, a pod twice as many.
+An object of two characters takes 400 bytes when it is read."""
 
 MAX_NAME_CHARACTERS = 253
 """Names of objects are DNS subdomains: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/"""
@@ -61,6 +66,10 @@ class ApiObject(dict[str, Any]):
 
 def decode_answer(body: bytes) -> ApiObject:
     """Return the JSON object of an answer, of whatever kind; AnswerError where it is none."""
+    try:
+        check_amounts(body, ANSWER_AMOUNTS)
+    except ForeignJsonError as error:
+        raise AnswerError(str(error)) from None
     try:
         found = _DECODER.decode(body.decode())
     except (ValueError, RecursionError):

@@ -1,6 +1,5 @@
 """The errors of the API server, as exceptions and as messages to the user."""
 
-import json
 import re
 import socket
 import ssl
@@ -11,6 +10,7 @@ import kubernetes.client
 import urllib3
 
 from bench.errors import TransientError, UserError
+from bench.foreign_json import decode_json
 from bench.known_secrets import hide_secrets
 from runner.kubernetes.login import describe_error, name_credentials
 
@@ -28,6 +28,8 @@ https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserve
 NO_RIGHT = re.compile(r"User .* cannot \w+ resource ")
 """What an authorizer answers with 403: also RBAC's for a while, to users who have the right, when the server starts."""
 MAX_MESSAGE_CHARACTERS = 300
+MAX_STATUS_BYTES = 2**20
+"""Of an answer that refuses: a longer one is no Status, which has a few KB."""
 MAX_STATUS_CHARACTERS = 4000
 """Of what a server says itself: admission webhooks explain at length."""
 # https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for
@@ -66,9 +68,9 @@ class BusyError(ApiError):
 
 def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> ApiError:
     """Return the error that an answer of 400 and above means, with the message of the Status object in its body."""
-    text = body.decode(errors="replace")
+    text = body[: MAX_STATUS_BYTES + 1].decode(errors="replace")
     try:
-        status = json.loads(text)
+        status = decode_json(text)
         reason, message = _read_words(status)
     except (ValueError, AttributeError, RecursionError):  # of a proxy: perhaps a page of HTML
         reason, message = str(response.reason), _shorten(text)
@@ -90,17 +92,20 @@ def read_watch_error(status: object) -> ApiError:
     return ApiError(code, reason, message)
 
 
-def make_unreachable(error: Exception, *, is_known: bool = True) -> ApiError:
+def make_unreachable(error: Exception, *, is_known: bool = True, proxy: object = None) -> ApiError:
     """Return the error for a server that does not answer, without the addresses that urllib3's message has.
 
     `is_known`: it has answered before. Of one that never did, a name that there is not, a certificate that is not
-    accepted and an answer that is no TLS are faults of the kubeconfig, and waiting mends none of them.
+    accepted and an answer that is no TLS are faults of the kubeconfig, and waiting mends none of them. `proxy`: the URL
+    of the one that was asked, as text and without user and password.
     """
+    via = f", asked by the proxy {proxy} (proxy-url of the kubeconfig, or of the environment)" if proxy else ""
     if not is_known and (fault := _find_fault_of_kubeconfig(error)):
         hint = "look at the server and its certificates in your kubeconfig"
-        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}; {hint}")
+        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}{via}; {hint}")
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
-    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, f"the API server does not answer: {message}", None)
+    text = f"the API server{via and f'{via},'} does not answer: {message}"
+    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, text, None)
 
 
 def _find_fault_of_kubeconfig(error: Exception) -> str:

@@ -217,7 +217,8 @@ class Connection:
             )
             refusal = read_refusal(verb, response, read_body(response)) if response.status >= 400 else None
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise make_unreachable(error, is_known=self.is_known) from error
+            proxy = client.rest_client.pool_manager.proxy  # the configuration may have been read anew by now
+            raise make_unreachable(error, is_known=self.is_known, proxy=proxy) from error
         if 300 <= response.status < 400:  # elsewhere nobody gets the credentials, and nothing was done here
             response.close()
             raise AnswerError(f"it sends requests elsewhere (HTTP {response.status})")

@@ -18,6 +18,7 @@ from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import UserError
 from runner.kubernetes.credential_plugins import LoginEndedError, find_limit_seconds, limit_login
 from runner.kubernetes.kubeconfig import check_kubeconfig, find_kubeconfig, list_kubeconfigs, read_kubeconfig
+from runner.kubernetes.proxy_settings import lead_to_proxy, make_configuration
 
 CURRENT = "current"
 SERVICE_ACCOUNT = "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"
@@ -30,7 +31,7 @@ CERTIFICATE_KEYS = {"client-certificate", "client-certificate-data"}
 
 def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient:
     """Return a client with the context's credentials; raise UserError if they or the kubeconfig cannot be used."""
-    configuration = kubernetes.client.Configuration()
+    configuration = make_configuration()
     if context != IN_CLUSTER:
         check_kubeconfig(f"--on {context}")
     try:
@@ -54,13 +55,25 @@ def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient
         )
     configuration.connection_pool_maxsize = num_connections
     configuration.retries = False
-    client = kubernetes.client.ApiClient(configuration)
+    client = _make_client(configuration, context)
     try:
         read_authorization(client, context)
         _check_certificates(configuration, context)
     except ValueError as error:
         raise UserError(f"--on {context}: {error}") from None
     return client
+
+
+def _make_client(configuration: kubernetes.client.Configuration, context: str) -> kubernetes.client.ApiClient:
+    place = _name_cluster(context)
+    try:
+        lead_to_proxy(configuration, place)
+    except ValueError as error:
+        raise UserError(f"--on {context}: {error}") from None
+    try:
+        return kubernetes.client.ApiClient(configuration)
+    except Exception as error:  # noqa: BLE001  (whatever it meets in the settings: its text may show a password)
+        raise UserError(f"--on {context}: {place}: no client can be made of it ({type(error).__name__})") from None
 
 
 def _load_kubeconfig(context: str, configuration: kubernetes.client.Configuration) -> None:
@@ -186,6 +199,17 @@ def name_credentials(context: str) -> str:
                 "dates `openssl x509 -noout -dates` shows"
             )
     return name_token(context)
+
+
+def _name_cluster(context: str) -> str:
+    """Return the names of the kubeconfig and of the cluster that the context uses."""
+    if context == IN_CLUSTER:
+        return "the cluster of this pod"
+    with suppress(Exception):  # it only makes the message better
+        contexts, _ = kubernetes.config.list_kube_config_contexts(find_kubeconfig())  # type: ignore[no-untyped-call]
+        name = next(item["context"]["cluster"] for item in contexts if item["name"] == context)
+        return f"{find_kubeconfig()}: cluster `{name}`"
+    return f"{find_kubeconfig()}: the cluster of context {context}"
 
 
 def _find_user(context: str) -> str:

@@ -93,7 +93,11 @@ def plan_removal(store: Store, held: HeldResults, policy: Policy, now: datetime)
         objects = list(store.list_objects(results_prefix(run.run_id).removesuffix("results/")))
         if find_last_write(run, objects) > now - policy.older_than:
             num_younger += 1
-        elif reason := protected.get(run.run_id) or explain_unfinished(store, run, objects, policy):
+        elif reason := (
+            protected.get(run.run_id)
+            or explain_undated(run, objects)
+            or explain_unfinished(store, run, objects, policy)
+        ):
             kept[run.run_id] = reason
         elif (plan := plan_run(run, objects, held)).removable:
             planned.append(plan)
@@ -131,10 +135,22 @@ def plan_run(run: Run, objects: Sequence[StoredObject], held: HeldResults) -> Ru
 def find_last_write(run: Run, objects: Sequence[StoredObject]) -> datetime:
     """Return when the newest object of a run was written, or when the run began, if that is later.
 
-    What earlier removals wrote does not count: an interrupted one goes on.
+    Objects without a time do not count (`explain_undated`), nor does what earlier removals wrote: an interrupted one
+    goes on.
     """
+    return max([run.created_at, *filter(None, _list_times(run, objects))])
+
+
+def explain_undated(run: Run, objects: Sequence[StoredObject]) -> str | None:
+    """Return why it is not known how old a run is; None if each of its objects has a time."""
+    if not (num_undated := _list_times(run, objects).count(None)):
+        return None
+    return f"how old it is is not known: the store says no time at which {num_undated} of its objects were written"
+
+
+def _list_times(run: Run, objects: Sequence[StoredObject]) -> list[datetime | None]:
     own = raw_removals_prefix(run.run_id)
-    return max([run.created_at, *(found.modified_at for found in objects if not found.key.startswith(own))])
+    return [found.modified_at for found in objects if not found.key.startswith(own)]
 
 
 def explain_unfinished(store: Store, run: Run, objects: Sequence[StoredObject], policy: Policy) -> str | None:

@@ -24,13 +24,18 @@ _OF_FILES = ("_FILE", "_PATH", "_DIR")
 """Ends of names whose values say where a credential is, not what."""
 _ASSIGNMENT = re.compile(rf"""\b(?=[A-Z0-9_]*?{_WORDS})([A-Z0-9_]++)(['"]?(?:=|: ?)['"]?)([^\s'"]+)""")
 """A name is read once, whether a value follows or not: of names of megabytes each further try would take minutes."""
+_FIELD = re.compile(
+    rf"""(?i)\b(?=[a-z0-9_]*?{_WORDS})([a-z0-9_]++)(['"]?\s?[:=]\s?['"]?)((?![0-9.]+\b)[a-z0-9+/_.~=-]{{16,}})"""
+)
+"""The same in other letters, such as `"SecretAccessKey": "..."`; a value of fewer characters may be a word."""
 _IN_TEXTS = (
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*"),
     re.compile(r"(?i)(\b(?:bearer|basic) +)[A-Za-z0-9._~+/-]{16,}=*"),  # no word of a message is as long
+    re.compile(r"(\b)eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]*"),
     re.compile(r"(?i)(\b(?:sig|x-amz-signature|x-goog-signature|accountkey)=)[^\s&'\"<>;]+"),
 )
-"""Credentials that show what they are, wherever they stand: a secret key in PEM, a header of HTTP, the signature of a
-URL that is signed (SAS of Azure, presigned URLs), and the parts of a connection string of Azure."""
+"""Credentials that show what they are, wherever they stand: a secret key in PEM, a header of HTTP, a JSON Web Token,
+the signature of a URL that is signed (SAS of Azure, presigned URLs), and the parts of a connection string of Azure."""
 
 _secrets: set[str] = set()
 
@@ -57,7 +62,7 @@ def hide_printed_secrets(text: str, variables: Mapping[str, str] | None = None) 
         for name, value in (os.environ if variables is None else variables).items()
         if len(value) >= MIN_CHARACTERS and _is_secret_name(name.upper())
     }
-    hidden = _ASSIGNMENT.sub(_hide_value, _hide(text, named | _secrets))
+    hidden = _FIELD.sub(_hide_value, _ASSIGNMENT.sub(_hide_value, _hide(text, named | _secrets)))
     return hide_url_credentials(hidden)
 
 
@@ -84,4 +89,4 @@ def _hide(text: str, secrets: set[str]) -> str:
 
 def _hide_value(found: re.Match[str]) -> str:
     name, between, value = found.groups()
-    return f"{name}{between}{HIDDEN if _is_secret_name(name) else value}"
+    return f"{name}{between}{HIDDEN if _is_secret_name(name.upper()) else value}"

@@ -29,6 +29,13 @@ def test_a_list_of_runs_that_repeats_itself_ends(lie: Lie, open_liar: Callable[[
         open_liar(lie).list_run_ids()
 
 
+def test_a_listing_that_says_it_goes_on_and_not_how_is_no_whole_one(open_liar: Callable[[Lie], Store]) -> None:
+    store = open_liar("no-token")
+    for call in (store.list_run_ids, lambda: list(store.list_objects("runs"))):
+        with pytest.raises(StoreError, match="http://127.* says that a listing goes on, and not how .*ListObjectsV2"):
+            call()
+
+
 def test_pages_without_keys_and_without_end_end(
     open_liar: Callable[[Lie], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:

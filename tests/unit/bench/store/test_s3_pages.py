@@ -6,12 +6,23 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from bench.store import Store
-from bench.store.s3_pages import EPOCH, MAX_MARKS, ForeignPageError, parse_page
+from bench.store import Store, StoreError, StoreUnreachable
+from bench.store.s3_pages import MAX_MARKS, ForeignPageError, UnfinishedPageError, parse_page
 from lying_s3_server import make_liar
+from store_calls import list_calls
 
 OBJECT = "<Contents><Key>{0}</Key><LastModified>{1}</LastModified><ETag>&quot;1&quot;</ETag><Size>{2}</Size></Contents>"
 TIME = "2026-11-22T10:00:00.000Z"
+UNTIMELY = (
+    "",
+    "yesterday",
+    "Wed, 25 Nov 2026 23:00:00 GMT",
+    "99999-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+14:00",
+    "0001-01-01T00:00:00Z",
+    "1970-01-01T00:00:00.000Z",
+)
+"""What is no time, and what servers write where they know none."""
 
 
 def make_page(*parts: str) -> bytes:
@@ -36,9 +47,9 @@ def test_a_size_that_is_none_is_not_known(size: str) -> None:
     assert parse_page(make_page(OBJECT.format("a", TIME, size))).entries[0].num_bytes is None
 
 
-@pytest.mark.parametrize("time", ["", "yesterday", "99999-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00"])
-def test_a_time_that_is_none_is_the_epoch(time: str) -> None:
-    assert parse_page(make_page(OBJECT.format("a", time, 1))).entries[0].modified_at == EPOCH
+@pytest.mark.parametrize("time", UNTIMELY)
+def test_a_time_that_is_none_is_not_known(time: str) -> None:
+    assert parse_page(make_page(OBJECT.format("a", time, 1))).entries[0].modified_at is None
 
 
 def test_a_time_of_another_zone_is_the_same_instant() -> None:
@@ -50,7 +61,15 @@ def test_the_next_page_is_asked_for_only_where_there_is_one() -> None:
     token = "<NextContinuationToken>t</NextContinuationToken>"
     assert parse_page(make_page("<IsTruncated>true</IsTruncated>", token)).next_token == "t"
     assert parse_page(make_page("<IsTruncated>false</IsTruncated>", token)).next_token == ""
-    assert parse_page(make_page("<IsTruncated>true</IsTruncated>")).next_token == ""
+    assert parse_page(make_page(token)).next_token == "t"
+    assert parse_page(make_page()).next_token == ""
+
+
+@pytest.mark.parametrize("truncated", ["true", "True", " true ", "1"])
+@pytest.mark.parametrize("token", ["", "<NextContinuationToken/>", "<NextMarker>a</NextMarker>"])
+def test_a_page_that_says_more_follows_and_not_how_is_refused(truncated: str, token: str) -> None:
+    with pytest.raises(UnfinishedPageError):
+        parse_page(make_page(f"<IsTruncated>{truncated}</IsTruncated>", token))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +106,49 @@ def proxy(monkeypatch: pytest.MonkeyPatch, run_server: Callable[[type[BaseHTTPRe
     return seen
 
 
-def test_a_listing_goes_through_the_proxy_of_the_environment(proxy: list[str]) -> None:
+def test_objects_and_listings_go_through_the_proxy_of_the_environment(proxy: list[str]) -> None:
+    store = Store.open("s3://b")
+    assert store.get("runs/r1/run.json") != b""
+    assert proxy.pop().startswith("GET http://absent.invalid:9000/b/runs/r1/run.json ")
     assert len(list(Store.open("s3://b").list_objects("runs"))) == 1000
     assert proxy[0].startswith("GET http://absent.invalid:9000/b?")
     assert "Basic dXNlcjpwQHNz" in proxy[0]
+
+
+def test_objects_and_listings_heed_the_same_exceptions(
+    proxy: list[str], run_server: Callable[[type[BaseHTTPRequestHandler]], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store library took 127.0.0.0/8 as an exception, and `*` and ports not; the client of listings the other."""
+    asked: list[str] = []
+    place = run_server(make_liar("huge-entries", seen=asked))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", place)
+    for listed in ("127.0.0.0/8", "*", place.removeprefix("http://")):
+        monkeypatch.setenv("NO_PROXY", listed)
+        store = Store.open("s3://b")
+        store.get("runs/r1/run.json")
+        assert len(list(store.list_objects("runs"))) == 1000
+    assert (len(asked), proxy) == (6, [])
+
+
+@pytest.mark.parametrize("url", ["s3://b", "gs://b", "az://b"])
+def test_a_variable_that_names_no_proxy_is_an_error_of_the_user_without_the_password(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://user:hunter2/x@127.0.0.1:3128")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://absent.invalid")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with pytest.raises(StoreError, match=f"^store {url}: https_proxy is no URL of a proxy") as caught:
+        Store.open(url)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("few_retries")
+def test_a_proxy_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch, proxy: list[str]) -> None:
+    monkeypatch.setenv("http_proxy", "http://user:hunter2@127.0.0.1:1")
+    for call in list_calls(Store.open("s3://b")):
+        with pytest.raises(
+            StoreUnreachable, match=r"asked by the proxy 127\.0\.0\.1:1 \(http_proxy\), cannot be"
+        ) as caught:
+            call()
+        assert "hunter2" not in str(caught.value)

@@ -5,6 +5,9 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+from bench.errors import UserError
 from runner.images.sbom import format_bom
 
 
@@ -35,3 +38,34 @@ def test_the_bill_of_materials_of_the_tool_names_what_is_installed_with_it() -> 
     for package in ("obstore", "benchmatrix-bench", "botocore"):
         assert f"pkg:pypi/{package}@{importlib.metadata.version(package)}" in named
     assert component["purl"] not in named
+
+
+@pytest.mark.parametrize(
+    "python",
+    [
+        "[[1, 2]]",
+        '[[null, "1"]]',
+        '[["a", null]]',
+        '[["a", 1]]',
+        '{"ab": 1}',
+        '"ab"',
+        '["ab"]',
+        '[["", ""]]',
+        '[[["x"], "1"]]',
+        '[["a", "1", "2"]]',
+        '[["a\\u0000", "1"]]',
+        '[["\\ud800", "1"]]',
+        "5",
+        "null",
+        "{",
+    ],
+)
+def test_what_is_no_list_of_packages_is_an_error_that_names_the_image(python: str) -> None:
+    with pytest.raises(UserError, match="^docker run a:b: printed something else than the packages in it"):
+        format_bom("a:b", "sha256:ab", python, "")
+
+
+@pytest.mark.parametrize("debian", ["bash", "a b c d", "\x1b[31m 1 amd64"])
+def test_what_is_no_package_of_debian_is_an_error_that_names_the_image(debian: str) -> None:
+    with pytest.raises(UserError, match="^docker run a:b: printed something else than the packages in it"):
+        format_bom("a:b", "sha256:ab", "[]", debian)

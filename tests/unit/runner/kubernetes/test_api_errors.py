@@ -72,3 +72,10 @@ def test_refused_credentials_are_named_as_what_they_are(
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     message = str(to_user_error(refuse(401, {"message": "Unauthorized"}), "c"))
     assert f"which may have expired: {tmp_path}/kubeconfig: user `me`: {words}" in message
+
+
+def test_a_refusal_of_millions_of_values_is_told_by_its_start() -> None:
+    """It is no Status, and is not decoded."""
+    error = refuse(403, '{"message": "m", "reason": [' + "{}," * 1_000_000 + "7]}")
+    assert error.message.startswith('{"message": "m", "reason": [{},{}')
+    assert len(error.message) <= 300

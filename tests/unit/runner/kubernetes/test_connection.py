@@ -1,5 +1,6 @@
 """A request to an API server has an end, whatever the server does."""
 
+import gzip
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -79,3 +80,18 @@ def test_a_page_in_place_of_an_answer_does_not_say_that_something_was_done(
         asked = connect(url, tmp_path, monkeypatch)
         with pytest.raises(ApiError, match=f"its answer to a request to {verb} pods is no JSON object"):
             asked.request(verb, "/api/v1/namespaces/x/pods")
+
+
+@pytest.mark.parametrize("status", [200, 403])
+@pytest.mark.parametrize("is_watch", [False, True])
+def test_a_packed_answer_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, is_watch: bool
+) -> None:
+    """Requests ask for none. A few hundred KB would become gigabytes."""
+    body = gzip.compress(b"{}")
+    head = f"HTTP/1.1 {status} X\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+    with serve(answer_once(head.encode() + body)) as url:
+        asked = connect(url, tmp_path, monkeypatch)
+        ask = partial(watch, asked) if is_watch else partial(asked.request, "get", "/version")
+        with pytest.raises(ApiError, match=r"none of Kubernetes: it is packed \(Content-Encoding: 'gzip'\)"):
+            ask()

@@ -30,6 +30,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     seen: str | None = None
+    proxy_authorization: str | None = None
 
 
 @pytest.fixture
@@ -37,6 +38,7 @@ def server() -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             started.seen = self.headers["Authorization"]
+            started.proxy_authorization = self.headers["Proxy-Authorization"]
             self.send_response(200)
             self.send_header("Content-Length", "2")
             self.end_headers()
@@ -232,3 +234,48 @@ def test_of_a_server_that_is_not_checked_no_authority_is_recorded(kubeconfig: Ku
     assert Connection(context="lab").authorities == ()
     kubeconfig.write({"token": "t"})
     assert Connection(context="lab").authorities == ()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "http://u:hunter2@127.0.0.1:port",
+        "http://u:hunter2/x@127.0.0.1:9",
+        "socks5://u:hunter2@127.0.0.1:9",
+        "hunter2",
+        5,
+        ["hunter2"],
+    ],
+)
+def test_a_proxy_of_the_kubeconfig_that_is_none_is_named_and_not_shown(kubeconfig: Kubeconfig, value: object) -> None:
+    kubeconfig.write({"token": "t"}, **{"proxy-url": value})
+    with pytest.raises(UserError, match=r"cluster `lab`: proxy-url (is no URL of a proxy|names a proxy of)") as caught:
+        Connection(context="lab")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["http://u:hunter2/x@127.0.0.1:9", "http://[::1", "socks5://u:hunter2@127.0.0.1"])
+def test_a_proxy_of_the_environment_that_is_none_is_named_and_not_shown(
+    kubeconfig: Kubeconfig, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("http_proxy", value)
+    kubeconfig.write({"token": "t"})
+    with pytest.raises(UserError, match="--on lab: http_proxy ") as caught:
+        Connection(context="lab")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_proxy_that_does_not_answer_is_named_without_its_password(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.write({"token": "t"}, **{"proxy-url": "http://u:hunter2@127.0.0.1:1"})
+    with pytest.raises(ApiError, match=r"asked by the proxy http://127\.0\.0\.1:1 ") as caught:
+        Connection(context="lab").request("get", "/version", patience_seconds=0)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_requests_go_by_the_proxy_with_its_password(kubeconfig: Kubeconfig, server: Server) -> None:
+    proxy = kubeconfig.url.replace("//", "//u:p%2Fw@")
+    kubeconfig.url = "http://absent.invalid"
+    kubeconfig.write({"token": "t"}, **{"proxy-url": proxy})
+    assert Connection(context="lab").request("get", "/version") == b"{}"
+    assert server.proxy_authorization == "Basic dTpwL3c="  # base64 of u:p/w

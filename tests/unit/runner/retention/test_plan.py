@@ -1,6 +1,7 @@
 """plan: which raw results a policy names, and which stay whatever it says."""
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -189,10 +190,24 @@ def test_a_confirmation_that_a_deadline_cut_is_over_once_its_change_is_decided(s
 
 def test_age_counts_from_the_last_object_that_was_written(store: Store, old: Run) -> None:
     held = CollectedResults.collect(store)
-    written = max(found.modified_at for found in store.list_objects(f"runs/{old.run_id}/"))
+    written = max(filter(None, (found.modified_at for found in store.list_objects(f"runs/{old.run_id}/"))))
 
     assert plan_removal(store, held, POLICY, written + timedelta(days=89)).num_younger == 2
     assert len(plan_removal(store, held, POLICY, written + timedelta(days=91)).runs) == 1
+
+
+def test_a_run_of_which_an_object_has_no_time_stays_and_says_so(store: Store, old: Run) -> None:
+    """A file whose time is 1970 stands for a server that knows none; the store and its listing are real."""
+    held = CollectedResults.collect(store)
+    key = f"runs/{old.run_id}/results/{CELL_A.cell_id}/1-a1.json"
+    os.utime(Path(store.url.removeprefix("file://")) / key, (0, 0))
+
+    plan = plan_removal(store, held, POLICY, LATER)
+
+    assert plan.runs == ()
+    assert plan.kept_runs[old.run_id] == (
+        "how old it is is not known: the store says no time at which 1 of its objects were written"
+    )
 
 
 def test_a_run_that_began_in_the_future_is_young(store: Store, old: Run) -> None:

@@ -4,7 +4,15 @@ import hashlib
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+)
 
 SCHEMA_VERSION: Literal[2] = 2
 
@@ -88,6 +96,18 @@ CellId = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,54}-[0-9a-f]{8}$")]
 _FIELD_SETS: dict[frozenset[str], set[str]] = {}
 
 
+def _end_at_first_error(schema: Any) -> None:
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if part.get("type") in ("list", "tuple", "set", "frozenset"):
+                part["fail_fast"] = True
+            waiting += part.values()
+        elif isinstance(part, list | tuple):
+            waiting += part
+
+
 class Document(BaseModel):
     """Base of every document: immutable, no unknown field, no silent conversion, no NaN or infinity."""
 
@@ -99,6 +119,13 @@ class Document(BaseModel):
         revalidate_instances="always",  # `model_copy` checks nothing: a part made by it is checked with the whole
         use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> Any:
+        """Return the schema, by which a list ends at its first error: a million of them took gigabytes."""
+        schema = handler(source)
+        _end_at_first_error(schema)
+        return schema
 
     def model_post_init(self, context: Any, /) -> None:
         """Share one set of names among all documents with the same fields set.

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import obstore.store
 from obstore.exceptions import BaseError
 
 from bench.certificates import check_certificates
 from bench.foreign_files import show_bytes
+from bench.known_secrets import hide_printed_secrets
+from bench.proxies import Proxy
 from bench.store.entity_tags import EntityTags
 from bench.store.keys import check_key
+from bench.store.routes import find_store_proxy, lead_requests
 from bench.store.settings import (
     ENDPOINT,
     CheckedCredentials,
@@ -30,12 +32,12 @@ from bench.store.settings import (
     limit_login,
     remember_variables,
 )
-from bench.store.store_errors import NOWHERE, StoreError, explain_os_error, explain_panic, get_headline, is_panic
+from bench.store.store_errors import StoreError, explain_os_error, explain_panic, get_headline, is_panic
 
 if TYPE_CHECKING:
     import boto3
     from botocore.client import BaseClient
-    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+    from obstore.store import ObjectStore, RetryConfig
 
     from bench.store.s3_listing import S3Listing
 
@@ -51,6 +53,8 @@ MAX_RETRIES = 1000  # never reached: the time is the bound
 # obstore asks boto3 again 300 s before this: every 5 minutes, while boto3 renews what has less than 10 minutes left.
 CREDENTIALS_TTL_SECONDS = 600
 AWS_SETTINGS = "the AWS_* variables or ~/.aws/config"
+ANY_CLOUD = "https://any-cloud.invalid"
+"""In the place of an endpoint that the store library chooses: the variables that name its proxy are those of https."""
 OTHER_SETTINGS = "the GOOGLE_* and AZURE_* variables"
 
 
@@ -72,6 +76,8 @@ class Backend:
     folder above it, and does not name what is no file."""
     s3_listing: "S3Listing | None" = None
     """Lists a bucket of S3, where the store library has no limit; None for all others."""
+    proxy: Proxy | None = None
+    """What passes the requests on to the server; None where they go to it, or the store library decides."""
     tags: EntityTags = field(default_factory=EntityTags)
 
 
@@ -148,11 +154,13 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
 
     session, client = _resolve_aws(url)
     endpoint = client.meta.endpoint_url
+    proxy = find_store_proxy(url, endpoint)
     provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_TTL_SECONDS))
     credentials = CheckedCredentials(provider=provider, config=provider.config, source=provider.credentials.method)
     make_bucket = f"make it with `aws s3 mb s3://{bucket}`"
     requests = S3Requests(
         endpoint=endpoint,
+        proxy=proxy,
         bucket=bucket,
         region=client.meta.region_name,
         get_credentials=credentials,
@@ -166,7 +174,7 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
         endpoint=endpoint,
         region=client.meta.region_name,
         virtual_hosted_style_request=False,
-        client_options={"allow_http": True, **_keep_at(endpoint)},
+        client_options={"allow_http": True, **lead_requests(endpoint, proxy)},
         credential_provider=credentials,
     )
     with _translate_setting_errors(url, AWS_SETTINGS):
@@ -176,22 +184,9 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
             short_retries=open_with(retry_config=_plan_retries(RETRY_SECONDS)),
             make_bucket=make_bucket,
             settings=AWS_SETTINGS,
+            proxy=proxy,
             s3_listing=S3Listing(requests, prefix),
         )
-
-
-def _keep_at(endpoint: str) -> "ClientConfig":
-    """Return the options that keep the store library from following a redirect to another host.
-
-    It has no option for that: so all other hosts get a proxy that is not there. Where the environment names a proxy for
-    the server, that one stays, and redirects are followed through it.
-    """
-    from bench.store.s3_requests import find_proxy
-
-    host = str(urlsplit(endpoint).hostname)
-    if find_proxy(endpoint) is not None or host.endswith("."):  # a name that the list of exceptions cannot have
-        return {}
-    return {"proxy_url": NOWHERE, "proxy_excludes": host}
 
 
 def _resolve_aws(url: str) -> "tuple[boto3.Session, BaseClient]":
@@ -213,7 +208,8 @@ def _resolve_aws(url: str) -> "tuple[boto3.Session, BaseClient]":
         client = _make_client(session)
         check_endpoint(client.meta.endpoint_url)
     except (BotoCoreError, ValueError) as error:
-        raise StoreError(f"store {url}: {hide_password(str(error))}; fix {AWS_SETTINGS}") from None
+        reason = get_headline(hide_printed_secrets(hide_password(str(error))))  # it may quote a credential_process
+        raise StoreError(f"store {url}: {reason}; fix {AWS_SETTINGS}") from None
     if credentials is None:
         raise StoreError(
             f"store {url}: no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a "
@@ -245,6 +241,7 @@ def _open_other(url: str) -> Backend:
             check_google_account(os.environ)
     except ValueError as error:
         raise StoreError(f"store {url}: {error}; fix {OTHER_SETTINGS}") from None
+    find_store_proxy(url, ANY_CLOUD, schemes=("http", "https"))
     with _translate_setting_errors(url, OTHER_SETTINGS):
         return Backend(
             place=url,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MAX_OBJECT_BYTES = 2**63 - 1
 """What a row of the data set can say; no store takes an object of so many."""
+EPOCH = datetime.fromtimestamp(0, UTC)
 MAX_DEPTH = 20
 """Folders in folders that are looked into: the deepest key has 6 parts, a path may have two thousand."""
 
@@ -28,22 +29,33 @@ class StoredObject:
     version: str
     """Differs between two objects of one key: the server's ETag; in a directory the time of the last change, in
     nanoseconds since 1970, and the size."""
-    modified_at: datetime
+    modified_at: datetime | None
+    """None where nothing, or nothing that can be true, is said of it."""
     problem: str = ""
     """Why it cannot be read, in words: of a directory's pipes and links that lead nowhere. Empty: it can be."""
 
     @classmethod
     def of_server(cls, meta: "ObjectMeta") -> "StoredObject":
         """Return an object as a server lists it."""
-        modified_at = meta["last_modified"]
+        modified_at = keep_possible_time(meta["last_modified"])
         is_possible = meta["size"] <= MAX_OBJECT_BYTES
         return cls(
             key=meta["path"],
             num_bytes=meta["size"] if is_possible else 0,
-            version=meta["e_tag"] or f"{modified_at.isoformat()}-{meta['size']}",
+            version=meta["e_tag"] or make_version(modified_at, meta["size"]),
             modified_at=modified_at,
             problem=find_key_problem(meta["path"]) or ("" if is_possible else f"is listed with {meta['size']:,} bytes"),
         )
+
+
+def keep_possible_time(time: datetime) -> datetime | None:
+    """Return a time, None for one that stands for none: servers write 1970 or the year 1 where they know no time."""
+    return time if time > EPOCH else None
+
+
+def make_version(modified_at: datetime | None, size: int | None) -> str:
+    """Return the version of an object that has no ETag."""
+    return f"{'no time' if modified_at is None else modified_at.isoformat()}-{size}"
 
 
 def list_directory(root: Path, folder: str) -> Iterator[StoredObject]:
@@ -60,10 +72,10 @@ def list_directory(root: Path, folder: str) -> Iterator[StoredObject]:
     except OSError as error:
         if place == root:
             raise
-        yield _describe_problem(folder, f"cannot be opened ({error.strerror})")
+        yield _describe_problem(folder, place, f"cannot be opened ({error.strerror})")
         return
     if folder.count("/") >= MAX_DEPTH:
-        yield _describe_problem(folder, "is nested too deep")
+        yield _describe_problem(folder, place, "is nested too deep")
         return
     for entry in entries:
         key = f"{folder}/{entry.name}" if folder else entry.name
@@ -71,7 +83,7 @@ def list_directory(root: Path, folder: str) -> Iterator[StoredObject]:
             continue
         if entry.is_dir(follow_symlinks=False):
             if entry.name.endswith(".json"):
-                yield _describe_problem(key, "is a directory, not a file")
+                yield _describe_problem(key, entry, "is a directory, not a file")
             else:
                 yield from list_directory(root, key)
         else:
@@ -93,22 +105,22 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
         return False
 
 
-def _read_time(seconds: float) -> datetime:
-    """Return the time of a file, which anybody can set; the earliest where no calendar has it."""
+def _read_time(seconds: float) -> datetime | None:
+    """Return the time of a file, which anybody can set; None where no calendar has it."""
     try:
-        return datetime.fromtimestamp(seconds, UTC)
+        return keep_possible_time(datetime.fromtimestamp(seconds, UTC))
     except (OSError, OverflowError, ValueError):
-        return datetime.fromtimestamp(0, UTC)
+        return None
 
 
 def _describe_entry(key: str, entry: "os.DirEntry[str]") -> StoredObject:
     try:
         status = entry.stat()
     except OSError as error:  # a link that leads nowhere or to itself, or a file that is gone by now
-        return _describe_problem(key, f"cannot be read ({error.strerror})")
+        return _describe_problem(key, entry, f"cannot be read ({error.strerror})")
     if not stat.S_ISREG(status.st_mode):
         kind = "a link to a directory" if stat.S_ISDIR(status.st_mode) else "a pipe, a socket or a device"
-        return _describe_problem(key, f"is {kind}, not a file")
+        return _describe_problem(key, entry, f"is {kind}, not a file")
     return StoredObject(
         key=key,
         num_bytes=status.st_size,
@@ -117,5 +129,9 @@ def _describe_entry(key: str, entry: "os.DirEntry[str]") -> StoredObject:
     )
 
 
-def _describe_problem(key: str, problem: str) -> StoredObject:
-    return StoredObject(key=key, num_bytes=0, version="", modified_at=datetime.fromtimestamp(0, UTC), problem=problem)
+def _describe_problem(key: str, place: "os.PathLike[str]", problem: str) -> StoredObject:
+    try:
+        modified_at = _read_time(os.lstat(place).st_mtime)
+    except OSError:  # it is gone by now
+        modified_at = None
+    return StoredObject(key=key, num_bytes=0, version="", modified_at=modified_at, problem=problem)

@@ -8,10 +8,10 @@ may write one object would keep all others from being read.
 from collections.abc import Iterator
 
 from bench.store.keys import find_key_problem
-from bench.store.listing import MAX_OBJECT_BYTES, StoredObject
-from bench.store.s3_pages import ForeignPageError, ListedEntry, ListingPage, parse_page
+from bench.store.listing import MAX_OBJECT_BYTES, StoredObject, make_version
+from bench.store.s3_pages import ForeignPageError, ListedEntry, ListingPage, UnfinishedPageError, parse_page
 from bench.store.s3_requests import S3Requests
-from bench.store.store_errors import ENDLESS, FOREIGN_LISTING, StoreError
+from bench.store.store_errors import ENDLESS, FOREIGN_LISTING, NO_WAY_ON, StoreError
 
 PAGE_SIZE = 1000
 MAX_PAGES = 20_000
@@ -57,6 +57,8 @@ class S3Listing:
             for _ in range(MAX_PAGES):
                 try:
                     page = parse_page(connection.get(asked))
+                except UnfinishedPageError:
+                    raise StoreError(NO_WAY_ON.format(place=self._requests.endpoint)) from None
                 except ForeignPageError:
                     raise StoreError(FOREIGN_LISTING.format(place=self._requests.endpoint)) from None
                 if not page.next_token or page.next_token in tokens:
@@ -78,7 +80,7 @@ class S3Listing:
         return StoredObject(
             key=key,
             num_bytes=size if size is not None and is_possible else 0,
-            version=entry.tag or f"{entry.modified_at.isoformat()}-{size}",
+            version=entry.tag or make_version(entry.modified_at, size),
             modified_at=entry.modified_at,
             problem=find_key_problem(key) or ("" if is_possible else f"is listed with {_show_size(size)} bytes"),
         )

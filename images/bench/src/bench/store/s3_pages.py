@@ -10,15 +10,20 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
+from bench.store.listing import keep_possible_time
+
 MAX_ENTRIES = 10_000
 """Of one page, for which 1,000 are asked."""
 MAX_MARKS = 40 * MAX_ENTRIES
 """Of tags and of attributes, each of which takes far more memory than its two characters; an entry has 20 at most."""
-EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class ForeignPageError(Exception):
     """What a server answered is no page of a listing."""
+
+
+class UnfinishedPageError(ForeignPageError):
+    """A page says that more follows, and not with what it is asked for."""
 
 
 class ListedEntry(NamedTuple):
@@ -28,8 +33,8 @@ class ListedEntry(NamedTuple):
     num_bytes: int | None
     """None where the page has no number of bytes."""
     tag: str
-    modified_at: datetime
-    """1970 where the page has no time."""
+    modified_at: datetime | None
+    """None where the page has no time that can be true."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +48,7 @@ class ListingPage:
 
 
 def parse_page(body: bytes) -> ListingPage:
-    """Return what a page lists; raise ForeignPageError where it is none, such as a web page."""
+    """Return what a page lists; raise ForeignPageError where it is none, such as a web page, or has no way on."""
     root = _parse(body)
     namespace, _, name = root.tag.rpartition("}")
     namespace = f"{namespace}}}" if namespace else ""
@@ -51,12 +56,17 @@ def parse_page(body: bytes) -> ListingPage:
     if name != "ListBucketResult" or len(contents) + len(prefixes) > MAX_ENTRIES:
         raise ForeignPageError
     is_encoded = root.findtext(f"{namespace}EncodingType") == "url"
-    is_truncated = root.findtext(f"{namespace}IsTruncated", "").strip() == "true"
+    said_token = root.findtext(f"{namespace}NextContinuationToken", "")
+    said_truncated = root.findtext(f"{namespace}IsTruncated", "").strip().lower()
+    is_truncated = said_truncated in ("true", "1") or (not said_truncated and bool(said_token))
+    next_token = said_token if is_truncated else ""
+    if is_truncated and not next_token:  # to end here would take the rest as not there
+        raise UnfinishedPageError
     decode: Callable[[str], str] = unquote_plus if is_encoded else str
     return ListingPage(
         entries=[_read_entry(found, namespace, decode) for found in contents],
         folders=[decode(found.findtext(f"{namespace}Prefix", "")) for found in prefixes],
-        next_token=root.findtext(f"{namespace}NextContinuationToken", "") if is_truncated else "",
+        next_token=next_token,
     )
 
 
@@ -84,9 +94,10 @@ def _read_size(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 30 else None
 
 
-def _read_time(text: str) -> datetime:
+def _read_time(text: str) -> datetime | None:
     try:
         read = datetime.fromisoformat(text)
-        return read if read.tzinfo is UTC else read.replace(tzinfo=read.tzinfo or UTC).astimezone(UTC)
+        in_utc = read if read.tzinfo is UTC else read.replace(tzinfo=read.tzinfo or UTC).astimezone(UTC)
     except (ValueError, OverflowError):
-        return EPOCH
+        return None
+    return keep_possible_time(in_utc)

@@ -4,26 +4,33 @@ The store library has no limit for the body of an answer, and follows redirects:
 announced 2^40 bytes ended the process, and the host that a redirect named got the session token. Here an answer has
 MAX_PAGE_BYTES, whatever it announces, and a redirect is an error.
 
-The certificates are the system's, or those that SSL_CERT_FILE names, and the proxy is the one that HTTPS_PROXY or
-HTTP_PROXY names: as the store library has them, which sends all other requests.
+The certificates are the system's, or those that SSL_CERT_FILE names, as the store library has them, which sends all
+other requests; both are given the same proxy (`bench.proxies`).
 """
 
 import http.client
 import ssl
 import time
-import urllib.request
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from bench.store.store_errors import ELSEWHERE, StoreError, classify_error, explain_error, get_headline, is_transient
+from bench.proxies import Proxy
+from bench.store.store_errors import (
+    ELSEWHERE,
+    StoreError,
+    classify_error,
+    explain_error,
+    get_headline,
+    is_transient,
+    name_place,
+)
 
 MAX_PAGE_BYTES = 16 * 2**20
 """A page of 1,000 keys has 0.3 MB; 7 MB where each key has the 1,024 bytes that S3 allows, all of them escaped."""
@@ -45,6 +52,7 @@ class S3Requests:
     """What the requests to one bucket have in common. Errors are StoreError, without the URL of the store."""
 
     endpoint: str
+    proxy: Proxy | None
     bucket: str
     region: str
     get_credentials: Callable[[], Mapping[str, Any]]
@@ -71,7 +79,8 @@ class S3Requests:
 
     def explain(self, failure: str) -> StoreError:
         """Return the error for a failure in the words of the store library."""
-        reason = explain_error(failure, self.endpoint, self.make_bucket) or get_headline(failure)
+        place = name_place(self.endpoint, self.proxy)
+        reason = explain_error(failure, place, self.make_bucket) or get_headline(failure)
         return classify_error(failure)(reason)
 
 
@@ -81,7 +90,7 @@ class S3Connection:
     def __init__(self, requests: S3Requests) -> None:
         self._requests = requests
         self._connection: Any  # typeshed's has a socket that is None for ever
-        self._connection, self._for_proxy = _make_connection(requests.endpoint)
+        self._connection, self._for_proxy = _make_connection(requests.endpoint, requests.proxy)
         self._sent: dict[str, str] | None = None
 
     def send(self, parameters: Mapping[str, str]) -> None:
@@ -177,33 +186,16 @@ def _trust() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def find_proxy(url: str) -> str | None:
-    """Return the proxy that the environment names for a URL; None where the server is asked directly."""
-    parts, proxies = urlsplit(url), urllib.request.getproxies()
-    if urllib.request.proxy_bypass(parts.netloc):
-        return None
-    return proxies.get(parts.scheme) or proxies.get("all")
-
-
-def _make_connection(url: str) -> tuple[http.client.HTTPConnection, dict[str, str] | None]:
+def _make_connection(url: str, proxy: Proxy | None) -> tuple[http.client.HTTPConnection, dict[str, str] | None]:
     """Return a connection to the server or its proxy, and the headers for a proxy that gets whole URLs, else None."""
-    parts, proxy = urlsplit(url), find_proxy(url)
+    parts = urlsplit(url)
     is_secure = parts.scheme == "https"
     host, port = str(parts.hostname), parts.port or (443 if is_secure else 80)
-    via = None if proxy is None else urlsplit(proxy if "//" in proxy else f"//{proxy}")
-    first_host, first_port = (host, port) if via is None else (str(via.hostname), via.port or 80)
-    credentials = {} if via is None else _authorise(via.username, via.password)
+    first_host, first_port = (host, port) if proxy is None else (proxy.host, proxy.port)
     if not is_secure:
         plain = http.client.HTTPConnection(first_host, first_port, timeout=CONNECT_SECONDS)
-        return plain, None if via is None else credentials
+        return plain, None if proxy is None else proxy.headers
     secure = http.client.HTTPSConnection(first_host, first_port, timeout=CONNECT_SECONDS, context=_trust())
-    if via is not None:
-        secure.set_tunnel(host, port, headers=credentials)
+    if proxy is not None:
+        secure.set_tunnel(host, port, headers=proxy.headers)
     return secure, None
-
-
-def _authorise(user: str | None, password: str | None) -> dict[str, str]:
-    if not user:
-        return {}
-    pair = f"{unquote(user)}:{unquote(password or '')}".encode()
-    return {"Proxy-Authorization": f"Basic {b64encode(pair).decode()}"}

@@ -40,6 +40,7 @@ from bench.store.store_errors import (
     explain_panic,
     get_headline,
     is_panic,
+    name_place,
 )
 
 T = TypeVar("T")
@@ -269,7 +270,8 @@ class Store:
         except UnreadableObject as error:
             raise UnreadableObject(f"store {self.url}: {error}") from None
         except (BaseError, OSError) as error:
-            explanation = explain_error(str(error), self.backend.place, self.backend.make_bucket)
+            place = name_place(self.backend.place, self.backend.proxy)
+            explanation = explain_error(str(error), place, self.backend.make_bucket)
             if explanation is None and key is not None and isinstance(error, FileNotFoundError):
                 raise KeyMissing(f"store {self.url}: no object '{key}'") from error
             kind = classify_error(str(error))

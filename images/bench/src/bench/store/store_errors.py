@@ -9,7 +9,8 @@ import re
 
 from bench.certificates import VARIABLE as CERTIFICATES
 from bench.errors import TransientError, UserError
-from bench.known_secrets import hide_secrets
+from bench.known_secrets import hide_printed_secrets, hide_secrets
+from bench.proxies import Proxy
 
 MAX_HEADLINE_CHARS = 400
 
@@ -22,6 +23,10 @@ FOREIGN_LISTING = (
     "its console or of a proxy?"
 )
 ENDLESS = "its listing does not end; is the server one that lists by pages?"
+NO_WAY_ON = (
+    "{place} says that a listing goes on, and not how (IsTruncated without NextContinuationToken), so what is in the "
+    "bucket cannot be told; the server has to know ListObjectsV2: update it, or use another one"
+)
 ELSEWHERE = (
     "{place} sends requests elsewhere; name the server itself as the endpoint, and the bucket's region in "
     "AWS_DEFAULT_REGION"
@@ -124,8 +129,14 @@ def explain_error(text: str, place: str, make_bucket: str) -> str | None:
     for pattern, explanation in EXPLANATIONS:
         match = re.search(pattern, headline)
         if match:
-            return explanation.format(place=place, make_bucket=make_bucket, found=find_cause(text) or match[1])
+            found = hide_printed_secrets(find_cause(text) or match[1])[:MAX_HEADLINE_CHARS]
+            return explanation.format(place=place, make_bucket=make_bucket, found=found)
     return None
+
+
+def name_place(place: str, proxy: Proxy | None) -> str:
+    """Return the server's address, and what passes requests on to it: either may be what does not answer."""
+    return place if proxy is None else f"{place}, asked by {proxy},"
 
 
 def explain_os_error(number: int | None, place: str) -> str | None:
