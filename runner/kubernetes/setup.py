@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from bench.errors import UserError
+from collector.word_lists import join_some
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.kueue import find_api_version
@@ -18,6 +19,9 @@ from runner.kubernetes.rendering.setup_template import STORE_NAME, STORE_NODE_PO
 
 FIELD_MANAGER = "benchmatrix"
 MANAGED_BY = "app.kubernetes.io/managed-by"
+STORE_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+"""What a Secret must hold to lead to a store at all."""
+MAX_NAMED = 5
 STORE_SECONDS = 300.0
 """For pulling the image and starting."""
 Outcome = Literal["applied", "created", "kept"]
@@ -86,15 +90,28 @@ class Installer:
                 )
             time.sleep(1.0)
 
-    def read_store_environment(self) -> dict[str, str]:
+    def read_store_environment(self) -> tuple[dict[str, str], str]:
         """Return the variables that lead a runner on this machine to the S3 server in a kind cluster.
 
-        UserError if the Secret with the keys cannot be read.
+        A shell takes them, and somebody else may have made the Secret: so they are those that a set-up writes there.
+        Beside them is in words which other keys are left out; empty: none is. UserError if the Secret cannot be read
+        or holds no keys of a store.
         """
         namespace, name = self.template.profile.namespace, self.template.profile.store_secret
-        secret = self._get(f"/api/v1/namespaces/{namespace}/secrets/{name}", f"Secret {name}")
-        keys = {key: base64.b64decode(value).decode() for key, value in secret.get("data", {}).items()}
-        return keys | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{STORE_NODE_PORT}"}
+        data = self._get(f"/api/v1/namespaces/{namespace}/secrets/{name}", f"Secret {name}").get("data", {})
+        known = self.template.render_store_secret("", "")["stringData"]
+        found = {key: base64.b64decode(data[key]).decode() for key in known if key in data}
+        if lacking := [key for key in STORE_KEYS if not found.get(key)]:
+            raise UserError(
+                f"--on {self.connection.context}: Secret {name} in namespace {namespace} has no "
+                f"{' and no '.join(lacking)}: somebody else made it for something else; name another in "
+                "`store_secret` of the profile, or delete it and give the command again"
+            )
+        others = sorted(data.keys() - known.keys())
+        left_out = (
+            f"Secret {name}: not printed, as no set-up writes them: {join_some(others, MAX_NAMED)}" if others else ""
+        )
+        return found | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{STORE_NODE_PORT}"}, left_out
 
     def _find_kueue(self) -> str:
         try:
