@@ -85,6 +85,7 @@ def read_watch_error(status: object) -> ApiError:
     status = status if isinstance(status, dict) else {}
     code = status.get("code", int(HTTPStatus.INTERNAL_SERVER_ERROR))
     reason, message = _read_words(status)
+    message = message or f"the API server ended a watch with an error and no message (code {_name_code(code)})"
     if not isinstance(code, int) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return BusyError(HTTPStatus.INTERNAL_SERVER_ERROR, reason, message, None)
     return ApiError(code, reason, message)
@@ -159,12 +160,22 @@ def _read_retry_after(text: str | None) -> float | None:
 
 def _read_words(status: Mapping[str, object]) -> tuple[str, str]:
     """Return reason and message of a Status object, each on one line and without the credentials that were sent."""
-    reason, message = (hide_secrets(_cut(_join_lines(str(status.get(key) or "")))) for key in ("reason", "message"))
+    texts = (found if isinstance(found := status.get(key), str) else "" for key in ("reason", "message"))
+    reason, message = (hide_secrets(_cut(_join_lines(make_encodable(text)))) for text in texts)
     return reason, message
+
+
+def _name_code(code: object) -> str:
+    return str(code)[:10] if isinstance(code, int) else "none"
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_STATUS_CHARACTERS else f"{text[: MAX_STATUS_CHARACTERS - 1]}…"
+
+
+def make_encodable(text: str) -> str:
+    """Return a text with `?` for each half of a character (a lone surrogate), which JSON can name and UTF-8 cannot."""
+    return text.encode(errors="replace").decode()
 
 
 def _join_lines(text: str) -> str:

@@ -1,5 +1,6 @@
 """Jobs that carry a run's id and are not its own: with results in another store, of another plan, of other images."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -222,6 +223,31 @@ def test_a_copy_of_a_job_with_results_elsewhere_is_left(
     )
     assert {job["metadata"]["name"] for job in setup.list_jobs()} == left
     assert uid in list_uids(setup)
+
+
+def test_a_job_that_names_no_repeat_is_named_and_passed_by(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+) -> None:
+    start_kubelet(num_nodes=1)
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    cluster_run = setup.make_cluster_run()
+    (tracked,) = cluster_run.list_missing(setup.run)
+    copy = json.loads(cluster_run.make_renderer(setup.run).render(tracked.repeat.planned, tracked.key))
+    copy["metadata"] |= {"name": "my-copy", "labels": copy["metadata"]["labels"] | {"benchmatrix/repeat": "abc"}}
+    copy["spec"]["suspend"] = True
+    uid = create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", copy)["metadata"]["uid"]
+
+    setup.measure()
+
+    assert [result.status for result in setup.observed.results] == ["ok"]
+    expected = "Job my-copy has the labels of this run and names no repeat (benchmatrix/repeat): it is passed by"
+    assert expected in setup.observed.warnings
+    words = (namespace, "--on", "current", "--store", store.url)
+    code, out, _ = call_main("status", *words)
+    assert (code, "1 finished" in out) == (0, True)
+    assert call_main("cancel", *words)[0] == 0
+    assert call_main("clean", *words, "--force")[0] == 0
+    assert uid not in list_uids(setup)  # it writes to the run's store, and so it is the run's own to end
 
 
 def test_a_job_that_took_the_name_of_one_since_it_was_listed_is_left(

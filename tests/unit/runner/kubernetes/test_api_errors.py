@@ -72,3 +72,13 @@ def test_refused_credentials_are_named_as_what_they_are(
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     message = str(to_user_error(refuse(401, {"message": "Unauthorized"}), "c"))
     assert f"which may have expired: {tmp_path}/kubeconfig: user `me`: {words}" in message
+
+
+def test_half_a_character_in_a_refusal_is_replaced() -> None:
+    assert refuse(403, {"message": "no \ud800"}).message == "no ?"
+
+
+@pytest.mark.parametrize("message", [None, "", {"b": 1}, ["a"], 7])
+def test_an_error_in_a_watch_without_a_message_has_words(message: object) -> None:
+    error = read_watch_error({"code": 403, "reason": message, "message": message})
+    assert (error.reason, error.message) == ("", "the API server ended a watch with an error and no message (code 403)")
