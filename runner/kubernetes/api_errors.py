@@ -12,7 +12,7 @@ import urllib3
 
 from bench.errors import TransientError, UserError
 from bench.known_secrets import hide_secrets
-from runner.kubernetes.login import describe_error, name_credentials
+from runner.kubernetes.login import describe_error, name_credentials, name_login
 
 UNREACHABLE = "Unreachable"
 WRONG_SERVER = "WrongServer"
@@ -98,8 +98,7 @@ def make_unreachable(error: Exception, *, is_known: bool = True) -> ApiError:
     accepted and an answer that is no TLS are faults of the kubeconfig, and waiting mends none of them.
     """
     if not is_known and (fault := _find_fault_of_kubeconfig(error)):
-        hint = "look at the server and its certificates in your kubeconfig"
-        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}; {hint}")
+        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, fault)
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
     return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, f"the API server does not answer: {message}", None)
 
@@ -145,7 +144,8 @@ def to_user_error(error: ApiError, context: str) -> UserError:
         hint = "another program may answer in the server's place, or an extension of it is broken"
         return UserError(f"--on {context}: {error.message}; {hint}")
     if error.reason == WRONG_SERVER:
-        return UserError(f"--on {context}: {error.message}")
+        hint = f"look at the server and its certificates in {name_login(context)}"
+        return UserError(f"--on {context}: {error.message}; {hint}")
     return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` says what is missing")
 
 

@@ -78,5 +78,13 @@ class _Complaints(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the reason, if the record is one of the client, which logs to the root."""
         if record.name == "root":
-            code = re.match(r"exec: process returned (-?[0-9]+)", record.getMessage())
-            self.reasons.append(f"ended with exit code {code[1]}" if code else "answers with what is no credentials")
+            self.reasons.append(_read_reason(record.getMessage()))
+
+
+def _read_reason(message: str) -> str:
+    """Return in words why a plugin failed, of what the client logged."""
+    if code := re.match(r"exec: process returned (-?[0-9]+)", message):
+        return f"ended with exit code {code[1]}"
+    if missing := re.fullmatch(r"\[Errno [0-9]+\] ([A-Z][A-Za-z ]+): '([^'\n]{1,255})'", message):  # of Popen
+        return f"cannot be started: {missing[2]}: {missing[1]}; install it, or write where it is"
+    return "answers with what is no credentials"

@@ -97,3 +97,10 @@ def test_a_program_that_fails_is_named_and_what_it_printed_is_not_shown(
     with pytest.raises(UserError, match=rf"--on lab: .*user `me`: the program that gives .* {reason}; call it by hand"):
         log_in("lab", num_connections=1)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_kubeconfig(tmp_path / "config", context="lab", plugin="auth-plugin-of-nobody")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    with pytest.raises(UserError, match="cannot be started: auth-plugin-of-nobody: No such file or directory;"):
+        log_in("lab", num_connections=1)
