@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from typing import TypeGuard
 
 import kubernetes.client
 import urllib3
@@ -86,7 +87,7 @@ def read_watch_error(status: object) -> ApiError:
     code = status.get("code", int(HTTPStatus.INTERNAL_SERVER_ERROR))
     reason, message = _read_words(status)
     message = message or f"the API server ended a watch with an error and no message (code {_name_code(code)})"
-    if not isinstance(code, int) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if not _is_code(code) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return BusyError(HTTPStatus.INTERNAL_SERVER_ERROR, reason, message, None)
     return ApiError(code, reason, message)
 
@@ -166,7 +167,11 @@ def _read_words(status: Mapping[str, object]) -> tuple[str, str]:
 
 
 def _name_code(code: object) -> str:
-    return str(code)[:10] if isinstance(code, int) else "none"
+    return str(code)[:10] if _is_code(code) else "none"
+
+
+def _is_code(code: object) -> TypeGuard[int]:
+    return isinstance(code, int) and not isinstance(code, bool)
 
 
 def _cut(text: str) -> str:

@@ -8,7 +8,7 @@ import urllib3
 
 from bench.errors import TransientError
 from bench.known_secrets import remember_secret
-from runner.kubernetes.api_errors import ApiError, read_refusal, read_watch_error, to_user_error
+from runner.kubernetes.api_errors import ApiError, BusyError, read_refusal, read_watch_error, to_user_error
 
 TOKEN = "token-of-a-service-account"
 
@@ -82,3 +82,9 @@ def test_half_a_character_in_a_refusal_is_replaced() -> None:
 def test_an_error_in_a_watch_without_a_message_has_words(message: object) -> None:
     error = read_watch_error({"code": 403, "reason": message, "message": message})
     assert (error.reason, error.message) == ("", "the API server ended a watch with an error and no message (code 403)")
+
+
+@pytest.mark.parametrize("code", [True, "410", None, 500, {}])
+def test_an_error_in_a_watch_whose_code_is_none_is_one_of_the_server(code: object) -> None:
+    error = read_watch_error({"code": code, "message": "x"})
+    assert (type(error), error.status) == (BusyError, 500)
