@@ -44,7 +44,8 @@ def limit_login(log_in: Callable[[], T], limit_seconds: float) -> T:
             found = run_bounded(log_in, limit_seconds=limit_seconds, max_bytes=MAX_LOGIN_BYTES)
         except WorkTooSlowError:
             raise LoginEndedError(
-                f"has not answered after {limit_seconds:g} s; call it by hand to see what it waits for"
+                f"has not answered after {limit_seconds:g} s, or something that it left running keeps its stdout open; "
+                "call it by hand to see what it waits for"
             ) from None
         except WorkTooLargeError:
             raise LoginEndedError("prints without end; call it by hand to see what") from None
