@@ -199,7 +199,10 @@ def _print_document(target: "ClusterTarget", objects: "Sequence[SetupObject]", *
 
 def _print_exports(installer: "Installer") -> None:
     installer.await_store()
-    for name, value in installer.read_store_environment().items():
+    variables, left_out = installer.read_store_environment()
+    if left_out:
+        make_error_console().print(f"warning: {left_out}", soft_wrap=True, markup=False, highlight=False)
+    for name, value in variables.items():
         echo(f"export {name}={shlex.quote(value)}")
 
 

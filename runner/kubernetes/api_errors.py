@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from typing import TypeGuard
 
 import kubernetes.client
 import urllib3
@@ -12,7 +13,7 @@ import urllib3
 from bench.errors import TransientError, UserError
 from bench.foreign_json import decode_json
 from bench.known_secrets import hide_secrets
-from runner.kubernetes.login import describe_error, name_credentials
+from runner.kubernetes.login import describe_error, name_credentials, name_login
 
 UNREACHABLE = "Unreachable"
 WRONG_SERVER = "WrongServer"
@@ -87,7 +88,8 @@ def read_watch_error(status: object) -> ApiError:
     status = status if isinstance(status, dict) else {}
     code = status.get("code", int(HTTPStatus.INTERNAL_SERVER_ERROR))
     reason, message = _read_words(status)
-    if not isinstance(code, int) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    message = message or f"the API server ended a watch with an error and no message (code {_name_code(code)})"
+    if not _is_code(code) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return BusyError(HTTPStatus.INTERNAL_SERVER_ERROR, reason, message, None)
     return ApiError(code, reason, message)
 
@@ -101,8 +103,7 @@ def make_unreachable(error: Exception, *, is_known: bool = True, proxy: object =
     """
     via = f", asked by the proxy {proxy} (proxy-url of the kubeconfig, or of the environment)" if proxy else ""
     if not is_known and (fault := _find_fault_of_kubeconfig(error)):
-        hint = "look at the server and its certificates in your kubeconfig"
-        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}{via}; {hint}")
+        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}{via}")
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
     text = f"the API server{via and f'{via},'} does not answer: {message}"
     return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, text, None)
@@ -149,7 +150,8 @@ def to_user_error(error: ApiError, context: str) -> UserError:
         hint = "another program may answer in the server's place, or an extension of it is broken"
         return UserError(f"--on {context}: {error.message}; {hint}")
     if error.reason == WRONG_SERVER:
-        return UserError(f"--on {context}: {error.message}")
+        hint = f"look at the server and its certificates in {name_login(context)}"
+        return UserError(f"--on {context}: {error.message}; {hint}")
     return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` says what is missing")
 
 
@@ -164,12 +166,26 @@ def _read_retry_after(text: str | None) -> float | None:
 
 def _read_words(status: Mapping[str, object]) -> tuple[str, str]:
     """Return reason and message of a Status object, each on one line and without the credentials that were sent."""
-    reason, message = (hide_secrets(_cut(_join_lines(str(status.get(key) or "")))) for key in ("reason", "message"))
+    texts = (found if isinstance(found := status.get(key), str) else "" for key in ("reason", "message"))
+    reason, message = (hide_secrets(_cut(_join_lines(make_encodable(text)))) for text in texts)
     return reason, message
+
+
+def _name_code(code: object) -> str:
+    return str(code)[:10] if _is_code(code) else "none"
+
+
+def _is_code(code: object) -> TypeGuard[int]:
+    return isinstance(code, int) and not isinstance(code, bool)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_STATUS_CHARACTERS else f"{text[: MAX_STATUS_CHARACTERS - 1]}…"
+
+
+def make_encodable(text: str) -> str:
+    """Return a text with `?` for each half of a character (a lone surrogate), which JSON can name and UTF-8 cannot."""
+    return text.encode(errors="replace").decode()
 
 
 def _join_lines(text: str) -> str:

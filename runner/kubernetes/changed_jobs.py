@@ -35,7 +35,7 @@ def _find_changes(place: str, asked: Any, made: Any) -> Iterator[str]:
 
 def _find_changed_items(place: str, asked: Sequence[Any], made: Sequence[Any]) -> Iterator[str]:
     names = [item.get("name") if isinstance(item, Mapping) else None for item in (*asked, *made)]
-    if None not in names:  # told apart by their names, as Kubernetes does
+    if all(isinstance(name, str) for name in names):  # told apart by their names, as Kubernetes does
         by_name = {item["name"]: item for item in made}
         yield from _find_changes(place, {item["name"]: item for item in asked}, by_name)
         if place.endswith("ontainers"):

@@ -3,10 +3,11 @@
 import json
 import queue
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from bench.errors import UserError
 from bench.store import Store
@@ -31,6 +32,9 @@ NUM_THREADS = 16
 MAX_ROUNDS = 30
 """How often Jobs are listed again that a runner submitted in between: it stops at the first marked one that it sees."""
 ROUND_SECONDS = 1.0
+UID_CHANGED = "metadata.uid: Invalid value"
+"""What the API server says of a patch for another object than the one that has the name
+(ValidateObjectMetaAccessorUpdate in pkg/api/validation/objectmeta.go of k8s.io/apimachinery)."""
 NOT_COMPLETE = "status.successful=0"
 """The field selector of Jobs none of whose pods has succeeded: unfinished or failed ones. Kubernetes has no other for
 the status of a Job (SelectableFields in pkg/registry/batch/job/strategy.go of Kubernetes)."""
@@ -129,7 +133,7 @@ class JobCleaner:
                 self._refuse_unfinished(jobs, pods)
             num_cancelled = self._cancel()[0].num_deleted if unfinished else 0
             finished = self._list() if unfinished else jobs
-            self._delete_all(finished)
+            self._for_each(finished, self._delete)
         except ApiError as error:
             raise to_user_error(error, self.connection.context) from error
         counts = Counts(num_deleted=num_cancelled + len(finished), num_left=0, pods_left=pods_left)
@@ -187,13 +191,6 @@ class JobCleaner:
         url = None if self.store is None else self.store.url
         return select_own([job for job in found if job is not None], url, self.namespace, self.run_id)
 
-    def _delete_all(self, jobs: Sequence[JobStatus]) -> None:
-        """Delete the Jobs, those of a fingerprint with one request; older ones without it one by one."""
-        for fingerprint in {job.fingerprint for job in jobs if job.fingerprint}:
-            query = {"labelSelector": select_run(self.run_id, fingerprint), "propagationPolicy": "Background"}
-            self.connection.request("deletecollection", self._path, query=query)
-        self._for_each([job for job in jobs if not job.fingerprint], self._delete)
-
     def _cancel(self) -> tuple[Counts, Store | None]:
         """Cancel this run alone; return what was done, and the store that has the mark."""
         store = self.store
@@ -248,19 +245,25 @@ class JobCleaner:
                     raise error
 
     def _mark(self, job: JobStatus) -> None:
-        body = json.dumps({"metadata": {"annotations": {CANCELLED: "true"}}}).encode()
-        self._ignoring_deleted("patch", job, {}, body)
+        body = {"metadata": {"uid": job.uid, "annotations": {CANCELLED: "true"}}}
+        self._change("patch", job, body, "application/merge-patch+json")
 
     def _delete(self, job: JobStatus) -> None:
-        self._ignoring_deleted("delete", job, {"propagationPolicy": "Background"}, None)
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
+        self._change("delete", job, body, "application/json")
 
-    def _ignoring_deleted(self, verb: str, job: JobStatus, query: dict[str, str], body: bytes | None) -> None:
+    def _change(self, verb: str, job: JobStatus, body: Mapping[str, Any], content_type: str) -> None:
+        """Change exactly this Job, which was listed and looked at; nothing where it is gone, or another has its name.
+
+        Labels name more: those of a Job that somebody copied, with results elsewhere, are alike.
+        """
         try:
             self.connection.request(
-                verb, f"{self._path}/{job.name}", query=query, body=body, content_type="application/merge-patch+json"
+                verb, f"{self._path}/{job.name}", body=json.dumps(body).encode(), content_type=content_type
             )
         except ApiError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
+            is_another = error.status == HTTPStatus.CONFLICT or UID_CHANGED in error.message
+            if error.status != HTTPStatus.NOT_FOUND and not is_another:
                 raise
 
 

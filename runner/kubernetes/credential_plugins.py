@@ -44,7 +44,8 @@ def limit_login(log_in: Callable[[], T], limit_seconds: float) -> T:
             found = run_bounded(log_in, limit_seconds=limit_seconds, max_bytes=MAX_LOGIN_BYTES)
         except WorkTooSlowError:
             raise LoginEndedError(
-                f"has not answered after {limit_seconds:g} s; call it by hand to see what it waits for"
+                f"has not answered after {limit_seconds:g} s, or something that it left running keeps its stdout open; "
+                "call it by hand to see what it waits for"
             ) from None
         except WorkTooLargeError:
             raise LoginEndedError("prints without end; call it by hand to see what") from None
@@ -78,5 +79,13 @@ class _Complaints(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the reason, if the record is one of the client, which logs to the root."""
         if record.name == "root":
-            code = re.match(r"exec: process returned (-?[0-9]+)", record.getMessage())
-            self.reasons.append(f"ended with exit code {code[1]}" if code else "answers with what is no credentials")
+            self.reasons.append(_read_reason(record.getMessage()))
+
+
+def _read_reason(message: str) -> str:
+    """Return in words why a plugin failed, of what the client logged."""
+    if code := re.match(r"exec: process returned (-?[0-9]+)", message):
+        return f"ended with exit code {code[1]}"
+    if missing := re.fullmatch(r"\[Errno [0-9]+\] ([A-Z][A-Za-z ]+): '([^'\n]{1,255})'", message):  # of Popen
+        return f"cannot be started: {missing[2]}: {missing[1]}; install it, or write where it is"
+    return "answers with what is no credentials"

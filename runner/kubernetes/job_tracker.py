@@ -14,6 +14,7 @@ from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pending_pods import PendingPods
 from runner.kubernetes.placements import PlacementTracker
 from runner.kubernetes.pool_capacity import PoolCapacity
+from runner.kubernetes.rendering.job_name import REPEAT_LABEL
 from runner.kubernetes.shared_nodes import SharedNodes
 from runner.kubernetes.submission import Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
@@ -86,13 +87,18 @@ class JobTracker:
         self.submission.add(self.shared_nodes.begin(self.jobs))
         missing = {tracked.repeat.key for tracked in self.jobs}
         for job in sorted(jobs, key=lambda job: job.created_at):
-            if job.end and (job.cell_id, job.number) not in missing:
+            if job.end and job.number and (job.cell_id, job.number) not in missing:
                 self.finished_jobs.add(FinishedJob(status=job, attempt=None))
 
     def _on_job_event(self, job: JobStatus, *, is_deleted: bool) -> None:
         if job.is_cancelled:
             raise RunCancelled
         tracked = self.jobs.find(job.name)
+        if tracked is None and not job.number:
+            self.changed_pods.dispatcher.warn(
+                f"Job {job.name} has the labels of this run and names no repeat ({REPEAT_LABEL}): it is passed by",
+                f"job of others {job.uid}",
+            )
         if tracked is None or tracked.state == "done":
             return
         if job.uid in tracked.settled_uids:

@@ -1,6 +1,8 @@
 """Check the files of the kubeconfig before the official client reads them: it takes whatever YAML makes of them."""
 
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +16,12 @@ from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
 MAX_KUBECONFIG_BYTES = 4 * 2**20
 # The deepest value of a kubeconfig, a variable of an exec plugin, is the eighth level; extensions may be deeper.
 MAX_DEPTH = 50
+CREDENTIAL_FILES = {
+    "users": ("tokenFile", "client-certificate", "client-key"),
+    "clusters": ("certificate-authority",),
+}
+MAX_CREDENTIAL_BYTES = 4 * 2**20
+"""Of a token or of certificates: all authorities that a system trusts have 0.2 MB."""
 # What each list of the file holds besides the name: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 
@@ -47,14 +55,18 @@ def read_kubeconfig(path: Path) -> Any:
     return yaml.safe_load(text)
 
 
-def check_kubeconfig(option: str) -> None:
+def check_kubeconfig(option: str, context: str | None = None) -> None:
     """Raise UserError, which names the file and the key, where a file of the kubeconfig is none.
 
-    `option`: what asked for it, for the message. A file that is not there is left to the client: it may read others.
+    `option`: what asked for it, for the message. `context`: whose files are to be used as well. A file that is not
+    there is left to the client: it may read others.
     """
+    documents = []
     for path in list_kubeconfigs():
         try:
-            problem = _find_problem(read_kubeconfig(path))
+            document = read_kubeconfig(path)
+            documents.append((path, document or {}))
+            problem = _find_problem(document)
         except ForeignFileError as error:
             problem = "" if error.problem == FileProblem.MISSING else str(error)
         except UnicodeDecodeError:
@@ -66,6 +78,30 @@ def check_kubeconfig(option: str) -> None:
             problem = "is no YAML" + (f", see line {mark.line + 1}" if mark else "")
         if problem:
             raise UserError(f"{option}: {path}: {problem}; set KUBECONFIG, or leave --on out to run here")
+    if problem := _find_problem_of_files(documents, context):
+        raise UserError(f"{option}: {problem}; have it name a file")
+
+
+def _find_problem_of_files(documents: Sequence[tuple[Path, dict[str, Any]]], context: str | None) -> str:
+    """Return in words which file of a context's credentials would never end or is none; empty where none would.
+
+    The client opens them without a look. One that is not there is left to it, as it may have no use for that one.
+    """
+    contexts = [entry for _, document in documents for entry in document.get("contexts") or ()]
+    used = next((entry.get("context") or {} for entry in contexts if entry["name"] == context), {})
+    for path, document in documents:
+        for key, fields in CREDENTIAL_FILES.items():
+            inner = LISTS[key]
+            entries = [entry for entry in document.get(key) or () if entry["name"] == used.get(inner)]
+            for field in fields if entries else ():
+                name = (entries[0].get(inner) or {}).get(field)
+                try:
+                    if name and isinstance(name, str):
+                        read_foreign_file(path.parent / name, max_bytes=MAX_CREDENTIAL_BYTES)
+                except ForeignFileError as error:
+                    if error.problem in (FileProblem.NOT_REGULAR, FileProblem.DIRECTORY, FileProblem.TOO_LARGE):
+                        return f"{path}: {inner} `{used[inner]}`: {field}: {name}: {error}"
+    return ""
 
 
 def _check_depth(text: str) -> None:
@@ -116,12 +152,12 @@ def _find_problem(document: Any) -> str:
                 return f"{key}[{index}]: expected a mapping with a 'name'"
             if not isinstance(entry.get(inner), dict | None):
                 return f"{key}[{index}].{inner}: expected a mapping"
-            if key == "clusters" and (reason := _find_server_problem((entry.get(inner) or {}).get("server"))):
+            if key == "clusters" and (reason := find_server_problem((entry.get(inner) or {}).get("server"))):
                 return f"{key}[{index}].{inner}.server: {reason}"
     return ""
 
 
-def _find_server_problem(server: Any) -> str:
+def find_server_problem(server: Any) -> str:
     """Return in words why this cannot be the URL of an API server; empty where it can. It is not shown: it may hold
     a password."""
     if server is None:  # of a cluster that is not used, or the client says it
@@ -129,8 +165,11 @@ def _find_server_problem(server: Any) -> str:
     try:
         parts = urlsplit(str(server))
         has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        if has_host and ":" not in str(parts.hostname):  # else an address of IPv6
+            str(parts.hostname).encode("idna")  # as a resolver needs it: no empty label, none above 63 characters
     except ValueError:
         has_host = False
+    has_host = has_host and not re.search(r"[\s\x00-\x1f\x7f]", str(server))
     if not isinstance(server, str) or not has_host or parts.scheme not in ("http", "https"):
         return "is no URL of a server, expected https://HOST:PORT"
     return ""

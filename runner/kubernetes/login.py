@@ -17,11 +17,21 @@ from kubernetes.config.config_exception import ConfigException
 from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import UserError
 from runner.kubernetes.credential_plugins import LoginEndedError, find_limit_seconds, limit_login
-from runner.kubernetes.kubeconfig import check_kubeconfig, find_kubeconfig, list_kubeconfigs, read_kubeconfig
+from runner.kubernetes.kubeconfig import (
+    check_kubeconfig,
+    find_kubeconfig,
+    find_server_problem,
+    list_kubeconfigs,
+    read_kubeconfig,
+)
 from runner.kubernetes.proxy_settings import lead_to_proxy, make_configuration
 
 CURRENT = "current"
 SERVICE_ACCOUNT = "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"
+SERVICE_ADDRESS = "the address of the API server (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT)"
+IN_CLUSTER_HINT = "in-cluster is for a runner in a pod with a service account, where the kubelet gives all of this"
+KIND_OF_ERROR = re.compile(r"\[(Errno -?\d+|SSL: [A-Z0-9_]+)\] ?")
+"""How the system and OpenSSL begin a message, whose rest is harmless."""
 # What a header can carry, less what no token has: https://datatracker.ietf.org/doc/html/rfc6750#section-2.1
 TOKEN = r"[!-~]+"
 TOKEN_KEYS = {"token", "tokenFile", "exec", "auth-provider", "username", "password"}
@@ -33,7 +43,7 @@ def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient
     """Return a client with the context's credentials; raise UserError if they or the kubeconfig cannot be used."""
     configuration = make_configuration()
     if context != IN_CLUSTER:
-        check_kubeconfig(f"--on {context}")
+        check_kubeconfig(f"--on {context}", context)
     try:
         if context == IN_CLUSTER:
             kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
@@ -42,17 +52,15 @@ def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient
     except LoginEndedError as error:
         raise UserError(f"--on {context}: {_describe_plugin(context)} {error}") from None
     except (ConfigException, OSError, yaml.YAMLError) as error:
-        hint = "`kubectl config get-contexts` lists yours"
+        hint = IN_CLUSTER_HINT if context == IN_CLUSTER else "`kubectl config get-contexts` lists yours"
         raise UserError(f"--on {context}: {describe_error(error)}; {hint}") from None
     except Exception as error:  # noqa: BLE001  (whatever the client meets in credentials: its text may show them)
+        hint = "see that those that end in -data are Base64, and that user name and password are texts"
         raise UserError(
-            f"--on {context}: {_name_user(context)}: its credentials cannot be read ({type(error).__name__}); see that "
-            "those that end in -data are Base64, and that user name and password are texts"
+            f"--on {context}: {_name_user(context)}: its credentials cannot be read ({type(error).__name__}); "
+            f"{IN_CLUSTER_HINT if context == IN_CLUSTER else hint}"
         ) from None
-    if not configuration.host:
-        raise UserError(
-            f"--on {context}: {find_kubeconfig()}: the cluster of this context has no server, expected https://HOST:PORT"
-        )
+    _check_host(configuration.host, context)
     configuration.connection_pool_maxsize = num_connections
     configuration.retries = False
     client = _make_client(configuration, context)
@@ -74,6 +82,16 @@ def _make_client(configuration: kubernetes.client.Configuration, context: str) -
         return kubernetes.client.ApiClient(configuration)
     except Exception as error:  # noqa: BLE001  (whatever it meets in the settings: its text may show a password)
         raise UserError(f"--on {context}: {place}: no client can be made of it ({type(error).__name__})") from None
+
+
+def _check_host(host: str, context: str) -> None:
+    """Raise UserError where no server can be at this address: at the first request it would look like a dead one."""
+    place = SERVICE_ADDRESS if context == IN_CLUSTER else f"{find_kubeconfig()}: the cluster of this context: server"
+    if not host:
+        place = f"{find_kubeconfig()}: the cluster of this context"
+        raise UserError(f"--on {context}: {place} has no server, expected https://HOST:PORT")
+    if problem := find_server_problem(host):
+        raise UserError(f"--on {context}: {place} {problem}")
 
 
 def _load_kubeconfig(context: str, configuration: kubernetes.client.Configuration) -> None:
@@ -129,7 +147,8 @@ def describe_error(error: Exception) -> str:
     if isinstance(error, yaml.YAMLError):
         mark = getattr(error, "problem_mark", None)
         return f"{find_kubeconfig()} is no YAML" + (f", see line {mark.line + 1}" if mark else "")
-    message = re.sub(r"[{\[].*", "(no text)", " ".join(str(error).split()))  # as a name, with whatever stands below it
+    text = KIND_OF_ERROR.sub("", " ".join(str(error).split()))
+    message = re.sub(r"[{\[].*", "(no text)", text)  # as a name, with whatever stands below it
     return message or type(error).__name__
 
 
@@ -178,6 +197,11 @@ def hash_authorities(client: kubernetes.client.ApiClient) -> tuple[str, ...]:
     return tuple(sorted({hashlib.sha256(data).hexdigest() for data in tls.get_ca_certs(binary_form=True)}))
 
 
+def name_login(context: str) -> str:
+    """Return in words where server and certificates of a context stand."""
+    return "the environment and the service account of this pod" if context == IN_CLUSTER else "your kubeconfig"
+
+
 def name_token(context: str) -> str:
     """Return in words where the token of a context comes from: kubeconfig, user and the keys that may hold it."""
     if context == IN_CLUSTER:
@@ -219,7 +243,9 @@ def _find_user(context: str) -> str:
 
 
 def _name_user(context: str) -> str:
-    """Return the names of the kubeconfig and of the user in it that the context uses."""
+    """Return the names of the kubeconfig and of the user in it that the context uses; in a pod, the account's token."""
+    if context == IN_CLUSTER:
+        return SERVICE_ACCOUNT
     with suppress(Exception):  # it only makes the message better
         return f"{find_kubeconfig()}: user `{_find_user(context)}`"
     return f"{find_kubeconfig()}: the user of context {context}"

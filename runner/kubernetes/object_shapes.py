@@ -124,15 +124,17 @@ CLUSTER_QUEUE: Shape = {
     "spec!": {
         "resourceGroups": ListOf({"coveredResources!": TEXTS, "flavors!": ListOf(FLAVOR_QUOTAS, min_items=1)}),
         **dict.fromkeys(("cohort", "cohortName", "stopPolicy"), TEXT),
+        "namespaceSelector": {"matchLabels": MapOf(TEXT)},
     },
     "status": {"conditions": CONDITIONS},
 }
 RESOURCE_FLAVOR: Shape = {
+    "metadata!": METADATA,
     "spec": {
         "nodeLabels": MapOf(TEXT),
         "nodeTaints": TAINTS,
         "tolerations": ListOf(dict.fromkeys(("key", "operator", "value", "effect"), TEXT)),
-    }
+    },
 }
 WORKLOAD: Shape = {
     "metadata!": {**METADATA, "name!": TEXT, "labels!": MapOf(TEXT)},
@@ -158,7 +160,8 @@ _SHAPES: Mapping[str, Shape] = {
     "events": EVENT,
     "namespaces": {"metadata!": METADATA, "status": {"phase": TEXT}},
     "secrets": {"data": MapOf(BASE64)},
-    "deployments": {"status": {"availableReplicas": WHOLE}},
+    "deployments": {"metadata!": METADATA, "status": {"availableReplicas": WHOLE}},
+    **dict.fromkeys(("roles", "rolebindings", "services", "resourceclaimtemplates"), {"metadata!": METADATA}),
     "localqueues": LOCAL_QUEUE,
     "clusterqueues": CLUSTER_QUEUE,
     "resourceflavors": RESOURCE_FLAVOR,

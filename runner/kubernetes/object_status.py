@@ -33,6 +33,7 @@ class JobStatus:
     uid: str
     cell_id: str
     number: int
+    """Of its repeat; 0: its labels name none, so it is no Job of the runner's making."""
     pool: str
     end: Literal["complete", "failed"] | None
     """None: not finished."""
@@ -255,11 +256,9 @@ def read_time(text: str) -> datetime:
 
 
 def _read_number(labels: Mapping[str, str]) -> int:
-    """Return which repeat an object is of; 0 if no label says."""
+    """Return which repeat an object is of; 0 if no label says, or somebody wrote something else there."""
     text = labels.get(REPEAT_LABEL, "0")
-    if not re.fullmatch("[0-9]{1,9}", text):
-        raise ValueError(f"the label {REPEAT_LABEL} is {text[:40]!r}, no number of a repeat")
-    return int(text)
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
 
 
 def read_uid(metadata: Mapping[str, Any]) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 
+import pydantic
+
 from bench.schema import Node, Placement
 from bench.store import (
     Store,
@@ -24,7 +26,7 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.node_labels import describe_node, read_quantity
 from runner.kubernetes.object_status import PodStatus, read_pod_status
-from runner.kubernetes.rendering.job_name import select_run
+from runner.kubernetes.rendering.job_name import REPEAT_LABEL, select_run
 from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 
 REFUSALS = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
@@ -47,9 +49,25 @@ class PlacementRecorder:
         keys = map(parse_placement_key, self.store.list_keys(placements_prefix(self.run_id)))
         return {key.attempt for key in keys if key is not None}
 
-    def write(self, pod: PodStatus) -> None:
-        """Write where a pod runs or ran. StoreError if the store cannot be used."""
-        placement = Placement(
+    def write(self, pod: PodStatus) -> str:
+        """Write where a pod runs or ran; return in words why that is no placement of the run, else an empty text.
+
+        Anybody may create a pod with the labels of the run. StoreError if the store cannot be used.
+        """
+        try:
+            placement = self._make_placement(pod)
+        except ValueError as error:
+            return f"pod {pod.name} has the labels of this run, and where it runs is not recorded: {_name_fault(error)}"
+        key = placement_key(self.run_id, placement.cell_id, placement.repeat, placement.attempt)
+        self.store.put(key, placement.to_json())
+        return ""
+
+    def _make_placement(self, pod: PodStatus) -> Placement:
+        """Return where a pod runs; ValueError where its labels name no repeat of a cell, or else it fits none."""
+        if not pod.number:
+            raise ValueError(f"its label {REPEAT_LABEL} is no number of a repeat")
+        cores = float(read_quantity(pod.cpu_request)) if pod.cpu_request else 0.0
+        return Placement(
             run_id=self.run_id,
             cell_id=pod.cell_id,
             repeat=pod.number,
@@ -58,12 +76,10 @@ class PlacementRecorder:
             node_name=pod.node,
             image_id=pod.image_id or None,
             qos_class=pod.qos_class or None,
-            cpu_request_cores=float(read_quantity(pod.cpu_request)) if pod.cpu_request else None,
+            cpu_request_cores=cores if cores > 0 else None,  # a policy may have set it to 0: none is requested
             other_containers=pod.other_containers,
             node=self._find_node(pod.node),
         )
-        key = placement_key(self.run_id, placement.cell_id, placement.repeat, placement.attempt)
-        self.store.put(key, placement.to_json())
 
     def find_instance_type(self, node: str) -> str | None:
         """Return the machine type of a node that was asked for already; None: unknown. Sends no request."""
@@ -129,5 +145,15 @@ class PlacementTracker:
         self.num_pending += 1
         self.dispatcher.record(partial(self.recorder.write, pod), self._finish)
 
-    def _finish(self, _: None) -> None:
+    def _finish(self, problem: str) -> None:
         self.num_pending -= 1
+        if problem:
+            self.dispatcher.warn(problem)
+
+
+def _name_fault(error: ValueError) -> str:
+    """Return the first fault of a placement in words, on one line."""
+    if not isinstance(error, pydantic.ValidationError):
+        return str(error)
+    fault = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"

@@ -10,7 +10,7 @@ from functools import partial
 from http import HTTPStatus
 
 from bench.errors import UserError
-from runner.kubernetes.answers import decode_answer
+from runner.kubernetes.answers import decode_object
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cancellation import CancellationWatcher
 from runner.kubernetes.changed_jobs import describe_changes
@@ -178,7 +178,8 @@ class Submission:
         if kind in self._compared:
             return
         self._compared.add(kind)
-        if changes := describe_changes(json.loads(body), decode_answer(made)):
+        found = decode_object(made, "jobs", f"its answer to the creation of Job {tracked.name}")
+        if changes := describe_changes(json.loads(body), found):
             self.dispatcher.warn_later(
                 f"an admission webhook or policy of the cluster changed Job {tracked.name}: {changes}; "
                 "what is measured may not be what was planned",

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from bench.errors import UserError
 from bench.signatures.keys import parse_signing_key
 from collector.word_lists import join_some
-from runner.kubernetes.answers import decode_answer
+from runner.kubernetes.answers import decode_object
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.changed_pods import describe_pod_changes
 from runner.kubernetes.doctor.context import DoctorContext
@@ -114,7 +114,8 @@ def check_pods(context: DoctorContext) -> Iterator[Finding]:
         metadata = template["metadata"] | {"generateName": "doctor-"}
         body = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
         try:
-            made = context.connection.request("create", path, query={"dryRun": "All"}, body=body.encode())
+            answer = context.connection.request("create", path, query={"dryRun": "All"}, body=body.encode())
+            made = decode_object(answer, "pods", f"its answer to {path}")
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN and " cannot create resource " in error.message:
                 yield explain_unchecked("pods", error)
@@ -123,7 +124,7 @@ def check_pods(context: DoctorContext) -> Iterator[Finding]:
                 hint = "the message names the quota, the limit, the policy or the webhook that is in the way"
                 yield Finding(check=check, state="failed", message=error.message, hint=hint)
             continue
-        if changes := describe_pod_changes(template, decode_answer(made)):
+        if changes := describe_pod_changes(template, made):
             message = f"a webhook or policy of the cluster changes it: {changes}"
             yield Finding(check=check, state="warning", message=message, hint=CHANGED)
         else:

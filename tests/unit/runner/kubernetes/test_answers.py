@@ -101,3 +101,10 @@ def test_a_wrong_answer_is_told_to_the_user_with_its_cluster_and_not_as_a_missin
     message = str(to_user_error(AnswerError("it is no JSON object"), "lab"))
     assert message.startswith("--on lab: the API server's answer is none of Kubernetes: it is no JSON object; ")
     assert "doctor" not in message
+
+
+def test_halves_of_characters_are_replaced() -> None:
+    """JSON can name them, and no terminal, store or document can hold one."""
+    body = rb'{"a\ud800": ["\udfff bad", {"b": "\uD83D\uDE00", "c": "\\ud800"}]}'
+
+    assert decode_answer(body) == {"a?": ["? bad", {"b": "\N{GRINNING FACE}", "c": "\\ud800"}]}

@@ -8,7 +8,7 @@ import urllib3
 
 from bench.errors import TransientError
 from bench.known_secrets import remember_secret
-from runner.kubernetes.api_errors import ApiError, read_refusal, read_watch_error, to_user_error
+from runner.kubernetes.api_errors import ApiError, BusyError, read_refusal, read_watch_error, to_user_error
 
 TOKEN = "token-of-a-service-account"
 
@@ -79,3 +79,19 @@ def test_a_refusal_of_millions_of_values_is_told_by_its_start() -> None:
     error = refuse(403, '{"message": "m", "reason": [' + "{}," * 1_000_000 + "7]}")
     assert error.message.startswith('{"message": "m", "reason": [{},{}')
     assert len(error.message) <= 300
+
+
+def test_half_a_character_in_a_refusal_is_replaced() -> None:
+    assert refuse(403, {"message": "no \ud800"}).message == "no ?"
+
+
+@pytest.mark.parametrize("message", [None, "", {"b": 1}, ["a"], 7])
+def test_an_error_in_a_watch_without_a_message_has_words(message: object) -> None:
+    error = read_watch_error({"code": 403, "reason": message, "message": message})
+    assert (error.reason, error.message) == ("", "the API server ended a watch with an error and no message (code 403)")
+
+
+@pytest.mark.parametrize("code", [True, "410", None, 500, {}])
+def test_an_error_in_a_watch_whose_code_is_none_is_one_of_the_server(code: object) -> None:
+    error = read_watch_error({"code": code, "message": "x"})
+    assert (type(error), error.status) == (BusyError, 500)

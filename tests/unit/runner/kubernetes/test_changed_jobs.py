@@ -24,6 +24,8 @@ ASKED: dict[str, Any] = {"spec": {"completions": 1, "suspend": False, "container
         ({"containers": [BENCH | {"cpu": {}}]}, "spec.containers.bench.cpu is {} instead of"),
         ({"initContainers": [{"name": "p"}]}, "spec.initContainers.p was added"),
         ({"containers": "none"}, "spec.containers is 'none' instead of"),
+        ({"containers": [BENCH | {"name": ["x"]}]}, "spec.containers[0].name is ['x'] instead of 'bench'"),
+        ({"containers": [BENCH | {"name": {"a": 1}}]}, "spec.containers[0].name is {'a': 1} instead of 'bench'"),
     ],
 )
 def test_a_change_is_named_with_both_values(spec: dict[str, Any], words: str) -> None:

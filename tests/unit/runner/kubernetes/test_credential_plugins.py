@@ -1,5 +1,7 @@
 """A login has an end, whatever the program does that a kubeconfig names for it."""
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -97,3 +99,25 @@ def test_a_program_that_fails_is_named_and_what_it_printed_is_not_shown(
     with pytest.raises(UserError, match=rf"--on lab: .*user `me`: the program that gives .* {reason}; call it by hand"):
         log_in("lab", num_connections=1)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_kubeconfig(tmp_path / "config", context="lab", plugin="auth-plugin-of-nobody")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    with pytest.raises(UserError, match="cannot be started: auth-plugin-of-nobody: No such file or directory;"):
+        log_in("lab", num_connections=1)
+
+
+def test_a_program_that_ends_and_leaves_another_with_its_stdout_is_told_from_one_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents are left running on purpose, and so are not ended; the login cannot see the end of the answer."""
+    plugin = make_interpreter(tmp_path / "plugin", f"sleep 600 & echo $! > {tmp_path}/agent; echo '{{}}'")
+    write_kubeconfig(tmp_path / "config", context="lab", plugin=plugin)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    monkeypatch.setattr("runner.kubernetes.login.find_limit_seconds", lambda: 5.0)
+    try:
+        with pytest.raises(UserError, match="or something that it left running keeps its stdout open; call it by hand"):
+            log_in("lab", num_connections=1)
+    finally:
+        os.kill(int((tmp_path / "agent").read_text()), signal.SIGKILL)

@@ -55,6 +55,10 @@ def test_a_kubeconfig_and_one_that_is_absent_pass(kubeconfig: Path, monkeypatch:
         (b"clusters: [{name: a, cluster: {server: 7}}]\n", r"clusters\[0\]\.cluster\.server: is no URL"),
         (b'clusters: [{name: a, cluster: {server: "https://h:99999"}}]\n', r"server: is no URL"),
         (b'clusters: [{name: a, cluster: {server: "https://me:hunter2@h:x"}}]\n', r"server: is no URL"),
+        (b'clusters: [{name: a, cluster: {server: "https://a..b"}}]\n', r"server: is no URL"),
+        (b'clusters: [{name: a, cluster: {server: "https://%b.invalid"}}]\n' % (b"a" * 64), r"server: is no URL"),
+        (b'clusters: [{name: a, cluster: {server: "https://a b:9"}}]\n', r"server: is no URL"),
+        (b'clusters: [{name: a, cluster: {server: "https://h:9/\\r\\nX: y"}}]\n', r"server: is no URL"),
     ],
 )
 def test_what_is_no_kubeconfig_is_named_with_its_place(kubeconfig: Path, content: bytes, words: str) -> None:
@@ -82,3 +86,37 @@ def test_what_an_alias_names_is_looked_at_once(kubeconfig: Path) -> None:
     lines = ["a0: &a0 [1]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))]
     kubeconfig.write_text("\n".join(lines))
     check_kubeconfig("--on lab")
+
+
+def test_every_address_that_a_server_can_have_passes(kubeconfig: Path) -> None:
+    for server in (
+        "http://h",
+        "https://10.0.0.1:6443/k8s/clusters/c-1",
+        "https://[::1]:9",
+        "https://ex\u00e4mple.org.",
+    ):
+        kubeconfig.write_text(GOOD.replace("https://127.0.0.1:6443", server))
+        check_kubeconfig("--on lab", "lab")
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("tokenFile", "user `me`: tokenFile"),
+        ("client-certificate", "user `me`: client-certificate"),
+        ("client-key", "user `me`: client-key"),
+        ("certificate-authority", "cluster `k`: certificate-authority"),
+    ],
+)
+@pytest.mark.parametrize("target", ["/dev/zero", "pipe", "."])
+def test_a_file_of_credentials_that_would_never_end_is_named(
+    kubeconfig: Path, field: str, words: str, target: str
+) -> None:
+    """The client opens it without a look, and the login looked like a program that hangs."""
+    os.mkfifo(kubeconfig.parent / "pipe")
+    key = "{token" if words.startswith("user") else "{server"
+    kubeconfig.write_text(GOOD.replace(key, f"{{{field}: {target}, {key[1:]}"))
+
+    with pytest.raises(UserError, match=rf"--on lab: .*config: {words}: {target}: .*; have it name a file"):
+        check_kubeconfig("--on lab", "lab")
+    check_kubeconfig("--on other", "other")  # of whom it is not asked for

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
+from kubernetes.config import incluster_config
 
 from bench.errors import UserError
 from runner.kubernetes import connection as connection_module
@@ -279,3 +280,42 @@ def test_requests_go_by_the_proxy_with_its_password(kubeconfig: Kubeconfig, serv
     kubeconfig.write({"token": "t"}, **{"proxy-url": proxy})
     assert Connection(context="lab").request("get", "/version") == b"{}"
     assert server.proxy_authorization == "Basic dTpwL3c="  # base64 of u:p/w
+
+
+def test_a_connection_that_is_refused_is_told_as_such(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.write({"token": "fine"}, server="http://127.0.0.1:1")
+    with pytest.raises(ApiError, match="the API server does not answer: .*Connection refused") as caught:
+        Connection(context="lab", patience_seconds=0.0).request("get", "/version")
+    assert "(no text)" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "token", "words"),
+    [
+        ("127.0.0.1", "9", b"\xff\xfe", "the token of the service account .*: its credentials cannot be read"),
+        ("127.0.0.1", "9", b"hunter2 x", "the token of the service account .* is empty or has a space"),
+        ("a b", "9", b"hunter2", "HOST and KUBERNETES_SERVICE_PORT. is no URL of a server"),
+        (
+            "127.0.0.1",
+            "99999",
+            b"hunter2",
+            "HOST and KUBERNETES_SERVICE_PORT. is no URL of a server",
+        ),
+        ("", "9", b"hunter2", "in-cluster is for a runner in a pod"),
+    ],
+)
+def test_a_pod_that_cannot_log_in_is_told_of_its_own_account(
+    host: str, port: str, token: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its kubeconfig, which it does not have, was named in its place."""
+    (tmp_path / "token").write_bytes(token)
+    (tmp_path / "ca.crt").write_text("no certificate")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+
+    with pytest.raises(UserError, match=words) as caught:
+        Connection(context="in-cluster")
+
+    assert ("kube/config" in str(caught.value), "hunter2" in str(caught.value)) == (False, False)

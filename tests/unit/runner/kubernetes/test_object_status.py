@@ -169,3 +169,13 @@ def test_a_pod_of_tenants_ended_as_its_leader_did() -> None:
         {"name": name, "state": {"terminated": {"exitCode": code, "reason": "Error"}}} for name, code in codes.items()
     ]
     assert read_pod_status(pod).exit_code == 1
+
+
+@pytest.mark.parametrize("label", ["abc", "-1", "1.5", "", "9" * 10, "\N{SUPERSCRIPT TWO}"])
+@pytest.mark.parametrize("kind", ["job-running", "pod-running"])
+def test_an_object_whose_label_is_no_number_is_of_no_repeat(kind: str, label: str) -> None:
+    """Anybody may write labels: one such object must not end a run, or keep it from being cancelled."""
+    found = load_object(kind)
+    found["metadata"]["labels"]["benchmatrix/repeat"] = label
+    read: Any = read_job_status if kind.startswith("job") else read_pod_status
+    assert read(found).number == 0
