@@ -137,7 +137,7 @@ def _evaluate(
     moderated: bool,
 ) -> "CostDocument":
     from collector.costs.evaluation import evaluate_costs
-    from collector.results.load import load_runs
+    from collector.results.load import load_distinct_runs
     from runner.price_tables.loading import check_machines, check_place, load_prices
     from runner.reporting.stored_runs import open_existing_store, print_skipped
     from runner.runs import find_newest_run
@@ -146,7 +146,7 @@ def _evaluate(
     check_machines(table, question.machines, prices)
     check_place(table, question.cloud, question.region, prices)
     opened = open_existing_store(store, verify=verify)
-    collections = load_runs(opened, run_ids or [find_newest_run(opened).run_id])
+    collections = load_distinct_runs(opened, run_ids or [find_newest_run(opened).run_id])
     for collection in collections:
         print_skipped(collection, make_error_console())
     return evaluate_costs(collections, table, question, moderated=moderated)
