@@ -47,7 +47,7 @@ def test_what_a_copy_measured_itself_counts_with_its_own_steps(store: Store) -> 
     pd.testing.assert_frame_equal(*(found.reset_index(drop=True) for found in own))
     assert len(own[1]) == len(partly.samples)
     row = summarize_collections([partly]).set_index("cell_id").loc[INFER.cell_id]
-    assert row["p95_step_seconds"] == pytest.approx(2 * max(EVEN), rel=0.02)
+    assert row["q3_step_seconds"] == pytest.approx(2 * max(EVEN), rel=0.02)
 
 
 @pytest.mark.parametrize("copied_first", [True, False])
