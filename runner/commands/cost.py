@@ -58,6 +58,8 @@ MaxCostOption = Annotated[
 ]
 EpochsOption = Annotated[float | None, typer.Option(metavar="NUMBER", help="Epochs of the data set; default: 1.")]
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
+MAX_AMOUNT = 1e12
+"""Of epochs and of money: above it is a slip of a digit, and products of it with prices would end as infinite."""
 NOTHING_COUNTS = (
     "No cell has a repeat that counts, so nothing is costed; --include-invalid takes those measured under faulty "
     "conditions, too."
@@ -106,8 +108,8 @@ def cost(
 
 
 def _check_positive(option: str, value: float) -> float:
-    if not 0 < value <= 1e12:
-        raise UserError(f"{option} {value:g}: expected a number above 0")
+    if not 0 < value <= MAX_AMOUNT:
+        raise UserError(f"{option} {value:g}: expected a number above 0, at most {MAX_AMOUNT:g}")
     return value
 
 

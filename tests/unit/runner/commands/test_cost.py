@@ -104,6 +104,10 @@ def test_a_job_has_a_deadline_and_a_budget(call_main: CallMain, store: Path, wor
         (("--budget", "3"), "error: --max-cost: is for a whole job; say which with --dataset"),
         (("--budget", "-1", "--dataset", "cifar10"), "error: --max-cost -1: expected a number above 0"),
         (("--epochs", "2"), "error: --epochs: is for a whole job; say which with --dataset"),
+        (
+            ("--epochs", "1e300", "--dataset", "cifar10"),
+            "error: --epochs 1e+300: expected a number above 0, at most",
+        ),
         (("--epochs", "0", "--dataset", "cifar10"), "error: --epochs 0: expected a number above 0"),
         (("--cloud", "nope"), "error: --cloud nope: prices.yaml has no prices of it; known are "),
         (
