@@ -80,9 +80,17 @@ def read_path(value: object, name: str, expected: str = "the path of a file") ->
 
 
 def read_files(value: object, name: str) -> tuple[Path, ...]:
-    """Return an argument that is several paths; TypeError if it is anything else, such as a single path."""
-    expected = "a list of paths of files"
-    return tuple(Path(read_path(item, name, expected)) for item in _list_items(value, name, expected))
+    """Return an argument that is several paths or None; TypeError if it is anything else, such as a single path.
+
+    UserError where it has none: whoever lists keys and finds none would believe that signatures were checked.
+    """
+    if value is None:
+        return ()
+    expected = "a list of paths of files, or None"
+    files = tuple(Path(read_path(item, name, expected)) for item in _list_items(value, name, expected))
+    if not files:
+        raise UserError(f"{name}: expected at least one file; give None to check no signatures")
+    return files
 
 
 def read_conditions(value: object, name: str) -> tuple[str, ...]:

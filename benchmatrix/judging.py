@@ -38,7 +38,7 @@ def compare(
     metric: str | None = None,
     floor_percent: float | None = None,
     include_invalid: bool = False,
-    verify: Sequence[str | PathLike[str]] = (),
+    verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "CompareDocument":
     """Return whether B is slower than A, cell by cell, as `benchmatrix compare --json` prints it.
 
@@ -75,7 +75,7 @@ def audit(
     *,
     store: str = DEFAULT_STORE,
     include_invalid: bool = False,
-    verify: Sequence[str | PathLike[str]] = (),
+    verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "pd.DataFrame":
     """Return one row for each row of a table of stated times or rates, with its verdicts and the arithmetic.
 

@@ -29,7 +29,10 @@ def list_runs(store: str = DEFAULT_STORE) -> list[str]:
 
 
 def load_repeats(
-    runs: str | Sequence[str] | None = None, store: str = DEFAULT_STORE, *, verify: Sequence[str | PathLike[str]] = ()
+    runs: str | Sequence[str] | None = None,
+    store: str = DEFAULT_STORE,
+    *,
+    verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "pd.DataFrame":
     """Return one row for each planned repeat of the runs, with its status, its verdict and what it measured.
 
@@ -52,7 +55,7 @@ def load_cells(
     store: str = DEFAULT_STORE,
     *,
     moderated: bool = False,
-    verify: Sequence[str | PathLike[str]] = (),
+    verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "pd.DataFrame":
     """Return one row for each cell of the runs: the centre of its valid repeats, its 95 % interval, its verdicts.
 
@@ -71,7 +74,7 @@ def load_cells(
 
 
 def load_steps(
-    run: str | None = None, store: str = DEFAULT_STORE, *, verify: Sequence[str | PathLike[str]] = ()
+    run: str | None = None, store: str = DEFAULT_STORE, *, verify: Sequence[str | PathLike[str]] | None = None
 ) -> "pd.DataFrame":
     """Return one row for each step of the attempts of a run that count, warm-up included: `seconds`, in their order.
 
@@ -88,7 +91,7 @@ def load_steps(
 
 
 def load_collections(
-    runs: str | Sequence[str] | None, store: str, verify: Sequence[str | PathLike[str]] = ()
+    runs: str | Sequence[str] | None, store: str, verify: Sequence[str | PathLike[str]] | None = None
 ) -> "list[Collection]":
     """Return the runs as the collector has them, each once. Raise TypeError for wrong types, and UserError."""
     from collector.results.load import load_runs

@@ -51,6 +51,15 @@ def replace_file(path: Path, *, may_be_read: bool = False) -> Iterator[BinaryIO]
         raise _explain(path, error) from error
 
 
+def check_folder(path: Path) -> None:
+    """Raise UserError where a file stands in the place of a folder of `path`: before the work that is to be written."""
+    for folder in Path(os.path.abspath(path)).parents:
+        if os.path.isdir(folder):
+            return
+        if os.path.lexists(folder):
+            raise _explain(path.parent, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
+
+
 def replace_text(path: Path, text: str, *, may_be_read: bool = False) -> None:
     """Replace `path` by a file of `text` in UTF-8, less what steers its reader's terminal; see `replace_file`."""
     with replace_file(path, may_be_read=may_be_read) as file:

@@ -56,6 +56,11 @@ def describe_longer(ratio: Estimate) -> str:
     return f"{format_longer(ratio)[0]} {'% longer' if is_percent(ratio) else 'times as long'}"
 
 
+def compare_longer(ratio: Estimate, other: str) -> str:
+    """Return `21.0 % longer than JAX compiled` or `8.42 times as long as ...` of a ratio of times above 1."""
+    return f"{describe_longer(ratio)} {'than' if is_percent(ratio) else 'as'} {other}"
+
+
 def describe_longer_share(share: float) -> str:
     """Return how much longer one takes that another takes `share` less time than: of 0.15 `17.6 % longer`."""
     return describe_longer(Estimate(center=1 / (1 - share), log_standard_error=None, degrees_of_freedom=None))

@@ -88,6 +88,8 @@ def _fill_descriptors() -> None:
             if nowhere != number:  # it takes the lowest number that is free
                 os.dup2(nowhere, number)
                 os.close(nowhere)
+    if sys.stdin is None:  # whoever asks whether somebody can be asked would end with a traceback
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  (to the end)
     if sys.stdout is None:  # as Python has it for a closed one; print would say nothing, and end with 0
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  (to the end)
     if sys.stderr is None:  # print would take stdout instead

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isclose, isnan
 
 from collector.access.choices import Choice
 from collector.access.estimates import Figure, Ratio, compare_ratios, estimate_ratio
@@ -10,6 +10,9 @@ from collector.access.outcomes import Outcome, compute_energy_cost, compute_fixe
 from collector.access.scenario import Scenario
 from collector.access.working_time import HOURS_PER_WEEK
 from collector.units import format_significant
+
+MAX_TIED = 5
+"""Choices that a headline names where none is told apart: more is no sentence, and the tables have all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,22 +31,42 @@ def answer_question(scenario: Scenario, outcomes: Sequence[Outcome]) -> Answer:
     if not known:
         reason = "within the budget" if scenario.budget_per_week is not None else "for which the weeks give figures"
         return Answer(headline=f"There is no alternative {reason}.", lines=tuple(costs))
-    thrifty = max(known, key=lambda outcome: outcome.samples_for_money.center)
-    fast = min(known, key=lambda outcome: outcome.turnarounds.center)
+    thrifty = _find_best(known, lambda outcome: -outcome.samples_for_money.center)
+    fast = _find_best(known, lambda outcome: outcome.turnarounds.center)
+    both = [outcome for outcome in thrifty if any(outcome is other for other in fast)]
+    thrifty, fast = both or thrifty, both or fast
     money = scenario.currency
-    headline = _write_headline(thrifty.choice, fast.choice, money)
-    more = _compare(f"Samples per {money}", thrifty, known, lambda outcome: outcome.samples_for_money, sign=-1)
-    sooner = _compare("Hours from submission to end", fast, known, lambda outcome: outcome.turnarounds, sign=1)
+    headline = _write_headline([one.choice for one in thrifty], [one.choice for one in fast], money)
+    more = _compare(f"Samples per {money}", thrifty[0], known, lambda outcome: outcome.samples_for_money, sign=-1)
+    sooner = _compare("Hours from submission to end", fast[0], known, lambda outcome: outcome.turnarounds, sign=1)
     return Answer(headline=headline, lines=(more, sooner, *costs))
 
 
-def _write_headline(thrifty: Choice, fast: Choice, money: str) -> str:
+def _find_best(known: Sequence[Outcome], measure: Callable[[Outcome], float]) -> list[Outcome]:
+    """Return the outcomes with the least figure: several where nothing but their order in the file tells them apart."""
+    least = min(map(measure, known))
+    return [outcome for outcome in known if isclose(measure(outcome), least)]
+
+
+def _write_headline(thrifty: Sequence[Choice], fast: Sequence[Choice], money: str) -> str:
     most, shortest = f"most samples per {money}", "the shortest time from submission to end"
-    if thrifty.alternative.name != fast.alternative.name:
-        return f"It depends on what counts: {thrifty.name}, gives {most}; {fast.name}, {shortest}."
-    if thrifty.policy == fast.policy:
-        return f"{thrifty.name}: it gives {most} and {shortest}."
-    return f"{thrifty.alternative.name}: it gives {most} ({thrifty.policy}) and {shortest} ({fast.policy})."
+    if thrifty == fast and len(fast) > 1:
+        return f"None of them is told apart: {_join_names(fast)} give equally {most} and equally {shortest}."
+    if len(thrifty) > 1 or len(fast) > 1 or thrifty[0].alternative.name != fast[0].alternative.name:
+        gives = "give equally" if len(thrifty) > 1 else "gives"
+        equally = "equally " if len(fast) > 1 else ""
+        what = f"{_join_names(thrifty)}, {gives} {most}; {_join_names(fast)}, {equally}{shortest}"
+        return f"It depends on what counts: {what}."
+    if thrifty[0].policy == fast[0].policy:
+        return f"{thrifty[0].name}: it gives {most} and {shortest}."
+    return f"{thrifty[0].alternative.name}: it gives {most} ({thrifty[0].policy}) and {shortest} ({fast[0].policy})."
+
+
+def _join_names(choices: Sequence[Choice]) -> str:
+    """Return the names in the order of the alphabet: `one, exclusive and two, exclusive`."""
+    names = sorted(choice.name for choice in choices)
+    more = [f"{len(names) - MAX_TIED} more"] if len(names) > MAX_TIED else []
+    return " and ".join([*names[:MAX_TIED], *more])
 
 
 def is_over_budget(scenario: Scenario, outcome: Outcome) -> bool:

@@ -15,7 +15,14 @@ from collector.comparisons import FP32, WITHOUT_TF32
 from collector.facts import join_words
 from collector.machines import count_machines
 from collector.ratio_verdicts import NO_DIFFERENCE
-from collector.ratio_words import choose_time_digits, describe_longer, format_longer, quote_ends, quote_longer
+from collector.ratio_words import (
+    choose_time_digits,
+    compare_longer,
+    describe_longer,
+    format_longer,
+    quote_ends,
+    quote_longer,
+)
 from collector.results.cells import select_alone
 from collector.results.frames import Row
 from collector.tables.cell_times import TIME_SOURCES, quote_repeats
@@ -166,14 +173,14 @@ def _quote_repeats(row: Row) -> str:
 def _name_further(row: Row, judged: Judged) -> str:
     """Return `TensorFlow graph: 88.4 % longer than the first (82.8 to 94.2)`, or that no difference is shown."""
     if judged.is_different:
-        return f"{row['variant']}: {describe_longer(judged.ratio)} than the first ({_quote_ends(judged)})"
+        return f"{row['variant']}: {compare_longer(judged.ratio, 'the first')} ({_quote_ends(judged)})"
     return f"{_name_with_time(row)}: {NO_DIFFERENCE} from the first"
 
 
 def _say_further(row: Row, judged: Judged, first: Row) -> str:
     """Return `TensorFlow graph takes 88.4 % longer than PyTorch eager (82.8 to 94.2)`, or that none is shown."""
     if judged.is_different:
-        return f"{row['variant']} takes {describe_longer(judged.ratio)} than {first['variant']} ({_quote_ends(judged)})"
+        return f"{row['variant']} takes {compare_longer(judged.ratio, str(first['variant']))} ({_quote_ends(judged)})"
     return f"{NO_DIFFERENCE} between {first['variant']} and {_name_with_time(row)}"
 
 

@@ -32,9 +32,9 @@ def find_memory(analysis: Analysis) -> list[Said]:
     Of the work with the largest tensors where of a cell it was not seen what was in use. Tensors are what frameworks
     can be compared in: what is in use on the device holds what each keeps for later.
     """
-    summary = analysis.summary
-    alone = (summary["num_sound"] > 0) & (summary["num_gpus"] == 1) & (summary["tenants"] == 1)
-    known = summary[alone & summary["peak_memory_allocated_bytes"].notna()]
+    summary = select_alone(analysis.summary)
+    counts = (summary["num_sound"] > 0) & (summary["num_gpus"] == 1)
+    known = summary[counts & summary["peak_memory_allocated_bytes"].notna()]
     if known.empty:
         return []
     is_seen = bool(known["gpu_memory_peak_bytes"].notna().all())

@@ -11,7 +11,7 @@ from collector.comparisons import FRAMEWORKS
 from collector.facts import count_things, list_some
 from collector.machines import SIDES
 from collector.ratio_verdicts import NO_DIFFERENCE
-from collector.ratio_words import describe_longer, format_percent
+from collector.ratio_words import compare_longer, describe_longer, format_percent
 from collector.results.frames import list_rows
 from collector.statistics import Estimate
 
@@ -85,11 +85,12 @@ def _say(one: PipelinedPair, names: ShortNames) -> str:
     row, waited = one.pair.row, one.pair.judged.ratio.center
     sides = [str(row["subject"]), str(row["reference"])]
     longer, shorter = sides if one.ratio > 1 else reversed(sides)
-    text = f"{names.shorten(one.pair.judged.name)}, {longer} takes {_describe(one.ratio)} than {shorter}"
+    text = f"{names.shorten(one.pair.judged.name)}, {longer} takes {compare_longer(_turn(one.ratio), shorter)}"
     if not one.is_turned:
-        return f"{text}, not {_describe(waited)}"
+        return f"{text}, not {describe_longer(_turn(waited))}"
     return text if one.pair.judged.is_different else f"{text} (above, {NO_DIFFERENCE})"
 
 
-def _describe(ratio: float) -> str:
-    return describe_longer(Estimate(center=max(ratio, 1 / ratio), log_standard_error=None, degrees_of_freedom=None))
+def _turn(ratio: float) -> Estimate:
+    """Return the ratio of the longer time to the shorter one."""
+    return Estimate(center=max(ratio, 1 / ratio), log_standard_error=None, degrees_of_freedom=None)

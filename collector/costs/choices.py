@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from collector.costs.document import CellCost, Choice, CpuAnswer, Figure, OfferCost, Verdict, describe_place
 from collector.labels import DEVICE_NAMES
@@ -14,48 +15,62 @@ Option = tuple[CellCost, OfferCost]
 def choose_for_deadline(work: str, cells: Sequence[CellCost], deadline_seconds: float, currency: str) -> Choice:
     """Return the cheapest cell and machine whose job ends within the deadline at the upper end of its interval."""
     limit = f"{deadline_seconds / SECONDS_PER_HOUR:.4g} h"
-    return _choose(work, cells, currency, "deadline", limit, lambda seconds, _: seconds.most <= deadline_seconds)
+    return _choose(work, cells, currency, "deadline", limit, lambda seconds, _: seconds.meets(deadline_seconds))
 
 
 def choose_for_budget(work: str, cells: Sequence[CellCost], budget: float, currency: str) -> Choice:
     """Return the fastest cell and machine whose job costs no more than the budget at the upper end of its interval."""
     limit = f"{budget:g} {currency}"
-    return _choose(work, cells, currency, "budget", limit, lambda _, cost: cost.most <= budget)
+    return _choose(work, cells, currency, "budget", limit, lambda _, cost: cost.meets(budget))
 
 
 def _choose(
     work: str,
     cells: Sequence[CellCost],
     currency: str,
-    rule: str,
+    rule: Literal["deadline", "budget"],
     limit: str,
-    is_met: Callable[[Figure, Figure], bool],
+    is_met: Callable[[Figure, Figure], bool | None],
 ) -> Choice:
-    options = list(_list_options(cells))
-    met = [option for option in options if is_met(*_find_job(option))]
+    """Return the best of the options that meet the limit; those of which that is not known are named, not chosen."""
     is_deadline = rule == "deadline"
-    word, other = ("cheapest", "fastest") if is_deadline else ("fastest", "cheapest")
     key, other_key = (_cost_first, _time_first) if is_deadline else (_time_first, _cost_first)
-    chosen = min(met, key=key, default=None)
+    options = sorted(_list_options(cells), key=key)
+    states = [is_met(*_find_job(option)) for option in options]
+    chosen = options[states.index(True)] if True in states else None
+    better = states[: states.index(True)] if True in states else states
+    unknown = [option for option, state in zip(options, better, strict=False) if state is None]
+    word, other = ("cheapest", "fastest") if is_deadline else ("fastest", "cheapest")
+    verb, base = ("ends within", "end within") if is_deadline else ("costs at most", "cost at most")
     if chosen is not None:
         within = "within" if is_deadline else "for at most"
         sentence = f"{work}: the {word} {within} {limit} is {_describe_option(chosen, currency)}"
+    elif unknown:
+        sentence = f"{work}: nothing that was measured and priced is known to {base} {limit}"
     elif options:
         nearest = _describe_option(min(options, key=other_key), currency)
-        verb = "ends within" if is_deadline else "costs at most"
         sentence = f"{work}: nothing that was measured and priced {verb} {limit}; the {other} is {nearest}"
     else:
         sentence = f"{work}: no cell has a price"
     seconds, cost = (None, None) if chosen is None else _find_job(chosen)
     return Choice(
         work=work,
-        rule="deadline" if is_deadline else "budget",
-        sentence=sentence,
+        rule=rule,
+        sentence=sentence + _name_unknown(unknown, currency),
         cell_id=None if chosen is None else chosen[0].cell_id,
+        not_known=tuple(dict.fromkeys(cell.cell_id for cell, _ in unknown)),
         place=None if chosen is None else chosen[1].place,
         seconds_of_job=seconds,
         cost_of_job=cost,
     )
+
+
+def _name_unknown(options: Sequence[Option], currency: str) -> str:
+    """Return what follows a choice where options that would be better have no interval."""
+    if not options:
+        return ""
+    more = f", and of {len(options) - 1} more" if len(options) > 1 else ""
+    return f"; it is not known, without an interval, of {_describe_option(options[0], currency)}{more}"
 
 
 def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> CpuAnswer | None:

@@ -58,6 +58,8 @@ def find_data_set(text: str) -> DataSet:
     digits = re.sub("[_,]", "", text) if SAMPLES.fullmatch(text) else ""
     if 0 < len(digits) <= MAX_DIGITS and 0 < (number := int(digits)) <= MAX_SAMPLES:
         return DataSet(name=text, title=f"a data set of {number:,} samples", num_samples=number, source="the user")
+    if digits and int(digits[:MAX_DIGITS]):
+        raise UserError(f"--dataset {text}: expected a number of samples above 0, at most {MAX_SAMPLES:,}")
     near = difflib.get_close_matches(text.lower(), DATA_SETS, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(DATA_SETS)}."
     raise UserError(f"--dataset {text}: is no known data set; {hint} Of another give the number of its samples")

@@ -21,10 +21,14 @@ class Figure(Document):
         low, high = (None if end is None else end * factor for end in (self.low, self.high))
         return Figure(value=self.value * factor, low=low, high=high)
 
-    @property
-    def most(self) -> float:
-        """The upper end of the interval; the amount itself where there is none."""
-        return self.value if self.high is None else self.high
+    def meets(self, limit: float) -> bool | None:
+        """Return whether the upper end of the interval is within a limit; None where it is not known.
+
+        Without an interval it is not, but for an amount that is beyond the limit itself: its upper end is so too.
+        """
+        if self.high is None:
+            return False if self.value > limit else None
+        return self.high <= limit
 
 
 class Energy(Document):
@@ -106,7 +110,9 @@ class Choice(Document):
     rule: Literal["deadline", "budget"]
     sentence: str
     cell_id: str | None
-    """None: no cell and machine meets it."""
+    """None: no cell and machine is known to meet it."""
+    not_known: tuple[str, ...] = ()
+    """Cells that would be the better choice, or the only one: they meet it, but by an amount that has no interval."""
     place: str | None
     seconds_of_job: Figure | None
     cost_of_job: Figure | None

@@ -22,6 +22,8 @@ DEFAULT_MAX_FACTOR = 100.0
 """Widest interval of a forecast, upper over lower bound: beyond two powers of ten it says nothing that could guide a
 purchase."""
 MAX_YEARS_AHEAD = 25
+MAX_HALF_WIDTH_LOG2 = 500.0
+"""Of an interval in powers of two: a factor of 1e150 to either side says nothing, and its square is still a float."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +202,8 @@ def _refuse(predictions: pd.DataFrame, series: Series, backtest: pd.DataFrame, m
 def _choose_interval(value: float, own: list[float], half_width: float) -> tuple[float, float, str | None]:
     """Return the calibrated bounds, else the fit's own, else none."""
     if value > 0 and not math.isnan(half_width):
-        return value / 2**half_width, value * 2**half_width, "calibrated"
+        factor = 2.0 ** min(half_width, MAX_HALF_WIDTH_LOG2)
+        return value / factor, value * factor, "calibrated"
     lower, upper = own
     return lower, upper, None if math.isnan(upper) else "own"
 

@@ -21,6 +21,8 @@ from collector.report.html import load_style, make_page, open_templates, state_p
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 
+TITLE = "<title>All runs: benchmatrix</title>"
+"""What the list of runs is known by, as its template has it."""
 PAGE, DETAILS, INDEX = "index.html", "details", "index.html"
 
 

@@ -137,7 +137,7 @@ MEANINGS: Mapping[str, str] = {
     "neighbour": "What the other tenants ran instead of the cell; missing: they ran the cell too.",
     "alone_cell_id": "The cell that is this tenant's work on a device of its own, measured as long.",
     "key": "The key of the JSON document that the row was made from.",
-    "object_version": "Its version in the store: the ETag, or the time of its last change and its size.",
+    "object_version": "Its version in the store: the ETag; of a file its time of writing, size and time of change.",
     "num_bytes": "Its size.",
     "environment_document": "8 hex digits of the environment's JSON: the row of `environments` that has it.",
     "host_framework": "The framework of the matrix products of a CPU cell.",

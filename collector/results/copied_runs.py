@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from collector.results.collection import Collection
+from collector.results.statuses import WITHOUT_RECORD
 
 IDENTITY = ("cell_id", "repeat", "attempt", "started_at", "finished_at", "center_step_seconds")
 """What two measurements never share: the id of an attempt is drawn at random, its times are in microseconds."""
@@ -44,7 +46,32 @@ class CopyFinder:
             f"{int(is_copy.sum()):,} of its repeats have the measurements of another run (of {original}): they do not "
             "count"
         )
-        return replace(collection, results=collection.results[~is_copy].reset_index(drop=True)), text
+        return _drop_rows(collection, is_copy), text
+
+
+def drop_copies(collections: Iterable[Collection]) -> list[Collection]:
+    """Return the runs without the repeats that are those of a run before them; a notice of each says how many."""
+    finder, kept = CopyFinder(), []
+    for collection in collections:
+        own, text = finder.drop_copies(collection)
+        notices = (f"run {collection.run.run_id}: {text}",) if text else ()
+        if text and not (own.results["status"] == "ok").any():  # its failures are the other run's, too
+            own = _drop_rows(own, np.ones(len(own.results), dtype=np.bool_))
+        kept.append(replace(own, notices=(*own.notices, *notices)))
+    return kept
+
+
+def _drop_rows(collection: Collection, is_dropped: npt.NDArray[np.bool_]) -> Collection:
+    """Return the run without these rows of its results, their step times and their tenants."""
+    results, tenants = collection.results, collection.tenants
+    has_record = ~results["status"].isin(WITHOUT_RECORD).to_numpy()
+    dropped = pd.MultiIndex.from_frame(results.loc[is_dropped, ["cell_id", "repeat"]])
+    return replace(
+        collection,
+        results=results[~is_dropped].reset_index(drop=True),
+        tenants=tenants[~pd.MultiIndex.from_frame(tenants[["cell_id", "repeat"]]).isin(dropped)],
+        steps=collection.steps.keep(np.flatnonzero(~is_dropped[has_record]).tolist()),
+    )
 
 
 def find_copies(collections: Iterable[Collection]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from bench.stored_runs import read_runs
 from collector.results.attempts import IntArray, order_attempts
 from collector.results.centers import unify_centers
 from collector.results.collection import Collection, SignatureCheck, SkippedDocument
+from collector.results.copied_runs import drop_copies
 from collector.results.copies import find_copied_attempts
 from collector.results.dataset.columns import ENVIRONMENTS, PLACEMENTS, make_schema
 from collector.results.dataset.digests import DamagedPartError
@@ -66,6 +67,11 @@ def explain_damage(store: Store, run_id: str, error: str) -> str:
 def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
     """Return several runs, in this order and each once, to be compared across; raises as `load_run`."""
     return [load_run(store, run_id) for run_id in dict.fromkeys(run_ids)]
+
+
+def load_distinct_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
+    """Return several runs as `load_runs` does, to count their repeats together: without those that are copies."""
+    return drop_copies(load_runs(store, run_ids))
 
 
 def join_results(collections: Iterable[Collection]) -> pd.DataFrame:

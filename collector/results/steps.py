@@ -1,7 +1,7 @@
 """Read the step times of a run's counted attempts from the data set, on demand and in bounded memory."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -70,6 +70,21 @@ class StepTimes:
             series = list(self._read(places, STEP_SERIES))
             for begin, end in _split(self.num_steps[places].tolist(), MAX_ROWS_AT_ONCE):
                 yield self._tabulate(places[begin:end], series[begin:end])
+
+    def keep(self, places: Sequence[int]) -> "StepTimes":
+        """Return the series of the attempts at these places, ascending: each then has its number among them."""
+        numbers = {place: number for number, place in enumerate(places)}
+        kept = [place for place, owner in enumerate(self.owners) if owner in numbers]
+        return replace(
+            self,
+            documents=self.documents.take(pa.array(kept, type=pa.int64())),
+            tenants=[self.tenants[place] for place in kept],
+            owners=[numbers[self.owners[place]] for place in kept],
+            cell_ids=self.cell_ids.take(pa.array(kept, type=pa.int64())),
+            repeats=[self.repeats[place] for place in kept],
+            num_steps=self.num_steps[kept],
+            part_numbers=self.part_numbers[kept],
+        )
 
     def find_tenants(self, place: int) -> list[int]:
         """Return the places of the series of all tenants of the attempt at a place, tenant 0 first."""

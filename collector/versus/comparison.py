@@ -189,11 +189,15 @@ def _explain_no_pair(question: Question, pairing: Pairing) -> str:
 
 
 def _settle_metric(question: Question, pairing: Pairing) -> Question:
-    """Return the question about the step time where nobody named a metric and the batches of all pairs are equal."""
+    """Return the question about the metric of these pairs, whose title says whose it is where there are tenants.
+
+    It is the step time where nobody named a metric and the batches of all pairs are equal.
+    """
     has_equal_batches = all(a[0]["batch_size"] == b[0]["batch_size"] for a, b in pairing.pairs)
-    if question.is_metric_named or not has_equal_batches:
-        return question
-    return replace(question, metric=METRICS["step-time"])
+    takes_step = not question.is_metric_named and has_equal_batches
+    metric = METRICS["step-time"] if takes_step else question.metric
+    has_tenants = any(row["tenants"] > 1 for a, b in pairing.pairs for row in (a[0], b[0]))
+    return replace(question, metric=metric.name_tenants() if has_tenants else metric)
 
 
 def _make_pairs(question: Question, pairing: Pairing, free: set[str]) -> list[CellPair]:

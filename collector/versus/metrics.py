@@ -30,11 +30,18 @@ class Metric:
     """Whether more of it is said as taking longer."""
     has_default_noise: bool = False
     """Whether the default noise between runs is that of this metric."""
+    counts_all_tenants: bool = False
+    """Whether it is of all tenants of a cell together; else a repeat has that of its first tenant alone."""
 
     @property
     def reading(self) -> str:
         """What the ratio is, in a sentence."""
         return f"B / A: {self.title} of B over that of A; above 1, B is {self.worse}."
+
+    def name_tenants(self) -> "Metric":
+        """Return the metric as it is called where cells have tenants: the title says whose it is."""
+        whose = "all tenants'" if self.counts_all_tenants else "first tenant's"
+        return replace(self, title=f"{whose} {self.title}")
 
     def read(self, row: Mapping[str, Any]) -> float | None:
         """Return the metric of one repeat in base units. None: it was not measured, or a device has no such figure.
@@ -109,5 +116,6 @@ METRICS: dict[MetricName, Metric] = {
         base_unit="joules",
         worse="higher",
         better="lower",
+        counts_all_tenants=True,
     ),
 }

@@ -62,7 +62,7 @@ def _replace_weeks(scenario: Scenario, weeks: int | None) -> Scenario:
 
 
 def _make_lists(tree: Node) -> Node:
-    """Return the tree with `job_hours: 3` of a group written as the list `[3]`."""
+    """Return the tree with `job_hours: 3` of a group written as the list `[3]`; a wrong value too, to be named."""
     users = tree.find_child("users")
     if not isinstance(tree.value, dict):
         raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {EXPECTED}")
@@ -74,7 +74,7 @@ def _make_lists(tree: Node) -> Node:
 
 def _make_list_of_hours(group: Node) -> Node:
     hours = group.find_child("job_hours")
-    if not isinstance(group.value, dict) or hours is None or not isinstance(hours.value, int | float):
+    if not isinstance(group.value, dict) or hours is None or not isinstance(hours.value, int | float | str):
         return group
     return replace(group, value={**group.value, "job_hours": replace(hours, value=[hours])})
 

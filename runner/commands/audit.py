@@ -66,13 +66,13 @@ def _audit(
 ) -> None:
     from collector.audit.evaluation import audit_table
     from collector.audit.page import write_audit_json, write_audit_page
-    from collector.results.load import load_runs
+    from collector.results.load import load_distinct_runs
     from collector.results.summary import summarize_collections
     from runner.audit_tables.loading import load_table
     from runner.reporting.stored_runs import open_existing_store, print_skipped
 
     table = load_table(name)
-    collections = load_runs(open_existing_store(store, verify=verify), run_ids) if run_ids else []
+    collections = load_distinct_runs(open_existing_store(store, verify=verify), run_ids) if run_ids else []
     summary = summarize_collections(collections) if collections else None
     rows = audit_table(table, summary, include_invalid=include_invalid)
     if output is not None:

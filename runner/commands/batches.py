@@ -40,13 +40,13 @@ def batches(
     from collector.batches.document import make_line_document
     from collector.batches.memory_lines import fit_lines, list_single_batches
     from collector.batches.words import describe_single_batches
-    from collector.results.load import join_results, load_runs
+    from collector.results.load import join_results, load_distinct_runs
     from runner.reporting.stored_runs import open_existing_store, print_skipped
 
     if not 0 < level < 100:
         raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
     reports = {path: _read_probe(path) for path in probe or ()}
-    collections = load_runs(open_existing_store(store, verify=verify), run_ids)
+    collections = load_distinct_runs(open_existing_store(store, verify=verify), run_ids)
     for collection in collections:
         print_skipped(collection, make_error_console())
     results = join_results(collections)

@@ -42,10 +42,10 @@ def claims(
     """Say what runs show about each of the study's claims: a page in Markdown."""
     from collector.claims.page import describe_verdicts, make_claims_page
     from collector.files import replace_text
-    from collector.results.load import load_runs
+    from collector.results.load import load_distinct_runs
     from runner.reporting.stored_runs import open_existing_store, print_skipped
 
-    collections = load_runs(open_existing_store(store, verify=verify), run_ids)
+    collections = load_distinct_runs(open_existing_store(store, verify=verify), run_ids)
     page, results = make_claims_page(collections, include_invalid=include_invalid, moderated=moderated)
     if output is not None:
         replace_text(output, page)

@@ -58,6 +58,8 @@ MaxCostOption = Annotated[
 ]
 EpochsOption = Annotated[float | None, typer.Option(metavar="NUMBER", help="Epochs of the data set; default: 1.")]
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
+MAX_AMOUNT = 1e12
+"""Of epochs and of money: above it is a slip of a digit, and products of it with prices would end as infinite."""
 NOTHING_COUNTS = (
     "No cell has a repeat that counts, so nothing is costed; --include-invalid takes those measured under faulty "
     "conditions, too."
@@ -106,8 +108,8 @@ def cost(
 
 
 def _check_positive(option: str, value: float) -> float:
-    if not 0 < value <= 1e12:
-        raise UserError(f"{option} {value:g}: expected a number above 0")
+    if not 0 < value <= MAX_AMOUNT:
+        raise UserError(f"{option} {value:g}: expected a number above 0, at most {MAX_AMOUNT:g}")
     return value
 
 
@@ -137,7 +139,7 @@ def _evaluate(
     moderated: bool,
 ) -> "CostDocument":
     from collector.costs.evaluation import evaluate_costs
-    from collector.results.load import load_runs
+    from collector.results.load import load_distinct_runs
     from runner.price_tables.loading import check_machines, check_place, load_prices
     from runner.reporting.stored_runs import open_existing_store, print_skipped
     from runner.runs import find_newest_run
@@ -146,7 +148,7 @@ def _evaluate(
     check_machines(table, question.machines, prices)
     check_place(table, question.cloud, question.region, prices)
     opened = open_existing_store(store, verify=verify)
-    collections = load_runs(opened, run_ids or [find_newest_run(opened).run_id])
+    collections = load_distinct_runs(opened, run_ids or [find_newest_run(opened).run_id])
     for collection in collections:
         print_skipped(collection, make_error_console())
     return evaluate_costs(collections, table, question, moderated=moderated)

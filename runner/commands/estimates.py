@@ -1,7 +1,7 @@
 """Print what a run will take before anything is measured, for `run --dry-run` and `render`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from runner.estimates.durations import is_at_place, read_alike_runs, read_durati
 from runner.estimates.expected_precision import describe_expected_precision
 from runner.estimates.local_estimate import estimate_here
 from runner.estimates.pool_prices import PoolPrice, find_pool_prices
-from runner.estimates.run_estimate import PoolEstimate, describe_estimates, estimate_pools
+from runner.estimates.run_estimate import SECONDS_PER_HOUR, PoolEstimate, describe_estimates, estimate_pools
 from runner.matrix.plan import Repeat, order_repeats
 from runner.profiles.model import Profile
 from runner.records import NO_RETRIES, Records, Retries
@@ -77,7 +77,13 @@ def report_dry_run(
 ) -> None:
     """Print what `print_dry_run` says as an event."""
     missing = select_missing(run, Records.of(store, run).read_snapshot(), retries)
-    durations = read_durations(store, read_alike_runs(store, partial(is_at_place, run)), run)
+    runs = read_alike_runs(store, partial(is_at_place, run))
+    durations = read_durations(store, runs, run)
+    pools = estimate_pools(missing, durations, prices)
+    if run.cluster is None and not prices:
+        near = read_near_durations(store, runs, run, durations)
+        here = {one.device: one.seconds / SECONDS_PER_HOUR for one in estimate_here(missing, durations, near)}
+        pools = [replace(pool, expected_hours=here[pool.device]) for pool in pools]
     events.report(
         "estimated",
         matrix=run.matrix,
@@ -85,7 +91,7 @@ def report_dry_run(
         num_cells=len(run.cells),
         num_repeats=run.num_repeats,
         num_missing=len(missing),
-        estimates=[_make_document(one) for one in estimate_pools(missing, durations, prices)],
+        estimates=list(map(_make_document, pools)),
     )
 
 

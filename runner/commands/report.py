@@ -30,10 +30,18 @@ if TYPE_CHECKING:
     from collector.results.collection import Collection
     from runner.reporting.site_files import Analyze
 
+
+def _read_folder(text: str) -> Path:
+    if not text:  # as of a variable of the shell that is not set: it would be the current folder
+        raise UserError("--site: expected a folder; name one, or . for the current one")
+    return Path(text)
+
+
 SiteOption = Annotated[
     Path | None,
     typer.Option(
         "--site",
+        parser=_read_folder,
         metavar="FOLDER",
         help="Write a folder of static pages instead, for a bucket or GitHub Pages: the reports of all runs and nights "
         "of the store, a list of them, and the details of each cell as a file. What has not changed is left.",
@@ -55,6 +63,7 @@ def report(
     site: SiteOption = None,
 ) -> None:
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
+    from collector.files import check_folder
     from collector.report.html import write_page
     from runner.reporting.report_files import choose_report_path, choose_year, fit_forecast, make_analyzer
     from runner.reporting.site_files import name_contents
@@ -79,6 +88,7 @@ def report(
         return
     collection = load_collection(opened, run_id)
     path = choose_report_path(output, collection.run)
+    check_folder(path)
     write_page(analyze(collection, load_history(opened, collection)), path)
     _print_path(collection, path, as_json=as_json)
 

@@ -26,7 +26,8 @@ def list_lines(report: NightReport) -> list[str]:
     if report.num_uncounted:
         lines.append(
             f"{report.num_uncounted} of {report.num_cells + report.num_uncounted} planned cells are not looked at: "
-            "none of their repeats counts (they failed, or their verdict says that they were disturbed)"
+            "none of their repeats counts (they have no result or failed, or their verdict says that they were "
+            "disturbed)"
         )
     if report.num_too_new:
         which = "nothing" if report.num_too_new == report.num_cells else f"of {report.num_too_new} cells nothing"

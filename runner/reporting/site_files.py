@@ -24,6 +24,8 @@ MARK = "made-from.txt"
 """The file beside a run's page that says what the page was made from."""
 MAX_MARK_BYTES = 4096
 """Of that file, which holds a hash."""
+TITLE_BYTES = 4096
+"""Of a list of runs, in which its title stands: what is before it has 500 bytes."""
 MAX_TABLE_BYTES = 64 * 2**20
 """Of a table that pages are made with; the largest that any of them may be, a table of GPUs."""
 Analyze = Callable[["Collection", "ChangeHistory"], "Analysis"]
@@ -36,14 +38,32 @@ def write_site(store: Store, site: Path, analyze: Analyze, tell: Callable[[str],
     is. A run that cannot be read stands in the list with the reason. `tell` gets a line for each page. Raise StoreError
     if the store cannot be used, UserError where a file cannot be written.
     """
-    from collector.report.site import write_index
+    from collector.files import check_folder
+    from collector.report.site import INDEX, write_index
 
+    check_folder(site / INDEX)
+    _check_index(site / INDEX)
     runs, unreadable = read_runs(store, store.list_run_ids())
     lines = [_write_run(store, run, site, analyze, tell, settings) for run in runs]
     for line in list_passed_over(unreadable, "has no page"):
         tell(line)
     lines += [_describe_unreadable(run_id, reason) for run_id, reason in unreadable.items()]
     return write_index(lines, site)
+
+
+def _check_index(path: Path) -> None:
+    """Raise UserError where the page that the list of runs would replace is somebody else's."""
+    from collector.report.site import TITLE
+
+    if not os.path.isfile(path):
+        return
+    try:
+        with open(path, "rb") as file:
+            is_own = TITLE.encode() in file.read(TITLE_BYTES)
+    except OSError:
+        is_own = False
+    if not is_own:
+        raise UserError(f"{path}: is no list of runs that --site wrote, and would be replaced; name another folder")
 
 
 def _write_run(

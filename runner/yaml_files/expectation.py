@@ -50,9 +50,16 @@ def find_schema(root: Schema, loc: list[str | int]) -> Schema:
             fixed = schema.get("prefixItems", [])
             schema = fixed[part] if part < len(fixed) else schema.get("items", {})
         else:
-            schema = schema.get("properties", {}).get(part) or schema.get("additionalProperties") or {}
+            schema = schema.get("properties", {}).get(part) or _find_value_schema(schema)
         schema = _resolve(schema if isinstance(schema, dict) else {}, root)
     return schema
+
+
+def _find_value_schema(schema: Schema) -> Schema:
+    """Return the schema of the values of a mapping with any keys; pydantic puts it under the pattern of the keys."""
+    by_pattern = list(schema.get("patternProperties", {}).values())
+    found = by_pattern[0] if by_pattern else schema.get("additionalProperties")
+    return found if isinstance(found, dict) else {}
 
 
 def _resolve(schema: Schema, root: Schema) -> Schema:

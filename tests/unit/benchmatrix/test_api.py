@@ -76,3 +76,10 @@ def test_numbers_choose_by_their_value() -> None:
     assert len(benchmatrix.compare(*sides, store=STORE, where=where | {"num_gpus": 1.0}).cells) > 0
     with pytest.raises(benchmatrix.UserError, match="the number is too large"):
         benchmatrix.compare(*sides, store=STORE, where=where | {"batch_size": Fraction(10**400, 3)})
+
+
+@pytest.mark.parametrize("verify", [[], (), iter([])])
+def test_an_empty_list_of_keys_is_an_error_for_it_would_check_nothing(verify: Any) -> None:
+    for load in (benchmatrix.load_repeats, benchmatrix.load_cells):
+        with pytest.raises(benchmatrix.UserError, match="verify: expected at least one file; give None to check no"):
+            load("study-h200-2", STORE, verify=verify)

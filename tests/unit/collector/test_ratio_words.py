@@ -5,6 +5,7 @@ import pytest
 
 from collector.ratio_words import (
     choose_time_digits,
+    compare_longer,
     describe_longer,
     format_percent,
     format_ratio,
@@ -93,3 +94,10 @@ def test_who_divides_two_times_gets_the_ratio_that_stands_beside_them(seed: int)
         value = 100 * (quotient - 1) if "%" in describe_longer(estimate) else quotient
         assert abs(value - shown) <= 10.0 ** -len(amount.partition(".")[2]), (slower, faster, digits)
         assert digits >= 4
+
+
+@pytest.mark.parametrize(("center", "words"), [(1.21, "21.0 % longer than B"), (8.42, "8.42 times as long as B")])
+def test_what_takes_longer_is_held_against_the_other_in_english(center: float, words: str) -> None:
+    """It said "takes 2.10 times as long than"."""
+    ratio = Estimate(center=center, log_standard_error=None, degrees_of_freedom=None)
+    assert compare_longer(ratio, "B") == words

@@ -94,6 +94,20 @@ def test_a_result_for_a_closed_stdout_is_an_error(words: tuple[str, ...]) -> Non
     assert (done.returncode, done.stderr) == (2, message)
 
 
+def test_nobody_can_be_asked_on_a_closed_stdin() -> None:
+    """As of cron and some supervisors: `clean --delete` ended with a traceback where it looked for a terminal."""
+    program = (
+        "import sys; from runner.start import _fill_descriptors as fill; fill(); print(sys.stdin.isatty(), end='')"
+    )
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1; print(sys.stdin.read())" <&-', sys.executable, program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
+
+
 def test_messages_for_a_closed_stderr_are_dropped() -> None:
     done = run_with("2>&-", "render", "nope.yaml")
     assert (done.returncode, done.stdout) == (2, "")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.store import KeyMissing, Store, StoreError, UnreadableObject
+from bench.store.store_errors import explain_error
 
 KEY = "runs/r1/results/c/1-a.json"
 
@@ -109,3 +110,14 @@ def test_a_link_to_itself_among_the_runs_is_none(store: Store, place: Path) -> N
     (runs / "loop").symlink_to("loop")
     (runs / "r1" / "run.json").write_bytes(b"{}")
     assert list(store.list_run_ids()) == ["r1"]
+
+
+def test_runs_that_cannot_be_listed_are_said_with_the_remedy(store: Store, place: Path) -> None:
+    """It was the system's own `[Errno 20]`, as `[Errno 13]` of a folder without rights."""
+    runs = place.parents[3]
+    runs.rename(runs.with_name("gone"))
+    runs.write_text("")
+    with pytest.raises(StoreError, match=f"{runs} is a file, or has one where a directory is needed; move it or name"):
+        store.list_run_ids()
+    denied = explain_error(str(PermissionError(13, "Permission denied", "/s/runs")), "/s", "")
+    assert denied == "no permission to use /s/runs; change its permissions or name another place with --store"

@@ -67,6 +67,25 @@ def test_where_money_and_time_differ_the_answer_names_both() -> None:
     )
 
 
+OTHER = Alternative(name="another", kind="T4", gpus=4, rent=Rent(price_per_hour=0.5))
+
+
+@pytest.mark.parametrize("alternatives", [(RENT, OTHER), (OTHER, RENT)])
+def test_a_tie_has_no_winner_whatever_the_order_of_the_file(alternatives: tuple[Alternative, Alternative]) -> None:
+    tied = [make_outcome(one, work=5.0, turnaround=3.0) for one in alternatives]
+    assert answer_question(make_scenario(), tied).headline == (
+        "None of them is told apart: another, exclusive and rent, exclusive give equally most samples per USD and "
+        "equally the shortest time from submission to end."
+    )
+    slower = [make_outcome(BUY, work=1.0, turnaround=2.0), *tied]
+    assert answer_question(make_scenario(), slower).headline == (
+        "It depends on what counts: another, exclusive and rent, exclusive, give equally most samples per USD; "
+        "buy, exclusive, the shortest time from submission to end."
+    )
+    sooner = [tied[0], make_outcome(alternatives[1], work=5.0, turnaround=2.0)]  # tied in money alone
+    assert answer_question(make_scenario(), sooner).headline.startswith(f"{alternatives[1].name}, exclusive: it gives")
+
+
 def test_two_policies_of_one_alternative_are_one_answer() -> None:
     outcomes = [
         make_outcome(BUY, work=50.0, turnaround=2.0),

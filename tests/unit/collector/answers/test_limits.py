@@ -64,6 +64,13 @@ def test_what_was_most_in_use_is_said_first_and_beside_it_the_tensors_of_the_sam
     )
 
 
+def test_a_program_on_a_shared_card_is_not_a_second_one(collect: Collect) -> None:
+    """One tenant under MPS, or on a slice, stood beside the same program alone, under the same name."""
+    results = [*make_repeats_with(GPU_PYTORCH, 4, 6), *make_repeats_with(GPU_PYTORCH, 4, 7, sharing="mps")]
+    (text,) = select_texts(answer(collect, results), "memory")
+    assert "PyTorch eager 6.00 GiB (tensors 4.00 GiB)." in text
+
+
 def test_what_other_tenants_take_is_no_unknown_limit(collect: Collect) -> None:
     alone = make_spread(make_gpu_cell(), 0.1, GPU_PYTORCH, roofline=make_roofline(share_of_roofline=0.6))
     shared = [

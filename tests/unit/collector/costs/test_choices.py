@@ -1,11 +1,12 @@
 """The cheapest for a deadline, the fastest for a budget, and a CPU or a GPU: worked out by hand."""
 
+from collections.abc import Callable
 from datetime import date
 
 import pytest
 
 from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose_for_deadline, divide_figures
-from collector.costs.document import CellCost, Figure, OfferCost
+from collector.costs.document import CellCost, Choice, Figure, OfferCost
 
 HOUR = 3600.0
 
@@ -32,7 +33,7 @@ def make_offer(place: str, price: float, seconds: Figure) -> OfferCost:
 
 
 def make_cost(
-    label: str, hours: tuple[float, float, float], prices: dict[str, float], *, device: str = "gpu"
+    label: str, hours: tuple[float, float | None, float | None], prices: dict[str, float], *, device: str = "gpu"
 ) -> CellCost:
     """Return a cell whose job of 1,000 samples takes so many hours (value, low, high), with a machine per price."""
     seconds = Figure(value=hours[0], low=hours[1], high=hours[2]).scale(HOUR)
@@ -76,6 +77,34 @@ def test_the_fastest_that_costs_no_more_than_the_budget() -> None:
     choices = [choose_for_budget("work", [SLOW, FAST], budget, "EUR") for budget in (23.0, 21.0, 10.0)]
     assert [(choice.cell_id, choice.place) for choice in choices] == [("fast", "c"), ("slow", "a"), (None, None)]
     assert choices[2].sentence.startswith("work: nothing that was measured and priced costs at most 10 EUR; the cheape")
+
+
+ONCE = make_cost("once", (4.0, None, None), {"d": 1.0})  # 4
+
+
+@pytest.mark.parametrize("choose", [choose_for_deadline, choose_for_budget])
+def test_an_amount_without_an_interval_meets_no_limit(choose: Callable[..., Choice]) -> None:
+    """Fewer repeats, and so no interval, turned "nothing ends within 40 h" into "the cheapest within 40 h"."""
+    unit, name, verb = (HOUR, "h", "end within") if choose is choose_for_deadline else (1.0, "EUR", "cost at most")
+    alone = choose("work", [ONCE], 5.0 * unit, "EUR")
+    assert (alone.cell_id, alone.place, alone.seconds_of_job, alone.not_known) == (None, None, None, ("once",))
+    assert alone.sentence == (
+        f"work: nothing that was measured and priced is known to {verb} 5 {name}; it is not known, without an "
+        "interval, of d with once: 4.00 h, 4.00 EUR"
+    )
+    beyond = choose("work", [ONCE], 3.0 * unit, "EUR")  # the upper end of any interval is beyond it too
+    assert (beyond.cell_id, beyond.not_known) == (None, ())
+    assert "known" not in beyond.sentence
+
+
+def test_an_option_without_an_interval_is_named_where_it_would_be_chosen() -> None:
+    other = make_cost("other", (4.0, None, None), {"e": 1.5, "f": 6.0})
+    choice = choose_for_deadline("work", [SLOW, FAST, ONCE, other], 11 * HOUR, "EUR")
+    assert (choice.cell_id, choice.not_known) == ("slow", ("once", "other"))
+    assert choice.sentence.endswith(
+        "; it is not known, without an interval, of d with once: 4.00 h, 4.00 EUR, and of 1 more"
+    )
+    assert choose_for_deadline("work", [FAST, other], 5 * HOUR, "EUR").not_known == ("other",)  # on e, not on f
 
 
 def test_without_a_price_nothing_is_chosen() -> None:

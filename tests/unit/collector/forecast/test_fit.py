@@ -175,3 +175,9 @@ def test_frame_of_predictions_has_one_row_per_candidate_and_year() -> None:
     assert (future["refusal"].notna() == future["value"].isna()).all()
     past = predictions[predictions["year"] <= 2020]
     assert past[["lower", "upper"]].isna().all(axis=None)
+
+
+def test_a_level_next_to_1_overflows_nothing() -> None:
+    """Its intervals are wider than a float: raw warnings of numpy stood before the answer."""
+    found = fit_forecast(DOUBLING, year=2022, level=1 - 1e-12, max_factor=math.inf)
+    assert found.asked["upper"].notna().any()

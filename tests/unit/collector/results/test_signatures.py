@@ -11,7 +11,7 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Node
 from bench.signatures.text import split_signature
-from bench.store import Store, node_fault_key, placement_key, raw_removal_key, result_key, run_key
+from bench.store import Store, listing, node_fault_key, placement_key, raw_removal_key, result_key, run_key
 from collector.facts import describe_signatures, list_facts
 from collector.results.collection import Collection, SignatureCheck
 from collector.results.dataset import update
@@ -102,6 +102,8 @@ def test_tables_are_not_believed_whatever_versions_their_rows_claim(
 ) -> None:
     monkeypatch.setattr(update, "MIN_PART_DOCUMENTS", 1)
     monkeypatch.setattr(update, "BATCH_BYTES", batch_bytes)
+    # As on a file system that has no time of change of its own.
+    monkeypatch.setattr(listing, "describe_version", lambda status: f"{status.st_mtime_ns}-{status.st_size}")
     plain, path = Store.open(f"file://{folder}"), folder / KEYS[3]
     right, status = path.read_bytes(), path.stat()
     path.write_bytes(right.replace(b"0.4", b"0.3"))

@@ -7,8 +7,10 @@ import pytest
 
 from bench.schema import Cell
 from collector.versus.document import CompareDocument
+from collector.versus.metrics import METRICS
 from collector.versus.texts import list_side_lines, make_cell_table, sort_cells
 from factories import make_cell
+from shared_runs import make_tenants_result
 from two_runs import EVEN, put_run, scale, select_sides
 
 EAGER = make_cell()
@@ -119,3 +121,18 @@ def test_neighbouring_batches_are_a_pair_of_the_report_s_table_of_batches(tmp_pa
     assert [(table.name, table.num_ratios, table.num_common) for table in inner.report_tables] == [("batches", 2, 1)]
     ends = answer(tmp_path, medians, ["batch_size=1"], ["batch_size=64"])
     assert ends.report_tables == ()
+
+
+def test_the_metric_of_cells_with_tenants_says_whose_it_is(tmp_path: Path) -> None:
+    """A repeat of such a cell has the figures of its first tenant, which were taken for those of the cell."""
+    shared = [
+        make_tenants_result(make_cell(tenants=2), [seconds] * 3, [0.9] * 3, repeat=repeat, run_id="run")
+        for repeat, seconds in enumerate(scale(EVEN, 2.0), start=1)
+    ]
+    put_run(tmp_path, "run", {make_cell(): EVEN}, *shared)
+    document = select_sides(tmp_path, ["run"], ["tenants=1"], ["tenants=2"])
+    assert document.metric.title == "first tenant's step time"
+    assert "of the first tenant's step time of tenants 1" in document.conclusion
+    assert METRICS["energy"].name_tenants().title == "all tenants' energy per sample"
+    put_run(tmp_path, "alone", {EAGER: EVEN, GRAPH: EVEN})
+    assert select_sides(tmp_path, ["alone"], *FRAMEWORKS).metric.title == "step time"

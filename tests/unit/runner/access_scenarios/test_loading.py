@@ -56,6 +56,7 @@ KIND = "{samples_per_second: 250}"
 CONFLICT, OUT_OF_RANGE, NOT_A_CHOICE = ErrorKind.CONFLICT, ErrorKind.OUT_OF_RANGE, ErrorKind.NOT_A_CHOICE
 ERRORS = [
     ("job_hours: 2", "job_hours: 0", 6, "users[0].job_hours", OUT_OF_RANGE),
+    ("job_hours: 2", "job_hours: abc", 6, "users[0].job_hours", ErrorKind.WRONG_TYPE),
     ("job_hours: 2", "job_hours: []", 6, "users[0].job_hours", ErrorKind.WRONG_LENGTH),
     (USER, f"{USER}, think_hours: 1", 6, "users[0].jobs_per_day", CONFLICT),
     (f", {USER}", "", 6, "users[0].jobs_per_day", CONFLICT),
@@ -90,6 +91,8 @@ def test_an_error_names_line_and_key(tmp_path: Path, old: str, new: str, line: i
     [
         ("", "the file is empty, expected a scenario"),
         ("- a\n", "found no keys, expected a scenario"),
+        (TEXT.replace("250}", "-1}"), "found the number -1, expected a finite number, at least 1e-09"),
+        (TEXT.replace("job_hours: 2", "job_hours: abc"), "found the text 'abc', expected a finite number, at least"),
         (TEXT.replace("jobs_per_day: 1", "jobs_per_day: 100000"), "jobs would be simulated, more than 2,000,000"),
     ],
 )

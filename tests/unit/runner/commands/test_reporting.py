@@ -57,6 +57,33 @@ def test_a_site_has_a_page_for_every_run_and_leaves_what_has_not_changed(
     assert call_main("report", "mine", "--site", "site")[0] == 2
 
 
+def test_a_site_replaces_no_page_of_somebody_else(call_main: CallMain, workspace: Workspace) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    page = workspace.folder / "home" / "index.html"
+    page.parent.mkdir()
+    page.write_text("my home page")
+    before = sorted(workspace.folder.rglob("*"))
+    for words, message in (
+        ("home", "error: home/index.html: is no list of runs that --site wrote, and would be replaced; name another"),
+        ("", "error: --site: expected a folder; name one, or . for the current one"),
+        ("home/index.html/site", "home/index.html/site: cannot be written (Not a directory)"),
+    ):
+        code, out, err = call_main("report", "--site", words)
+        assert (code, out, message in err) == (2, "", True), err
+    assert (page.read_text(), sorted(workspace.folder.rglob("*"))) == ("my home page", before)
+
+
+def test_a_place_that_can_be_no_folder_is_refused_before_the_report_is_made(
+    call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    made: list[object] = []
+    monkeypatch.setattr("collector.analysis.analyze_run", lambda *words, **named: made.append(words))
+    code, _, err = call_main("report", "--output", "/dev/null/x")
+    assert (code, made) == (2, [])
+    assert "/dev/null/x: cannot be written (Not a directory)" in err
+
+
 def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, workspace: Workspace) -> None:
     for run_id in ("mine", "yours"):
         call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)

@@ -10,8 +10,8 @@ from runner.nights.display import list_lines, make_document
 from runner.nights.watch import Watch
 
 NOT_LOOKED_AT = (
-    "1 of 3 planned cells are not looked at: none of their repeats counts (they failed, or their verdict says that "
-    "they were disturbed)"
+    "1 of 3 planned cells are not looked at: none of their repeats counts (they have no result or "
+    "failed, or their verdict says that they were disturbed)"
 )
 TOO_NEW = "can be said yet: a change is seen against 2 nights with repeats that count, at the least"
 

@@ -1,5 +1,6 @@
 """dataset_results: what the data set holds, and what stays of a run without its raw results."""
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
@@ -86,6 +87,25 @@ def test_results_that_were_written_anew_and_collected_again_are_removed(
 
     assert list_raw(store, run) == []
     assert set(load_run(store, run.run_id).results["status"]) == {"ok", "failed"}
+
+
+def test_another_file_of_the_same_size_and_time_of_writing_is_not_held(store: Store, run: Run) -> None:
+    """`cp -p`, `rsync -a` and `tar` keep both: the old rows counted, and a result that no table held was deleted."""
+    path = Path(store.url.removeprefix("file://")) / list_raw(store, run)[-1]
+    status, other = path.stat(), path.with_name("copy")
+    result = make_ok(run, CELL_B, 2)
+    other.write_bytes(result.model_copy(update={"finished_at": result.finished_at + timedelta(seconds=5)}).to_json())
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    other.rename(path)
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+    assert plan_removal(store, DatasetResults(store), POLICY, LATER).runs[0].kept == {CHANGED: 1}
+    remove(store)
+    assert path.exists()
+
+    load_run(store, run.run_id, writes_tables=True)
+    held = DatasetResults(store).read_held(run.run_id)[list_raw(store, run)[-1]]
+    assert {found.attempt_seconds for found in held} == {10.0, 15.0}
 
 
 @pytest.mark.parametrize("place", ["file", "s3"])

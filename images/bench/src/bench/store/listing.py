@@ -27,8 +27,7 @@ class StoredObject:
     key: str
     num_bytes: int
     version: str
-    """Differs between two objects of one key: the server's ETag; in a directory the time of the last change, in
-    nanoseconds since 1970, and the size."""
+    """Differs between two objects of one key: the server's ETag; in a directory `describe_version`."""
     modified_at: datetime | None
     """None where nothing, or nothing that can be true, is said of it."""
     problem: str = ""
@@ -113,6 +112,16 @@ def _read_time(seconds: float) -> datetime | None:
         return None
 
 
+def describe_version(status: os.stat_result) -> str:
+    """Return the time of writing, in nanoseconds since 1970, the size, and the time of the last change of the inode.
+
+    Copies keep the first two (`cp -p`, `rsync -a`, `tar`), so another file in an object's place may have those of the
+    object that the data set read. Nobody sets the third. The number of the inode is not in it: where a bucket or
+    another machine is mounted, a file has another one after each mount.
+    """
+    return f"{status.st_mtime_ns}-{status.st_size}-{status.st_ctime_ns}"
+
+
 def _describe_entry(key: str, entry: "os.DirEntry[str]") -> StoredObject:
     try:
         status = entry.stat()
@@ -124,7 +133,7 @@ def _describe_entry(key: str, entry: "os.DirEntry[str]") -> StoredObject:
     return StoredObject(
         key=key,
         num_bytes=status.st_size,
-        version=f"{status.st_mtime_ns}-{status.st_size}",
+        version=describe_version(status),
         modified_at=_read_time(status.st_mtime),
     )
 

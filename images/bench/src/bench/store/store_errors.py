@@ -116,7 +116,7 @@ class KeyMissing(LookupError):  # noqa: N818  (an answer rather than an error)
 
 
 def explain_error(text: str, place: str, make_bucket: str) -> str | None:
-    """Return what to report of an obstore error at `place`; None for one that is not known."""
+    """Return what to report of an error of obstore or of Python's at `place`; None for one that is not known."""
     if is_sent_elsewhere(text):
         return ELSEWHERE.format(place=place)
     problem = find_certificate_problem(text)
@@ -126,6 +126,9 @@ def explain_error(text: str, place: str, make_bucket: str) -> str | None:
     os_error = re.search(r"\(os error (\d+)\)", headline)
     if os_error:
         return explain_os_error(int(os_error[1]), place)
+    own_error = re.fullmatch(r"\[Errno (\d+)\] [^:]*(?:: '([^']*)')?", text)  # of a listing, which Python makes
+    if own_error:
+        return explain_os_error(int(own_error[1]), own_error[2] or place)
     for pattern, explanation in EXPLANATIONS:
         match = re.search(pattern, headline)
         if match:
