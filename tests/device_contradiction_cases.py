@@ -29,7 +29,7 @@ def change(result: Result, **changes: Any) -> Result:
 def profile(kernel_seconds: float, steps: Sequence[float], **changes: Any) -> Result:
     """Return a GPU's result with steps of 0.1 s whose kernels take so long by a profiler."""
     busy = kernel_seconds * len(steps)
-    fields = {
+    fields: dict[str, Any] = {
         "source": "torch.profiler", "step_seconds": tuple(steps), "kernel_seconds_per_step": kernel_seconds,
         "gpus": (GpuActivity(device_index=0, num_kernels=5, num_copies=0, busy_seconds=busy),),
         "kernel_busy_share": kernel_seconds / 0.1, "profiled_busy_share": kernel_seconds / steps[0],

@@ -64,7 +64,7 @@ def make_devices(
             *times,
             environment=host,
             cpu_use=make_cpu_use(energy_joules=1920.0),
-            roofline=make_roofline(**work),
+            roofline=make_roofline(**work, peak_flops_per_second=4.8e10),
         ),
         *make_repeats(
             gpu,

@@ -75,9 +75,9 @@ def check_counters(result: Result) -> Found:
             yield from _check_energy(use)
             if use.window is not None and MOST * use.window.seconds < seconds:
                 yield f"{use.uuid} was watched for {use.window.seconds:.3g} s of a window of {seconds:.3g} s"
-    use = result.cpu_use
-    if use is not None and use.own_cores > MOST * use.num_machine_cores:
-        yield f"its process kept {use.own_cores:.1f} of {use.num_machine_cores} cores busy"
+    cores = result.cpu_use
+    if cores is not None and cores.own_cores > MOST * cores.num_machine_cores:
+        yield f"its process kept {cores.own_cores:.1f} of {cores.num_machine_cores} cores busy"
     yield from _check_memory(result)
     yield from _check_host_peak(result)
 

@@ -124,7 +124,7 @@ def _list_machine_faults(result: Result) -> Found:
         phases=result.phases,
         samples=result.samples,
         device_kind=None,
-        num_threads=result.environment.num_threads if result.environment else 1,
+        num_threads=_count_threads(result),
         cpu_use=result.cpu_use and _leave_out(result.cpu_use, tenant_cores),
         gpu_use=result.gpu_use,
         roofline=None,
@@ -138,6 +138,13 @@ def _list_machine_faults(result: Result) -> Found:
     for check in (check_gpu_neighbours, check_cpu_neighbours, check_clocks, check_quota):
         far = {verdict for verdict, _ in check(softened)}
         yield from (found for found in check(inputs) if found[0] in far)
+
+
+def _count_threads(result: Result) -> int:
+    """Return the threads that had a core of their own, were they alone: of more than that, others take nothing."""
+    use = result.cpu_use
+    num_cores = 1 if use is None else use.num_affinity_cores or use.num_machine_cores
+    return min(num_cores, result.environment.num_threads if result.environment else 1)
 
 
 def _leave_out(use: CpuUse, cores: float) -> CpuUse:
