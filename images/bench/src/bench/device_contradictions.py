@@ -28,12 +28,11 @@ Found = Iterator[str]
 def check_devices(result: Result) -> Found:
     """Yield that the devices, or how they were set, are not those that the cell asks for."""
     cell, environment = result.cell, result.environment
-    if result.status != "ok" or environment is None:
+    if result.status != "ok" or environment is None or cell.device != "gpu":
         return
-    num_gpus = cell.num_gpus if cell.device == "gpu" else 0
-    if len(environment.gpus) != num_gpus:
-        yield f"its environment has {len(environment.gpus)} GPUs, its cell {num_gpus}"
-    if cell.device == "gpu" and cell.precision == "fp32":
+    if len(environment.gpus) != cell.num_gpus:
+        yield f"its environment has {len(environment.gpus)} GPUs, its cell {cell.num_gpus}"
+    if cell.precision == "fp32":
         for name in TF32_SETTINGS:
             if environment.settings.get(name) is True:
                 yield f"its cell is in fp32, and its setting {name} was on"

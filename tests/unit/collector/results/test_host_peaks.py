@@ -42,7 +42,7 @@ def make_repeat(
     **fields: Any,
 ) -> Result:
     """Return a result whose process found these figures of its host: calculated, before and after the window."""
-    defaults = {
+    defaults: dict[str, Any] = {
         "host_peak": make_host_figures(*figures, framework=cell.framework),
         "environment": make_environment(hostname=hostname, num_threads=num_threads),
         "step_seconds": (STEP_SECONDS,) * 3,
