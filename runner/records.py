@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal
 
 from bench.contradictions import find_contradiction
-from bench.copied_steps import StepsRecord, digest_steps, find_copies
+from bench.copied_steps import StepsRecord, find_copies, list_digests
 from bench.raw_removals import check_raw_removals, index_removed_results, read_raw_removals
 from bench.schema import InvalidDocumentError, RemovedResult, Result, Run, Status, measure_attempt, read_result
 from bench.signatures.signed_store import UnverifiedObject
@@ -76,8 +76,8 @@ class Records:
     """By key, of the records that were read; a run may have 100,000."""
     _conditions: dict[str, Condition] = field(default_factory=dict, repr=False)
     """By key, of those that are not ok, or contaminated."""
-    _steps: dict[str, tuple[int, datetime]] = field(default_factory=dict, repr=False)
-    """By key, of the records that were read: a digest of their steps, where they show a copy, and when they began."""
+    _steps: dict[str, tuple[datetime, *tuple[int, ...]]] = field(default_factory=dict, repr=False)
+    """By key, of the records that were read: when they began, and digests of their steps, where these show a copy."""
     _unverified: set[str] = field(default_factory=set, repr=False)
     _refused_removals: tuple[str, ...] = ()
 
@@ -135,24 +135,25 @@ class Records:
                 self._unverified.add(key)
 
     def _note_steps(self, key: str, result: Result | None) -> None:
-        digest = None if result is None else digest_steps(result.samples)
-        if result is None or digest is None:
+        digests = () if result is None else list_digests(result)
+        if result is None or not digests:
             self._steps.pop(key, None)
         else:
-            self._steps[key] = (int(digest, 16), result.started_at)
+            self._steps[key] = (result.started_at, *(int(digest, 16) for digest in digests))
 
     def _find_copies(self, keys: Iterable[str]) -> frozenset[str]:
         """Return which of these records do not count, as they have the steps of others; as in the report."""
         firsts: dict[int, str] = {}
         groups: defaultdict[int, set[str]] = defaultdict(set)  # nearly always empty
         for key in keys:
-            if (noted := self._steps.get(key)) and (first := firsts.setdefault(noted[0], key)) != key:
-                groups[noted[0]] |= {first, key}
+            for digest in self._steps.get(key, ())[1:]:
+                if (first := firsts.setdefault(digest, key)) != key:
+                    groups[digest] |= {first, key}
         return frozenset(
             copy
             for alike in groups.values()
             for copy in find_copies(
-                StepsRecord(key=key, cell_id=_require_parts(key).cell_id, started_at=self._steps[key][1])
+                StepsRecord(key=key, cell_id=_require_parts(key).cell_id, started_at=self._steps[key][0])
                 for key in alike
             )
         )

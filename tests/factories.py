@@ -218,13 +218,20 @@ def make_result(
         "phases": phases,
         "samples": samples,
         "memory": make_memory(),
-        "cpu_use": make_cpu_use(sum(step_seconds)),
+        "cpu_use": make_cpu_use(phases.steady_seconds or 1.0),
         "gpu_use": (make_gpu_use(),) if cell.device == "gpu" else (),
         "validity": make_validity(),
         "environment": make_environment(gpus=(make_gpu(),) if cell.device == "gpu" else ()),
     }
     gpus = overrides.get("environment", measured["environment"]).gpus if overrides.get("environment", 1) else ()
-    own = fit_roofline(overrides.get("roofline"), make_roofline(), cell, samples.center_step_seconds, gpus)
+    own = fit_roofline(
+        overrides.get("roofline"),
+        make_roofline(),
+        cell,
+        samples.center_step_seconds,
+        gpus,
+        overrides.get("host_peak"),
+    )
     overrides |= {"roofline": own} if overrides.get("roofline", own) is not None else {}
     return Result(**(_describe_attempt(cell) | measured | overrides))
 

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any, Protocol
 
+from bench.contradictions import count_work
 from bench.peaks import find_gpu_peaks
-from bench.schema import Cell, Gpu, Phases, Roofline
+from bench.schema import Cell, Gpu, HostPeak, Phases, Roofline
 from bench.unsaid_verdicts import LENGTH_FACTOR
 from bench.validity.series import MIN_STEPS
 
@@ -19,31 +20,40 @@ class Sink(Protocol):
 
 
 def fit_roofline(
-    roofline: Roofline | None, default: Roofline, cell: Cell, step_seconds: float, gpus: Sequence[Gpu]
+    roofline: Roofline | None,
+    default: Roofline,
+    cell: Cell,
+    step_seconds: float,
+    gpus: Sequence[Gpu],
+    host: HostPeak | None = None,
 ) -> Roofline:
     """Return a roofline of which everything follows from a step of this length.
 
-    What it has otherwise than `default` stays, of None all does: a share of the peak by the work that it takes,
-    and a share of the roofline by the shortest step. The peak of a GPU is that of the table, unless it has its own;
-    that of another device is high enough for the steps.
+    The work is that of the cell. What it has otherwise than `default` stays, of None all does: a share of a CPU's peak
+    by the peak that it takes, and a share of the roofline by the shortest step. The peak of a GPU is that of the table,
+    unless it has its own; that of a CPU is the largest of `host`; that of another device is high enough for the steps.
     """
     fields = (roofline or default).model_dump()
+    work = count_work(cell)
 
     def is_own(name: str) -> bool:
         return bool(fields[name] != getattr(default, name))
 
-    if cell.device == "gpu" and not is_own("peak_flops_per_second"):
+    known = None if host is None else host.flops_per_second
+    if cell.device == "gpu":
         known = find_gpu_peaks([gpu.name for gpu in gpus], cell.precision).flops_per_second
-        fields["peak_flops_per_second"] = known or fields["peak_flops_per_second"]
-    peak, share = fields["peak_flops_per_second"], fields["share_of_peak"]
+    if known and not is_own("peak_flops_per_second"):
+        fields["peak_flops_per_second"] = known
     if not step_seconds or fields["flops_per_step"] == 0:
         return Roofline(**fields)
-    if peak is not None and share is not None and not is_own("flops_per_step"):
-        fields["flops_per_step"] = round(share * peak * step_seconds)
+    if work is not None and not is_own("flops_per_step"):
+        fields["flops_per_step"] = work.flops
+    if work is not None and not is_own("min_bytes_per_step"):
+        fields["min_bytes_per_step"] = work.min_bytes
+    peak, share = fields["peak_flops_per_second"], fields["share_of_peak"]
     achieved = fields["flops_per_step"] / step_seconds
-    if not is_own("peak_flops_per_second") and fields["peak_flops_per_second"] == default.peak_flops_per_second:
-        # A made-up device is fast enough for the steps that a test gives it.
-        peak = fields["peak_flops_per_second"] = max(peak, achieved)
+    if peak is not None and share is not None and not known and not is_own("peak_flops_per_second"):
+        peak = fields["peak_flops_per_second"] = achieved / share  # of a made-up device
     fields |= {"achieved_flops_per_second": achieved, "share_of_peak": None if peak is None else achieved / peak}
     if is_own("share_of_roofline") or (roofline is None or not is_own("min_step_seconds")):
         shortest = fields["share_of_roofline"]

@@ -50,12 +50,13 @@ def make_devices(
     gpu_seconds: float,
     gpu_environment: Environment = H100,
     host: Environment = HOST,
-    flops_per_step: int = 10**9,
+    flops_per_step: int | None = None,
     **fields: Any,
 ) -> list[Result]:
     """Return three repeats on a CPU and on a GPU; `cpu_seconds`: one time, or that of each repeat."""
     times = cpu_seconds if isinstance(cpu_seconds, tuple) else (cpu_seconds,) * 3
     base = {"framework": "tensorflow", "mode": "graph"} | fields
+    work = {} if flops_per_step is None else {"flops_per_step": flops_per_step}
     gpu, cpu = (make_cell(**(base | {"device": device})) for device in ("gpu", "cpu"))
     return [
         *make_repeats(
@@ -63,13 +64,13 @@ def make_devices(
             *times,
             environment=host,
             cpu_use=make_cpu_use(energy_joules=1920.0),
-            roofline=make_roofline(flops_per_step=flops_per_step),
+            roofline=make_roofline(**work, peak_flops_per_second=4.8e10),
         ),
         *make_repeats(
             gpu,
             *[gpu_seconds] * len(times),
             environment=gpu_environment,
-            roofline=make_roofline(flops_per_step=flops_per_step, peak_flops_per_second=6e12),
+            roofline=make_roofline(**work, peak_flops_per_second=6e12),
         ),
     ]
 

@@ -7,7 +7,6 @@ from typing import Literal
 import pandas as pd
 
 from bench.schema import Phase
-from collector.claims.stated_times import Counted
 from collector.claims.study import StatedDevice, Study
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison, compare_cells
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
@@ -95,14 +94,6 @@ def gather_measurements(
         others=compare(others, DEVICES),
         precisions=precisions[precisions["precision_subject"] == "tf32"],
     )
-
-
-def count_flops(summary: pd.DataFrame) -> Counted:
-    """Return FLOPs per sample of each (model, input_size, phase) whose rooflines say; of several counts, the fewest."""
-    rows = summary[summary["flops_per_step"].notna()]
-    rows = rows.assign(flops=rows["flops_per_step"].astype("float64") / rows["batch_size"])
-    fewest = rows.sort_values("flops").drop_duplicates(["model", "input_size", "phase"])
-    return {(row["model"], row["input_size"], row["phase"]): row["flops"] for row in list_rows(fewest)}
 
 
 def select_speedups(measurements: Measurements, study: Study, model: str, phase: Phase) -> pd.DataFrame:

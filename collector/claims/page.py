@@ -7,8 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from collector.claims.evaluators import evaluate_claim
-from collector.claims.measurements import count_flops, gather_measurements
+from collector.claims.measurements import gather_measurements
 from collector.claims.plausibility import LARGER_TILE_SAVING, WINOGRAD_SAVING
+from collector.claims.stated_times import count_flops
 from collector.claims.study import load_study
 from collector.claims.verdicts import ClaimContext, ClaimResult
 from collector.facts import count_things, list_facts

@@ -3,14 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.schema import Phase
+import pandas as pd
+
+from bench.models.flops import count_step_cost
+from bench.schema import Cell, Phase
 from collector.claims.plausibility import Rate, Work, describe_limit, describe_rate, imply_rates
 from collector.claims.study import Entry, StatedDevice, Study
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
+from collector.results.frames import list_rows
 from collector.units import choose_rate_unit, format_interval
 
 Counted = Mapping[tuple[str, int, Phase], float]
-"""(model, input_size, phase) to FLOPs per sample, as a run counted them layer by layer."""
+"""(model, input_size, phase) to FLOPs per sample, as a run counts them layer by layer."""
+COUNTED = ("model", "input_size", "phase", "num_classes")
+"""The columns that decide how many operations a sample takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +30,21 @@ class ReadTime:
         """Return in words whose time it is and what it implies."""
         who = f"{FRAMEWORK_NAMES[self.entry.framework]} {self.entry.phase} on the {DEVICE_NAMES[self.entry.device]}"
         return f"{who}: {describe_rate(self.rate)}"
+
+
+def count_flops(summary: pd.DataFrame) -> Counted:
+    """Return FLOPs per sample of each (model, input_size, phase) that was measured; of several counts, the fewest.
+
+    They are counted anew from the cells, as every run does: no single record can change what a claim is judged by.
+    """
+    rows = summary[summary["flops_per_step"].notna()]
+    counted: dict[tuple[str, int, Phase], float] = {}
+    for row in list_rows(rows[[*COUNTED]].drop_duplicates()):
+        cell = Cell(framework="pytorch", device="cpu", batch_size=1, **row)
+        key = (cell.model, cell.input_size, cell.phase)
+        flops = float(count_step_cost(cell).flops)
+        counted[key] = min(flops, counted.get(key, flops))
+    return counted
 
 
 def read_time(study: Study, entry: Entry, counted: Counted) -> tuple[ReadTime, ...]:

@@ -31,7 +31,8 @@ class CopyFinder:
             if status != "ok":
                 continue
             # The digest is of the steps alone: it finds copies that were given other ids and dates.
-            for mark in [hash(tuple(identity)), *([hash(digest)] if isinstance(digest, str) else [])]:
+            digests = digest.split() if isinstance(digest, str) else []  # one of each tenant
+            for mark in [hash(tuple(identity)), *map(hash, digests)]:
                 owner = self._owners.setdefault(mark, run_id)
                 if owner != run_id:
                     is_copy[place], original = True, original or owner

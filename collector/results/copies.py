@@ -11,13 +11,13 @@ from collector.results.collection import COPY
 
 def find_copied_attempts(attempts: pa.Table) -> dict[int, str]:
     """Return the rows of the table of attempts that do not count as they are copies, each with the reason."""
-    digests = attempts["steps_digest"]
-    if pc.count_distinct(digests, mode="only_valid").as_py() == len(digests) - digests.null_count:
+    series = pc.split_pattern(attempts["steps_digest"], " ").combine_chunks()  # one of each tenant
+    digests = pc.list_flatten(series)
+    if pc.count_distinct(digests).as_py() == len(digests):
         return {}  # as of nearly all runs, whose digests need not become Python's strings then
     groups: defaultdict[str, list[int]] = defaultdict(list)
-    for index, digest in enumerate(digests.to_pylist()):
-        if digest is not None:
-            groups[digest].append(index)
+    for index, digest in zip(pc.list_parent_indices(series).to_pylist(), digests.to_pylist(), strict=True):
+        groups[digest].append(index)
     return {
         index: reason
         for rows in groups.values()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.copied_steps import digest_steps
+from bench.copied_steps import list_digests
 from bench.registry import FRAMEWORKS
 from bench.schema import Environment, Failure, Framework, Memory, Phases, Result, Samples
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
@@ -185,7 +185,7 @@ def describe_result(result: Result) -> Row:
             "mean_step_seconds": fmean(result.samples.step_seconds or [math.nan]),
             "center_step_seconds": result.samples.center_step_seconds,
             "summarized_by": result.samples.summarized_by,
-            "steps_digest": digest_steps(result.samples),
+            "steps_digest": " ".join(list_digests(result)) or None,
         }
         row |= _describe_pace(result, result.samples)
     if result.memory is not None:

@@ -44,8 +44,9 @@ BASE = make_result(
     memory=make_memory(peak_cgroup_bytes=2**31, peak_memory_allocated_bytes=2**28, peak_memory_reserved_bytes=2**29),
     cpu_use=make_cpu_use(energy_joules=30.0),
     gpu_use=(make_gpu_use(foreign_processes=({"pid": 7, "memory_bytes": 5},), throttle_reasons={"power cap": 0.5}),),
-    roofline=make_roofline(peak_bytes_per_second=1e11, least_flops_per_step=10**8, min_memory_seconds=0.01),
+    roofline=make_roofline(peak_bytes_per_second=1e11, min_memory_seconds=0.01),
     host_peak=make_host_figures(),
+    validity=make_validity("contaminated"),
     environment=make_environment(
         memory_limit_bytes=2**33, gpus=(make_gpu(),), settings={"inter_op_threads": 2, "benchmark": False}
     ),

@@ -9,7 +9,7 @@ import pytest
 from bench.schema import EARLIEST, Cell, Result, Run
 from bench.store import Store, raw_removal_key, result_key
 from collector.results.load import load_run
-from factories import START, make_result, put_documents
+from factories import START, make_cell, make_result, make_run, put_documents
 from raw_removals import make_raw_removal
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
@@ -18,6 +18,7 @@ from runner.records import NO_RETRIES, Records, Retries
 from runner.runs import describe_damage, find_unfinished_run, select_missing
 from signing import put_signed
 from stored_runs import CELL_A, CELL_B, count_failed_repeats, list_missing_repeats, make_ok, make_own_run, name_repeats
+from tenancies import make_record, make_shared_result, make_tenancy
 
 
 def damage_first(run: Run, store: Store, how: str) -> str:
@@ -181,3 +182,23 @@ def test_what_does_not_count_for_the_report_is_no_record_of_a_job(how: str, stor
     recorder = ResultRecorder(connection=None, namespace="none", store=store)  # type: ignore[arg-type]
     assert recorder.find_record(tracked) is None
     assert [found.key for found in load_run(store, "run").skipped] == [key]
+
+
+def test_the_copied_steps_of_a_further_tenant_do_not_count_for_the_runner_either(store: Store) -> None:
+    cell = make_cell(tenants=2)
+    run = make_run([cell], run_id="run", repeats=2)
+    results = [
+        make_shared_result(
+            make_tenancy(
+                make_record(0, step_seconds=[(1 + 0.01 * number) * step for step in STEPS]),
+                make_record(1, step_seconds=[1.1 * step for step in STEPS]),
+                window_seconds=4.0,
+            ),
+            run_id="run", repeat=number, attempt=f"a{number}", started_at=START + timedelta(minutes=number),
+        )
+        for number in (1, 2)
+    ]  # fmt: skip
+    put_documents(store, run, results)
+    (copy,) = Records.of(store, run).read_snapshot().copies
+    assert [copy] == [found.key for found in load_run(store, "run").skipped]
+    assert copy.endswith("/2-a2.json")

@@ -4,15 +4,19 @@ The one place that says which contradictions a result can have; docs/contradicti
 What is named here is impossible in a record that this program wrote, in any version: clocks, rounding and bounds that
 were moved since have more room in each check than they can need. A record that passes is not true for that
 (docs/threat-model.md). What contradicts another record, as a copy does, is found where the records are together
-(`bench.copied_steps`).
+(`bench.copied_steps`); what those of tenants can have, `bench.tenant_contradictions` says.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
-from bench.models.flops import count_step_cost
-from bench.peaks import find_gpu_peaks
-from bench.schema import EARLIEST, LATEST, Cell, InvalidDocumentError, Result, Roofline, Samples, read_result
+from bench.device_contradictions import check_counters, check_devices, check_passes
+from bench.models.flops import StepCost, count_step_cost
+from bench.peaks import Peaks, find_gpu_peaks
+from bench.roofline import find_bound
+from bench.schema import EARLIEST, LATEST, Cell, InvalidDocumentError, Result, Roofline, read_result
+from bench.tenant_contradictions import check_tenants, check_unsaid_of_tenants
 from bench.unsaid_verdicts import check_unsaid_verdicts
 
 PREFIX = "contradicts itself: "
@@ -35,8 +39,9 @@ DEVICE_SECONDS_PER_STEP = 10e-6
 # A datasheet's peak of structured sparsity is twice the dense one, one of accumulation in float16 twice that of
 # float32: a table that took the other of both would be off by four.
 MAX_PEAK_FACTOR = 4.0
-# So many different step times are never the same in two measurements: clocks count nanoseconds.
-MIN_DISTINCT_STEPS = 10
+# Every version counted the same operations of a cell. Where a later one counts those of a layer otherwise, that is a
+# part of a model's work; a count of half the work or of twice as much is of other work.
+MAX_WORK_FACTOR = 2.0
 
 Found = Iterator[str]
 
@@ -56,11 +61,6 @@ def find_contradiction(result: Result) -> str | None:
         for text in check(result):
             return f"{PREFIX}{text}"
     return None
-
-
-def has_own_steps(samples: Samples | None) -> bool:
-    """Return whether the timed steps are such as no other measurement can have."""
-    return samples is not None and len(set(samples.step_seconds)) >= MIN_DISTINCT_STEPS
 
 
 def check_duration(result: Result) -> Found:
@@ -124,59 +124,70 @@ def _compute_rates(roofline: Roofline, center: float) -> dict[str, float | None]
 
 
 def check_peak(result: Result) -> Found:
-    """Yield that the least operations are more than those counted, or that the peak is not that of the cell's GPUs."""
+    """Yield that the work is not that of the cell, or that the peak is not that of the cell's devices."""
     roofline = result.roofline
     if roofline is None:
         return
-    stored = roofline.flops_per_step
-    if roofline.least_flops_per_step is not None and roofline.least_flops_per_step > stored:
-        yield f"roofline.least_flops_per_step is {roofline.least_flops_per_step:.4g}, more than its flops_per_step"
-    known, peak = find_table_peak(result), roofline.peak_flops_per_second
-    if known and peak and not known <= MAX_PEAK_FACTOR * peak <= MAX_PEAK_FACTOR**2 * known:
+    stored, least = roofline.flops_per_step, roofline.least_flops_per_step
+    if least is not None and least > stored:
+        yield f"roofline.least_flops_per_step is {least:.4g}, more than its flops_per_step"
+    work = count_work(result.cell)
+    if work is not None:
+        for name, found, counted in (
+            ("flops_per_step", stored, work.flops),
+            ("least_flops_per_step", least, work.least_flops),
+            ("min_bytes_per_step", roofline.min_bytes_per_step, work.min_bytes),
+        ):
+            if found is not None and not _are_near(found, counted, MAX_WORK_FACTOR):
+                yield f"roofline.{name} is {found:.4g}, a step of its cell takes {counted:.4g}"
+    known, peak = find_table_peaks(result).flops_per_second, roofline.peak_flops_per_second
+    if known and peak and not _are_near(peak, known, MAX_PEAK_FACTOR):
         yield f"roofline.peak_flops_per_second is {peak:.4g}, that of its GPUs is {known:.4g}"
-
-
-def check_tenants(result: Result) -> Found:
-    """Yield that tenant 0's steps are not the result's, a tenant's outlast the window, or two have the same."""
-    tenancy = result.tenancy
-    if tenancy is None or result.status != "ok" or tenancy.window_seconds is None:
-        return
-    first = tenancy.tenants[0].samples
-    if first is not None and result.samples is not None and first.step_seconds != result.samples.step_seconds:
-        yield "the steps of tenant 0 are not those of the result"
-    series: dict[tuple[float, ...], int] = {}
-    for record in tenancy.tenants:
-        seconds = record.phases.steady_seconds
-        if seconds is not None and seconds > tenancy.window_seconds * (1 + ROUNDING):
-            yield f"the steps of tenant {record.tenant} took {seconds:.3f} s of {tenancy.window_seconds:.3f} s"
-        if record.samples is not None and has_own_steps(record.samples):
-            other = series.setdefault(record.samples.step_seconds, record.tenant)
-            if other != record.tenant:
-                yield f"tenants {other} and {record.tenant} have the same step times"
 
 
 def check_verdict(result: Result) -> Found:
     """Yield a verdict that the record's own evidence carries, and its reasons do not name."""
-    table_peak = find_table_peak(result)
-    least = count_least_flops(result.cell)
-    yield from check_unsaid_verdicts(result, least_flops=least, table_peak=table_peak)
+    work, peaks = count_work(result.cell), find_table_peaks(result)
+    least = 0 if work is None else work.least_flops
+    bound = None if work is None else find_bound(least, work.min_bytes, peaks)
+    memory_seconds = (bound.memory_seconds if bound is not None else None) or 0.0
+    peak = peaks.flops_per_second
+    yield from check_unsaid_verdicts(result, least_flops=least, table_peak=peak, memory_seconds=memory_seconds)
+    if result.tenancy is not None and result.cell.tenants == len(result.tenancy.tenants):
+        works = [count_work(result.cell, tenant) for tenant in range(result.cell.tenants)]
+        leasts = [0 if found is None else found.least_flops for found in works]
+        yield from check_unsaid_of_tenants(result, least_flops=leasts, table_peak=peak)
 
 
-def find_table_peak(result: Result) -> float | None:
-    """Return the peak rate of all GPUs of the cell in FLOP/s, from this version's table of GPUs; None if not known."""
-    if result.cell.device != "gpu" or result.environment is None or not result.environment.gpus:
-        return None
-    return find_gpu_peaks([gpu.name for gpu in result.environment.gpus], result.cell.precision).flops_per_second
+def find_table_peaks(result: Result) -> Peaks:
+    """Return the peaks of as many GPUs as the cell has, by this version's table; unknown of a CPU, or of no known GPU.
+
+    How many GPUs there were, the cell says: what the environment lists, a record can lengthen.
+    """
+    gpus = result.environment.gpus if result.cell.device == "gpu" and result.environment is not None else ()
+    return find_gpu_peaks([gpu.name for gpu in gpus][:1] * result.cell.num_gpus, result.cell.precision)
 
 
 @lru_cache(maxsize=4096)
-def count_least_flops(cell: Cell) -> int:
-    """Return the fewest operations that known algorithms need for a step of a cell, on all its GPUs.
+def count_work(cell: Cell, tenant: int = 0) -> StepCost | None:
+    """Return the operations and bytes of a step of a cell, on all its GPUs, by this version's count of its layers.
 
-    Of a cell with tenants those of tenant 0; 0 where a step of so few samples cannot be counted.
+    None where a step of so few samples cannot be counted.
     """
-    one = cell.as_tenant(0) if cell.tenants > 1 else cell
-    return count_step_cost(one).least_flops * one.num_gpus if one.batch_size >= one.num_gpus else 0
+    one = cell.as_tenant(tenant) if cell.tenants > 1 else cell
+    if one.batch_size < one.num_gpus:
+        return None
+    cost = count_step_cost(one)
+    return replace(
+        cost,
+        flops=cost.flops * one.num_gpus,
+        least_flops=cost.least_flops * one.num_gpus,
+        min_bytes=cost.min_bytes * one.num_gpus,
+    )
+
+
+def _are_near(stored: float, expected: float, factor: float) -> bool:
+    return expected <= factor * stored <= factor**2 * expected
 
 
 CHECKS: Mapping[str, Callable[[Result], Found]] = {
@@ -185,6 +196,9 @@ CHECKS: Mapping[str, Callable[[Result], Found]] = {
     "parts-of-steps": check_parts_of_steps,
     "rates": check_rates,
     "peak": check_peak,
+    "devices": check_devices,
+    "passes": check_passes,
+    "counters": check_counters,
     "tenants": check_tenants,
     "verdict": check_verdict,
 }

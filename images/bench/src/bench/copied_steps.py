@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from bench.contradictions import has_own_steps
-from bench.schema import Samples
+from bench.schema import Result, Samples
 
 NUM_DIGITS = 16
+# So many different step times are never the same in two measurements: clocks count nanoseconds.
+MIN_DISTINCT_STEPS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +27,11 @@ class StepsRecord:
     cell_id: str
 
 
+def has_own_steps(samples: Samples | None) -> bool:
+    """Return whether the timed steps are such as no other measurement can have."""
+    return samples is not None and len(set(samples.step_seconds)) >= MIN_DISTINCT_STEPS
+
+
 def digest_steps(samples: Samples | None) -> str | None:
     """Return 16 hex digits of the timed steps; None where they are so few, or so alike, that others may be the same."""
     if samples is None or not has_own_steps(samples):
@@ -33,10 +39,17 @@ def digest_steps(samples: Samples | None) -> str | None:
     return hashlib.sha256(array("d", samples.step_seconds).tobytes()).hexdigest()[:NUM_DIGITS]
 
 
+def list_digests(result: Result) -> tuple[str, ...]:
+    """Return the digests of all series of steps in a result, the first tenant's first, each once."""
+    others = () if result.tenancy is None else result.tenancy.tenants[1:]
+    digests = map(digest_steps, (result.samples, *(record.samples for record in others)))
+    return tuple(dict.fromkeys(filter(None, digests)))
+
+
 def find_copies(alike: Iterable[StepsRecord]) -> dict[str, StepsRecord]:
     """Return the keys of those that do not count, each with another record that has its steps, an earlier one first.
 
-    `alike`: the records of a run with the same digest.
+    `alike`: the records of a run that have a digest in common.
     """
     order = sorted(alike, key=lambda found: (found.started_at, found.key))
     if len({found.cell_id for found in order}) == 1:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.schema import Cell, CommonWindow, Neighbour, TenantRecord, read_result
-from factories import make_cell, make_failed_result, make_result
+from factories import make_cell, make_failed_result, make_phases, make_result
 from tenancies import make_failed_record, make_record, make_shared_result, make_tenancy, make_window
 
 NEIGHBOUR = Neighbour(
@@ -145,3 +145,18 @@ def test_the_records_of_a_neighbour_are_of_its_own_cell() -> None:
     assert isinstance(result.tenancy and result.tenancy.tenants[1], TenantRecord)
     assert isinstance(read_result(result.to_json()).cell, Cell)
     assert read_result(result.to_json()).cell.as_tenant(1).batch_size == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steady_seconds": 0.01}, r"tenancy.tenants.1.samples.step_seconds: sums to 0.300000 s, more than its window"),
+        ({"warmup_seconds": 0.01}, r"tenancy.tenants.1.samples.warmup_step_seconds: sums to 0.300000 s, more than"),
+        ({"warmup_seconds": None}, r"tenancy.tenants.1.samples.warmup_step_seconds: there, but the phase that it"),
+    ],
+)
+def test_the_series_of_every_tenant_fit_their_phases(changes: dict[str, Any], message: str) -> None:
+    second = make_record(1, phases=make_phases((0.1, 0.1, 0.1), (0.2, 0.1), **changes))
+    tenancy = make_tenancy(make_record(0), second)
+    with pytest.raises(ValidationError, match=message):
+        make_shared_result(tenancy)

@@ -8,6 +8,7 @@ import pytest
 from bench.schema import Environment
 from collector.claims.measurements import gather_measurements
 from collector.claims.speedup import evaluate_speedup
+from collector.claims.stated_times import count_flops
 from collector.claims.study import load_study
 from collector.claims.verdicts import ClaimContext
 from collector.results.summary import summarize_cells
@@ -37,7 +38,7 @@ def test_a_speedup_on_other_hardware_is_named_and_decides_nothing(tmp_path: Path
     assert "PyTorch eager at 32 px 80.0 times (95 % interval 80.0 to 80.0) as fast" in result.nearest
     first, second = result.measured
     assert "NVIDIA H100 over Intel(R) Xeon(R) CPU @ 2.20GHz, 16 threads: 90.0 times" in first
-    assert "the peaks are 120 times apart (the GPU's by " in first  # 6e12 over 5e10
+    assert "the peaks are 125 times apart (the GPU's by " in first  # 6e12 over 4.8e10
     assert "PyTorch eager" in second
 
 
@@ -71,8 +72,22 @@ def test_what_was_measured_on_the_stated_hardware_goes_before_implausible_arithm
 
 
 def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path: Path) -> None:
-    results = make_devices(464.0, 4.0, T4, XEON, flops_per_step=4 * VGG16_FLOPS, **VGG16)
-    assert evaluate(tmp_path, *results)["speedup-vgg16"].verdict == IMPOSSIBLE  # 4.86 times the T4's peak
+    study = load_study()
+    summary = summarize_cells(collect_results(tmp_path, *make_devices(464.0, 4.0, T4, XEON, **VGG16)))
+    context = ClaimContext(
+        study=study,
+        counted={("vgg16", 224, "train"): 4 * VGG16_FLOPS / 64},  # four times the work: 4.86 times the T4's peak
+        measurements=gather_measurements(summary, study),
+        forecast=None,
+    )
+    claim = next(claim for claim in study.claims if claim.id == "speedup-vgg16")
+    assert evaluate_speedup(claim, context).verdict == IMPOSSIBLE
+
+
+def test_operations_are_those_of_the_cells_whatever_a_record_says(tmp_path: Path) -> None:
+    records = make_repeats(make_cell(**VGG16), 90.0, 91.0)
+    summary = summarize_cells(collect_results(tmp_path, *records)).assign(flops_per_step=1)
+    assert count_flops(summary) == {("vgg16", 224, "train"): pytest.approx(VGG16_FLOPS / 64, rel=0.01)}
 
 
 @pytest.mark.parametrize(

@@ -69,34 +69,34 @@ def test_a_line_breaks_at_a_batch_without_a_figure_and_an_unsound_one_is_crossed
 
 
 def test_the_roofline_is_intensity_against_rate_under_the_roof_of_the_device(collect: Collect) -> None:
-    # 2 GFLOP over 1 MB are 2,000 FLOP/byte. A peak of 4 TFLOP/s and 1,000 GB/s meet at 4 FLOP/byte.
-    roofline = make_roofline(
-        flops_per_step=2 * 10**9,
-        achieved_flops_per_second=2e12,
-        peak_flops_per_second=4e12,
-        peak_bytes_per_second=1e12,
-    )
-    group = show_roofline(analyze_run(collect(*make_spread(make_cell(device="gpu"), 0.001, roofline=roofline))))
-    (cell,) = list_rows_with(group, "name")
-    assert (cell["intensity"], cell["tera"]) == pytest.approx((2000, 2), rel=0.01)
+    # Inference: 19.7 GFLOP over 9.84 MB are 2,002 FLOP/byte. A peak of 4 TFLOP/s and 1,000 GB/s meet at 4.
+    roofline = make_roofline(peak_flops_per_second=4e12, peak_bytes_per_second=1e12)
+    cell = make_cell(device="gpu", phase="infer")
+    group = show_roofline(analyze_run(collect(*make_spread(cell, 0.0098, roofline=roofline))))
+    (point,) = list_rows_with(group, "name")
+    assert (point["intensity"], point["tera"]) == pytest.approx((2000, 2), rel=0.01)
     corners = sorted((row["intensity"], row["tera"]) for row in list_rows_with(group, "roof"))
     assert corners == [pytest.approx(corner) for corner in [(1, 1), (4, 4), (50_000, 4)]]
     assert group.figures[0].panels == ("Tesla T4",)
 
 
 def test_points_of_a_roofline_and_names_of_its_works_do_not_cover_each_other(collect: Collect) -> None:
-    """Three programs of two works, all with the same counts and times: without places beside each other, one point."""
-    roofline = make_roofline(flops_per_step=2 * 10**9, achieved_flops_per_second=2e12, peak_flops_per_second=4e12)
+    """Three programs of two works, all of one intensity and rate: without places beside each other, one point."""
+    roofline = make_roofline(peak_flops_per_second=4e12)
+    # 58.9 GFLOP over 55 MB in training, 9.8 GFLOP over 9.4 MB in inference.
+    works: dict[str, tuple[int, float]] = {"train": (64, 0.02), "infer": (32, 0.00333)}
     cells = [
-        make_cell(device="gpu", framework=framework, mode=mode, phase=phase)
+        make_cell(device="gpu", framework=framework, mode=mode, phase=phase, batch_size=works[phase][0])
         for framework, mode in (("pytorch", "eager"), ("tensorflow", "graph"), ("jax", "compiled"))
         for phase in ("train", "infer")
     ]
     group = show_roofline(
-        analyze_run(collect(*[one for cell in cells for one in make_spread(cell, 0.001, roofline=roofline)]))
+        analyze_run(
+            collect(*[one for cell in cells for one in make_spread(cell, works[cell.phase][1], roofline=roofline)])
+        )
     )
     rows = list_rows_with(group, "name")
-    for work in ("conv6\ntrain, 64", "conv6\ninfer, 64"):
+    for work in ("conv6\ntrain, 64", "conv6\ninfer, 32"):
         assert sorted(row["shift"] for row in rows if row["work"] == work) == [-8, 0, 8]
         assert {row["reach"] for row in rows if row["work"] == work} == {8}
     assert sorted({row["lift"] for row in rows}) == [0, 22]

@@ -109,7 +109,7 @@ FOREIGN = (ForeignProcess(pid=7, memory_bytes=None),)
         ({}, (), "good", "No other process seen on the GPU before or after 2 repeats; one in between would not be."),
         (HIDDEN, (), "unknown", "Whether others used the GPU was not visible in 2 of 2 repeats."),
         ({"foreign_processes": None}, (), "unknown", "not visible in 2 of 2"),
-        ({"foreign_processes": FOREIGN}, (), "beware", "Other processes on the GPU in 2 repeats"),
+        ({"foreign_processes": FOREIGN}, ("contaminated",), "beware", "2 repeats contaminated by others"),
         (HIDDEN, ("contaminated",), "beware", "2 repeats contaminated by others"),
         ({}, ("over-peak", "contaminated"), "beware", "2 repeats contaminated by others"),
     ],

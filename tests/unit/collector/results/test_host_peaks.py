@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.schema import Cell, Precision, Result
+from bench.schema import Cell, Precision, Result, Validity
 from collector.analysis import analyze_run
 from collector.product_rates import list_drifted
 from collector.report.warnings import list_warnings
@@ -23,9 +23,14 @@ from factories import (
 from host_figures import make_host_figures
 from measured_runs import Collect
 
-PYTORCH, TENSORFLOW = make_cell(), make_cell(framework="tensorflow", mode="graph")
-# Of a roofline of `make_roofline`: 1e9 operations in 0.1 s.
-ACHIEVED = 1e10
+PYTORCH = make_cell(batch_size=1)
+TENSORFLOW = make_cell(batch_size=1, framework="tensorflow", mode="graph")
+# A training step of Conv6 with one sample takes so many operations; here 10 GFLOP/s.
+WORK = 919_747_584
+STEP_SECONDS = WORK / 1e10
+ACHIEVED = WORK / STEP_SECONDS
+UNKNOWN = Validity(verdict="valid", reasons=(), unchecked=("peak of the device not known",))
+NOTHING = make_roofline(peak_flops_per_second=None, share_of_peak=None, min_step_seconds=None, share_of_roofline=None)
 
 
 def make_repeat(
@@ -34,18 +39,15 @@ def make_repeat(
     cell: Cell = PYTORCH,
     hostname: str = "bench-1",
     num_threads: int = 2,
-    share: float = 0.2,
     **fields: Any,
 ) -> Result:
     """Return a result whose process found these figures of its host: calculated, before and after the window."""
-    return make_result(
-        cell,
-        repeat=repeat,
-        host_peak=make_host_figures(*figures, framework=cell.framework),
-        roofline=make_roofline(share_of_peak=share),
-        environment=make_environment(hostname=hostname, num_threads=num_threads),
-        **fields,
-    )
+    defaults: dict[str, Any] = {
+        "host_peak": make_host_figures(*figures, framework=cell.framework),
+        "environment": make_environment(hostname=hostname, num_threads=num_threads),
+        "step_seconds": (STEP_SECONDS,) * 3,
+    }
+    return make_result(cell, repeat=repeat, **(defaults | fields))
 
 
 def select_measured(collection: Collection) -> pd.DataFrame:
@@ -66,11 +68,11 @@ def test_all_results_of_a_host_are_compared_with_its_highest_figure(collect: Col
     results = select_measured(collection)
     assert list_peaks(collection) == [2e11, 2e11, 2e11]
     assert list(results["share_of_peak"]) == [ACHIEVED / 2e11] * 3
-    assert list(results["min_step_seconds"]) == [1e9 / 2e11] * 3
-    assert list(results["share_of_roofline"]) == pytest.approx([1e9 / 2e11 / 0.1] * 3)
+    assert list(results["min_step_seconds"]) == [WORK / 2e11] * 3
+    assert list(results["share_of_roofline"]) == pytest.approx([WORK / 2e11 / STEP_SECONDS] * 3)
     assert set(results["peak_source"]) == {"matrix product in pytorch; the highest of 3 results on this host"}
     summary = summarize_cells(collection)
-    assert list(summary["share_of_peak"]) == [0.05, 0.05]
+    assert list(summary["share_of_peak"]) == pytest.approx([0.05, 0.05])
 
 
 def test_both_shares_of_a_repeat_with_two_levels_are_those_of_its_mean(collect: Collect) -> None:
@@ -80,9 +82,7 @@ def test_both_shares_of_a_repeat_with_two_levels_are_those_of_its_mean(collect: 
     mean = samples.model_copy(update={"summarized_by": "mean"})
     phases = make_phases(steps, samples.warmup_step_seconds)
     results = select_measured(collect(make_repeat(1, 1.0e11, 2.0e11, None, samples=mean, phases=phases)))
-    assert list(results["share_of_roofline"]) == pytest.approx(
-        [0.2 * 5e10 / 2e11]
-    )  # at a fifth of 50 GFLOP/s by its mean
+    assert list(results["share_of_roofline"]) == pytest.approx([WORK / 2e11 / 0.6])  # the mean
 
 
 def test_the_calculation_counts_where_it_is_the_highest(collect: Collect) -> None:
@@ -97,30 +97,28 @@ def test_hosts_threads_and_precisions_have_peaks_of_their_own(collect: Collect) 
         make_repeat(1, None, 1e11, None),
         make_repeat(2, None, 2e11, None, hostname="bench-2"),
         make_repeat(3, None, 3e11, None, num_threads=1),
-        make_repeat(1, None, 4e11, None, cell=make_cell(precision=half)),
+        make_repeat(1, None, 4e11, None, cell=make_cell(precision=half, batch_size=1)),
     )
     assert list_peaks(collection) == [1e11, 2e11, 3e11, 4e11]
 
 
 def test_a_result_without_figures_gets_those_of_the_others(collect: Collect) -> None:
-    disturbed = make_repeat(1, None, None, None).model_copy(
-        update={"roofline": make_roofline(peak_flops_per_second=None, share_of_peak=None, min_step_seconds=None)}
-    )
+    disturbed = make_repeat(1, None, None, None, roofline=NOTHING, validity=UNKNOWN)
     collection = collect(disturbed, make_repeat(2, None, 1e11, None))
-    assert list(select_measured(collection)["share_of_peak"]) == [0.1, 0.1]
+    assert list(select_measured(collection)["share_of_peak"]) == pytest.approx([0.1, 0.1])
 
 
 def test_results_without_any_figure_stay_without_a_peak(collect: Collect) -> None:
-    nothing = make_roofline(peak_flops_per_second=None, share_of_peak=None)
-    result = make_repeat(1, None, None, None).model_copy(update={"roofline": nothing})
+    result = make_repeat(1, None, None, None, roofline=NOTHING, validity=UNKNOWN)
+    assert collect(result).results["status"].tolist()[0] == "ok"
     assert collect(result).results["share_of_peak"].isna().all()
 
 
 def test_the_peaks_that_earlier_versions_recorded_count(collect: Collect) -> None:
     collection = collect(
         *(
-            make_result(repeat=number, roofline=make_roofline(peak_flops_per_second=peak))
-            for number, peak in ((1, 5e10), (2, 8e10))
+            make_result(PYTORCH, repeat=number, roofline=make_roofline(peak_flops_per_second=peak))
+            for number, peak in ((1, 6e10), (2, 8e10))
         )
     )
     assert list_peaks(collection) == [8e10, 8e10]
@@ -162,9 +160,9 @@ def test_the_share_of_the_runs_peak_is_noted_where_the_process_doubted_it(
 
 def test_winograds_share_of_more_than_all_is_no_doubt(collect: Collect) -> None:
     roofline = make_roofline(least_flops_per_step=25 * 10**7)
-    result = make_repeat(1, None, 5e9, None).model_copy(update={"roofline": roofline})
+    result = make_repeat(1, None, 5e9, None, roofline=roofline)
     row = collect(result).results.iloc[0]
-    assert row["share_of_peak"] == 2.0
+    assert row["share_of_peak"] == pytest.approx(2.0)
     assert row["notes"] is None or row["notes"] != row["notes"]
 
 
@@ -190,7 +188,9 @@ def test_a_host_whose_speed_changed_between_results_is_named(high: float, expect
 
 
 def test_figures_of_any_size_are_carried(collect: Collect) -> None:
-    collection = collect(make_repeat(1, None, 1e-24, None), make_repeat(2, None, 1e24, None))
+    collection = collect(
+        make_repeat(1, None, 1e-12, None, validity=make_validity("over-peak")), make_repeat(2, None, 1e24, None)
+    )
     assert list_peaks(collection) == [1e24, 1e24]
     table = make_roofline_table(analyze_run(collection))
     assert table is not None

@@ -75,7 +75,7 @@ def test_the_spread_of_the_tenants_repeats_is_in_the_interval(collect: Collect) 
 
 def test_percentiles_are_those_of_each_repeats_pooled_steps(collect: Collect) -> None:
     cell = make_gpu_cell(tenants=2)
-    first, second = [0.1] * 60, [0.1] * 30 + [0.2] * 30
+    first, second = [0.1] * 60, [0.1, 0.2] * 30
     shared = [make_tenants_result(cell, first, second, repeat=repeat) for repeat in (1, 2)]
     alone = [make_result(ALONE, repeat=repeat, step_seconds=[0.05] * 99 + [0.15]) for repeat in (1, 2)]
     (row,) = tabulate(collect, *alone, *shared)
@@ -113,7 +113,7 @@ def test_energy_is_shared_by_the_samples_of_all_tenants(collect: Collect) -> Non
 def test_different_work_is_held_against_itself_alone_each(collect: Collect) -> None:
     infer, train = make_gpu_cell(phase="infer", batch_size=1), make_gpu_cell(batch_size=32)
     mixed = make_gpu_cell(phase="infer", batch_size=1, tenants=3, neighbour=TRAINING)
-    use = make_gpu_use(energy_joules=30.0, num_steps=30)  # 1 J a step
+    use = make_gpu_use(energy_joules=30.0, num_steps=30, power_watts=(10.0,) * 3)  # 1 J a step
     results = [
         result
         for repeat in (1, 2)

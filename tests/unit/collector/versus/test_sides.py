@@ -117,9 +117,9 @@ def test_two_runs_of_two_devices_are_held_against_the_noisier_one(tmp_path: Path
 
 def test_what_differs_is_named_hardware_first(tmp_path: Path) -> None:
     cell = make_cell(device="gpu")
-    old = make_environment(gpus=(make_gpu(),), settings={"tf32": False})
+    old = make_environment(gpus=(make_gpu(),), settings={"nhwc": False})
     new = make_environment(
-        gpus=(make_gpu(name="NVIDIA L4", driver_version="580.1"),), settings={"tf32": True}, hostname="bench-2"
+        gpus=(make_gpu(name="NVIDIA L4", driver_version="580.1"),), settings={"nhwc": True}, hostname="bench-2"
     )
     put_run(tmp_path, "a", {cell: EVEN}, environment=old)
     put_run(tmp_path, "b", {cell: EVEN}, environment=new)

@@ -22,7 +22,7 @@ from bench.schema.measurement import (
     SustainedRun,
     Validity,
 )
-from bench.schema.tenancy import Tenancy
+from bench.schema.tenancy import Tenancy, TenantRecord
 
 
 class Result(SignableDocument):
@@ -101,6 +101,8 @@ class Result(SignableDocument):
             self.cell.num_warmup_steps,
             self.phases.warmup_seconds,
         )
+        for record in () if self.tenancy is None else self.tenancy.tenants:
+            check_tenant_series(record, self.cell.num_warmup_steps)
         return self
 
     @model_validator(mode="after")
@@ -137,3 +139,15 @@ def check_series(name: str, series: tuple[float, ...], num_expected: int, window
         raise ValueError(f"{name}: there, but the phase that it belongs to is missing")
     if sum(series) > window_seconds * (1 + 1e-6):
         raise ValueError(f"{name}: sums to {sum(series):.6f} s, more than its window of {window_seconds:.6f} s")
+
+
+def check_tenant_series(record: TenantRecord, num_warmup_steps: int) -> None:
+    """Raise ValueError where the series of a tenant do not fit the phases that it says they were taken in."""
+    if record.samples is None:
+        return
+    for name, num_expected, seconds in (
+        ("step_seconds", 1, record.phases.steady_seconds),
+        ("warmup_step_seconds", num_warmup_steps, record.phases.warmup_seconds),
+    ):
+        series = getattr(record.samples, name)
+        check_series(f"tenancy.tenants.{record.tenant}.samples.{name}", series, num_expected, seconds)
