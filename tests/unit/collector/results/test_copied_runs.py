@@ -22,7 +22,7 @@ COPIED = "of its repeats have the measurements of another run (of a): they do no
 def store(tmp_path: Path) -> Store:
     """A store with a run, and a copy of it in which one cell was measured anew."""
     put_run(tmp_path, "a", {TRAIN: EVEN, INFER: EVEN}, **TIMES)
-    again = {"started_at": START + timedelta(days=1), "finished_at": START + timedelta(days=1, seconds=10)}
+    again: dict[str, Any] = {"started_at": START + timedelta(days=1), "finished_at": START + timedelta(days=1, seconds=10)}
     put_run(tmp_path, "partly", {TRAIN: EVEN, INFER: scale(EVEN, 2.0)}, **TIMES)
     put_run(tmp_path, "anew", {INFER: scale(EVEN, 2.0)}, **again)
     failed = make_failed_result(TRAIN, run_id="copy", repeat=4)
@@ -44,7 +44,7 @@ def test_what_a_copy_measured_itself_counts_with_its_own_steps(store: Store) -> 
     (_, partly), (_, whole) = load_distinct_runs(store, ["a", "partly"]), load_runs(store, ["a", "partly"])
     assert partly.notices == (f"run partly: 3 {COPIED}",)
     own = [found[found["cell_id"] == INFER.cell_id] for found in (whole.samples, partly.samples)]
-    pd.testing.assert_frame_equal(*(found.reset_index(drop=True) for found in own))
+    pd.testing.assert_frame_equal(own[0].reset_index(drop=True), own[1].reset_index(drop=True))
     assert len(own[1]) == len(partly.samples)
     row = summarize_collections([partly]).set_index("cell_id").loc[INFER.cell_id]
     assert row["q3_step_seconds"] == pytest.approx(2 * max(EVEN), rel=0.02)
