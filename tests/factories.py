@@ -224,14 +224,7 @@ def make_result(
         "environment": make_environment(gpus=(make_gpu(),) if cell.device == "gpu" else ()),
     }
     gpus = overrides.get("environment", measured["environment"]).gpus if overrides.get("environment", 1) else ()
-    own = fit_roofline(
-        overrides.get("roofline"),
-        make_roofline(),
-        cell,
-        samples.center_step_seconds,
-        gpus,
-        overrides.get("host_peak"),
-    )
+    own = fit_roofline(overrides, make_roofline(), cell, samples.center_step_seconds, gpus)
     overrides |= {"roofline": own} if overrides.get("roofline", own) is not None else {}
     return Result(**(_describe_attempt(cell) | measured | overrides))
 

@@ -20,36 +20,27 @@ class Sink(Protocol):
 
 
 def fit_roofline(
-    roofline: Roofline | None,
-    default: Roofline,
-    cell: Cell,
-    step_seconds: float,
-    gpus: Sequence[Gpu],
-    host: HostPeak | None = None,
+    given: Mapping[str, Any], default: Roofline, cell: Cell, step_seconds: float, gpus: Sequence[Gpu]
 ) -> Roofline:
-    """Return a roofline of which everything follows from a step of this length.
+    """Return a roofline of which everything follows from a step of this length; `given`: fields of the result.
 
     The work is that of the cell. What it has otherwise than `default` stays, of None all does: a share of a CPU's peak
     by the peak that it takes, and a share of the roofline by the shortest step. The peak of a GPU is that of the table,
-    unless it has its own; that of a CPU is the largest of `host`; that of another device is high enough for the steps.
+    unless it has its own; that of a CPU is the largest of its figures; that of another device is high enough.
     """
+    roofline: Roofline | None = given.get("roofline")
     fields = (roofline or default).model_dump()
-    work = count_work(cell)
+    work, known = count_work(cell), _find_peak(given.get("host_peak"), cell, gpus)
 
     def is_own(name: str) -> bool:
         return bool(fields[name] != getattr(default, name))
 
-    known = None if host is None else host.flops_per_second
-    if cell.device == "gpu":
-        known = find_gpu_peaks([gpu.name for gpu in gpus], cell.precision).flops_per_second
     if known and not is_own("peak_flops_per_second"):
         fields["peak_flops_per_second"] = known
     if not step_seconds or fields["flops_per_step"] == 0:
         return Roofline(**fields)
-    if work is not None and not is_own("flops_per_step"):
-        fields["flops_per_step"] = work.flops
-    if work is not None and not is_own("min_bytes_per_step"):
-        fields["min_bytes_per_step"] = work.min_bytes
+    for name, count in (("flops_per_step", work.flops), ("min_bytes_per_step", work.min_bytes)) if work else ():
+        fields[name] = fields[name] if is_own(name) else count
     peak, share = fields["peak_flops_per_second"], fields["share_of_peak"]
     achieved = fields["flops_per_step"] / step_seconds
     if peak is not None and share is not None and not known and not is_own("peak_flops_per_second"):
@@ -61,6 +52,12 @@ def fit_roofline(
     shortest = fields["min_step_seconds"]
     fields["share_of_roofline"] = None if shortest is None else shortest / step_seconds
     return Roofline(**fields)
+
+
+def _find_peak(host: HostPeak | None, cell: Cell, gpus: Sequence[Gpu]) -> float | None:
+    if cell.device == "gpu":
+        return find_gpu_peaks([gpu.name for gpu in gpus], cell.precision).flops_per_second
+    return None if host is None else host.flops_per_second
 
 
 def count_steps(cell: Cell, step_seconds: float) -> int:

@@ -127,7 +127,7 @@ def test_what_differs_is_named_hardware_first(tmp_path: Path) -> None:
     assert [(one.fact, one.a, one.b) for one in document.differences][:3] == [
         ("GPU", ("Tesla T4",), ("NVIDIA L4",)),
         ("driver", ("550.54.15",), ("580.1",)),
-        ("setting tf32", ("false",), ("true",)),
+        ("setting nhwc", ("false",), ("true",)),
     ]
     assert document.is_between_machines
     assert document.cells[0].scope == "across machines, one card a side"
