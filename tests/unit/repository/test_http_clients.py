@@ -45,7 +45,7 @@ CLIENTS = {
     ),
     ("runner/kubernetes/login.py", "ApiClient"): Rule(
         "not followed: `retries=False` of `runner.kubernetes.connection`; the answer is none that can be decoded",
-        "MAX_ANSWER_BYTES, MAX_LINE_BYTES of a watch's line",
+        "MAX_ANSWER_BYTES, MAX_LINE_BYTES of a watch's line, ANSWER_AMOUNTS of values; packed ones are refused",
         "CONNECT_SECONDS and a read timeout with each request",
     ),
     ("images/bench/src/bench/store/s3_requests.py", "HTTPConnection"): Rule(
@@ -55,7 +55,7 @@ CLIENTS = {
         "refused (ELSEWHERE)", "MAX_PAGE_BYTES", "CONNECT_SECONDS, SILENCE_SECONDS, LIST_PATIENCE_SECONDS in all"
     ),
     ("images/bench/src/bench/store/backend.py", "partial"): Rule(
-        "refused to other hosts (`_keep_at`), unless the environment names a proxy for the server",
+        "refused to other hosts (`lead_requests`), unless the environment names a proxy for the server",
         "objects: `find_limit`; what a server says of an error has no limit (docs/threat-model.md)",
         STORE_TIME,
     ),

@@ -22,10 +22,12 @@ from bench.store.keys import check_key
 from bench.store.routes import find_store_proxy, lead_requests
 from bench.store.settings import (
     ENDPOINT,
+    REGION,
     CheckedCredentials,
     check_endpoint,
     check_google_account,
     check_key_text,
+    check_token_files,
     check_variables,
     hide_password,
     hide_user,
@@ -147,23 +149,19 @@ def _open_directory(url: str, *, makes_directory: bool) -> Backend:
 
 
 def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
-    from obstore.auth.boto3 import Boto3CredentialProvider
-
     from bench.store.s3_listing import S3Listing  # boto3 takes long to import: only a store that needs it does
     from bench.store.s3_requests import S3Requests
 
     session, client = _resolve_aws(url)
     endpoint = client.meta.endpoint_url
     proxy = find_store_proxy(url, endpoint)
-    provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_TTL_SECONDS))
-    credentials = CheckedCredentials(provider=provider, config=provider.config, source=provider.credentials.method)
     make_bucket = f"make it with `aws s3 mb s3://{bucket}`"
     requests = S3Requests(
         endpoint=endpoint,
         proxy=proxy,
         bucket=bucket,
         region=client.meta.region_name,
-        get_credentials=credentials,
+        get_credentials=(credentials := _provide_credentials(session)),
         make_bucket=make_bucket,
         retry_seconds=RETRY_SECONDS,
     )
@@ -189,6 +187,13 @@ def _open_s3(url: str, bucket: str, prefix: str) -> Backend:
         )
 
 
+def _provide_credentials(session: "boto3.Session") -> CheckedCredentials:
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    provider = Boto3CredentialProvider(session, ttl=timedelta(seconds=CREDENTIALS_TTL_SECONDS))
+    return CheckedCredentials(provider=provider, config=provider.config, source=provider.credentials.method)
+
+
 def _resolve_aws(url: str) -> "tuple[boto3.Session, BaseClient]":
     """Return a session with credentials and a client with endpoint and region, found where boto3 looks for them."""
     import boto3
@@ -196,6 +201,7 @@ def _resolve_aws(url: str) -> "tuple[boto3.Session, BaseClient]":
     from botocore.exceptions import BotoCoreError
 
     try:
+        check_token_files(os.environ)
         session = boto3.Session()
         credentials = limit_login(session.get_credentials)
         if credentials is not None and type(credentials) is Credentials:  # others ask a server when they are read
@@ -223,8 +229,19 @@ def _make_client(session: "boto3.Session") -> "BaseClient":
     try:
         client: BaseClient = session.client("s3", region_name=_find_region(session))
     except ValueError as error:
-        raise ValueError(f"{ENDPOINT}: {error}") from None
+        raise ValueError(f"{_name_setting(error)}: {error}") from None
     return client
+
+
+def _name_setting(error: ValueError) -> str:
+    """Return in words which setting boto3 cannot make a client of."""
+    from botocore.exceptions import InvalidRegionError
+
+    if isinstance(error, InvalidRegionError):
+        return REGION
+    if "literal for int()" in str(error):
+        return "a setting that is a number (AWS_MAX_ATTEMPTS, or max_attempts of the profile)"
+    return ENDPOINT
 
 
 def _find_region(session: "boto3.Session") -> str:

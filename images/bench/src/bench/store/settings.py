@@ -15,12 +15,13 @@ from urllib.parse import unquote, urlsplit
 from obstore.store import HTTPStore
 
 from bench.bounded_work import WorkTooLargeError, WorkTooSlowError, run_bounded
-from bench.foreign_files import ForeignFileError, read_foreign_file
+from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
 from bench.known_secrets import is_secret_variable, remember_secret
 
 T = TypeVar("T")
 
 ENDPOINT = "the endpoint (AWS_ENDPOINT_URL, or endpoint_url of the profile)"
+REGION = "the region (AWS_REGION, AWS_DEFAULT_REGION, or region of the profile)"
 # What a header can carry, less what no key has: spaces, control characters and all that is not ASCII.
 KEY = r"[!-~]+"
 MAX_PORT = 65_535
@@ -39,6 +40,10 @@ ACCOUNT_FILES = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGL
 ACCOUNT_KEY = "GOOGLE_SERVICE_ACCOUNT_KEY"
 MAX_ACCOUNT_BYTES = 2**20
 """A key file has 2 KB."""
+TOKEN_FILES = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")
+"""Variables that name a file with a token, which is read again and again."""
+MAX_TOKEN_BYTES = 2**20
+"""A token has 2 KB."""
 LOGIN_SECONDS = 60.0
 """The command line tools of the clouds take a few seconds."""
 MAX_LOGIN_BYTES = 100 * 2**20
@@ -77,7 +82,20 @@ def limit_login(log_in: Callable[[], T]) -> T:
         reason = f"has not answered after {LOGIN_SECONDS:g} s"
     except WorkTooLargeError:
         reason = "prints without end"
-    raise ValueError(f"what gives the AWS credentials (credential_process of the profile) {reason}; call it by hand")
+    raise ValueError(
+        f"what gives the AWS credentials (credential_process or a token file of the profile) {reason}; call it by hand"
+    )
+
+
+def check_token_files(variables: Mapping[str, str]) -> None:
+    """Raise ValueError, which names the variable, where a file of a token has no end: boto3 reads it to there."""
+    for name in TOKEN_FILES:
+        if path := variables.get(name):
+            try:
+                read_foreign_file(Path(path), max_bytes=MAX_TOKEN_BYTES)
+            except ForeignFileError as error:
+                if error.problem != FileProblem.MISSING:  # where other credentials come first, it is not read
+                    raise ValueError(f"{name}: {path}: {error}; expected a file with a token") from None
 
 
 def check_key_text(value: object, name: str, source: str) -> None:

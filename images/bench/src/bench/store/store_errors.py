@@ -132,7 +132,7 @@ def explain_error(text: str, place: str, make_bucket: str) -> str | None:
     for pattern, explanation in EXPLANATIONS:
         match = re.search(pattern, headline)
         if match:
-            found = hide_printed_secrets(find_cause(text) or match[1])[:MAX_HEADLINE_CHARS]
+            found = hide_printed_secrets(find_cause(text) or match[1] or "")[:MAX_HEADLINE_CHARS]
             return explanation.format(place=place, make_bucket=make_bucket, found=found)
     return None
 
