@@ -63,7 +63,6 @@ def report(
     site: SiteOption = None,
 ) -> None:
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
-    from collector.files import check_folder
     from collector.report.html import write_page
     from runner.reporting.report_files import choose_report_path, choose_year, fit_forecast, make_analyzer
     from runner.reporting.site_files import name_contents
@@ -88,7 +87,6 @@ def report(
         return
     collection = load_collection(opened, run_id)
     path = choose_report_path(output, collection.run)
-    check_folder(path)
     write_page(analyze(collection, load_history(opened, collection)), path)
     _print_path(collection, path, as_json=as_json)
 

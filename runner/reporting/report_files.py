@@ -30,11 +30,16 @@ def choose_output(output: Path | None, run: Run) -> Path:
 def choose_report_path(output: Path | None, run: Run) -> Path:
     """Return the path of a run's report: a name that ends in `.html` is the file, any other is its folder.
 
-    A folder that is there already stays a folder, whatever its name.
+    A folder that is there already stays a folder, whatever its name. UserError where a file stands in the place of one:
+    the report takes a while to be made.
     """
+    from collector.files import check_folder
+
     chosen = choose_output(output, run)
     is_file = chosen.suffix.lower() in (".html", ".htm") and not os.path.isdir(chosen)
-    return chosen if is_file else chosen / REPORT_NAME
+    path = chosen if is_file else chosen / REPORT_NAME
+    check_folder(path)
+    return path
 
 
 def make_analyzer(
