@@ -22,7 +22,10 @@ COPIED = "of its repeats have the measurements of another run (of a): they do no
 def store(tmp_path: Path) -> Store:
     """A store with a run, and a copy of it in which one cell was measured anew."""
     put_run(tmp_path, "a", {TRAIN: EVEN, INFER: EVEN}, **TIMES)
-    again: dict[str, Any] = {"started_at": START + timedelta(days=1), "finished_at": START + timedelta(days=1, seconds=10)}
+    again: dict[str, Any] = {
+        "started_at": START + timedelta(days=1),
+        "finished_at": START + timedelta(days=1, seconds=10),
+    }
     put_run(tmp_path, "partly", {TRAIN: EVEN, INFER: scale(EVEN, 2.0)}, **TIMES)
     put_run(tmp_path, "anew", {INFER: scale(EVEN, 2.0)}, **again)
     failed = make_failed_result(TRAIN, run_id="copy", repeat=4)
