@@ -75,8 +75,15 @@ def make_devices(
     ]
 
 
-def make_inference(framework: Framework, mode: str, seconds: Mapping[str, float], **fields: Any) -> list[Result]:
-    """Return three repeats per model of inference at the study's work on an H100; `seconds`: the time of each model."""
+def make_inference(
+    framework: Framework,
+    mode: str,
+    seconds: Mapping[str, float],
+    *,
+    environment: Environment = H100,
+    **fields: Any,
+) -> list[Result]:
+    """Return three repeats per model of inference at the study's work; `seconds`: the time of each model."""
     return [
         result
         for model, time in seconds.items()
@@ -85,7 +92,7 @@ def make_inference(framework: Framework, mode: str, seconds: Mapping[str, float]
                 **(WORK[model] | {"device": "gpu", "phase": "infer", "framework": framework, "mode": mode} | fields)
             ),
             *[time] * 3,
-            environment=H100,
+            environment=environment,
         )
     ]
 

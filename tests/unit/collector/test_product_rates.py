@@ -68,8 +68,8 @@ def test_a_host_whose_speed_changed_is_a_reason_for_doubt(collect: Collect) -> N
     assert (line.state, line.sign, line.anchor) == ("beware", "!", "roofline")
     assert line.text == (
         "It changed by more than 10 %: on bench-1, matrix products of TensorFlow (fp32, 2 threads) ran at 304 to 405 "
-        "GFLOP/s in 3 results on the CPU (the faster of two in each), 33.2 % apart. A cell's interval shows that only "
-        "as far as its repeats met different speeds."
+        "GFLOP/s in 3 results on the CPU (the faster of two in each), 33.2 % apart. Intervals may be too narrow for "
+        "that: they show it only as far as a cell's repeats met different speeds."
     )
 
 

@@ -73,8 +73,8 @@ def test_the_lines_are_summed_up_by_their_states_the_doubts_first(collect: Colle
     meanings = list(dict.fromkeys(line.meaning for line in list_trust_lines(analysis)))
     assert meanings != sorted(meanings, key=list(MEANINGS.values()).index)  # in the order of the rules they differ
     assert sum_up_trust(analysis) == (
-        "Beware: 1 repeat did not end ok; repeats of 1 cell disagree; only one host measured. "
-        "Not known: whether results were changed. Nothing against it: idle machine."
+        "Beware: 1 repeat did not end ok; repeats of 1 cell disagree; only one host measured; "
+        "the host's speed changed by 30.0 %. Not known: whether results were changed. Nothing against it: idle machine."
     )
 
 
