@@ -16,6 +16,7 @@ MAX_STATIC_ROWS = 100
 """Rows up to which a table stands in the page as it is; as many as a page lists of failures."""
 PACKED_ROWS, PACKED_CELLS = "packed-rows", "data-cells"
 """The class and the id by which the templates name packed rows and the packed cells."""
+TEXT_TAGS = ("caption", "th", "td")
 CELL_ID_COLUMNS = ("cell_id", "cell_id_subject", "cell_id_reference")
 """Columns of a data frame that name the cells which a row is of."""
 
@@ -98,7 +99,7 @@ class _TableReader(HTMLParser):
         given = dict(attrs)
         names = (given.get("class"), given.get("id")) if tag == "script" else ()
         self._script = next((name for name in (PACKED_ROWS, PACKED_CELLS) if name in names), "")
-        if tag in ("caption", "th", "td") or self._script:
+        if tag in TEXT_TAGS or self._script:
             self._text = []
         elif tag == "small" and self._text:  # what all rows say alike follows the caption's own words
             self._name_table()
@@ -110,6 +111,8 @@ class _TableReader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         """End the text, the row or the packed rows that were being read."""
+        if tag not in TEXT_TAGS and tag not in ("tr", "script"):  # a part of a text, such as a name's `span`
+            return
         if tag == "caption" and self._text:
             self._name_table()
         text, self._text = "".join(self._text or ()), None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import benchmatrix
 
 RUN, STORE = "study-h200-2", "file://docs/results/2026-11-21-h200"
-READS: dict[str, Any] = {"store": STORE, "verify": ()}
+READS: dict[str, Any] = {"store": STORE, "verify": None}
 RIGHT: dict[str, dict[str, Any]] = {
     "list_runs": {"store": STORE},
     "load_repeats": {"runs": RUN, **READS},

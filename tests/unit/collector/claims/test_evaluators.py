@@ -39,7 +39,7 @@ def test_without_runs_arithmetic_alone_decides(tmp_path: Path) -> None:
 
 
 def test_energy_gains_are_shown_beside_speedups(tmp_path: Path) -> None:
-    result = evaluate(tmp_path, *make_devices(9.0, 0.1, **VGG16))["energy"]
+    result = evaluate(tmp_path, *make_devices(90.0, 1.0, **VGG16))["energy"]
     # two vCPUs at 8 W, a T4 at 70 W: 116 * 8 / 70
     assert (
         "the GPU then saves energy by a factor of about 13 (116 x 8 / 70), where the implied claim is 116"

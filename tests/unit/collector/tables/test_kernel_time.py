@@ -5,7 +5,7 @@ import pytest
 from bench.schema import Cell, Result
 from collector.analysis import analyze_run
 from collector.tables.kernel_time import make_kernel_time_table
-from device_profiles import make_device_profile
+from device_profiles import make_device_profile, make_gpu_activity
 from factories import make_cell, make_result
 from measured_runs import Collect
 
@@ -13,7 +13,13 @@ from measured_runs import Collect
 def make_profiled(busy_share: float, **fields: object) -> Result:
     """Return a repeat on a GPU whose kernels took this share of a step."""
     cell: Cell = make_cell(device="gpu", **fields)
-    return make_result(cell, device_profile=make_device_profile(kernel_busy_share=busy_share))
+    seconds = 0.1 * busy_share  # of a step of 0.1 s; five steps are profiled
+    profile = make_device_profile(
+        kernel_busy_share=busy_share,
+        kernel_seconds_per_step=seconds,
+        gpus=(make_gpu_activity(busy_seconds=5 * seconds),),
+    )
+    return make_result(cell, device_profile=profile)
 
 
 def test_a_profiled_cell_shows_its_kernels_time_beside_its_step(collect: Collect) -> None:
