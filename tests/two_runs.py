@@ -1,7 +1,7 @@
 """Stores runs for `benchmatrix compare`, each with the repeats of some cells, and compares two of them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -40,11 +40,17 @@ def put_run(
     start = START + timedelta(days=day, microseconds=crc32(run_id.encode()) % 10**6)  # each run has its own times
     times = {"started_at": start, "finished_at": start + timedelta(seconds=10)}
     overrides = times | overrides
-    timed = [result.model_copy(update=times) if result.started_at == START else result for result in results]
+    timed = [_move(result, start) if result.started_at == START else result for result in results]
     measured = [
         result for cell, own in medians.items() for result in make_repeats(cell, *own, run_id=run_id, **overrides)
     ]
     put_documents(Store.open(f"file://{directory}"), run, [*measured, *timed])
+
+
+def _move(result: Result, start: datetime) -> Result:
+    """Return the result of an attempt that started at `start` and took as long."""
+    duration = result.finished_at - result.started_at
+    return result.model_copy(update={"started_at": start, "finished_at": start + duration})
 
 
 def scale(medians: Sequence[float], factor: float) -> tuple[float, ...]:

@@ -91,8 +91,10 @@ def test_rows_that_no_document_could_have_said_are_named_and_read_anew(
 def test_integers_that_a_document_may_have_are_no_damage(store: Store) -> None:
     roofline = make_roofline(flops_per_step=2**63 - 1, least_flops_per_step=2**63 - 1)
     failure = Failure(kind="exception", message="it broke", exit_code=-(2**63))
-    results = [make_result(roofline=roofline), make_failed_result(repeat=2, error=failure)]
-    put_documents(store, make_run(repeats=2), results)
+    # A step of this cell takes about as many operations as an integer of 64 bits can hold.
+    cell = make_cell(model="resnet50", batch_size=450_000_000, input_size=224, num_classes=1000)
+    results = [make_result(cell, roofline=roofline), make_failed_result(cell, repeat=2, error=failure)]
+    put_documents(store, make_run([cell], repeats=2), results)
     assert collect(store).notices == ()
     found = collect(store)
     assert found.notices == ()

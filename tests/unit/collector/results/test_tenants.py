@@ -23,8 +23,8 @@ from shared_runs import TRAINING, make_fallen_result, make_gpu_cell, make_tenant
 CELLS = [make_gpu_cell(), make_gpu_cell(tenants=3), make_gpu_cell(phase="infer", tenants=2, neighbour=TRAINING)]
 RESULTS = [
     make_result(CELLS[0], step_seconds=(0.1, 0.2, 0.3)),
-    make_tenants_result(CELLS[1], (0.1, 0.2), (0.3,), (0.4, 0.5, 0.6), attempt="b2"),
-    make_tenants_result(CELLS[2], (0.01,), (0.7, 0.8), repeat=2),
+    make_tenants_result(CELLS[1], (3.0, 4.0), (1.5,) * 5, (2.5, 3.0, 3.5), attempt="b2"),
+    make_tenants_result(CELLS[2], (2.0,) * 4, (3.5, 4.5), repeat=2),
 ]
 
 
@@ -55,13 +55,13 @@ def test_each_tenant_has_a_row_in_the_order_of_the_plan(store: Store) -> None:
     columns = ["cell_id", "repeat", "tenant", "alone_cell_id", "batch_size", "num_steps_taken"]
     assert list(tenants[columns].itertuples(index=False, name=None)) == [
         (CELLS[1].cell_id, 1, 0, CELLS[0].cell_id, 64, 2),
-        (CELLS[1].cell_id, 1, 1, CELLS[0].cell_id, 64, 1),
+        (CELLS[1].cell_id, 1, 1, CELLS[0].cell_id, 64, 5),
         (CELLS[1].cell_id, 1, 2, CELLS[0].cell_id, 64, 3),
-        (CELLS[2].cell_id, 2, 0, infer.cell_id, 64, 1),
+        (CELLS[2].cell_id, 2, 0, infer.cell_id, 64, 4),
         (CELLS[2].cell_id, 2, 1, train.cell_id, 32, 2),
     ]
     # Steps times batch over the seconds from the first step's start to the last one's end.
-    rates = [2 * 64 / 0.3, 64 / 0.3, 3 * 64 / 1.5, 64 / 0.01, 2 * 32 / 1.5]
+    rates = [2 * 64 / 7, 5 * 64 / 7.5, 3 * 64 / 9, 4 * 64 / 8, 2 * 32 / 8]
     assert tenants["window_samples_per_s"].to_list() == pytest.approx(rates)
     assert set(tenants["window_seconds"]) == {10.0}
 
@@ -72,11 +72,11 @@ def test_every_step_says_whose_it_is(store: Store) -> None:
     keys = ["cell_id", "repeat", "tenant"]
     assert {key: rows["seconds"].to_list() for key, rows in timed.groupby(keys)} == {
         (CELLS[0].cell_id, 1, 0): [0.1, 0.2, 0.3],
-        (CELLS[1].cell_id, 1, 0): [0.1, 0.2],
-        (CELLS[1].cell_id, 1, 1): [0.3],
-        (CELLS[1].cell_id, 1, 2): [0.4, 0.5, 0.6],
-        (CELLS[2].cell_id, 2, 0): [0.01],
-        (CELLS[2].cell_id, 2, 1): [0.7, 0.8],
+        (CELLS[1].cell_id, 1, 0): [3.0, 4.0],
+        (CELLS[1].cell_id, 1, 1): [1.5] * 5,
+        (CELLS[1].cell_id, 1, 2): [2.5, 3.0, 3.5],
+        (CELLS[2].cell_id, 2, 0): [2.0] * 4,
+        (CELLS[2].cell_id, 2, 1): [3.5, 4.5],
     }
     found = samples.drop_duplicates(keys)
     assert found["tenant"].to_list() == [0, 0, 1, 2, 0, 1]

@@ -59,7 +59,7 @@ def test_work_that_was_not_measured_alone_says_so(collect: Collect) -> None:
 
 
 def test_percentiles_without_steps_enough_are_no_columns(collect: Collect) -> None:
-    shared = [make_tenants_result(TWO, [1.0], [1.0], repeat=repeat) for repeat in (1, 2)]  # ten steps
+    shared = [make_tenants_result(TWO, [1.0] * 6, [1.0] * 6, repeat=repeat) for repeat in (1, 2)]  # 12 steps
     table = make_tenant_latency_table(analyze_run(collect(*make_repeats(ALONE, 0.4, 0.4), *shared)))
     row = find_row(table, NAME.format(2))
     assert (row["p50, ms"], row["p50 over alone"]) == ("1,000", "2.50")
