@@ -93,7 +93,6 @@ LONG_MODULES = (
     "unit/collector/answers/test_comparisons.py",
     "unit/collector/results/test_committed_tables.py",
     "unit/bench/tenants/test_tenants.py",
-    "unit/repository/test_sinks.py",
     "unit/runner/test_output.py",
     "unit/runner/images/test_names.py",
     "unit/runner/nights/test_webhooks.py",
