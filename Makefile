@@ -14,7 +14,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests environments test-fast e2e faults fuzz check types format lock audit chart chart-push docs site results picture clean
+.PHONY: help install matrix images push test tests environments test-fast e2e faults check types format lock audit chart chart-push docs site results picture clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -70,11 +70,6 @@ test-fast: .venv/dev ## lint, import rules and the quick tests, in a good minute
 	@$(lint-imports)
 	@$(BIN)/pytest $(PARALLEL) -m "$(FAST)" --ignore tests/cluster --ignore tests/e2e $(PYTEST)
 
-# An hour unless FUZZ_SECONDS says otherwise; CASE=FILE runs one case again, SEED=N and ONLY=matrix,profile as it was.
-FUZZ_SECONDS ?= 3600
-fuzz: .venv/dev ## feed odd inputs to every command for FUZZ_SECONDS (3600), keep what breaks it in .fuzz; CASE=FILE runs one again
-	@PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) $(if $(CASE),--case $(CASE))
-
 e2e: .venv/dev ## real pods: in a kind cluster of its own, or where E2E_KUBECONFIG and E2E_LOAD say (see tests/e2e/conftest.py)
 	@$(if $(E2E_KUBECONFIG),$(BIN)/pytest tests/e2e,PYTEST=$(BIN)/pytest tests/e2e/in-kind)
 
@@ -126,7 +121,7 @@ picture: .venv/dev ## make the picture of a report in README.md anew, with chrom
 	@$(BIN)/python docs/report_picture.py
 
 clean: ## remove environments and caches; results and reports stay
-	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz .import_linter_cache .site
+	rm -rf .venv .environments .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .site
 
 # Run commands that print nothing, and say now and then that they go on, as a log shows no live line. $(1): what they
 # install, $(2): the commands.

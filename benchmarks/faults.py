@@ -17,20 +17,10 @@ from answer_faults import FAULTS, FaultyStore, suffer_answers  # noqa: E402
 from fault_outcomes import FaultOutcome  # noqa: E402
 from full_disk import fill_disk, mount_small_disk  # noqa: E402
 from kill_faults import kill_collectors, kill_entry_points, kill_runners  # noqa: E402
-from signal_faults import send_signals  # noqa: E402
 from warm_processes import WarmProcesses  # noqa: E402
 
 Program = Callable[[Path, int, int], list[FaultOutcome]]
 """Takes an empty folder, how many faults of each kind, and a seed."""
-
-
-def signal_commands(folder: Path, times: int, seed: int) -> list[FaultOutcome]:
-    """Send Ctrl-C, SIGTERM and SIGHUP to commands."""
-    tool = WarmProcesses(folder)
-    try:
-        return [send_signals(folder, tool, num_faults=times, seed=seed)]
-    finally:
-        tool.stop()
 
 
 def kill(kind: Callable[..., FaultOutcome]) -> Program:
@@ -73,7 +63,6 @@ PROGRAMS: dict[str, Program] = {
     "runner": kill(kill_runners),
     "collector": kill(kill_collectors),
     "entry-point": kill(kill_entry_points),
-    "signals": signal_commands,
     "disk": fill,
     "answers": lie,
 }

@@ -43,7 +43,6 @@ MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 SLOW_MODULES = {
     "faults/test_processes.py": "kills processes, or gives them too little disk, and starts them again",
     "faults/test_store_answers.py": "writes and collects runs through a faulty S3 server",
-    "fuzz/test_properties.py": "runs the tool for every case of the corpus, and for odd inputs of each kind",
     "unit/bench/store/test_objects.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_errors.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_retries.py": "starts an S3 server for most of its tests",

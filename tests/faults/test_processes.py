@@ -7,10 +7,9 @@ import pytest
 
 from full_disk import fill_disk, mount_small_disk
 from kill_faults import kill_collectors, kill_entry_points, kill_runners
-from signal_faults import send_signals
 from warm_processes import WarmProcesses
 
-NUM_KILLS, NUM_FULL_DISKS, NUM_SIGNALS = 3, 4, 6
+NUM_KILLS, NUM_FULL_DISKS = 3, 4
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +33,6 @@ def test_a_collector_that_is_killed_leaves_whole_tables(tmp_path: Path, tool: Wa
 def test_an_entry_point_that_is_killed_leaves_a_whole_record_or_none(tmp_path: Path, tool: WarmProcesses) -> None:
     outcome = kill_entry_points(tmp_path, tool, num_kills=NUM_KILLS, seed=1)
     assert ([], NUM_KILLS) == (outcome.problems, outcome.num_faults)
-
-
-def test_a_command_that_a_signal_ends_loses_and_leaves_nothing(tmp_path: Path, tool: WarmProcesses) -> None:
-    outcome = send_signals(tmp_path, tool, num_faults=NUM_SIGNALS, seed=1)
-    assert ([], NUM_SIGNALS) == (outcome.problems, outcome.num_faults)
 
 
 def test_a_command_without_disk_says_so_and_goes_on_when_there_is_some(tmp_path: Path, tool: WarmProcesses) -> None:

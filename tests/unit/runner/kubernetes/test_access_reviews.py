@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from fuzz.servers import Answer, LyingServer
 from kubeconfigs import write_kubeconfig
+from lying_server import Answer, LyingServer
 from runner.kubernetes.access_reviews import check_permissions
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.permissions import RUN_PERMISSIONS

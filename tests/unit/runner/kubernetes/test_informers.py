@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from cluster_objects import load_object
-from fuzz.mutations import dump_yaml
-from fuzz.servers import Answer, LyingServer
-from fuzz.workspaces import KUBECONFIG
+from kubeconfigs import write_kubeconfig
+from lying_server import Answer, LyingServer
 from runner.kubernetes import request_retries
 from runner.kubernetes.answers import GarbledWatchError
 from runner.kubernetes.api_errors import BusyError
@@ -43,8 +42,7 @@ class WatchServer(LyingServer):
 @pytest.fixture
 def server(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WatchServer]:
     started: WatchServer = getattr(request, "param", WatchServer)()
-    kubeconfig = dump_yaml(KUBECONFIG).replace(b"API_SERVER", started.url.encode())
-    (tmp_path / "kubeconfig").write_bytes(kubeconfig)
+    write_kubeconfig(tmp_path / "kubeconfig", started.url, context="lab")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     monkeypatch.setattr(request_retries, "MIN_WAIT_SECONDS", 0.0)
     yield started

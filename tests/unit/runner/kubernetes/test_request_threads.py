@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.servers import Answer, LyingServer
 from kubeconfigs import write_kubeconfig
+from lying_server import Answer, LyingServer
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.request_threads import RequestThreads

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from bench.errors import TransientError, UserError
-from fuzz.servers import Answer, LyingServer
 from kubeconfigs import write_kubeconfig
+from lying_server import Answer, LyingServer
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.queue_template import QueueTemplate
 from runner.kubernetes.rendering.setup_template import SetupTemplate

@@ -1,3 +1,0 @@
-#!/bin/sh
-printf '\033[2J'
-exit 1

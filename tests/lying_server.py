@@ -1,0 +1,50 @@
+"""A server on the loopback device whose answers a test chooses."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Answer = tuple[int, dict[str, str], bytes]
+"""Status, headers, body."""
+
+
+class LyingServer:
+    """A server on the loopback device; `answer` returns status, headers and body of a request."""
+
+    def __init__(self) -> None:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                body = self.rfile.read(length)
+                status, headers, answer = server.answer(self.command, self.path, body)
+                self.send_response(status)
+                for name, value in ({"Content-Length": str(len(answer))} | headers).items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(answer)
+
+            do_GET = do_PUT = do_POST = do_DELETE = do_PATCH = do_HEAD = do  # noqa: N815  (http.server looks for these)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = _QuietServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def answer(self, verb: str, path: str, body: bytes) -> Answer:
+        """Return status, headers and body of the answer to a request."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End the server."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _QuietServer(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Pass by a client that was ended."""
