@@ -17,7 +17,7 @@ PROGRAM = "import sys; sys.argv[0] = 'benchmatrix'; from runner.cli import main;
 """What the installed script does; completion is by its name."""
 CASES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "benchmatrix --help": (("--help",), ""),
-    "benchmatrix version": (("version",), ""),
+    "benchmatrix --version": (("--version",), ""),
     "completion of commands": ((), "benchmatrix re"),
     "completion of options": ((), "benchmatrix status --"),
     "completion of options of run": ((), "benchmatrix run --"),

@@ -1,5 +1,5 @@
 """Run the command line as `python -m benchmatrix`."""
 
-from runner.start import main
+from runner.cli import main
 
 main()

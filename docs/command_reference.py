@@ -9,14 +9,11 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
-import typer.main
-
-from runner.cli import app
+from runner.cli import make_command
 
 PROGRAM = "benchmatrix"
 COLUMNS = 100
 """At which prose is wrapped."""
-EXAMPLE = re.compile(rf"\s*(?:\$ )?({PROGRAM} .*)")
 HIDDEN = {"help", "install_completion", "show_completion"}
 """Parameters that every command has, or that are the shell's."""
 # Typer does not export the classes of its commands and parameters: hence Any.
@@ -26,7 +23,7 @@ Parameter = Any
 
 def describe_commands() -> str:
     """Return a section for each command, in the order of `benchmatrix --help`."""
-    group = typer.main.get_command(app)
+    group = make_command()
     return "\n\n".join(_describe(command, path) for path, command in list_commands(group, PROGRAM))
 
 
@@ -48,13 +45,8 @@ def _describe(command: Command, path: str) -> str:
     options = [parameter for parameter in shown if parameter.param_type_name == "option"]
     usage = " ".join([path, *(["[OPTIONS]"] if options else []), *map(_name_argument, arguments)])
     parts = [f"## {path.removeprefix(PROGRAM + ' ')}", f"```text\n{usage}\n```"]
-    parts += _describe_help("\n\n".join(filter(None, [command.help, command.epilog])))
-    # Examples that the command line keeps beside the help text: what each does, and the words after the program's name.
-    kept = getattr(getattr(command, "entry", None), "examples", ())
-    if kept:
-        parts.append(
-            _make_examples([line for purpose, words in kept for line in (f"# {purpose}", f"{PROGRAM} {words}")])
-        )
+    parts.append(_describe_help(command.help))
+    parts.append("\n".join(["<!-- not run: comes from --help -->", "```sh", *command.epilog.splitlines(), "```"]))
     if arguments:
         parts.append(_make_table("argument", [(f"`{_name_argument(found)}`", found) for found in arguments]))
     panels = list(dict.fromkeys(getattr(option, "rich_help_panel", None) for option in options))
@@ -66,26 +58,9 @@ def _describe(command: Command, path: str) -> str:
     return "\n\n".join(parts)
 
 
-def _describe_help(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a help text; examples, one after the other, are one block of commands."""
-    examples: list[str] = []
-    for paragraph in re.split(r"\n\s*\n", text.replace("\b", "").replace("\f", "").strip("\n")):
-        lines = [line for line in paragraph.splitlines() if line.strip()]
-        found = [EXAMPLE.fullmatch(line) for line in lines]
-        if lines and all(found):
-            examples += [match[1] for match in found if match]
-            continue
-        if examples:
-            yield _make_examples(examples)
-            examples = []
-        if lines:
-            yield _wrap(" ".join(line.strip() for line in lines))
-    if examples:
-        yield _make_examples(examples)
-
-
-def _make_examples(commands: Sequence[str]) -> str:
-    return "\n".join(["<!-- not run: comes from --help -->", "```sh", *commands, "```"])
+def _describe_help(text: str) -> str:
+    paragraphs = re.split(r"\n\s*\n", text.replace("\f", "").strip())
+    return "\n\n".join(_wrap(" ".join(paragraph.split())) for paragraph in paragraphs)
 
 
 def _wrap(text: str) -> str:

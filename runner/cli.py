@@ -1,36 +1,210 @@
-"""The command line: its commands and how errors become exit codes."""
+"""The command line: its commands with their examples, and how errors and signals become exit codes."""
 
 import os
-import re
+import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Any, Never
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from bench import __version__
+from bench.child_processes import end_programs, list_children
 from bench.errors import TransientError, UserError
-from runner.command_loading import PROGRAM, CatalogGroup
-from runner.commands.exit_codes import EXIT_INTERNAL_ERROR, EXIT_TEMPORARY_FAILURE, EXIT_USER_ERROR
-from runner.completion_files import install_completion
+from runner.commands.access import access
+from runner.commands.answers import answers
+from runner.commands.audit import audit
+from runner.commands.batches import batches
+from runner.commands.cancel import cancel
+from runner.commands.claims import claims
+from runner.commands.clean import clean
+from runner.commands.collect import collect
+from runner.commands.compare import compare
+from runner.commands.cost import cost
+from runner.commands.doctor import doctor
+from runner.commands.exit_codes import (
+    EXIT_INTERNAL_ERROR,
+    EXIT_INTERRUPTED,
+    EXIT_TEMPORARY_FAILURE,
+    EXIT_USER_ERROR,
+)
+from runner.commands.forecast import forecast
+from runner.commands.gap import gap
+from runner.commands.images import build, list_names, push, sbom
+from runner.commands.keys import new, show
+from runner.commands.plot import plot
+from runner.commands.probe import probe
+from runner.commands.render import render
+from runner.commands.report import report
+from runner.commands.run import run
+from runner.commands.schema import schema
+from runner.commands.setup import setup
+from runner.commands.status import status
+from runner.commands.watch import watch
 from runner.exhaustion import explain_exhaustion
-from runner.output import OutputClosedError, OutputError, abandon_output, guard_output
-from runner.terminal import clean_variables
-from runner.terminal_text import echo, format_message
+from runner.terminal_text import echo, format_message, hide_credentials
 
+PROGRAM = "benchmatrix"
 COMPLETION_VARIABLE = f"_{PROGRAM}_COMPLETE".upper()
 """Set by the script of a shell that asks what could be typed next."""
-BUILD_TIME = "SOURCE_DATE_EPOCH"
-"""The time of a build, which programs put into files instead of their own (https://reproducible-builds.org/specs)."""
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+MEASURE = "Measure"
+READ = "Read what was measured"
+DECIDE = "Decide"
+CLUSTER = "Run on a cluster"
+TOOL = "The tool itself"
 
 app = typer.Typer(
     name=PROGRAM,
-    cls=CatalogGroup,
     help="Deep-learning benchmarks that anyone can repeat: a matrix of cells in, a report out. "
     f"`{PROGRAM} COMMAND --help` has examples of every command.",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
+images = typer.Typer(no_args_is_help=True, help="Build and push the container images of benchmatrix.")
+keys = typer.Typer(no_args_is_help=True, help="Make and show the keys that results are signed with.")
+
+
+def _add(
+    function: Callable[..., None], panel: str, examples: str, *, group: typer.Typer = app, name: str | None = None
+) -> None:
+    """Add a command. `examples`: the words after `benchmatrix` of each, and what it does."""
+    lines = [line.strip().partition("  # ") for line in examples.strip().splitlines()]
+    epilog = "\n".join(f"# {purpose}\n{PROGRAM} {words}" for words, _, purpose in lines)
+    group.command(name, rich_help_panel=panel, epilog=epilog)(function)
+
+
+_add(run, MEASURE, """
+    run smoke  # measure the built-in matrix `smoke` on this machine
+    run smoke --dry-run  # say first how long it takes, and measure nothing
+    run smoke --run-id RUN_ID --retry-failed  # resume a run by its name, and measure again what failed
+    run smoke --run-id RUN_ID --retry-contaminated  # measure again, in the same run, only what others disturbed
+    run my.yaml --python pytorch=/opt/torch/bin/python  # use a Python of your own; nothing is installed
+    run smoke --sign signing-key.pem  # sign plan and results with a key of `benchmatrix keys new`
+    run smoke --on current --store s3://BUCKET/runs --max-cost 20  # run on a cluster, with a limit
+""")  # fmt: skip
+_add(render, MEASURE, """
+    render smoke  # see the cells of a matrix
+    render my.yaml --json  # every field of each cell, for a program
+    render paper-gpu --earlier file://results  # what it will take, by the runs of a store
+    render smoke --manifests manifests --profile gke --store gs://BUCKET/runs  # write the manifests, for a pipeline
+""")  # fmt: skip
+_add(probe, MEASURE, """
+    probe resnet18  # the largest batch for training on the GPU, or the CPU where there is none
+    probe vit-b-16 --phase infer --precision bf16 --device gpu  # inference in half precision
+    probe resnet18 --framework jax --deadline 10m --json  # for `benchmatrix batches --probe`
+""")  # fmt: skip
+_add(status, MEASURE, """
+    status  # the newest run of this folder's results
+    status RUN_ID --store s3://BUCKET/runs --on current  # a run in a bucket, and what its cluster does
+""")  # fmt: skip
+_add(report, READ, """
+    report  # of the newest run, into reports/RUN_ID
+    report RUN_ID --store gs://BUCKET/runs --output report  # of a run in a bucket, into a folder
+    report RUN_ID --verify signing-key.pem.pub  # of nothing but what a key signed
+    report --store s3://BUCKET/runs --site pages  # pages of all runs and nights of a store
+""")  # fmt: skip
+_add(collect, READ, """
+    collect  # of the newest run, into reports/RUN_ID
+    collect RUN_ID --output tables  # of a run, into a folder of yours
+    collect RUN_ID --format latex  # and the report's tables for a paper
+""")  # fmt: skip
+_add(answers, READ, """
+    answers  # of the newest run
+    answers RUN_ID --json  # for a program
+""")  # fmt: skip
+_add(plot, READ, """
+    plot roofline RUN_ID --output roofline.pdf --columns 2  # two columns wide
+    plot latencies RUN_ID --panel 1 --output latencies.png  # one panel as a picture
+""")  # fmt: skip
+_add(compare, READ, """
+    compare RUN_A RUN_B  # two runs
+    compare RUN_A  # the newest run against an earlier one
+    compare --a framework=pytorch --b framework=jax --where mode=compiled  # two frameworks within one run
+    compare RUN_A RUN_B --floor 5 --markdown --output compare.md  # fail a pipeline if it got slower
+""")  # fmt: skip
+_add(claims, READ, """
+    claims GPU_RUN CPU_RUN --output claims.md  # one page about two runs
+    claims RUN_ID --json  # for a program
+""")  # fmt: skip
+_add(audit, READ, """
+    audit --list  # list the tables that come with the tool
+    audit nvidia-t4-resnet50  # one of them, by arithmetic alone
+    audit mine.csv --run RUN_ID --output audit.md  # your own table, against a run of yours
+""")  # fmt: skip
+_add(cost, DECIDE, """
+    cost  # what a million samples of the newest run cost
+    cost RUN_ID --dataset imagenet --epochs 90 --deadline 24h  # the cheapest machine for a job in a day
+    cost --cloud aws --region us-east-1 --spot  # in one region, spot prices too
+""")  # fmt: skip
+_add(access, DECIDE, """
+    access --list  # list the scenarios that come with the tool
+    access one-h100-or-t4s  # one of them
+    access ours.yaml --markdown --output answer.md  # your own, as a page
+""")  # fmt: skip
+_add(forecast, DECIDE, """
+    forecast --year 2030  # the memory of the largest GPU of a year
+    forecast --table mine.csv --value price --date day --unit USD  # a series of your own
+""")  # fmt: skip
+_add(gap, DECIDE, """
+    gap --demand models.csv --year 2030  # models against the largest GPU
+""")  # fmt: skip
+_add(batches, DECIDE, """
+    batches RUN_ID  # from the cells of a run
+    batches RUN_ID --probe probe.json  # held against a search
+""")  # fmt: skip
+_add(watch, READ, """
+    watch --store s3://BUCKET/runs  # the newest night of a store
+    watch --store s3://BUCKET/runs --matrix nightly --webhook slack:SLACK_URL  # and tell a channel
+""")  # fmt: skip
+_add(doctor, CLUSTER, """
+    doctor --on current  # the cluster of your current context
+    doctor smoke --on CONTEXT --profile gke --store gs://BUCKET/runs  # all that a run would use
+""")  # fmt: skip
+_add(setup, CLUSTER, """
+    setup --on current --profile gke --dry-run  # see what would be applied
+    setup --on current --profile gke --user ana@example.org  # apply it, and let somebody run
+    setup --on current --queue nights --quota gpu=8  # a queue of Kueue for 8 GPU cells at once
+""")  # fmt: skip
+_add(cancel, CLUSTER, """
+    cancel RUN_ID --on current --dry-run  # see what would be deleted
+    cancel RUN_ID --on current --store s3://BUCKET/runs  # stop it
+""")  # fmt: skip
+_add(clean, CLUSTER, """
+    clean RUN_ID --on current  # the Jobs of a run
+    clean --store s3://BUCKET/runs --raw-older-than 90d  # see which raw results are old
+    clean --store s3://BUCKET/runs --raw-older-than 90d --delete --yes  # delete them, without a question
+""")  # fmt: skip
+_add(list_names, CLUSTER, """
+    images list --registry registry.example/team  # as your registry has them
+""", group=images, name="list")  # fmt: skip
+_add(build, CLUSTER, """
+    images build  # all images for CPUs
+    images build pytorch:cuda control --dry-run  # see which would be built
+""", group=images)  # fmt: skip
+_add(push, CLUSTER, """
+    images push registry.example/team  # all images for CPUs
+""", group=images)  # fmt: skip
+_add(sbom, CLUSTER, """
+    images sbom pytorch:cuda --output sbom  # of one image
+""", group=images)  # fmt: skip
+_add(new, TOOL, """
+    keys new  # signing-key.pem and signing-key.pem.pub in this folder
+    keys new --output cells.pem  # a key for the cells of a cluster
+""", group=keys)  # fmt: skip
+_add(show, TOOL, """
+    keys show signing-key.pem.pub  # whose signature is it?
+    keys show signing-key.pem --public  # the public half of a secret key
+""", group=keys)  # fmt: skip
+_add(schema, TOOL, """
+    schema  # of the documents in the store
+    schema status  # of what `benchmatrix status --json` prints
+""")  # fmt: skip
+
+app.add_typer(images, name="images", rich_help_panel=CLUSTER)
+app.add_typer(keys, name="keys", rich_help_panel=TOOL)
 
 
 def _print_version(is_wanted: bool) -> None:
@@ -48,77 +222,106 @@ def start(
     """Take the options before the command; there is none but those that end the program."""
 
 
+def main() -> None:
+    """Run the command line. No program that it has started outlives it, however it ends.
+
+    Ctrl-C ends it with 130, SIGTERM and SIGHUP with 143 and 129; a signal that was ignored stays ignored.
+    """
+    others = list_children()  # of a shell that became this process
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that is not UTF-8, or a terminal that knows ASCII alone
+            stream.reconfigure(errors="backslashreplace")
+    handled = [number for number in ENDING_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, _end)
+    try:
+        code = _run()
+    finally:
+        end_programs(list_children() - others)
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
+    sys.exit(code)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    # A terminal that is closed sends SIGHUP twice, systemd SIGTERM and SIGHUP: the second would end the tidying up.
+    for other in ENDING_SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+def _run() -> int:
+    """Run the command of the command line; return the exit code."""
+    try:
+        _invoke(sys.argv[1:] or ["--help"])
+        sys.stdout.flush()
+        return 0
+    except typer.Exit as end:
+        return end.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # nobody reads any more, as after `| head`
+        _abandon_output()
+        return EXIT_USER_ERROR
+    except UserError as error:
+        _print_error(str(error))
+        return EXIT_TEMPORARY_FAILURE if isinstance(error, TransientError) else EXIT_USER_ERROR
+    except Exception as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            return EXIT_INTERRUPTED  # a library in C++ that is interrupted while it is imported says that it failed
+        if hasattr(error, "format_message"):  # a usage error; typer exports no class of it
+            context = getattr(error, "ctx", None)
+            usage = f"{context.get_usage()}\nTry `{context.command_path} --help`.\n" if context else ""
+            if message := error.format_message():  # none where a group has shown its help
+                _print_error(message, before=usage)
+            return EXIT_USER_ERROR
+        if reason := explain_exhaustion(error):
+            _print_error(reason)
+            _abandon_output()
+            return EXIT_USER_ERROR
+        import traceback
+
+        echo(hide_credentials("".join(traceback.format_exception(error))), err=True, nl=False)
+        return EXIT_INTERNAL_ERROR
+
+
 def make_command() -> Any:
-    """Return the command line as one command; `--install-completion` is ours."""
-    command = typer.main.get_command(app)
-    for param in command.params:
-        if param.name == "install_completion":
-            param.callback = install_completion
+    """Return the command line as one command, of a class that typer does not export."""
+    command: Any = typer.main.get_command(app)
+    _take_no_value(command)
     return command
 
 
-def main() -> None:
-    """Run the command line. An error of the user is one message on stderr; one of the tool keeps its traceback."""
-    clean_variables()
-    try:
-        with guard_output():
-            _call()
-    except OutputError as error:
-        if not isinstance(error, OutputClosedError):
-            with suppress(OSError):
-                echo(format_message(f"error: {error}"), err=True)
-        abandon_output()
-        sys.exit(EXIT_USER_ERROR)
+def _take_no_value(command: Any) -> None:
+    """Remove the type of flags from the help: `--json <bool>` would look as if it took a value."""
+    for param in command.params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    for below in getattr(command, "commands", {}).values():
+        _take_no_value(below)
 
 
-def _call() -> None:
-    try:
-        _check_build_time()
-        make_command()(sys.argv[1:])
-    except OutputError:
-        raise
-    except UserError as error:
-        echo(format_message(f"error: {error}"), err=True)
-        sys.exit(EXIT_TEMPORARY_FAILURE if isinstance(error, TransientError) else EXIT_USER_ERROR)
-    except (SystemExit, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # noqa: BLE001  (Rust's panics are no Exception; Python's own exit code would be 1)
-        if interrupt := _find_interrupt(error):
-            raise interrupt from None
-        _end_with_fault(error)
+def _invoke(words: list[str]) -> None:
+    command = make_command()
+    if COMPLETION_VARIABLE in os.environ:
+        command.main(words, prog_name=PROGRAM)
+    with command.make_context(PROGRAM, words) as context:
+        command.invoke(context)
 
 
-def _check_build_time() -> None:
-    """Raise UserError where the variable that libraries read as the time of a build, when imported, is no such time."""
-    found = os.environ.get(BUILD_TIME)
-    if found is not None and not re.fullmatch("-?[0-9]{1,11}", found):
-        raise UserError(
-            f"{BUILD_TIME}: is {found!r}, expected whole seconds since 1970, such as 1767225600; or unset it"
-        )
+def _print_error(message: str, *, before: str = "") -> None:
+    with suppress(OSError):
+        echo(f"{before}{format_message(f'error: {message}')}", err=True)
 
 
-def _find_interrupt(error: BaseException | None) -> BaseException | None:
-    """Return the Ctrl-C or the end asked for that an error follows from; None for any other error.
-
-    A library in C++ that is interrupted while it is imported says that its initialization failed.
-    """
-    while error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-def _end_with_fault(error: BaseException) -> Never:
-    if COMPLETION_VARIABLE in os.environ:  # a shell asks while somebody types: a traceback would be in their way
-        asked = f"{COMPLETION_VARIABLE}: {type(error).__name__} {error}"
-        echo(format_message(f"error: {asked}; unset it, unless the script of a shell has set it"), err=True)
-        sys.exit(EXIT_USER_ERROR)
-    if reason := explain_exhaustion(error):
-        echo(f"error: {reason}", err=True)
-        sys.exit(EXIT_USER_ERROR)
-    import traceback
-
-    echo("".join(traceback.format_exception(error)), err=True, nl=False)
-    sys.exit(EXIT_INTERNAL_ERROR)
+def _abandon_output() -> None:
+    """Drop what can no longer be written: Python would try it again at its end, and end with 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with suppress(OSError), open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 if __name__ == "__main__":

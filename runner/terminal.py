@@ -1,30 +1,41 @@
-"""Find out whether the terminal's lines can be drawn again, and which variables about it cannot be used."""
+"""Consoles that foreign texts cannot steer, and whether their lines can be drawn again.
+
+No other module makes a console, and none prints by other means than a console and `terminal_text.echo`.
+"""
 
 import os
-from collections.abc import MutableMapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TextIO
 
-if TYPE_CHECKING:  # rich takes 40 ms to import: `benchmatrix version` does without
-    from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
-WIDTHS = ("COLUMNS", "LINES", "TERMINAL_WIDTH")
-"""Variables that rich and typer read as whole numbers."""
-MAX_WIDTH = 10_000
-"""Of a terminal, in columns or lines; what is above is a slip, and rich would fill such a line with blanks."""
+from runner.terminal_text import replace_unprintable
 
 
-def clean_variables(variables: MutableMapping[str, str] = os.environ) -> None:
-    """Remove sizes of the terminal that are no whole numbers above 0, such as `²`: the real size is used then.
+class PrintableConsole(Console):
+    """A console that replaces what is unprintable in texts; rich's own control codes are no texts.
 
-    rich takes `²` for digits and fails (`str.isdigit`), and typer fails on any other word.
+    The one of rich leaves ESC and the marks that change a text's direction (U+202E) as they are.
     """
-    for name in WIDTHS:
-        value = variables.get(name)
-        if value is not None and not (value.isascii() and value.isdigit() and 0 < int(value[:9]) <= MAX_WIDTH):
-            del variables[name]
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield what the console would print, with a space for each unprintable character."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control or text.isprintable() else Segment(replace_unprintable(text), style)
+
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError again: rich would end the process with 1, which means that something is not ok."""
+        raise  # noqa: PLE0704  (called where it is handled)
 
 
-def can_redraw(console: "Console") -> bool:
+def make_console(file: TextIO | None = None, *, to_stderr: bool = False, width: int | None = None) -> Console:
+    """Return a console for stdout, for stderr or for a file, less what is unprintable in its texts."""
+    return PrintableConsole(file=file, stderr=to_stderr, width=width, markup=False, emoji=False, highlight=False)
+
+
+def can_redraw(console: Console) -> bool:
     """Return whether lines of the console can be drawn again, as progress does.
 
     They cannot in a pipe, in a log of CI even where it asks for colours, and in a terminal with `TERM=dumb`.

@@ -10,17 +10,8 @@ import sys
 from bench.url_credentials import hide_url_credentials
 
 STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
-BIDIRECTIONAL_MARKS = {
-    mark: f"\\u{mark:04x}" for mark in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-}
-"""Characters that have a terminal show what follows in another order, and how they are shown."""
 QUERY = re.compile(r"(://[^\s?'\"]*)(\?[^\s'\"]*)?")
 """A URL, with or without a query: tokens and signatures stand there."""
-WORD = re.compile(r"\S+")
-TYPED_USER = re.compile(r"(?<![^\s:@/'\"(=])[^\s:@/'\"(=]+:(?!//|/\.{3}@)")
-"""A user where a URL of a store was typed without its `s3://`."""
-AT = re.compile(r"@(?!sha\d+:)")
-"""What follows a password; an image with its digest has none."""
 LONG_WORD = re.compile(r"\S{201,}")
 """A name that long is shown without its middle: a message stays readable, and says which name it is."""
 
@@ -60,22 +51,6 @@ def hide_credentials(text: str) -> str:
     return QUERY.sub(lambda url: f"{url[1]}?..." if url[2] else url[0], hide_url_credentials(text))
 
 
-def hide_typed_credentials(text: str) -> str:
-    """Return an error's message without user and password of what was typed, whether it is a URL or not."""
-    return WORD.sub(_hide_in_word, hide_credentials(text))
-
-
-def _hide_in_word(word: re.Match[str]) -> str:
-    """Return a word of a message with `...` from where a user begins to the last `@`.
-
-    Both are looked for once: one pattern for all of it takes minutes of a word of 100,000 characters.
-    """
-    text = word[0]
-    end = max((found.start() for found in AT.finditer(text)), default=-1)
-    user = TYPED_USER.search(text)
-    return text if user is None or user.end() > end else f"{text[: user.start()]}...{text[end:]}"
-
-
 def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
     """Print a document, or lines that need no console, to stdout or stderr."""
     document = text if isinstance(text, str) else text.decode()
@@ -85,10 +60,10 @@ def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
 def format_message(text: str) -> str:
     """Return an error's message: printable, its words no longer than 200 characters, its further lines indented.
 
-    A name with a line break in it can so not look like a message of its own. Whatever was typed in whichever place is
+    A name with a line break in it can so not look like a message of its own. URLs are
     in it without user and password.
     """
-    lines = replace_unprintable(hide_typed_credentials(text)).split("\n")
+    lines = replace_unprintable(hide_credentials(text)).split("\n")
     return "\n  ".join(LONG_WORD.sub(_shorten, line) for line in lines)
 
 

@@ -32,7 +32,6 @@ MODULES = (
     "runner.reporting.report_files",
     "runner.reporting.run_end",
     "runner.reporting.stored_runs",
-    "runner.start",
     "stub_framework",
 )
 Program = Literal["benchmatrix", "bench"]
@@ -153,7 +152,7 @@ def run_tool() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):  # nohup may have started the tests
         signal.signal(number, signal.SIG_DFL)
-    main = importlib.import_module("runner.start").main
+    main = importlib.import_module("runner.cli").main
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     main()
 

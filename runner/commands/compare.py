@@ -19,7 +19,7 @@ from runner.commands.options import (
     StoreOption,
     VerifyOption,
 )
-from runner.output import make_console
+from runner.terminal import make_console
 from runner.terminal_text import echo, join_printable
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do

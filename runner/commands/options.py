@@ -9,8 +9,8 @@ from rich.console import Console
 from bench.store_urls import BUCKET_URLS
 from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
 from runner.matrix.builtin import list_builtin_matrices
-from runner.output import make_console
 from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.terminal import make_console
 
 LOCAL = "local"
 """The value of --on for runs on this machine."""

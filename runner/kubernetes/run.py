@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
@@ -45,7 +45,6 @@ from runner.runs import (
     warn_of_second_runner,
 )
 from runner.signing import check_cells_sign, find_run_digest, list_trusted_keys
-from runner.steady_clock import CLOCK
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +196,7 @@ class ClusterRun:
             for tracked in self.list_missing(run)
         }
         deadline = self.find_deadline(run)
-        left = self.prepull_seconds if deadline is None else (deadline - CLOCK.read()).total_seconds()
+        left = self.prepull_seconds if deadline is None else (deadline - datetime.now(UTC)).total_seconds()
         Prepuller(
             connection=connection,
             namespace=self.target.profile.namespace,
@@ -241,7 +240,9 @@ class ClusterRun:
 
     def find_deadline(self, run: Run) -> datetime | None:
         """Return when the run has to end, whenever this runner began, or None."""
-        return None if self.deadline_seconds is None else CLOCK.find_deadline(run.created_at, self.deadline_seconds)
+        if self.deadline_seconds is None:
+            return None
+        return min(run.created_at, datetime.now(UTC)) + timedelta(seconds=self.deadline_seconds)
 
     def list_missing(self, run: Run, snapshot: RecordSnapshot | None = None) -> list[TrackedJob]:
         """Return a tracked Job for every repeat that is missing, in the order to measure them.

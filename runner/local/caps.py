@@ -1,18 +1,22 @@
 """Decide when a run on this machine has had enough: at a deadline, or at a cap on what its hours cost."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from bench.errors import UserError
 from bench.registry import Device
 from bench.schema import Result, Run, measure_attempt
 from runner.matrix.plan import Repeat
 from runner.records import RepeatKey
-from runner.steady_clock import CLOCK, SteadyClock
 
 SECONDS_PER_HOUR = 3600.0
+
+
+def read_clock() -> datetime:
+    """Return the time of day."""
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,19 +37,23 @@ class LocalCaps:
 
     options: CapOptions
     deadline: datetime | None
-    clock: SteadyClock = CLOCK
+    now: Callable[[], datetime]
     _seconds: defaultdict[Device, float] = field(default_factory=lambda: defaultdict(float), repr=False)
     _num_ended: Counter[Device] = field(default_factory=Counter, repr=False)
 
     @classmethod
     def of(
-        cls, options: CapOptions, run: Run, seconds: Mapping[RepeatKey, float], clock: SteadyClock = CLOCK
+        cls,
+        options: CapOptions,
+        run: Run,
+        seconds: Mapping[RepeatKey, float],
+        now: Callable[[], datetime] = read_clock,
     ) -> "LocalCaps":
         """Return the caps of a run whose records took so many `seconds` already."""
         devices = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
         limit = options.deadline_seconds
-        deadline = None if limit is None else clock.find_deadline(run.created_at, limit)
-        caps = cls(options=options, deadline=deadline, clock=clock)
+        deadline = None if limit is None else min(run.created_at, now()) + timedelta(seconds=limit)
+        caps = cls(options=options, deadline=deadline, now=now)
         for (cell_id, _), duration in seconds.items():
             if cell_id in devices:
                 caps._add(devices[cell_id], duration)
@@ -72,7 +80,7 @@ class LocalCaps:
         may begin while the cost is below the cap. A repeat that runs is not ended: its time limit does that.
         """
         options, device = self.options, repeat.planned.cell.device
-        if self.deadline is not None and self.clock.read() >= self.deadline:
+        if self.deadline is not None and self.now() >= self.deadline:
             return f"the deadline of {options.deadline_seconds:g} s has passed"
         if options.max_cost is None:
             return None

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 from build_site import list_pages
 from documented_commands import LANGUAGES, REASONS, Block, find_blocks, find_inline_code, list_blocks, split_commands
 from documented_runs import put_documented_runs, replace_placeholders
 from runner.checkout import ROOT
-from runner.cli import app
+from runner.cli import make_command
 
 BLOCKS = list_blocks()
-GROUP: Any = typer.main.get_command(app)  # Typer does not export its type
+GROUP: Any = make_command()
 MAKEFILE = (ROOT / "Makefile").read_text()
 # In the text of a page, options of other programs that have no command beside them.
 OPTIONS_OF_OTHERS = {

@@ -2,13 +2,9 @@
 
 import re
 import signal
-from typing import Annotated
 
 import pytest
-import typer
-import typer.main
 
-from command_reference import describe_commands, list_commands
 from document_reference import list_kinds, load_schema
 from make_tables import PAGES
 from runner.checkout import ROOT
@@ -30,44 +26,6 @@ def test_every_field_of_every_document_is_there() -> None:
             section = DOCUMENTS.partition(f"\n### {name}\n")[2].partition("\n### ")[0]
             missing = [field for field in part.get("properties", {}) if f"| `{field}` |" not in section]
             assert missing == [], f"{kind}: {name}"
-
-
-def test_a_command_is_described_with_arguments_options_defaults_and_examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = typer.Typer()
-
-    @app.command()
-    def weigh(
-        thing: Annotated[str, typer.Argument(metavar="THING", help="What to | weigh.")],
-        unit: Annotated[str, typer.Option(metavar="UNIT", help="In what.")] = "kg",
-        quick: Annotated[bool, typer.Option("--quick", help="Roughly.")] = False,
-    ) -> None:
-        """Weigh a thing.
-
-        Twice, to be sure. For example:
-
-        benchmatrix weigh stone
-
-        benchmatrix weigh feather --unit g
-        """
-
-    @app.command(hidden=True)
-    def secret() -> None:
-        """Say nothing."""
-
-    monkeypatch.setattr("command_reference.app", app)
-    app.command()(lambda: None)
-    text = describe_commands().partition("\n\n## <lambda>")[0]
-    assert text == (
-        "## weigh\n\n```text\nbenchmatrix weigh [OPTIONS] THING\n```\n\nWeigh a thing.\n\n"
-        "Twice, to be sure. For example:\n\n<!-- not run: comes from --help -->\n```sh\nbenchmatrix weigh stone\n"
-        "benchmatrix weigh feather --unit g\n```\n\n"
-        "| argument | default | what it says |\n|---|---|---|\n| `THING` | needed | What to \\| weigh. |\n\n"
-        "| option | default | what it says |\n|---|---|---|\n| `--unit UNIT` | `kg` | In what. |\n"
-        "| `--quick` | off | Roughly. |"
-    )
-    names = [path for path, _ in list_commands(typer.main.get_command(app), "benchmatrix")]
-    assert "benchmatrix weigh" in names
-    assert "benchmatrix secret" not in names
 
 
 def test_every_exit_code_is_in_the_table() -> None:

@@ -80,7 +80,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Call:
 
 
 def test_the_wheels_work_in_an_empty_folder(call: Call) -> None:
-    assert call("version") == f"{__version__}\n"
+    assert call("--version") == f"{__version__}\n"
     assert len(call("render", "smoke").splitlines()) == 16
     report = Path(call("report", "study-h200-2", "--store", STORE, "--output", "report").strip())
     assert report == Path("report/report.html")

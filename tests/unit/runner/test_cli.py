@@ -1,84 +1,71 @@
-"""runner.cli: what the start of the command line loads, and what it says without a command."""
+"""The start of the command line, its examples, and how faults and signals end it; a process where its end is tested."""
 
+import inspect
 import os
+import shlex
+import signal
 import subprocess
 import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench import __version__
-from runner.commands.catalog import GROUPS
+from fake_interpreters import is_running
+from kubeconfigs import write_kubeconfig
+from local_processes import await_death
+from runner.checkout import ROOT
+from runner.cli import make_command
+from workspace import HANG_GUARD_SECONDS
 
 # Each takes a tenth of a second or more.
 LEFT_TO_WORK = {
     *("altair", "bench.schema", "bench.store", "boto3", "collector", "jsonschema", "kubernetes", "kubernetes_validate"),
     *("numpy", "obstore", "pandas", "pyarrow", "runner.reporting", "scipy", "statsmodels", "vl_convert", "yaml"),
 }
-# What the commands need to say what they take.
-LEFT_TO_COMMANDS = LEFT_TO_WORK | {"runner.commands.options", "runner.commands.run"}
-PROGRAM = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); import runner.cli as c"
+PROGRAM = [sys.executable, "-m", "runner.cli"]
+# Options that take different things in different commands.
+DIFFERENT = {"--output", "--where", "--table"}
 
 
-def list_modules(*words: str, **variables: str) -> tuple[str, set[str]]:
-    """Return what the command line prints, and the modules that it has loaded at its end."""
-    program = f"{PROGRAM}; sys.argv = ['benchmatrix', *{words!r}]; c.main()"
+def list_commands() -> Iterator[tuple[str, Any]]:
+    for name, command in make_command().commands.items():
+        below = getattr(command, "commands", None)
+        yield from ((f"{name} {sub}", found) for sub, found in below.items()) if below else [(name, command)]
+
+
+COMMANDS = dict(list_commands())
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "expected"),
+    [
+        ([], {}, "Find the largest batch"),
+        (["--version"], {}, __version__),
+        (["run", "--help"], {}, "benchmatrix run smoke --dry-run\n"),
+        ([], {"COMP_WORDS": "benchmatrix ren", "COMP_CWORD": "1"}, "render\n"),
+        ([], {"COMP_WORDS": "benchmatrix run --max-c", "COMP_CWORD": "2"}, "--max-cost\n"),
+    ],
+)
+def test_help_version_and_completion_load_nothing_that_does_work(
+    words: list[str], variables: dict[str, str], expected: str
+) -> None:
+    """In a process of its own, for what it has imported."""
+    program = (
+        "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); import runner.cli as c; "
+        f"sys.argv = ['benchmatrix', *{words!r}]; c.main()"
+    )
+    completed = {"_BENCHMATRIX_COMPLETE": "complete_bash"} if variables else {}
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **variables}, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **completed, **variables}
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout, set(done.stderr.splitlines()[-1].split())
-
-
-def complete(typed: str) -> tuple[str, set[str]]:
-    number = len(typed.split()) - (not typed.endswith(" "))
-    words = {"_BENCHMATRIX_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(number)}
-    return list_modules(**words)
-
-
-@pytest.mark.parametrize("words", [(), ("--help",), ("--version",), ("version",)])
-def test_help_and_version_load_no_command(words: tuple[str, ...]) -> None:
-    out, modules = list_modules(*words)
-
-    assert out.strip() == __version__ if words[-1:] != ("--help",) and words else "Find the largest batch" in out
-    assert sorted(LEFT_TO_COMMANDS & modules) == []
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_a_group_without_a_command_shows_its_help_and_ends_well(group: str) -> None:
-    assert list_modules(group)[0] == list_modules(group, "--help")[0]
-
-
-def test_completion_of_commands_loads_none_of_them() -> None:
-    out, modules = complete("benchmatrix re")
-
-    assert out.split() == ["render", "report"]
-    assert sorted(LEFT_TO_COMMANDS & modules) == []
-
-
-def test_no_command_loads_what_it_works_with_for_its_help() -> None:
-    program = (
-        "import importlib, sys; from runner.commands.catalog import COMMANDS\n"
-        "for entry in COMMANDS: importlib.import_module(entry.module)\n"
-        "print(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert "runner.commands.run" in done.stdout.split()
-    assert sorted(LEFT_TO_WORK & set(done.stdout.split())) == []
-
-
-def test_completion_of_options_does_no_work() -> None:
-    out, modules = complete("benchmatrix run --max")
-
-    assert out.split() == ["--max-in-flight", "--max-nodes", "--max-cost"]
-    assert sorted(LEFT_TO_WORK & modules) == []
-
-
-@pytest.mark.parametrize("columns", ["²", "wide", "-5", "99999999999"])
-def test_a_width_that_is_none_does_not_matter(columns: str) -> None:
-    out, _ = list_modules("--help", COLUMNS=columns, TERMINAL_WIDTH=columns)
-
-    assert max(len(line) for line in out.splitlines()) == 80
+    assert expected in "\n".join(line.rstrip() for line in done.stdout.splitlines()) + "\n"
+    assert sorted(LEFT_TO_WORK & set(done.stderr.split())) == []
 
 
 def test_the_end_of_a_run_loads_nothing_that_only_forecasts_need() -> None:
@@ -90,12 +77,121 @@ def test_the_end_of_a_run_loads_nothing_that_only_forecasts_need() -> None:
     assert sorted({"scipy.optimize", "scipy.stats", "statsmodels"} & set(done.stdout.split())) == []
 
 
-@pytest.mark.parametrize("value", ["abc", "", "1.5", "9" * 30])
-def test_a_time_of_a_build_that_is_none_is_one_message(value: str) -> None:
-    """numpy and Matplotlib read it while they are imported, and fail."""
-    words = [sys.executable, "-m", "benchmatrix", "version"]
-    variables = {**os.environ, "SOURCE_DATE_EPOCH": value}
-    done = subprocess.run(words, capture_output=True, text=True, env=variables, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: SOURCE_DATE_EPOCH: is '")
-    assert len(done.stderr.splitlines()) == 1
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_what_it_does_and_has_examples_that_exist(name: str) -> None:
+    assert inspect.cleandoc(COMMANDS[name].help).split("\n\n")[0].endswith((".", "?"))
+    examples = [line for line in COMMANDS[name].epilog.splitlines() if line.startswith("benchmatrix ")]
+    assert examples
+    for example in examples:
+        words = shlex.split(example.removeprefix(f"benchmatrix {name}"))
+        COMMANDS[name].make_context(name, words)
+
+
+def test_an_option_takes_the_same_in_every_command() -> None:
+    metavars = defaultdict(set)
+    for command in COMMANDS.values():
+        for parameter in command.params:
+            for option in parameter.opts:
+                if option.startswith("--"):
+                    metavars[option].add(parameter.metavar)
+    assert {option for option, found in metavars.items() if len(found) > 1} <= DIFFERENT
+
+
+@pytest.mark.parametrize("words", [["--help"], ["render", "smoke"], ["schema"]])
+def test_a_pipe_that_nobody_reads_ends_without_a_message(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run([*PROGRAM, *words], stdout=writing, stderr=subprocess.PIPE, check=False, cwd=ROOT)
+    finally:
+        os.close(writing)
+    assert (done.returncode in (1, 2), done.stderr) == (True, b"")
+
+
+@pytest.mark.parametrize("words", [["render", "smoke"], ["schema"], ["--version"]])
+def test_a_full_disk_is_one_message(words: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (2, "error: the disk is full; free some space, or name another place\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "beginning"),
+    [
+        ("OSError(24, 'x')", 2, "error: this process may open no more files"),
+        ("OSError(28, 'x', 'y')", 2, "error: the disk of 'y' is full"),
+        ("OSError(11, 'x')", 2, "error: no thread or process can be started"),
+        ("MemoryError()", 2, "error: no memory is left"),
+        ("RuntimeError('can\\'t start new thread')", 2, "error: no thread or process can be started"),
+        ("KeyboardInterrupt()", 130, ""),
+        ("ImportError('initialization failed') from KeyboardInterrupt()", 130, ""),
+        ("ValueError('x')", 70, "Traceback"),
+    ],
+)
+def test_a_fault_ends_the_command_by_its_exit_code(error: str, code: int, beginning: str) -> None:
+    program = (
+        "import runner.cli as c, runner.matrix.expansion as e\n"
+        f"def fail(*_, **__): raise {error}\n"
+        "e.load_matrix = fail; c.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "render", "smoke"], capture_output=True, text=True)
+    assert done.returncode == code
+    assert done.stderr.startswith(beginning)
+    assert len(done.stderr.splitlines()) == 1 or code != 2
+
+
+@pytest.mark.parametrize("words", ["images build pytorch", "cancel mine --on lab"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_program_that_a_command_waits_for_ends_with_it(name: str, words: str, tmp_path: Path) -> None:
+    program = tmp_path / "docker"
+    program.write_text(
+        f"#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho $$ $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pids; wait\n"
+    )
+    program.chmod(0o755)
+    write_kubeconfig(tmp_path / "kubeconfig", context="lab", plugin=program)
+    variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(tmp_path / "kubeconfig")}
+    start = (
+        "import signal; [signal.signal(one, signal.SIG_DFL) for one in (15, 1)]; "  # nohup may have started the tests
+        "import runner.cli as c; c.main()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", start, *words.split()],
+        env={**os.environ, **variables},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        deadline = time.monotonic() + HANG_GUARD_SECONDS
+        while not (tmp_path / "pids").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.Signals[name])
+        _, errors = process.communicate()
+    assert (process.returncode, b"Traceback" in errors) == (128 + signal.Signals[name], False)
+    await_death([int(word) for word in (tmp_path / "pids").read_text().split()])
+
+
+@pytest.mark.parametrize("numbers", [["SIGTERM"], ["SIGHUP", "SIGHUP"], ["SIGTERM", "SIGHUP"]])
+def test_a_signal_that_ends_a_command_leaves_no_file_half_written(numbers: list[str], tmp_path: Path) -> None:
+    output = tmp_path / "audit.md"
+    output.write_text("before")
+    program = (
+        "import os, signal\n"
+        "def send(descriptor):\n"
+        f"    for number in {[int(signal.Signals[one]) for one in numbers]}: os.kill(os.getpid(), number)\n"
+        "for number in (15, 1): signal.signal(number, signal.SIG_DFL)\n"
+        "os.fsync = send\n"
+        "import runner.cli as c; c.main()"
+    )
+    words = [sys.executable, "-c", program, "audit", "nvidia-t4-resnet50", "--output", str(output)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + signal.Signals[numbers[0]], "")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("audit.md", "before")]
+
+
+def test_programs_of_the_shell_that_became_the_command_go_on() -> None:
+    script = 'sleep 1000 > /dev/null 2>&1 & echo $!; exec "$0" -m benchmatrix --version'
+    done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, check=False)
+    pid, version = done.stdout.split()
+    assert (done.returncode, version) == (0, __version__)
+    assert is_running(int(pid))
+    os.kill(int(pid), signal.SIGKILL)

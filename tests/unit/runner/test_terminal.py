@@ -1,32 +1,16 @@
-"""runner.terminal: which variables are removed, and where lines can be drawn again."""
+"""Foreign texts on their way to a terminal, messages without secrets, and where lines can be drawn again."""
 
 import io
+import json
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
-from runner.terminal import can_redraw, clean_variables
+from runner.terminal import PrintableConsole, can_redraw, make_console
+from runner.terminal_text import escape_unprintable, format_message, replace_unprintable
 
-
-@pytest.mark.parametrize(
-    ("value", "is_kept"),
-    [
-        ("80", True),
-        ("1", True),
-        ("10000", True),
-        ("0", False),
-        ("10001", False),
-        ("²", False),
-        ("", False),
-        ("-5", False),
-    ],
-)
-def test_only_whole_numbers_are_sizes(value: str, is_kept: bool) -> None:
-    variables = {"COLUMNS": value, "TERMINAL_WIDTH": value, "NAME": value}
-
-    clean_variables(variables)
-
-    assert variables == ({"COLUMNS": value, "TERMINAL_WIDTH": value, "NAME": value} if is_kept else {"NAME": value})
+FOREIGN = "a\x1b[31m\u202eb\x9b2Jc\x07"
 
 
 class Tty(io.StringIO):
@@ -60,3 +44,54 @@ def test_lines_are_drawn_again_in_a_terminal_alone(
         monkeypatch.setenv(name, value)
 
     assert can_redraw(Console(file=Tty(is_terminal))) is expected
+
+
+def test_a_console_prints_foreign_texts_without_what_steers_a_terminal() -> None:
+    file = io.StringIO()
+    table = Table(FOREIGN)
+    table.add_row(FOREIGN)
+
+    make_console(file).print(FOREIGN, soft_wrap=True)
+    make_console(file).print(table)
+
+    printed = file.getvalue()
+    assert printed.splitlines()[0] == "a [31m b 2Jc"  # rich leaves out the bell
+    assert [letter for letter in printed if not letter.isprintable() and letter != "\n"] == []
+
+
+def test_a_console_keeps_its_own_colours() -> None:
+    file = io.StringIO()
+
+    PrintableConsole(file=file, force_terminal=True, color_system="standard", highlight=False).print("a", style="red")
+
+    assert file.getvalue() == "\x1b[31ma\x1b[0m\n"
+
+
+@pytest.mark.parametrize("text", [FOREIGN, "\U000e0001", "\udc80", "\u2028", "plain"])
+def test_an_escaped_document_says_the_same(text: str) -> None:
+    escaped = escape_unprintable(json.dumps({"name": text}, ensure_ascii=False))
+
+    assert escaped.isprintable()
+    assert json.loads(escaped) == {"name": text}
+
+
+def test_a_message_is_printable_and_short() -> None:
+    message = format_message(f"error: {FOREIGN}\nerror: forged {'x' * 5000}y")
+
+    first, second = message.split("\n")
+    assert first == f"error: {replace_unprintable(FOREIGN)}"
+    assert second == f"  error: forged {'x' * 99}…{'x' * 99}y"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("has no run 's3://AKIA:se/cr@et@bucket/p'", "has no run 's3://...@bucket/p'"),
+        ("https://token@host/x and s3://a:b@c", "https://...@host/x and s3://...@c"),
+        ("image 's3://bucket/x?token=secret#y': unknown", "image 's3://bucket/x?...': unknown"),
+        ("https://host:443/a see github.com/a/b@main", "https://host:443/a see github.com/a/b@main"),
+        ("file:/user:se/cret@host/x: there is no such file", "file:/...@host/x: there is no such file"),
+    ],
+)
+def test_a_message_shows_no_user_and_no_password_of_a_url(text: str, shown: str) -> None:
+    assert format_message(text) == shown

@@ -1,8 +1,6 @@
 """runner.commands.completion: what a shell offers for arguments and options."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,15 +73,3 @@ def test_foreign_names_and_a_pipe_are_passed_over(tmp_path: Path, monkeypatch: p
 
 def test_the_store_takes_the_same_run_ids() -> None:
     assert RUN_ID.pattern == NAME
-
-
-def test_a_shell_that_asks_without_its_words_is_one_message() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys, runner.cli as c; sys.argv = ['benchmatrix']; c.main()"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "_BENCHMATRIX_COMPLETE": "complete_bash", "COMP_WORDS": "benchmatrix ", "COMP_CWORD": "x"},
-    )
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("error: _BENCHMATRIX_COMPLETE: ValueError")

@@ -1,4 +1,4 @@
-"""The commands that print documents: render, schema, version."""
+"""The commands that print documents: render, schema."""
 
 import json
 import re
@@ -8,13 +8,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import typer.main
 
 from bench.schema import PlannedCell
 from command_reference import list_commands
 from factories import make_failed_result, make_result, make_run
 from runner.checkout import ROOT
-from runner.cli import app
+from runner.cli import make_command
 from runner.commands.json_documents import FilesDocument, StatusDocument, list_schemas
 from runner.commands.schema import KINDS
 
@@ -75,12 +74,11 @@ def test_every_kind_has_a_schema(kind: str, call_main: CallMain) -> None:
 
 
 def test_every_command_that_reports_prints_json_and_has_a_schema_of_its_name_or_its_groups() -> None:
-    """`schema` prints JSON anyway, `version` one word, and the commands of keys a key or its name."""
-    commands = dict(list_commands(typer.main.get_command(app), "benchmatrix"))
+    """`schema` prints JSON anyway, and the commands of keys a key or its name."""
+    commands = dict(list_commands(make_command(), "benchmatrix"))
     printing = {path for path, found in commands.items() if any("--json" in one.opts for one in found.params)}
     assert commands.keys() - printing == {
         "benchmatrix schema",
-        "benchmatrix version",
         "benchmatrix keys new",
         "benchmatrix keys show",
     }
@@ -108,10 +106,3 @@ def test_a_finished_run_is_described_for_programs(call_main: CallMain, tmp_path:
     files = FilesDocument.model_validate_json(out)
     assert (code, files.run_id) == (0, "study-h200-2")
     assert "tables/results.parquet" in files.files
-
-
-def test_the_version_is_printed(call_main: CallMain) -> None:
-    code, out, _ = call_main("version")
-
-    assert code == 0
-    assert re.fullmatch(r"\d+\.\d+\.\d+\n", out)

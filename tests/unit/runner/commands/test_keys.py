@@ -4,14 +4,11 @@ import stat
 from collections.abc import Callable
 
 import pytest
-import typer.main
 
 from bench.schema import read_run
 from bench.store import Store
 from factories import RUN_ID, make_result, make_run, put_documents
-from runner.cli import app
-from runner.command_loading import CatalogGroup
-from runner.commands.catalog import COMMANDS
+from runner.cli import make_command
 from signing import make_key, put_signed, write_keys
 from workspace import PROGRAM, Workspace
 
@@ -95,12 +92,10 @@ def test_collect_says_what_was_signed_and_what_was_not(call_main: CallMain, work
 
 
 def test_every_command_that_reads_results_can_be_told_to_verify_them() -> None:
-    group = typer.main.get_command(app)
-    assert isinstance(group, CatalogGroup)
-    options = {}
-    for entry in COMMANDS:
-        if " " not in entry.name:
-            options[entry.name] = {name for param in group.commands[entry.name].params for name in param.opts}
+    options = {
+        name: {option for param in command.params for option in param.opts}
+        for name, command in make_command().commands.items()
+    }
     # `probe` keeps nothing; `render` estimates; `cancel`, `clean` and `doctor` read no figures.
     exempt = {"cancel", "clean", "doctor"}
     assert {name for name, found in options.items() if "--store" in found and "--verify" not in found} - exempt == {

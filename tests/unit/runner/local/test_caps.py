@@ -9,7 +9,6 @@ from bench.schema import PlannedCell
 from factories import START, make_cell, make_result, make_run
 from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.matrix.plan import Repeat
-from runner.steady_clock import SteadyClock
 
 ON_CPU, ON_GPU = make_cell(), make_cell(device="gpu")
 RUN = make_run([ON_CPU, ON_GPU])
@@ -18,7 +17,7 @@ RUN = make_run([ON_CPU, ON_GPU])
 def make_caps(options: CapOptions, *, now: datetime = START, **seconds: float) -> LocalCaps:
     cells = {"cpu": ON_CPU, "gpu": ON_GPU}
     taken = {(cells[name].cell_id, 1): spent for name, spent in seconds.items()}
-    return LocalCaps.of(options, RUN, taken, SteadyClock(begun_at=now))
+    return LocalCaps.of(options, RUN, taken, lambda: now)
 
 
 def make_repeat(device: str = "cpu") -> Repeat:
