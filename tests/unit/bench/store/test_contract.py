@@ -1,0 +1,189 @@
+"""What every store promises: objects, listings, new objects and keys, on directories and on a real S3 server."""
+
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bench.store import KeyMissing, Store, UnreadableObject
+from store_calls import DEADLINE_SECONDS, list_calls
+
+PLAN = "runs/r1/run.json"
+RESULTS = [f"runs/r1/results/c/{number}-a.json" for number in range(1, 6)]
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", bytes(range(256)) * 40_000], ids=["empty", "small", "10 MB"])
+def test_what_is_put_is_got(store: Store, data: bytes) -> None:
+    store.put(PLAN, data)
+    assert store.get(PLAN) == data
+    store.put_with_short_retries(PLAN, b"second")
+    assert store.get(PLAN) == b"second"
+    assert list(store.list_keys("")) == [PLAN]
+
+
+def test_a_missing_object_is_named_and_a_folder_is_none(store: Store) -> None:
+    assert not store.holds(PLAN)
+    with pytest.raises(KeyMissing, match=rf"no object '{PLAN}'"):
+        store.get(PLAN)
+    store.put(PLAN, b"{}")
+    assert store.holds(PLAN)
+    assert not store.holds("runs/r1")
+    with pytest.raises(KeyMissing):
+        store.get("runs/r1")
+
+
+def test_listings_are_recursive_and_stay_in_their_folder(store: Store) -> None:
+    others = ["runs/r1/run.json", "runs/r10/results/c/1-a.json"]
+    for key in (*RESULTS, *others):
+        store.put(key, b"{}")
+    for prefix in ("runs/r1/results/", "runs/r1/results"):
+        assert sorted(store.list_keys(prefix)) == RESULTS
+    assert sorted(store.list_keys("")) == sorted([*RESULTS, *others])
+    assert list(store.list_keys("runs/r2/")) == []
+
+
+def test_a_listing_says_what_is_stored_and_since_when(store: Store) -> None:
+    store.put(PLAN, b"first")
+    (first,) = store.list_objects("runs")
+    assert first.modified_at is not None
+    assert (first.key, first.num_bytes, first.problem) == (PLAN, 5, "")
+    assert abs(first.modified_at - datetime.now(UTC)) < timedelta(minutes=15)
+    store.put(PLAN, b"other")
+    (second,) = store.list_objects("runs")
+    assert second.version != first.version
+
+
+def test_a_listing_of_many_pages_has_each_key_once(store: Store, tmp_path: Path) -> None:
+    keys = {f"runs/r1/results/c/{number}-a.json" for number in range(1, 2402)}
+    root = tmp_path / "results" if store.url.startswith("file") else tmp_path / "s3/root" / store.url[5:]
+    (root / RESULTS[0]).parent.mkdir(parents=True)
+    for key in keys:  # as rclone stores them
+        (root / key).write_bytes(b"{}")
+    found = list(store.list_keys("runs/r1"))
+    assert len(found) == len(keys)
+    assert set(found) == keys
+
+
+def test_run_ids_are_the_names_of_folders_in_order(store: Store) -> None:
+    assert store.list_run_ids() == []
+    for key in ("runs/r2/run.json", RESULTS[0], "runs/notes.txt", "runs/Not a run/x", "other/r3/run.json"):
+        store.put(key, b"{}")
+    assert store.list_run_ids() == ["r1", "r2"]
+
+
+def test_many_objects_are_got_and_those_that_are_gone_are_left_out(store: Store) -> None:
+    objects = {f"runs/r1/results/c/{i}-a.json": str(i).encode() * i for i in range(1, 301)}
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(store.put, objects.keys(), objects.values()))
+    assert dict(store.get_listed([*store.list_keys("runs/r1/results/"), "gone"], num_parallel=7)) == objects
+    assert dict(store.get_listed([])) == {}
+    found = dict(store.try_many([RESULTS[0], "gone"]))
+    assert found[RESULTS[0]] == b"1"
+    assert isinstance(found["gone"], KeyMissing)
+
+
+def test_a_reader_may_stop_early_and_an_error_of_the_keys_is_raised(store: Store) -> None:
+    for key in RESULTS:
+        store.put(key, b"{}")
+    assert next(store.get_listed(RESULTS))[1] == b"{}"
+    with pytest.raises(ZeroDivisionError):
+        list(store.get_listed(str(1 // number) for number in (0,)))
+
+
+@pytest.mark.parametrize(("key", "limit"), [(RESULTS[0], 16 * 2**20), (PLAN, 128 * 2**20)])
+def test_an_object_larger_than_its_kind_can_be_is_not_read(store: Store, key: str, limit: int) -> None:
+    store.put(key, bytes(limit + 1))
+    with pytest.raises(UnreadableObject, match=f"'{key}' .*{limit:,}"):
+        store.get(key)
+    assert [type(data) for _, data in store.get_listed([key])] == [UnreadableObject]
+
+
+def test_a_reader_never_sees_part_of_an_object(store: Store) -> None:
+    versions = [bytes([i]) * 8_000_000 for i in range(4)]
+    store.put("big", versions[0])
+    seen: set[bytes] = set()
+    is_over = threading.Event()
+
+    def write() -> None:
+        for data in itertools.cycle(versions):
+            store.put("big", data)
+            if is_over.is_set():
+                return
+
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        try:  # until three versions were seen: then reads were among the writes
+            while len(seen) < 3 and seen <= set(versions) and not writer.done() and time.monotonic() < deadline:
+                seen.add(store.get("big"))
+        finally:
+            is_over.set()
+        writer.result()
+    assert len(seen) >= 3
+    assert seen <= set(versions)
+
+
+def test_the_check_and_the_clock_leave_nothing_behind(store: Store, tmp_path: Path) -> None:
+    store.check_writable()
+    assert abs(store.read_clock() - datetime.now(UTC)) < timedelta(minutes=15)
+    assert list(store.list_keys("")) == []
+    assert list((tmp_path / "results").rglob("*")) == []
+
+
+def test_one_of_many_writers_of_a_new_object_is_the_first(tmp_path: Path) -> None:
+    store = Store.open(f"file://{tmp_path}/store")
+    with ThreadPoolExecutor(8) as pool:
+        texts = [str(number).encode() for number in range(8)]
+        are_first = list(pool.map(lambda text: store.put_new(PLAN, text), texts))
+    assert are_first.count(True) == 1
+    assert store.get(PLAN) == texts[are_first.index(True)]
+    assert store.put_new(PLAN, store.get(PLAN))  # repeated, as where the answer was lost
+    assert not store.put_new(PLAN, b"another")
+
+
+@pytest.mark.parametrize(
+    "key", ["", "/a", "a/", "a//b", "..", "../a", "a/../b", ".", "a/./b", "a\\b", "a\nb", "a\0b", "a.json#1", "a#2/b"]
+)
+def test_keys_that_could_leave_the_store_are_refused(tmp_path: Path, key: str) -> None:
+    store = Store.open(f"file://{tmp_path}/results")
+    for call in (
+        lambda: store.put(key, b""),
+        lambda: store.put_new(key, b""),
+        lambda: store.get(key),
+        lambda: store.holds(key),
+        lambda: store.delete(key),
+        lambda: store.delete_many([key]),
+        lambda: list(store.get_listed([key])),
+        lambda: list(store.list_keys(key or "..")) if not key.endswith("/") else store.get(key),
+    ):
+        with pytest.raises(ValueError, match="is not allowed"):
+            call()
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_awkward_keys_of_others_can_be_read(store: Store) -> None:
+    keys = {"notes/.hidden", "notes/50% + é & more.txt", "notes/a#b"}
+    for key in keys:
+        store.put(key, key.encode())
+    assert dict(store.get_listed(store.list_keys("notes"))) == {key: key.encode() for key in keys}
+
+
+def test_objects_are_deleted_and_others_stay(store: Store) -> None:
+    for key in (*RESULTS, PLAN):
+        store.put(key, b"{}")
+    store.delete_many([RESULTS[0], "runs/r1/results/c/9-gone.json", *RESULTS[1:4]])
+    store.delete("runs/r1/results/c/9-gone.json")
+    assert set(store.list_keys("")) == {RESULTS[4], PLAN}
+    with pytest.raises(ValueError, match="not allowed"):
+        store.delete_many([PLAN, "../runs/r1/run.json"])
+    store.delete(RESULTS[4])
+    assert list(store.list_keys("")) == [PLAN]
+
+
+def test_every_call_works_on_an_empty_store(store: Store) -> None:
+    for call in list_calls(store):
+        call()
