@@ -37,13 +37,14 @@ FILTER = """() => new Promise((resolve) => {
 
 def render(url: str, run_id: str, path: str) -> None:
     """Write a report in this process and print its seconds of CPU and its peak memory in MiB."""
-    from collector.report.html import render_report
+    from collector.analysis import analyze_run
+    from collector.report.page import write_page
     from collector.results.load import load_run
 
     begin = time.process_time()
     collection = load_run(Store.open(url), run_id, writes_tables=True)
     loaded = time.process_time()
-    render_report(collection, forecast=None, path=Path(path))
+    write_page(analyze_run(collection), Path(path))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"load": loaded - begin, "render": time.process_time() - loaded, "memory": peak}))
 

@@ -1,8 +1,7 @@
 """Compute everything that the tables and the report of one run are made of."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -20,7 +19,6 @@ from collector.sharing.tabulate import tabulate_sharing
 
 MAX_PRICED_CELLS = 1000
 """Cells that a report prices, the first ones: pricing one takes two milliseconds, and a run may have 20,000."""
-Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,22 +41,11 @@ class Analysis:
     """The changes that were seen in the nights of the run's matrix."""
     costs: CostDocument | None = None
     """What the first MAX_PRICED_CELLS of the summary cost by a price table; None where none was given."""
-    _derived: dict[Callable[..., Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def measured(self) -> pd.DataFrame:
         """The rows of the summary that have figures."""
         return self.summary[self.summary["num_ok"] > 0]
-
-    def derive(self, compute: Callable[["Analysis"], Derived]) -> Derived:
-        """Return `compute(self)`, computed at the first call and kept with the analysis.
-
-        It is for what several parts of a report show, such as a ranking that is a table and sentences. Callers read
-        what they get and do not change it.
-        """
-        if compute not in self._derived:
-            self._derived[compute] = compute(self)
-        return cast(Derived, self._derived[compute])
 
 
 def analyze_run(

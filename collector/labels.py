@@ -33,7 +33,7 @@ def label_workloads(frame: pd.DataFrame) -> list[str]:
     """
     if frame.empty:
         return []
-    varying = _find_varying(frame)
+    varying = find_varying(frame)
     columns = (*WORK_FIELDS, *OPTIONAL_FIELDS)
     return [_name_work(row, varying[row["model"]]) for row in _list_rows(frame, columns)]
 
@@ -75,7 +75,7 @@ def _list_rows(frame: pd.DataFrame, columns: Iterable[str]) -> list[Row]:
     return list_rows(frame[[name for name in dict.fromkeys(columns) if name in frame]])
 
 
-def _find_varying(frame: pd.DataFrame) -> dict[str, list[str]]:
+def find_varying(frame: pd.DataFrame) -> dict[str, list[str]]:
     """Return by model the OPTIONAL_FIELDS that the names of its rows need."""
     present = [name for name in OPTIONAL_FIELDS if name in frame]
     counts = frame.groupby("model")[present].nunique(dropna=False)

@@ -6,14 +6,14 @@ ratio reads alike in every answer, table and plot. Only what would read as no di
 would read alike, have more digits.
 
 There is one direction: the side that takes longer is named. Below twice the time the amount is in percent, from there
-on in multiples. The page writes numbers by the same rules (templates/scripts/words.js).
+on in multiples.
 """
 
 import math
 from collections.abc import Sequence
 
 from collector.statistics import Estimate
-from collector.units import NOT_THERE, NUM_DIGITS, NUM_TIME_DIGITS, count_decimals, format_significant
+from collector.units import NUM_DIGITS, NUM_TIME_DIGITS, count_decimals, format_significant
 
 HALF, TWICE = 0.5, 2.0
 NEAR_DECIMALS = 3
@@ -45,48 +45,9 @@ def format_percent(share: float) -> str:
     return text
 
 
-def format_percents(low: float, high: float) -> tuple[str, str]:
-    """Return the ends of an interval of shares in percent."""
-    written_low, written_high = _write([_scale_share(low), _scale_share(high)], nothing=0.0)
-    return written_low, written_high
-
-
 def describe_longer(ratio: Estimate) -> str:
     """Return `21.0 % longer` or `8.42 times as long` of a ratio of times above 1."""
     return f"{format_longer(ratio)[0]} {'% longer' if is_percent(ratio) else 'times as long'}"
-
-
-def compare_longer(ratio: Estimate, other: str) -> str:
-    """Return `21.0 % longer than JAX compiled` or `8.42 times as long as ...` of a ratio of times above 1."""
-    return f"{describe_longer(ratio)} {'than' if is_percent(ratio) else 'as'} {other}"
-
-
-def describe_longer_share(share: float) -> str:
-    """Return how much longer one takes that another takes `share` less time than: of 0.15 `17.6 % longer`."""
-    return describe_longer(Estimate(center=1 / (1 - share), log_standard_error=None, degrees_of_freedom=None))
-
-
-def quote_longer(ratio: Estimate, num_intervals: int) -> str:
-    """Return `21.0 % longer (19.6 to 22.5)`, with the interval that holds together with `num_intervals` - 1 others."""
-    return f"{describe_longer(ratio)} ({_quote_interval(ratio, num_intervals)})"
-
-
-def quote_more(ratio: Estimate, num_intervals: int, other: str) -> str:
-    """Return `17.4 % more than batch 64 (13.9 to 20.9)` or `8.42 times as many as ...`, of a ratio above 1."""
-    amount = format_longer(ratio)[0]
-    words = f"{amount} % more than {other}" if is_percent(ratio) else f"{amount} times as many as {other}"
-    return f"{words} ({_quote_interval(ratio, num_intervals)})"
-
-
-def _quote_interval(ratio: Estimate, num_intervals: int) -> str:
-    _, *ends = format_longer(ratio, num_intervals)
-    return " to ".join(ends) or NO_INTERVAL_WORDS
-
-
-def quote_ends(ratio: Estimate, num_intervals: int) -> str:
-    """Return `19.6 to 22.5 %`, or `8.11 to 8.75` of multiples, for a column of its own; NOT_THERE of equal times."""
-    _, *ends = format_longer(ratio, num_intervals)
-    return f"{' to '.join(ends)}{' %' if is_percent(ratio) else ''}" if ends else NOT_THERE
 
 
 def is_percent(ratio: Estimate) -> bool:

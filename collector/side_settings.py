@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 
 from bench.schema import Environment
-from collector.facts import join_words
 from collector.results.frames import Row
 
 SETTINGS: Mapping[str, str] = {
@@ -34,12 +33,6 @@ def find_differing_settings(
             if None not in (first, second) and first != second:
                 found.setdefault(name, (_describe(first), _describe(second)))
     return {name: found[name] for name in SETTINGS if name in found}
-
-
-def name_differing_settings(settings: Iterable[str]) -> str:
-    """Return `layout of images and optimizer differ, too`; empty where there is none."""
-    names = [SETTINGS[name] for name in settings]
-    return f"{join_words(names)} {'differs' if len(names) == 1 else 'differ'}, too" if names else ""
 
 
 def describe_differing_settings(pairs: Iterable[Row], environments: Mapping[str, Environment]) -> str:

@@ -7,6 +7,7 @@ a report is stale, or a number was typed. Reports take half a minute each: `--pa
 """
 
 import argparse
+import json
 import sys
 import tempfile
 import textwrap
@@ -24,12 +25,10 @@ import sharing_tables
 from bench.store import Store
 from collector import units
 from collector.claims.page import write_claims_page
-from collector.forecast.fit import fit_forecast
-from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
-from collector.report.html import list_stale_tables, render_report
+from collector.grid import make_grid
+from collector.report.page import make_data, read_data, write_page
 from collector.results.load import load_run
 from results_figures import FUNCTIONS, StoredRun, tabulate_runs
-from runner.reporting.report_files import FORECAST_YEARS_AHEAD, has_gpu_cells
 from typed_numbers import list_typed_numbers, list_unused_phrases
 
 RESULTS = Path(__file__).parent / "results"
@@ -124,13 +123,13 @@ class Page:
         yield from self.find_stale_reports()
 
     def find_stale_reports(self) -> Iterator[str]:
-        """Yield the reports with a table that is not what the results make: plots are of the same numbers."""
+        """Yield the reports whose grid, repeats and steps are not what the results make."""
         for name, run in self.settings.runs.items():
             path = self.folder / run.report
             text = path.read_text(encoding="utf-8") if path.exists() else ""
-            if stale := list_stale_tables(self.runs[name].analysis, text):
-                tables = ", ".join(repr(caption) for caption in stale)
-                yield f"{run.report}: not what its results say ({tables}); run `make results`"
+            analysis = self.runs[name].analysis
+            if read_data(text) != json.loads(json.dumps(make_data(analysis, make_grid(analysis)))):
+                yield f"{run.report}: not what its results say; run `make results`"
 
     def find_typed_numbers(self) -> Iterator[str]:
         """Yield the numbers that were typed into the template, and the phrases that it does not type any more."""
@@ -146,13 +145,8 @@ class Page:
 
     def write_reports(self) -> None:
         """Write the report of each run."""
-        series = make_gpu_series(load_gpu_table())
         for name, run in self.settings.runs.items():
-            collection = self.runs[name].collection
-            # As the forecast of `benchmatrix report` on the day of the run.
-            year = collection.run.created_at.year + FORECAST_YEARS_AHEAD
-            forecast = fit_forecast(series, year=year) if has_gpu_cells(collection.run) else None
-            render_report(collection, forecast=forecast, path=self.folder / run.report)
+            write_page(self.runs[name].analysis, self.folder / run.report)
 
     def list_shared(self) -> Iterator[tuple[str, StoredRun]]:
         """Yield (folder, run) of each run of the page that has cells with tenants."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bench.registry import FRAMEWORKS, MODELS
-from collector.answers.rules import RULES
 from collector.results.column_meanings import describe_meaning, find_unit
 from collector.results.dataset.columns import ATTEMPTS, TABLE_COLUMNS
 from collector.results.frames import RESULT_COLUMNS, SAMPLE_COLUMNS, Columns
@@ -18,7 +17,7 @@ from document_reference import describe_documents
 from t4_budget import describe_sums, list_budget_rows
 
 FOLDER = Path(__file__).parent
-MODELS_PAGE, TABLES_PAGE, REPORT_PAGE = FOLDER / "models.md", FOLDER / "tables.md", FOLDER / "report.md"
+MODELS_PAGE, TABLES_PAGE = FOLDER / "models.md", FOLDER / "tables.md"
 COMMANDS_PAGE, DOCUMENTS_PAGE = FOLDER / "reference" / "cli.md", FOLDER / "reference" / "documents.md"
 T4_PAGE = FOLDER / "results" / "reproduce-on-t4.md"
 END = "<!-- end -->"
@@ -37,7 +36,6 @@ MODEL_COLUMNS = (
 )
 FRAMEWORK_COLUMNS = ("framework", "name", "package", "modes", "devices", "definitions", "reference", "image")
 
-RULE_COLUMNS = ("rule", "kind", "says", "only if", "order")
 COLUMN_COLUMNS = ("column", "type", "unit", "meaning")
 TYPE_NAMES = {
     "str": "text",
@@ -85,12 +83,6 @@ def list_frameworks() -> Iterator[tuple[str, ...]]:
         )
 
 
-def list_rules() -> Iterator[tuple[str, ...]]:
-    """Yield the cells of the row of each rule that a sentence about a run comes from."""
-    for rule in RULES:
-        yield f"`{rule.id}`", rule.kind, rule.says, rule.only_if, rule.order
-
-
 def make_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return a Markdown table."""
     header = list(columns)
@@ -119,11 +111,6 @@ def make_tables_page(page: str) -> str:
     found |= {name: _drop_known(name, columns) for name, columns in TABLE_COLUMNS.items()}
     tables = {name: make_table(COLUMN_COLUMNS, list_columns(columns)) for name, columns in found.items()}
     return fill_markers(page, tables, "the code")
-
-
-def make_report_page(page: str) -> str:
-    """Return docs/report.md with the table of rules between its markers."""
-    return fill_markers(page, {"answers": make_table(RULE_COLUMNS, list_rules())}, "the rules")
 
 
 def make_t4_page(page: str) -> str:
@@ -161,7 +148,6 @@ def _drop_known(table: str, columns: Columns) -> Columns:
 PAGES = {
     MODELS_PAGE: make_models_page,
     TABLES_PAGE: make_tables_page,
-    REPORT_PAGE: make_report_page,
     T4_PAGE: make_t4_page,
     COMMANDS_PAGE: make_commands_page,
     DOCUMENTS_PAGE: make_documents_page,

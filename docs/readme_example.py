@@ -7,18 +7,15 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.store import Store
-from collector.report.terminal import make_terminal_table, print_table
+from collector.analysis import analyze_run
+from collector.report.terminal import print_summary
 from collector.results.load import load_run
-from collector.tables.table import make_table
-from results_figures import select
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 STORE, RUN_ID = ROOT / "docs" / "results" / "2026-11-23-h200", "study"
-# Enough to show what a row looks like: the training of one model in three frameworks.
-SHOWN = {"model": "resnet18", "phase": "train", "device": "gpu", "batch_size": 64, "precision": "fp32"}
 # Of a page on the web, where a longer line is not broken but scrolled.
-TERMINAL_WIDTH = 120
+TERMINAL_WIDTH = 100
 BEGIN, END = "<!-- example: made by `make results` -->", "<!-- end -->"
 
 
@@ -31,10 +28,8 @@ def make_readme(text: str) -> str:
 
 
 def print_example() -> str:
-    """Return some rows of the run's table as a terminal shows them."""
-    table = make_terminal_table(load_run(Store.open(STORE.resolve().as_uri()), RUN_ID))
-    rows = select(table.rows, SHOWN)
+    """Return what the run prints at its end."""
     console = Console(file=io.StringIO(), width=TERMINAL_WIDTH, force_terminal=True, color_system=None)
-    print_table(console, make_table(table.caption, list(table.columns), rows))
+    print_summary(console, analyze_run(load_run(Store.open(STORE.resolve().as_uri()), RUN_ID)))
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())

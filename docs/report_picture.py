@@ -12,7 +12,8 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from bench.store import Store
-from collector.report.html import render_report
+from collector.analysis import analyze_run
+from collector.report.page import write_page
 from collector.results.load import load_run
 
 DOCS = Path(__file__).parent
@@ -23,7 +24,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 WIDTH, SCALE = 1280, 1.5
 """Pixels of the page, and how many a pixel of it has in the file: GitHub shows a README about 900 wide."""
 MARGIN = 4
-FIRST, LAST = "#overview", "#heat-legend"
+FIRST, LAST = "header", "#forest"
 """From the top of the one to the bottom of the other."""
 FIND_CLIP = f"""() => {{
   const [first, last] = ["{FIRST}", "{LAST}"].map((name) => document.querySelector(name).getBoundingClientRect());
@@ -38,7 +39,7 @@ def main() -> None:
         sys.exit(f"{CHROMIUM}: there is no such program; on Debian: apt-get install chromium")
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.html"
-        render_report(load_run(Store.open(RESULTS.resolve().as_uri()), RUN_ID), forecast=None, path=report)
+        write_page(analyze_run(load_run(Store.open(RESULTS.resolve().as_uri()), RUN_ID)), report)
         take_picture(report, PICTURE)
 
 

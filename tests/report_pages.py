@@ -1,6 +1,5 @@
 """Reports of made-up runs, and what tests ask of their pages."""
 
-import re
 from collections.abc import Iterable, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
@@ -8,19 +7,10 @@ from typing import Any
 
 from bench.schema import Cell, Result
 from bench.store import Store
-from collector.forecast.fit import Forecast
-from collector.report.drawn_panels import describe_rows
-from collector.report.html import render_report
-from collector.report.packing import Pools, expand_column, expand_document, make_pools
+from collector.analysis import analyze_run
+from collector.report.page import write_page
 from collector.results.load import load_run
-from factories import (
-    make_cell,
-    make_failed_result,
-    make_result,
-    make_run,
-    make_validity,
-    put_documents,
-)
+from factories import make_cell, make_failed_result, make_result, make_run, make_validity, put_documents
 
 HOSTILE = "</script></pre><script>window.pwned = true</script><img src=x onerror='window.pwned = true'>"
 """Runs a script wherever it is read as HTML."""
@@ -55,22 +45,6 @@ class Page(HTMLParser):
         elif self._open in self.texts:
             self.texts[self._open][-1] += data
 
-    @property
-    def scripts(self) -> list[tuple[dict[str, str], str]]:
-        """The attributes and the text of each script element."""
-        return list(zip([attrs for tag, attrs in self.tags if tag == "script"], self.texts["script"], strict=True))
-
-    @property
-    def figures(self) -> list[Any]:
-        """The packed figures of all groups, in their order."""
-        texts = [text for attrs, text in self.scripts if attrs.get("class") == "packed-figures"]
-        return [figure for text in texts for figure in expand_document(text)]
-
-    def expand_data(self, name: str) -> Any:
-        """Return what the page's script draws from under this name."""
-        (text,) = (text for attrs, text in self.scripts if attrs.get("id") == f"data-{name}")
-        return expand_document(text)
-
 
 def put_and_render(
     directory: Path,
@@ -78,8 +52,6 @@ def put_and_render(
     cells: Sequence[Cell] | None = None,
     repeats: int = 3,
     strange_keys: Iterable[str] = (),
-    forecast: Forecast | None = None,
-    moderated: bool = False,
     **run_fields: Any,
 ) -> Path:
     """Store documents, load and render them; return the path of the report. Planned are the cells of the results."""
@@ -90,7 +62,7 @@ def put_and_render(
     for key in strange_keys:
         store.put(key, b"{")
     path = directory / "out" / "report.html"
-    render_report(load_run(store, run.run_id), forecast=forecast, path=path, moderated=moderated)
+    write_page(analyze_run(load_run(store, run.run_id)), path)
     return path
 
 
@@ -103,8 +75,11 @@ def make_full_run() -> list[Result]:
         for phase in ("train", "infer")
     ]
     seconds = {"cpu": 0.5, "gpu": 0.01}
+    slower = {"pytorch": 1.0, "tensorflow": 1.5}
     results = [
-        make_result(cell, repeat=repeat, step_seconds=[seconds[cell.device] * (1 + repeat / 100)] * 30)
+        make_result(
+            cell, repeat=repeat, step_seconds=[seconds[cell.device] * slower[cell.framework] * (1 + repeat / 100)] * 30
+        )
         for cell in cells
         for repeat in (1, 2, 3)
     ]
@@ -114,24 +89,3 @@ def make_full_run() -> list[Result]:
     results[4] = make_result(cells[1], repeat=2, step_seconds=[0.5] * 30, validity=make_validity("throttled"))
     results[5] = make_failed_result(cells[1], repeat=3, status="oom", message="3 GiB asked for")
     return [result for number, result in enumerate(results) if number != 7]
-
-
-def read_words(path: Path) -> str:
-    """Return the visible text and attributes of a report, without its scripts, then what its plots say in words."""
-    html = path.read_text()
-    page = Page(html)
-    pools = make_pools(page.expand_data("cells"))
-    words = [
-        ": ".join([*figure["panels"], describe_rows({"": list_figure_rows(figure, pools)}, figure["says"])])
-        for figure in page.figures
-    ]
-    return re.sub(r"\s+", " ", " ".join([re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL), *words]))
-
-
-def list_figure_rows(figure: Any, pools: Pools | None = None) -> list[dict[str, Any]]:
-    """Return the rows of all data sets of a packed figure; `pools`: the texts that the page has of its cells."""
-    rows = []
-    for frame in figure["data"].values():
-        columns = {name: expand_column(column, pools) for name, column in frame["columns"].items()}
-        rows += [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return rows

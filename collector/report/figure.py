@@ -1,7 +1,6 @@
 """The figures of the report: one chart over the rows of all its panels, and how a panel is cut out of it.
 
-The page draws a panel when it comes into view, from the rows that pass the filter (templates/scripts/panels.js);
-`benchmatrix plot` writes the same panels to files (collector/report/drawn_panels.py).
+`collector.report.drawn_panels` cuts them out, for the page and for the files of `benchmatrix plot`.
 """
 
 from collections.abc import Sequence
@@ -11,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from collector.labels import label_panels
-from collector.report.packing import NUM_DRAWN_DIGITS, Packed, Pools, pack_rows
 from collector.report.plots.style import AnyChart, to_spec
 
 
@@ -66,30 +64,6 @@ class FigureGroup:
     figures: tuple[Figure, ...]
     omitted: str = ""
     """What is not drawn, whatever the filter, in words."""
-    draws_steps: bool = False
-    """Whether the page draws the steps of each cell here, from what it has for the details of cells."""
-
-    @property
-    def num_panels(self) -> int:
-        """How many plots the page can draw of it."""
-        return sum(max(1, len(figure.panels)) for figure in self.figures)
-
-
-def place_groups(groups: Sequence[FigureGroup]) -> list[tuple[FigureGroup, str]]:
-    """Return each group with its place among the others on a wide page, the class by which the page's style knows it.
-
-    `several`: the row is its own, as it has several plots; `lone`: as nothing stands beside its only plot, whose
-    caption does then. Empty: it shares its row with another one.
-    """
-    places: list[str] = []
-    for group in groups:
-        if group.draws_steps or group.num_panels > 1:
-            places.append("several")
-        elif places and places[-1] == "lone":
-            places[-1:] = ["", ""]
-        else:
-            places.append("lone")
-    return list(zip(groups, places, strict=True))
 
 
 def make_figure(chart: AnyChart, description: str, *, title: str = "") -> Figure:
@@ -110,24 +84,6 @@ def make_panels(
     return Figure(spec=to_spec(chart), panels=tuple(panels), says=says, row_pixels=row_pixels, limit=limit)
 
 
-def pack_figure(figure: Figure, pools: Pools | None = None) -> Packed:
-    """Return a figure for the page: its document without its data sets, and these in columns."""
-    limit = figure.limit
-    return {
-        "title": figure.title,
-        "description": figure.description,
-        "panels": list(figure.panels),
-        "says": figure.says,
-        "row_pixels": figure.row_pixels,
-        "limit": None if limit is None else vars(limit),
-        "spec": {name: value for name, value in figure.spec.items() if name != "datasets"},
-        "data": {
-            name: pack_rows(rows, num_digits=NUM_DRAWN_DIGITS, pools=pools)
-            for name, rows in figure.spec.get("datasets", {}).items()
-        },
-    }
-
-
 def name_panels(rows: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
     """Return the rows with their `panel` (`conv6 train, GPU, 32 px`) and, as `rest`, what else their label says.
 
@@ -144,8 +100,3 @@ def name_panels(rows: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
 def number_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with their number in their panel as `row`, from 0."""
     return rows.assign(row=rows.groupby("panel", sort=False).cumcount())
-
-
-def count_omitted(num_all: int, num_shown: int, what: str, *, source: str) -> str:
-    """Return how many are drawn of how many, and where all are; empty where all are drawn."""
-    return f"Drawn are {num_shown} of {num_all} {what}; {source} all." if num_all > num_shown else ""

@@ -37,20 +37,6 @@ ROOFLINE_CAPTION = (
 )
 
 
-def build_question_groups(analysis: Analysis) -> tuple[FigureGroup, ...]:
-    """Return the groups for which the analysis has data."""
-    groups = (
-        show_speedups(analysis),
-        show_latencies(analysis),
-        show_roofline(analysis),
-        show_memory(analysis),
-        show_costs(analysis),
-        show_scaling(analysis),
-        show_changes(analysis),
-    )
-    return tuple(group for group in groups if group.figures)
-
-
 def show_speedups(analysis: Analysis) -> FigureGroup:
     """Return what each GPU gains over each CPU, by model and phase."""
     pairs = analysis.comparisons[DEVICES.name]

@@ -1,33 +1,74 @@
-"""The table that a run prints at its end, fitted to the width of the terminal."""
+"""Print the grid of a run and its doubts, fitted to the width of the terminal; print any table so."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
+import pandas as pd
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from collector.labels import add_labels
-from collector.results.collection import Collection
-from collector.results.summary import summarize_cells
-from collector.tables.columns import CELL, number_column
-from collector.tables.step_times import NOTE, REPEATS, THROUGHPUT_COLUMN, VERDICT, time_columns
+from collector.analysis import Analysis
+from collector.doubts import list_doubts
+from collector.grid import Grid, describe_ratio, format_figure, format_half_width, make_grid
+from collector.tables.columns import text_column
 from collector.tables.table import ESSENTIAL, Column, Table, format_column, make_table
-from collector.units import choose_memory_unit
 
+SIGNS = {"longer": "▲ ", "shorter": "▼ ", "undecided": "", "none": ""}
+STATES = {"ok": "", "left-out": "left out"}
+LEGEND = "▲ takes longer than {}, ▼ takes less, ≈ no difference shown, ? no verdict"
 MAX_NOTES = 20
 """Notes below a table: a screen full of them is read by nobody."""
 
 
-def make_terminal_table(collection: Collection) -> Table:
-    """Return one row per cell and environment, with fewer columns than the report has."""
-    rows = add_labels(summarize_cells(collection))
-    memory = number_column(
-        "peak RSS", "peak_rss_bytes", choose_memory_unit(rows["peak_rss_bytes"].dropna()), priority=3
-    )
-    columns = [CELL, *time_columns("step time"), THROUGHPUT_COLUMN, memory, REPEATS, VERDICT, NOTE]
-    return make_table("Step times", columns, rows)
+def make_grid_table(grid: Grid) -> Table:
+    """Return the grid of a run with a row per cell: work, program, step time, and how it compares with the baseline."""
+    metric, rows, former = grid.metrics[0], [], ""
+    for work, program in product(grid.works, grid.programs):
+        place = grid.places.get((work, program))
+        if place is None:
+            continue
+        said = describe_ratio(grid, metric, (work, program), grid.baseline)
+        is_measured = place.state in ("ok", "unsound")
+        ratio = "baseline" if program == grid.baseline else said["text"] if said else ""
+        row = {
+            "work": "" if work == former else work,
+            "program": program,
+            "time": format_figure(metric, place.row) if is_measured else "",
+            "half": format_half_width(place.row) if is_measured else "",
+            "ratio": f"{SIGNS[said['verdict']]}{ratio}" if said and is_measured else ratio if is_measured else "",
+            "state": ""
+            if place.state == "ok"
+            else "left out"
+            if place.state == "left-out"
+            else place.status or place.state,
+        }
+        rows.append(row)
+        former = work
+    names = ("work", "program", "time", "half", "ratio", "state")
+    columns = [
+        text_column("work", "work"),
+        text_column("program", "program"),
+        replace(text_column("step, ms", "time"), align="right"),
+        replace(text_column("95 %", "half", priority=2), align="right"),
+        text_column("ratio", "ratio"),
+        text_column("", "state", is_optional=True),
+    ]
+    return make_table("Step times", columns, pd.DataFrame(rows, columns=list(names)), remark=grid.shared)
+
+
+def print_summary(console: Console, analysis: Analysis) -> None:
+    """Print the grid of a run and its doubts."""
+    grid = make_grid(analysis)
+    if grid.shared:
+        print_text(console, f"all: {grid.shared}")
+    print_table(console, make_grid_table(grid))
+    print_text(console, LEGEND.format(grid.baseline))
+    doubts = " · ".join(f"{doubt.sign} {doubt.title}" for doubt in list_doubts(analysis))
+    if doubts:
+        print_text(console, doubts)
 
 
 def print_table(console: Console, table: Table) -> None:

@@ -1,1 +1,1 @@
-"""The tables that people read, one module each; `collector.report.sections` says where each of them stands."""
+"""The tables that people read, one module each; `collector.report.tables` says where each of them stands."""

@@ -200,7 +200,6 @@ def list_schemas() -> dict[str, Callable[[], dict[str, Any]]]:
     return {
         "stored": _export_stored,
         "access": lambda: _export_either(AccessDocument | ShippedDocument),
-        "answers": _export_answers,
         "audit": lambda: _export_either(AuditDocument | ShippedDocument),
         "batches": _export_batches,
         "cancel": lambda: _export(JobsDocument),
@@ -237,12 +236,6 @@ def _export_stored() -> dict[str, Any]:
     from bench.schema import export_json_schema
 
     return export_json_schema()
-
-
-def _export_answers() -> dict[str, Any]:
-    from collector.answers.document import export_answers_schema
-
-    return export_answers_schema()
 
 
 def _export_batches() -> dict[str, Any]:

@@ -44,8 +44,13 @@ SiteOption = Annotated[
         parser=_read_folder,
         metavar="FOLDER",
         help="Write a folder of static pages instead, for a bucket or GitHub Pages: the reports of all runs and nights "
-        "of the store, a list of them, and the details of each cell as a file. What has not changed is left.",
+        "of the store, and a list of them. What has not changed is left.",
     ),
+]
+
+
+TextOption = Annotated[
+    bool, typer.Option("--text", help="Print the grid of the run and its doubts instead, as at the end of a run.")
 ]
 
 
@@ -61,9 +66,11 @@ def report(
     prices: PricesOption = None,
     as_json: JsonOption = False,
     site: SiteOption = None,
+    text: TextOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
-    from collector.report.html import write_page
+    from collector.report.page import write_page
+    from collector.report.terminal import print_summary
     from runner.reporting.report_files import choose_report_path, choose_year, fit_forecast, make_analyzer
     from runner.reporting.site_files import name_contents
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
@@ -86,6 +93,9 @@ def report(
         _write_site(opened, site, analyze, settings)
         return
     collection = load_collection(opened, run_id)
+    if text:
+        print_summary(CONSOLE, analyze(collection, load_history(opened, collection)))
+        return
     path = choose_report_path(output, collection.run)
     write_page(analyze(collection, load_history(opened, collection)), path)
     _print_path(collection, path, as_json=as_json)

@@ -9,7 +9,7 @@ from bench.errors import UserError
 from runner.terminal_text import echo
 
 KINDS = (
-    "stored", "access", "answers", "audit", "batches", "cancel", "claims", "clean", "collect", "compare", "cost",
+    "stored", "access", "audit", "batches", "cancel", "claims", "clean", "collect", "compare", "cost",
     "doctor", "forecast", "gap", "images", "plot", "probe", "render", "report", "run", "setup", "status", "watch",
 )  # fmt: skip
 

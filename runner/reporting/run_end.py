@@ -47,14 +47,13 @@ def finish_run(
 
     `output`: folder for the report; None for the default. `is_published`: put the report into the store as well.
     """
-    from collector.report.terminal import make_terminal_table, print_table
+    from collector.report.terminal import print_summary
 
     collection = load_collection(store, run.run_id, writes_tables=True)
-    print_table(console, make_terminal_table(collection))
     print_skipped(collection, console)
     analyze = make_analyzer(fit_forecast() if with_report else None)
     analysis = analyze(collection, load_history(store, collection))
-    _print_answers(analysis, console)
+    print_summary(console, analysis)
     path = None
     if with_report:
         path = _write_files(analysis, choose_output(output, run))
@@ -80,23 +79,10 @@ def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None
         console.print(line, style="yellow", highlight=False, soft_wrap=True)
 
 
-def _print_answers(analysis: "Analysis", console: Console) -> None:
-    """Print what the run says and what it does not say."""
-    from collector.answers.measured import describe_measured
-    from collector.answers.run_answers import answer_run
-    from collector.answers.texts import list_lines
-    from collector.report.terminal import print_text
-
-    console.print()
-    for line in list_lines(answer_run(analysis), measured=describe_measured(analysis), is_short=True):
-        print_text(console, line)
-    console.print()
-
-
 def _write_files(analysis: "Analysis", directory: Path) -> Path:
     """Write the tables and the report; return the report's path."""
     from collector.export import write_collection
-    from collector.report.html import write_page
+    from collector.report.page import write_page
 
     write_collection(analysis.collection, directory)
     path = directory / REPORT_NAME

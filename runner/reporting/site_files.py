@@ -70,7 +70,7 @@ def _write_run(
     store: Store, run: Run, site: Path, analyze: Analyze, tell: Callable[[str], None], settings: str
 ) -> "SiteRun":
     from collector.files import replace_text
-    from collector.report.site import PAGE, describe_run, name_folder, write_run_pages
+    from collector.report.site import INDEX, describe_run, name_folder, write_run_pages
 
     try:
         collection = load_collection(store, run.run_id)
@@ -79,7 +79,7 @@ def _write_run(
         return _describe_unreadable(run.run_id, str(error), run=run)
     history = load_history(store, collection)
     mark, source = site / name_folder(run.run_id) / MARK, _name_source(collection, history, settings)
-    if _read_mark(mark) == source and os.path.isfile(mark.parent / PAGE):
+    if _read_mark(mark) == source and os.path.isfile(mark.parent / INDEX):
         tell(f"{run.run_id}: unchanged")
     else:
         tell(f"{write_run_pages(analyze(collection, history), site)}")

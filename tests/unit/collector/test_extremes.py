@@ -13,9 +13,11 @@ from bench.contradictions import read_consistent_result
 from bench.errors import UserError
 from bench.schema import Cell, Failure, InvalidDocumentError, PlannedCell, Result, Run
 from bench.store import Store, result_key, run_key
+from collector.analysis import analyze_run
 from collector.export import write_collection
-from collector.report.html import render_report
-from collector.report.terminal import make_terminal_table
+from collector.grid import make_grid
+from collector.report.page import write_page
+from collector.report.terminal import make_grid_table
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from factories import (
@@ -154,9 +156,10 @@ def check_counts(collection: Collection, seed: int, num_put: int) -> int:
 
 def check_written(collection: Collection, directory: Any) -> None:
     """Report, tables and terminal are written."""
-    render_report(collection, forecast=None, path=directory / "report.html")
+    analysis = analyze_run(collection)
+    write_page(analysis, directory / "report.html")
     write_collection(collection, directory)
-    make_terminal_table(collection).format_rows()
+    make_grid_table(make_grid(analysis)).format_rows()
 
 
 @pytest.fixture(scope="module")

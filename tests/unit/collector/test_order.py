@@ -4,17 +4,16 @@ from itertools import permutations
 
 import pytest
 
-from answered_runs import TENSORFLOW, make_spread
 from bench.schema import Cell, LeftOutCell
 from bench.store import Store
 from collector.analysis import Analysis, analyze_run
-from collector.answers.fastest import rank_programs
-from collector.answers.planned import list_combinations
+from collector.grid import make_grid
 from collector.order import list_in_order
-from collector.report.page_cells import list_fields, list_page_cells
+from collector.ranking import rank_programs
 from collector.results.load import load_run
 from collector.tables.step_times import make_training_table
 from factories import make_cell, make_run, put_documents
+from spread_runs import TENSORFLOW, make_spread
 
 GRAPH = {"framework": "tensorflow", "mode": "graph"}
 WORKS = (
@@ -61,17 +60,16 @@ def test_the_tables_the_plan_and_the_overview_have_one_order(
         name for name in ORDERED if "train" in name
     ]
     assert table.rows["framework"].tolist()[:2] == ["pytorch", "tensorflow"]
-    grid = list_combinations(analysis)
-    assert [f"{work.model} {work.phase}" for work in grid.works][:4] == [
-        "vgg16 train", "vgg16 infer", "conv6 train", "conv6 infer",
-    ]  # fmt: skip
-    fields = {field["name"]: field["texts"] for field in list_fields(analysis.derive(list_page_cells))}
-    assert fields["model"] == list(dict.fromkeys(work.model for work in grid.works))
-    assert fields["phase"] == list(dict.fromkeys(work.phase for work in grid.works))
-    assert fields["batch_size"] == ["batch 8", "batch 64"]
-    assert fields["framework"] == ["PyTorch", "TensorFlow"]
-    modes = list(dict.fromkeys(program.mode for program in grid.programs if program.framework == "tensorflow"))
-    assert [mode for mode in modes if mode in fields["mode"]] == fields["mode"]
+    grid = make_grid(analysis)
+    assert [*grid.works] == [
+        "vgg16 train, batch 8",
+        "vgg16 train, batch 64",
+        "vgg16 infer, batch 64",
+        "conv6 train, batch 8",
+        "conv6 train, batch 64",
+        "resnet18 infer, batch 64",
+    ]
+    assert grid.programs == ("PyTorch eager", "TensorFlow graph")
 
 
 def test_programs_have_the_order_of_the_tool_and_models_that_of_the_plan() -> None:

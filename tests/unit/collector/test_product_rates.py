@@ -3,10 +3,9 @@
 import pytest
 
 from collector.analysis import Analysis, analyze_run
+from collector.doubts import Doubt, list_doubts
 from collector.libraries import describe_libraries
 from collector.product_rates import describe_unequal_products
-from collector.report.trust import list_trust_lines
-from collector.report.trust_line import TrustLine
 from collector.tables.roofline import make_roofline_table
 from factories import make_cell, make_environment, make_result, make_roofline
 from host_figures import make_host_figures
@@ -31,8 +30,8 @@ def analyze(collect: Collect, pytorch: tuple[float, ...], tensorflow: tuple[floa
     return analyze_run(collect(*results))
 
 
-def find_speed(analysis: Analysis) -> TrustLine | None:
-    return next((line for line in list_trust_lines(analysis) if line.title == "Speed of the host"), None)
+def find_speed(analysis: Analysis) -> Doubt | None:
+    return next((doubt for doubt in list_doubts(analysis) if doubt.code == "host-speed"), None)
 
 
 def test_frameworks_whose_products_run_at_different_rates_are_named(collect: Collect) -> None:
@@ -65,7 +64,7 @@ def test_rates_that_may_be_the_same_are_not_called_different(
 def test_a_host_whose_speed_changed_is_a_reason_for_doubt(collect: Collect) -> None:
     line = find_speed(analyze(collect, (190, 196, 204), (304, 350, 405)))
     assert line is not None
-    assert (line.state, line.sign, line.anchor) == ("beware", "!", "roofline")
+    assert line.severity == "beware"
     assert line.text == (
         "It changed by more than 10 %: on bench-1, matrix products of TensorFlow (fp32, 2 threads) ran at 304 to 405 "
         "GFLOP/s in 3 results on the CPU (the faster of two in each), 33.2 % apart. Intervals may be too narrow for "

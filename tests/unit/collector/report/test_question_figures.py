@@ -7,7 +7,6 @@ from typing import Any, get_args
 import pandas as pd
 import pytest
 
-from answered_runs import GPU_PYTORCH, make_framework_pair, make_spread
 from bench.errors import UserError
 from bench.schema import Shift, Suspicion
 from collector.analysis import analyze_run
@@ -39,6 +38,7 @@ from factories import (
 from measured_runs import Collect
 from price_tables import make_price, make_price_table
 from runner.commands.plot import PlotName
+from spread_runs import GPU_PYTORCH, make_framework_pair, make_spread
 
 PRICES = make_price_table(make_price("plain", 0.001, cpu="Xeon 2.20GHz"), make_price("card", 0.01, gpu="T4"))
 

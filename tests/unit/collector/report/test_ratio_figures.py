@@ -1,18 +1,16 @@
 """The figures of ratios have the intervals of their tables, and stand where a wide page has room for them."""
 
-from itertools import pairwise
-
 import pytest
 
-from answered_runs import make_framework_pair
 from collector.analysis import Analysis, analyze_run
-from collector.report.figure import FigureGroup, place_groups
+from collector.report.figure import FigureGroup
 from collector.report.plot_catalogue import draw_plot
 from collector.report.ratio_figures import show_comparisons
 from collector.results.frames import list_rows
 from collector.statistics import Estimate
 from measured_runs import Collect, make_repeats
 from shared_runs import make_gpu_cell
+from spread_runs import make_framework_pair
 
 
 def list_drawn(groups: tuple[FigureGroup, ...]) -> list[tuple[float, float, float]]:
@@ -64,14 +62,3 @@ def test_lines_of_speedups_are_the_intervals_of_the_table(collect: Collect) -> N
         sorted(list_drawn(draw_plot("speedups", analysis))), sorted(list_joint(analysis, "devices")), strict=True
     ):
         assert own == pytest.approx(expected)
-
-
-def test_a_question_with_one_plot_shares_its_row_or_has_its_caption_beside_it() -> None:
-    steps = FigureGroup(question="steps", caption="", figures=(), draws_steps=True)
-    single = FigureGroup(question="one", caption="", figures=())
-    groups = [single, steps, single, single, single, steps]
-    placed = place_groups(groups)
-    assert [group for group, _ in placed] == groups
-    places = [place for _, place in placed]
-    assert places == ["lone", "several", "", "", "lone", "several"]
-    assert ("lone", "lone") not in pairwise(places)

@@ -1,6 +1,5 @@
 """The figures of shared devices: every point with its interval, one panel for each cell, and each way of sharing."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,11 +8,9 @@ from bench.schema import Result
 from collector.analysis import analyze_run
 from collector.report.drawn_panels import list_panels
 from collector.report.figure import FigureGroup
-from collector.report.page_steps import pack_steps
 from collector.report.sharing_figures import show_sharing
 from factories import make_result
 from measured_runs import Collect, make_repeats
-from report_pages import Page, put_and_render, read_words
 from shared_runs import SEVEN_OF_EIGHT, TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
 
 ALONE = make_gpu_cell()
@@ -112,17 +109,3 @@ def test_what_a_neighbour_does_to_each_percentile_is_drawn(collect: Collect) -> 
     assert names == ["p50", "p95"]  # 20 steps are too few for p99
     assert [row["ratio"] for row in rows] == pytest.approx([4.02, 4.02], rel=0.001)
     assert {row["finding"] for row in rows} == {"longer"}
-
-
-def test_the_steps_of_a_cell_with_tenants_are_drawn_of_its_first_one(collect: Collect) -> None:
-    columns = pack_steps(collect(make_tenants_result(make_gpu_cell(tenants=2), [0.2] * 3, [0.7] * 5)), {})["columns"]
-    assert columns["timed"]["values"] == [[200] * 48]  # as often as ten seconds hold 0.6 s
-
-
-def test_the_report_has_a_section_of_its_own_for_tenants(tmp_path: Path) -> None:
-    path = put_and_render(tmp_path, *make_repeats(ALONE, 0.1, 0.1), *share(2, "mps", 0.16))
-    page = Page(path.read_text())
-    assert page.headings.index("Plots") < page.headings.index("Sharing") < page.headings.index("Environments")
-    words = read_words(path)
-    for text in ("What do tenants get out of one device together?", "all tenants of a device together", "by MPS"):
-        assert text in words

@@ -1,19 +1,22 @@
 """The table that a run prints at its end, in terminals of any width."""
 
 import io
+import re
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 from rich.console import Console
 
-from bench.schema import Verdict
-from collector.report.terminal import make_terminal_table, print_table
+from collector.analysis import analyze_run
+from collector.grid import make_grid
+from collector.report.terminal import make_grid_table, print_summary, print_table
 from collector.tables.columns import CELL, number_column, text_column
 from collector.tables.table import Table, make_table
 from collector.units import MILLISECOND, THROUGHPUT
-from factories import make_cell, make_environment, make_failed_result, make_result, make_validity
-from measured_runs import Collect, make_repeats
+from factories import make_cell, make_environment, make_failed_result, make_result
+from measured_runs import Collect
+from spread_runs import make_framework_pair
 
 CELL_NAME = "conv6 train, CPU, batch 16"
 
@@ -34,10 +37,6 @@ def render(table: Table, *, width: int, terminal: bool) -> str:
     file = io.StringIO()
     print_table(Console(file=file, width=width, force_terminal=terminal, color_system=None), table)
     return file.getvalue()
-
-
-def read_row(table: Table, number: int = 0) -> dict[str, str]:
-    return dict(zip(table.headings, table.format_rows()[number], strict=True))
 
 
 def test_a_pipe_gets_every_column_on_one_line_however_wide() -> None:
@@ -92,40 +91,26 @@ def test_words_are_aligned_to_the_left_and_numbers_to_the_right() -> None:
     assert first.index("1.00") + len("1.00") == second.index("1,000") + len("1,000")
 
 
+def test_the_end_of_a_run_is_its_grid_in_80_columns_and_a_line_a_cell(collect: Collect) -> None:
+    results = [
+        *make_framework_pair(1.2),
+        *make_framework_pair(0.6, batch_size=8),
+        make_failed_result(make_cell(phase="infer")),
+    ]
+    file = io.StringIO()
+    print_summary(Console(file=file, width=80, force_terminal=True, color_system=None), analyze_run(collect(*results)))
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 5 + 6
+    assert any(re.search(r"TensorFlow graph +120.0 +±2.5 % +▲ \+20.0 %", line) for line in lines)
+    assert "! 1 repeat failed" in " ".join(lines)
+
+
 def test_a_name_in_brackets_is_printed_as_it_is(collect: Collect) -> None:
     results = [make_result(repeat=1), make_result(repeat=2, environment=make_environment(num_threads=1))]
-    table = make_terminal_table(collect(*results, repeats=2))
-    names = [row[0] for row in table.format_rows()]
+    table = make_grid_table(make_grid(analyze_run(collect(*results, repeats=2))))
+    names = [row[1] for row in table.format_rows()]
     assert all("[" in name for name in names)
     for terminal in (True, False):
         text = render(table, width=400, terminal=terminal)
         assert [name in text for name in names] == [True, True]
-
-
-def test_times_are_in_ms_and_memory_in_gib(collect: Collect) -> None:
-    table = make_terminal_table(collect(*make_repeats(make_cell(), 0.1, 0.1, 0.1)))
-    assert read_row(table) == {
-        "cell": "conv6 train, CPU, batch 64, 32 px, PyTorch eager",
-        "step time, ms": "100",
-        "95 % interval, ms": "100 to 100",
-        "IQR of steps, ms": "100 to 100",
-        "samples/s": "640.0",
-        "peak RSS, GiB": "1.00",
-        "repeats ok": "3 of 3",
-        "verdict": "valid",
-    }
-
-
-def test_a_cell_that_failed_is_shown_with_dashes(collect: Collect) -> None:
-    row = read_row(make_terminal_table(collect(make_failed_result(), repeats=1)))
-    assert (row["step time, ms"], row["95 % interval, ms"], row["repeats ok"]) == ("–", "–", "0 of 1")
-
-
-def test_repeats_that_are_not_valid_are_counted_and_noted(collect: Collect) -> None:
-    verdicts: tuple[Verdict, ...] = ("throttled", "noisy", "noisy")
-    results = [
-        make_result(repeat=number, validity=make_validity(verdict)) for number, verdict in enumerate(verdicts, start=1)
-    ]
-    row = read_row(make_terminal_table(collect(*results)))
-    assert row["verdict"] == "2 of 3 count; 1 throttled, 2 noisy"
-    assert row["note"].startswith("figures from 2 of 3 ok")

@@ -9,7 +9,7 @@ import pytest
 from bench.schema import Node, Placement, Result
 from bench.store import Store, placement_key
 from collector.analysis import analyze_run
-from collector.report.trust import list_trust_lines
+from collector.doubts import list_doubts
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.results.placements import PLACEMENT_COLUMNS, find_cpu_manager_policy
@@ -129,15 +129,12 @@ def test_containers_beside_the_measurement_are_in_the_results_and_a_reason_for_d
     collection = load(store, results)
 
     assert [*collection.results["other_containers"].fillna("")] == ["logs, proxy", "proxy", ""]
-    (line,) = (line for line in list_trust_lines(analyze_run(collection)) if line.title == "In the pod")
-    assert line.state == "beware"
-    assert line.text == (
-        "Other containers ran in the same pod beside 2 repeats (logs, proxy), with a share of its node's cores and "
-        "memory."
-    )
+    (doubt,) = (doubt for doubt in list_doubts(analyze_run(collection)) if doubt.code == "other-containers")
+    assert (doubt.severity, doubt.count) == ("beware", 2)
+    assert "(logs and proxy)" in doubt.text
 
 
 def test_nothing_is_said_of_containers_where_there_were_none(store: Store) -> None:
     results = [make_result(repeat=1, attempt="p1")]
     put_placement(store, make_placement(results[0], T4))
-    assert "In the pod" not in {line.title for line in list_trust_lines(analyze_run(load(store, results)))}
+    assert "other-containers" not in {doubt.code for doubt in list_doubts(analyze_run(load(store, results)))}

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from answered_runs import make_framework_pair, make_spread
 from collector.analysis import analyze_run
 from collector.comparisons import COMPARISONS, DEVICES, FRAMEWORKS, Comparison
 from collector.tables.comparisons import HEADINGS, make_comparison_table
 from collector.tables.table import Table
 from factories import make_cell, make_environment, make_validity
 from measured_runs import collect_results, make_repeats
+from spread_runs import make_framework_pair, make_spread
 
 
 def read_first_row(table: Table | None) -> dict[str, str]:

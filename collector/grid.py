@@ -1,0 +1,350 @@
+"""Lay out a run as one grid, work x program, and compare every program with every other of its work.
+
+Work is what was computed (model, phase, batch, size, tenants), a program is what computed it (framework, mode,
+precision, device). All ratios over one baseline are one family: a difference is stated where the interval that holds
+together with those of all of them excludes 1 (docs/decisions/0085-one-rule-for-a-difference.md).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import pandas as pd
+
+from collector.analysis import Analysis
+from collector.cell_words import describe_field, name_sharing, name_size
+from collector.comparisons import FP32
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus, find_varying, label_hardware
+from collector.machines import SIDES, estimate_pair, is_confounded
+from collector.order import sort_cells
+from collector.results.cells import describe_cell
+from collector.results.frames import Row, list_rows
+from collector.results.identity import drop_build
+from collector.statistics import Estimate
+from collector.units import JOULE, MILLISECOND, THROUGHPUT, Unit, choose_memory_unit, format_number, format_significant
+
+State = Literal["ok", "unsound", "failed", "left-out"]
+Verdict = Literal["longer", "shorter", "undecided", "none"]
+Reason = Literal["", "failed", "unsound", "hardware", "version", "machines", "one-repeat"]
+REASONS: Mapping[Reason, str] = {
+    "failed": "a side has no repeat that ended ok",
+    "unsound": "no repeat of a side was measured under sound conditions",
+    "hardware": "the hardware differs",
+    "version": "the framework's versions differ",
+    "machines": "the machines differ, by how much is not known",
+    "one-repeat": "one repeat counts, so there is no interval",
+}
+PROGRAM_FIELDS = ("framework", "mode", "precision", "device", "num_gpus")
+WITHIN = 2.0
+"""Up to this factor a ratio is written in percent, beyond it as a factor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """The step time of a program over that of the baseline, for one work."""
+
+    estimate: Estimate | None
+    low: float | None
+    high: float | None
+    """The ends of the interval that holds together with those of the baseline's other ratios."""
+    verdict: Verdict
+    reason: Reason = ""
+    """Why there is no verdict."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What the run has at one crossing of work and program."""
+
+    work: str
+    program: str
+    cell_id: str
+    state: State
+    row: Row
+    """The row of the summary; of a cell that could not run, its fields."""
+    status: str
+    """How its repeats ended that did not end ok, or why it was left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One figure of a cell that the grid can show, in base units."""
+
+    name: str
+    title: str
+    unit: Unit
+    columns: tuple[str, ...]
+    """The first of these columns that has a value is shown."""
+
+    def find(self, row: Row) -> float | None:
+        """Return the figure of a row; None where it has none."""
+        return next((float(row[name]) for name in self.columns if not pd.isna(row.get(name))), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The places of a run by work and program, and its ratios by baseline."""
+
+    works: tuple[str, ...]
+    shared: str
+    """What is the same in all works and in the name of none, such as `batch 64, 224 px`."""
+    programs: tuple[str, ...]
+    places: Mapping[tuple[str, str], Place]
+    metrics: tuple[Metric, ...]
+
+    @cached_property
+    def ratios(self) -> dict[str, dict[tuple[str, str], Ratio]]:
+        """The ratios over each program as the baseline: by baseline, then by (work, program)."""
+        return {baseline: self._compare(baseline) for baseline in self.programs}
+
+    @cached_property
+    def baseline(self) -> str:
+        """The program over which most ratios have an interval; of several the first. Empty without programs."""
+        tested = {name: sum(one.low is not None for one in found.values()) for name, found in self.ratios.items()}
+        return max(tested, key=lambda name: tested[name]) if tested else ""
+
+    def find_fastest(self, work: str) -> str | None:
+        """Return the program with the least step time under sound conditions; None where fewer than two have one."""
+        times = {
+            name: float(place.row["center_step_seconds"])
+            for name in self.programs
+            if (place := self.places.get((work, name))) and place.state == "ok"
+        }
+        return min(times, key=lambda name: times[name]) if len(times) > 1 else None
+
+    def _compare(self, baseline: str) -> dict[tuple[str, str], Ratio]:
+        found: dict[tuple[str, str], tuple[Estimate | None, Reason]] = {}
+        for work in self.works:
+            reference = self.places.get((work, baseline))
+            if reference is None:
+                continue
+            for program in self.programs:
+                subject = self.places.get((work, program))
+                if subject is not None and program != baseline:
+                    found[work, program] = _estimate(subject, reference)
+        number = sum(estimate is not None and not reason for estimate, reason in found.values())
+        return {key: _judge(estimate, reason, number) for key, (estimate, reason) in found.items()}
+
+
+def _estimate(subject: Place, reference: Place) -> tuple[Estimate | None, Reason]:
+    """Return subject over reference, and why no verdict can rest on it."""
+    sides = (subject, reference)
+    if any(place.state in ("failed", "left-out") for place in sides):
+        return None, "failed"
+    rows = [place.row for place in sides]
+    pair = {f"{name}_{side}": value for side, row in zip(SIDES, rows, strict=True) for name, value in row.items()}
+    estimate = estimate_pair(pair)
+    if any(place.state == "unsound" for place in sides):
+        return estimate, "unsound"
+    by_nature = any(_name_device(rows[0], part) != _name_device(rows[1], part) for part in ("device", "hardware"))
+    if not by_nature and rows[0]["hardware_id"] != rows[1]["hardware_id"]:
+        return estimate, "hardware"
+    versions = [drop_build(row["framework_version"]) for row in rows]
+    if rows[0]["framework"] == rows[1]["framework"] and versions[0] != versions[1]:
+        return estimate, "version"
+    if not by_nature and is_confounded(pair, "framework"):
+        return estimate, "machines"
+    return (estimate, "") if estimate.interval else (estimate, "one-repeat")
+
+
+def _judge(estimate: Estimate | None, reason: Reason, number: int) -> Ratio:
+    if estimate is None or reason:
+        return Ratio(estimate=estimate, low=None, high=None, verdict="none", reason=reason)
+    low, high = estimate.find_joint_interval(number) or (None, None)
+    verdict: Verdict = "undecided"
+    if estimate.excludes_one(number):
+        verdict = "longer" if estimate.center > 1 else "shorter"
+    return Ratio(estimate=estimate, low=low, high=high, verdict=verdict)
+
+
+def make_grid(analysis: Analysis) -> Grid:
+    """Return the grid of a run: its measured, failed and left-out cells."""
+    summary, left_out = analysis.summary, analysis.collection.run.left_out
+    rows = summary.assign(left_out="", has_environments=summary["num_environments"] > 1)
+    if left_out:
+        others = [describe_cell(one.cell) | {"cell_id": one.cell.cell_id, "left_out": one.reason} for one in left_out]
+        rows = pd.concat([rows, pd.DataFrame(others)], ignore_index=True).astype({"num_gpus": "int64"})
+    rows = sort_cells(rows)
+    bad = analysis.collection.results
+    statuses = bad[bad["status"] != "ok"].groupby("cell_id", sort=False)["status"].agg(_count_statuses).to_dict()
+    listed = list_rows(rows)
+    (works, shared), programs = _name_works(listed, rows), _name_programs(listed)
+    places: dict[tuple[str, str], Place] = {}
+    for row, work, program in zip(listed, works, programs, strict=True):
+        if (work, program) in places:  # two cells that the names cannot tell apart, as of two seeds
+            program = f"{program} #{row['cell_id'][-4:]}"
+        places[work, program] = Place(
+            work=work,
+            program=program,
+            cell_id=str(row["cell_id"]),
+            state=_find_state(row),
+            row=row,
+            status=str(row["left_out"] or statuses.get(row["cell_id"], "")),
+        )
+    return Grid(
+        shared=shared,
+        works=tuple(dict.fromkeys(work for work, _ in places)),
+        programs=tuple(_sort_programs(places)),
+        places=places,
+        metrics=_list_metrics(rows, analysis),
+    )
+
+
+def _find_state(row: Row) -> State:
+    if row["left_out"]:
+        return "left-out"
+    if not row["num_ok"]:
+        return "failed"
+    return "ok" if row["num_sound"] else "unsound"
+
+
+def _count_statuses(statuses: "pd.Series[str]") -> str:
+    return ", ".join(f"{count} {status}" for status, count in statuses.value_counts().items())
+
+
+def _sort_programs(places: Mapping[tuple[str, str], Place]) -> list[str]:
+    """Return the programs: those of the GPU and of the first precision first, then in the order of the cells."""
+    firsts: dict[str, Row] = {}
+    for (_, program), place in places.items():
+        firsts.setdefault(program, place.row)
+    precisions = list(dict.fromkeys(row["precision"] for row in firsts.values()))
+
+    def rank(name: str) -> tuple[bool, int]:
+        return firsts[name]["device"] == "cpu", precisions.index(firsts[name]["precision"])
+
+    return sorted(firsts, key=rank)
+
+
+def _name_works(listed: Sequence[Row], rows: pd.DataFrame) -> tuple[list[str], str]:
+    """Return the name of each row's work without what all works share, and what they share."""
+    varying, num_sizes = find_varying(rows), rows.groupby("model")["input_size"].nunique()
+    named = []
+    for row in listed:
+        fields = {name: None if pd.isna(value) else value for name, value in row.items()}
+        optional = [name for name in varying[row["model"]] if name not in PROGRAM_FIELDS]
+        sharing = name_sharing(fields)  # it names the device
+        is_sized = num_sizes[row["model"]] > 1 or len(num_sizes) == 1
+        parts = [f"batch {row['batch_size']}", *([name_size(fields)] if is_sized else []), *sharing]
+        named.append((f"{row['model']} {row['phase']}", parts + [describe_field(one, fields[one]) for one in optional]))
+    shared = [part for part in named[0][1] if all(part in parts for _, parts in named)] if named else []
+    names = [", ".join([work, *(part for part in parts if part not in shared)]) for work, parts in named]
+    return names, ", ".join(shared)
+
+
+def _name_programs(listed: Sequence[Row]) -> list[str]:
+    """Return framework and mode, with precision, CPU, GPUs and hardware where the run has several of them.
+
+    What is not named runs in fp32, on the GPU where the run has both devices.
+    """
+    several = {name: len({row[name] for row in listed}) > 1 for name in ("precision", "device", "num_gpus")}
+    hardware = {
+        device: {name for row in listed if row["device"] == device and (name := _name_device(row, "hardware"))}
+        for device in DEVICE_NAMES
+    }
+    names = []
+    for row in listed:
+        parts = [f"{FRAMEWORK_NAMES[row['framework']]} {row['mode']}"]
+        parts += [row["precision"]] if several["precision"] and row["precision"] != FP32 else []
+        parts += [DEVICE_NAMES["cpu"]] if several["device"] and row["device"] == "cpu" else []
+        parts += [count_gpus(row["num_gpus"])] if several["num_gpus"] and row["device"] == "gpu" else []
+        parts += [_name_device(row, "hardware")] if len(hardware[row["device"]]) > 1 else []
+        name = ", ".join(filter(None, parts))
+        names.append(f"{name} [{row['environment_id']}]" if row["has_environments"] is True else name)
+    return names
+
+
+def _name_device(row: Row, part: Literal["device", "hardware"]) -> str:
+    """Return the kind of device and how many, or the model of it."""
+    if part == "device":
+        return f"{row['device']} {row['num_gpus']}"
+    if row["device"] == "gpu":
+        return "" if pd.isna(row.get("gpu_name")) else str(row["gpu_name"])
+    return label_hardware(row.get("cpu_model"), row.get("num_threads"))
+
+
+def _list_metrics(rows: pd.DataFrame, analysis: Analysis) -> tuple[Metric, ...]:
+    """Return the metrics of which some cell has a figure, the step time first; costs are put into the rows' places."""
+    allocated, resident = "peak_memory_allocated_bytes", "peak_rss_bytes"
+    memory = [float(value) for name in (allocated, resident) if name in rows for value in rows[name].dropna()]
+    known = (
+        Metric(name="time", title="step time", unit=MILLISECOND, columns=("center_step_seconds",)),
+        Metric(name="throughput", title="throughput", unit=THROUGHPUT, columns=("throughput_samples_per_s",)),
+        Metric(
+            name="memory",
+            title="peak memory (GPU allocator, else RSS)",
+            unit=choose_memory_unit(memory),
+            columns=(allocated, resident),
+        ),
+        Metric(
+            name="energy",
+            title="energy a sample (GPU, else CPU)",
+            unit=JOULE,
+            columns=("gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"),
+        ),
+    )
+    found = [one for one in known if any(name in rows and rows[name].notna().any() for name in one.columns)]
+    return tuple(found) or known[:1]
+
+
+def format_figure(metric: Metric, row: Row) -> str:
+    """Return the figure of a row in the metric's unit; empty where it has none."""
+    value = metric.find(row)
+    digits = 4 if metric.name in ("time", "throughput") else None
+    return "" if value is None else format_number(value, metric.unit, digits)
+
+
+def format_half_width(row: Row) -> str:
+    """Return how far the upper end of the 95 % interval of the step time lies above it: `±0.84 %`."""
+    high, center = row.get("interval_high_seconds"), row["center_step_seconds"]
+    if pd.isna(high) or high is None:
+        return "one repeat"
+    return f"±{format_significant(100 * (high / center - 1), 2)} %"
+
+
+def format_ratio(ratio: float, *, verdict: Verdict = "longer", words: tuple[str, str] = ("×", "×")) -> str:
+    """Return a ratio to the baseline: `+12 %`, `−4.0 %`, `64.6×`, `1/5.63×`.
+
+    `≈` before it where no difference is shown, `?` where there is no verdict.
+
+    `words`: what follows a factor above and below 1; where they differ, that below 1 is said by its inverse.
+    """
+    sign = {"undecided": "≈ ", "none": "? "}.get(verdict, "")
+    if ratio >= WITHIN:
+        return f"{sign}{format_significant(ratio)}{words[0]}"
+    if ratio <= 1 / WITHIN:
+        return f"{sign}{'' if words[0] != words[1] else '1/'}{format_significant(1 / ratio)}{words[1]}"
+    percent = 100 * (ratio - 1)
+    text = format_significant(abs(percent)) if abs(percent) >= 10 else f"{abs(percent):.1f}"
+    return f"{sign}{'−' if percent < 0 else '+'}{text} %"
+
+
+def describe_ratio(grid: Grid, metric: Metric, key: tuple[str, str], baseline: str) -> dict[str, Any] | None:
+    """Return what the grid says below a figure: the text of its ratio, its verdict, reason and ends; None without one.
+
+    Times and throughput have verdicts, of the same ratio of step times; other figures are one value a cell, and have
+    a ratio alone.
+    """
+    ratio = grid.ratios[baseline].get(key)
+    if ratio is None:
+        return None
+    work, _ = key
+    if metric.name not in ("time", "throughput"):
+        own, base = metric.find(grid.places[key].row), metric.find(grid.places[work, baseline].row)
+        return {"text": format_ratio(own / base), "verdict": "none"} if own and base else None
+    if ratio.estimate is None:
+        return {"text": "", "verdict": "none", "reason": REASONS[ratio.reason]}
+    is_time = metric.name == "time"
+    center = ratio.estimate.center if is_time else 1 / ratio.estimate.center
+    words = ("× slower", "× faster") if is_time else ("×", "×")
+    said = {"text": format_ratio(center, verdict=ratio.verdict, words=words), "verdict": ratio.verdict}
+    return said | ({"reason": REASONS[ratio.reason]} if ratio.reason else {})
+
+
+def quote_interval(ratio: Ratio, *, is_inverse: bool = False) -> str:
+    """Return `0.96 to 1.02`, the ends of a ratio's joint interval; empty where it has none."""
+    if ratio.low is None or ratio.high is None or math.isinf(ratio.high):
+        return ""
+    ends = (1 / ratio.high, 1 / ratio.low) if is_inverse else (ratio.low, ratio.high)
+    return f"{format_significant(ends[0])} to {format_significant(ends[1])}"

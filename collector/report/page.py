@@ -1,0 +1,323 @@
+"""Write the report of a run: one self-contained HTML file that opens offline.
+
+Its first screen is the grid of the run (collector.grid) under its doubts (collector.doubts); everything else is folded.
+All statistics and all texts are made here: the page's script chooses among them, sorts and draws. The content security
+policy forbids every request and every script and style but those that are inlined, known by their hashes; templates
+escape every text, and the script writes texts as text nodes alone.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from collector.analysis import Analysis
+from collector.doubts import list_doubts
+from collector.facts import count_things, describe_windows, list_facts
+from collector.files import replace_text
+from collector.grid import Grid, Place, describe_ratio, format_figure, format_half_width, make_grid, quote_interval
+from collector.ranking import list_cheapest, rank_programs
+from collector.report.drawn_panels import list_panels
+from collector.report.failures import describe_failures
+from collector.report.paper_figures import size_spec
+from collector.report.plot_catalogue import draw_plot
+from collector.report.tables import SECTIONS, Section
+from collector.results.frames import CELL_COLUMNS, Row, list_rows
+from collector.results.summary import list_failures
+from collector.tables.table import MAX_LISTED, Table
+from collector.units import MILLISECOND, format_number
+from collector.visible_text import replace_steering
+
+MAX_CELLS = 2000
+"""Cells up to which a page shows all: more are for the files, and for `compare`."""
+MAX_POINTS = 60
+"""Points by which the steps of a repeat are drawn: medians of neighbouring steps, where there are more."""
+MAX_PANELS = 4
+"""Panels of one plot that the page has; `benchmatrix plot` writes all."""
+FIGURE_PIXELS = 620
+HEADLINE = ("GPU", "driver", "CPU", "frameworks", "measured")
+"""The facts that stand in the first line of the page."""
+_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+TEMPLATES = resources.files("collector.report") / "templates"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A plot as an image that can neither load nor run anything."""
+
+    address: str
+    text: str
+    """Its content in words."""
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionView:
+    """What a folded section shows of one run."""
+
+    section: Section
+    tables: Sequence[tuple[Table, Sequence[tuple[str, ...]], Sequence[str]]]
+    """Each table with its rows and, of each row, the ids of the cells that it is of."""
+    pictures: Sequence[tuple[str, Sequence[Picture], str]]
+    """The question of each plot, its panels and its caption."""
+
+
+def write_page(analysis: Analysis, path: Path) -> None:
+    """Write the report of an analysed run to `path`, whose directory is made if absent; UserError if it cannot be."""
+    replace_text(path, make_page(analysis))
+
+
+def make_page(analysis: Analysis, *, home: str = "") -> str:
+    """Return the report as HTML. `home`: of a page in a site, the address of the list of runs."""
+    collection, grid = analysis.collection, make_grid(analysis)
+    style, script = _read("page.css"), _read("page.js")
+    results, facts = collection.results, dict(list_facts(collection))
+    named = {name: f"driver {text}" if name == "driver" else text for name, text in facts.items()}
+    failures = list_failures(collection)
+    data = make_data(analysis, grid)
+    return (
+        open_templates()
+        .get_template("page.html.j2")
+        .render(
+            run=collection.run,
+            home=home,
+            policy=state_policy([style], [script]),
+            style=Markup(style),
+            script=Markup(script),
+            headline=" · ".join(filter(None, [named.get(name, "") for name in HEADLINE] + _list_conditions(analysis))),
+            facts=[*facts.items(), ("timed", describe_windows(collection))],
+            outcome=f"{int((results['status'] == 'ok').sum()):,} of {count_things(len(results), 'repeat')} ok, "
+            f"{count_things(len(collection.run.cells), 'cell')}.",
+            doubts=list_doubts(analysis),
+            grid=grid,
+            shown=data,
+            num_tested=sum(one.low is not None for one in grid.ratios.get(grid.baseline, {}).values()),
+            ranking=list_ranking(analysis),
+            sections=[*_view_sections(analysis)],
+            failures=describe_failures(failures)[:MAX_LISTED] if len(failures) else [],
+            figure=lambda place: _show_figure(grid, place),
+            data=Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
+        )
+    )
+
+
+def _show_figure(grid: Grid, place: Place) -> Markup:
+    """Return what stands at a place while no script runs: the step time with its ratio to the usual baseline."""
+    metric = grid.metrics[0]
+    said = describe_ratio(grid, metric, (place.work, place.program), grid.baseline)
+    ratio = "baseline" if place.program == grid.baseline else said["text"] if said else ""
+    form = Markup("<span><b>{}</b> <i>{}</i><small>{}</small></span>")
+    return form.format(format_figure(metric, place.row), format_half_width(place.row), ratio)
+
+
+def read_data(html: str) -> Any:
+    """Return what a page shows of its run, as `make_data` made it: two pages of one run are equal if this is."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    return json.loads(found[1]) if found else None
+
+
+def _list_conditions(analysis: Analysis) -> list[str]:
+    """Return what was not varied, and would else be taken for granted."""
+    measured = analysis.measured
+    on_gpu = measured[measured["device"] == "gpu"]
+    data = "synthetic data" if len(measured) and measured["data_dir"].isna().all() else ""
+    return [data, "fp32 without TF32" if (on_gpu["precision"] == "fp32").any() else ""]
+
+
+def make_data(analysis: Analysis, grid: Grid) -> dict[str, Any]:
+    """Return the texts of the grid by metric and baseline, and the repeats and steps of each cell, as JSON holds them.
+
+    Places are lists of [work, program, ...]; the numbers of a ratio (centre, low, high) are for drawing alone.
+    """
+    works = {name: number for number, name in enumerate(grid.works)}
+    programs = {name: number for number, name in enumerate(grid.programs)}
+    places = list(grid.places.items())[:MAX_CELLS]
+    kept = {key for key, _ in places}
+    fastest = {work: grid.find_fastest(work) for work in grid.works}
+    return {
+        "run": analysis.collection.run.run_id,
+        "works": list(grid.works),
+        "programs": list(grid.programs),
+        "baseline": programs.get(grid.baseline, 0),
+        "metrics": [{"name": one.name, "title": one.title, "unit": one.unit.label} for one in grid.metrics],
+        "places": [
+            [works[work], programs[program], _describe_place(place, grid, fastest[work] == program)]
+            for (work, program), place in places
+        ],
+        "ratios": [
+            [programs[baseline], works[work], programs[program], *_describe_ratio(grid, (work, program), baseline)]
+            for baseline, found in grid.ratios.items()
+            for work, program in found
+            if (work, program) in kept
+        ],
+        "steps": _thin_steps(analysis) if len(grid.places) <= MAX_CELLS else {},
+    }
+
+
+def _describe_place(place: Place, grid: Grid, is_fastest: bool) -> Row:
+    row = place.row
+    fields = {name: row[name] for name in CELL_COLUMNS if name in row and not pd.isna(row[name])}
+    described = {
+        "id": place.cell_id,
+        "state": place.state,
+        "cell": {name: getattr(value, "item", lambda value=value: value)() for name, value in fields.items()},
+    }
+    if place.status:
+        described["status"] = place.status
+    if place.state in ("failed", "left-out"):
+        return described
+    counted = f"{row['num_counted']} of {row['num_planned']}"
+    return described | {
+        "figures": [format_figure(metric, row) for metric in grid.metrics],
+        "half": format_half_width(row),
+        "best": is_fastest,
+        "repeats": f"{counted} repeats count" + (f"; {row['faults']}" if row["faults"] else ""),
+        "note": row["note"] or "",
+    }
+
+
+def _describe_ratio(grid: Grid, key: tuple[str, str], baseline: str) -> tuple[Any, ...]:
+    """Return the texts by metric, verdict, reason, interval in words, and centre and ends of a ratio of step times."""
+    ratio = grid.ratios[baseline][key]
+    said = [describe_ratio(grid, metric, key, baseline) or {"text": ""} for metric in grid.metrics]
+    numbers: list[float] = []
+    if ratio.estimate is not None and ratio.low is not None and ratio.high is not None:
+        numbers = [float(f"{value:.4g}") for value in (ratio.estimate.center, ratio.low, ratio.high)]
+    texts = [one["text"] for one in said]
+    return texts, ratio.verdict, said[0].get("reason", ""), quote_interval(ratio), numbers
+
+
+def _thin_steps(analysis: Analysis) -> dict[str, list[Row]]:
+    """Return of each cell its repeats with their timed steps in microseconds, at most MAX_POINTS medians of each."""
+    found: dict[str, list[Row]] = {}
+    results = analysis.collection.results
+    names = ["cell_id", "repeat", "status", "verdict", "verdict_reasons", "center_step_seconds", "machine"]
+    for row in list_rows(results[names].astype(object).where(results[names].notna(), None)):
+        center = row["center_step_seconds"]
+        words = [row["status"], row["verdict"] or "", row["verdict_reasons"] or ""]
+        repeat = {"repeat": int(row["repeat"]), "says": ": ".join(filter(None, words)), "machine": row["machine"] or ""}
+        repeat["ms"] = "" if center is None else format_number(float(center), MILLISECOND, 4)
+        found.setdefault(str(row["cell_id"]), []).append(repeat)
+    for piece in analysis.collection.steps.tabulate():
+        timed = piece[(piece["kind"] == "timed") & (piece["tenant"] == 0)]
+        for (cell_id, number), rows in timed.groupby(["cell_id", "repeat"], sort=False):
+            microseconds = 1e6 * rows["seconds"].to_numpy()
+            parts = np.array_split(microseconds, min(len(microseconds), MAX_POINTS))
+            for repeat in found.get(str(cell_id), ()):
+                if repeat["repeat"] == number:
+                    repeat["steps"] = [float(f"{np.median(part):.4g}") for part in parts]
+    return found
+
+
+def list_ranking(analysis: Analysis) -> list[tuple[str, str, str, str]]:
+    """Return of each work (what, the fastest with its time, what is not told from it, the next that is, by how much).
+
+    The cheapest of each work follows where there are prices.
+    """
+    rows = []
+    for one in rank_programs(analysis):
+        first = one.programs[0]
+        told = next(
+            ((row, judged) for row, judged in zip(one.programs[1:], one.behind, strict=True) if judged.is_different),
+            None,
+        )
+        tied = ", ".join(str(row["variant"]) for row in one.tied) or "none"
+        longer = "" if told is None else f"{told[0]['variant']}, {100 * (told[1].ratio.center - 1):.3g} % longer"
+        time = format_number(first["center_step_seconds"], MILLISECOND, 4)
+        rows.append((one.work, f"fastest: {first['variant']}, {time} ms", tied, longer))
+    currency = "" if analysis.costs is None else analysis.costs.currency
+    for cheap in list_cheapest(analysis):
+        row, cost, place = cheap.first.row, cheap.first.cost.center, cheap.first.offer.place
+        price = f"cheapest: {row['label']}, {cost:.3g} {currency} for 1,000 samples at {place}"
+        tied = "; ".join(str(other.row["label"]) for other in cheap.tied) or "none"
+        rows.append((f"{row['model']} {row['phase']}", price, tied, ""))
+    return rows
+
+
+def _view_sections(analysis: Analysis) -> Iterator[SectionView]:
+    for section in SECTIONS:
+        tables = [table.lift_alike() for make in section.tables if (table := make(analysis)) is not None]
+        pictures = [found for name in section.plots if (found := _draw(name, analysis))]
+        if tables or pictures:
+            limit = MAX_CELLS if section.is_complete else MAX_LISTED
+            yield SectionView(
+                section=section,
+                tables=[_view_table(table, limit) for table in tables],
+                pictures=[one for group in pictures for one in group],
+            )
+
+
+def _view_table(table: Table, limit: int) -> tuple[Table, Sequence[tuple[str, ...]], Sequence[str]]:
+    number = len(table.rows)
+    if number > limit:
+        more = f"The first {limit:,} of {number:,}; the files of `benchmatrix collect` have all."
+        table = replace(table, rows=table.rows.head(limit), remark=" ".join(filter(None, [table.remark, more])))
+    ids = [
+        table.rows[name].astype("str")
+        for name in ("cell_id", "cell_id_subject", "cell_id_reference")
+        if name in table.rows
+    ]
+    cells = [" ".join(own) for own in zip(*ids, strict=True)] if ids else [""] * len(table.rows)
+    return table, table.format_rows(), cells
+
+
+def _draw(name: str, analysis: Analysis) -> list[tuple[str, Sequence[Picture], str]]:
+    """Return the groups of a plot with their first MAX_PANELS panels as pictures."""
+    groups: list[tuple[str, Sequence[Picture], str]] = []
+    for group in draw_plot(name, analysis):
+        panels = [panel for figure in group.figures for panel in list_panels(figure)]
+        more = (
+            f" The first {MAX_PANELS} of {len(panels)}; `benchmatrix plot {name}` writes all."
+            if len(panels) > MAX_PANELS
+            else ""
+        )
+        pictures = []
+        for panel in panels[:MAX_PANELS]:
+            svg = vl_convert.vegalite_to_svg(size_spec(panel, FIGURE_PIXELS, has_title=True), vl_version=_VEGA_LITE)
+            address = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+            pictures.append(Picture(address=address, text=panel.description, title=panel.title))
+        groups.append((group.question, pictures, " ".join(filter(None, [group.caption, group.omitted])) + more))
+    return groups
+
+
+def state_policy(styles: Iterable[str], scripts: Iterable[str]) -> str:
+    """Return a content security policy that forbids every request and every style and script but those given."""
+    kinds: Mapping[str, Iterable[str]] = {"style-src": styles, "script-src": scripts}
+    parts = []
+    for kind, texts in kinds.items():
+        hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
+        allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+        parts.append(f"{kind} {allowed}" if allowed else f"{kind} 'none'")
+    return f"default-src 'none'; img-src data:; {'; '.join(parts)}"
+
+
+def open_templates() -> Environment:
+    """Return the templates of all pages: every text that they show is escaped, and cannot turn around what follows."""
+    return Environment(
+        loader=PackageLoader("collector.report"), autoescape=True, undefined=StrictUndefined, finalize=_show
+    )
+
+
+def load_style() -> str:
+    """Return the style of all pages."""
+    return _read("page.css")
+
+
+def _read(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _show(value: object) -> object:
+    return replace_steering(value) if type(value) is str else value

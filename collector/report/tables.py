@@ -1,0 +1,130 @@
+"""The folded sections of the report in their order: which tables and plots each has.
+
+To add a table: write a module in collector/tables/, and name its function in the `tables` of a section here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from collector.analysis import Analysis
+from collector.comparisons import COMPARISONS, STRONG_SCALING, WEAK_SCALING
+from collector.costs.tables import make_sample_table
+from collector.tables.comparisons import make_comparison_table
+from collector.tables.devices import make_devices_table
+from collector.tables.durations import make_durations_table
+from collector.tables.energy import make_energy_table
+from collector.tables.environments import make_environments_table, make_shared_environment_table
+from collector.tables.invalid import make_invalid_table
+from collector.tables.kernel_time import make_kernel_time_table
+from collector.tables.left_out import make_left_out_table
+from collector.tables.machines import make_machines_table
+from collector.tables.memory import make_memory_table
+from collector.tables.nights import make_nights_table
+from collector.tables.roofline import make_roofline_table
+from collector.tables.sharing import (
+    make_fallen_table,
+    make_shared_device_table,
+    make_tenant_latency_table,
+    make_tenant_speed_table,
+)
+from collector.tables.skipped import make_skipped_table
+from collector.tables.step_times import make_inference_table, make_training_table
+from collector.tables.sustained import make_sustained_table
+from collector.tables.table import Table
+
+MakeTable = Callable[[Analysis], Table | None]
+
+
+def _make_cost_table(analysis: Analysis) -> Table | None:
+    return None if analysis.costs is None or not analysis.costs.cells else make_sample_table(analysis.costs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """Describes one section of the report, which leaves it out where it has neither a table nor a plot."""
+
+    anchor: str
+    title: str
+    about: str
+    """What is in it, in a few words, beside the title."""
+    tables: tuple[MakeTable, ...] = ()
+    plots: tuple[str, ...] = ()
+    """The names of `collector.report.plot_catalogue`."""
+    is_complete: bool = False
+    """Whether its tables have every cell that the page has; else they end after MAX_LISTED rows."""
+
+
+SECTIONS = (
+    Section(
+        anchor="cells",
+        title="All cells",
+        about="step time or latency, samples/s, repeats, verdict; a row opens its repeats and steps",
+        tables=(make_training_table, make_inference_table, make_sustained_table),
+        is_complete=True,
+    ),
+    Section(
+        anchor="scaling",
+        title="Batches and GPUs",
+        about="the step time along the batch, and what more GPUs give",
+        tables=tuple(partial(make_comparison_table, one) for one in (WEAK_SCALING, STRONG_SCALING)),
+        plots=("latencies", "scaling"),
+    ),
+    Section(
+        anchor="memory",
+        title="Memory and durations",
+        about="peak memory of each cell; where the time of a repeat goes",
+        tables=(make_memory_table, make_durations_table),
+        plots=("memory",),
+    ),
+    Section(
+        anchor="roofline",
+        title="Energy and roofline",
+        about="clocks, power and energy; operations of a step and their share of the peak",
+        tables=(make_energy_table, make_devices_table, make_roofline_table, make_kernel_time_table),
+        plots=("roofline",),
+    ),
+    Section(
+        anchor="costs",
+        title="Cost",
+        about="1,000 samples of each cell at listed prices",
+        tables=(_make_cost_table,),
+        plots=("costs",),
+    ),
+    Section(
+        anchor="sharing",
+        title="Sharing",
+        about="what tenants of one device do to each other",
+        tables=(make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table, make_fallen_table),
+        plots=("tenants",),
+    ),
+    Section(
+        anchor="nights",
+        title="Changes over the nights",
+        about="changes that were seen, with what became of them",
+        tables=(make_nights_table,),
+        plots=("nights",),
+    ),
+    Section(
+        anchor="not-counted",
+        title="What does not count",
+        about="repeats that are not valid, cells left out, documents skipped",
+        tables=(make_invalid_table, make_left_out_table, make_skipped_table),
+    ),
+    Section(
+        anchor="environments",
+        title="Environments",
+        about="machines, versions and settings",
+        tables=(make_machines_table, make_environments_table, make_shared_environment_table),
+    ),
+)
+
+
+def list_tables(analysis: Analysis) -> list[Table]:
+    """Return the tables of all sections and comparisons with all of their columns, for files."""
+    compared = [make_comparison_table(one, analysis) for one in COMPARISONS if one.measure != "efficiency"]
+    return [
+        table
+        for table in (*compared, *(make(analysis) for section in SECTIONS for make in section.tables))
+        if table is not None
+    ]

@@ -1,0 +1,190 @@
+"use strict";
+// Shows the grid by metric and baseline, sorts and filters tables, opens cells. All texts and statistics come from Python.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const SVG = "http://www.w3.org/2000/svg";
+  const SIGNS = { longer: "▲ ", shorter: "▼ ", undecided: "", none: "" };
+
+  const make = (name, text = "", attributes = {}) => {
+    const element = document.createElement(name);
+    element.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
+  const draw = (parent, name, attributes, text = "") => {
+    const element = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.textContent = text;
+    parent.append(element);
+    return element;
+  };
+
+  const places = new Map(data.places.map(([work, program, place]) => [`${work}-${program}`, place]));
+  const cells = new Map(); // a cell id to the places that it is at: one for each environment
+  for (const [key, place] of places) cells.set(place.id, [...(cells.get(place.id) ?? []), key]);
+  const ratios = data.programs.map(() => new Map());
+  for (const [baseline, work, program, texts, verdict, reason, interval, numbers] of data.ratios)
+    ratios[baseline].set(`${work}-${program}`, { texts, verdict, reason, interval, numbers });
+  const chosen = []; // the last two places that were opened
+
+  const nameKey = (key) => { const [work, program] = key.split("-"); return `${data.works[work]}, ${data.programs[program]}`; };
+
+  function showGrid() {
+    const metric = Number(byId("metric").value), baseline = Number(byId("baseline").value);
+    const name = data.metrics[metric].name, hasVerdicts = name === "time" || name === "throughput";
+    byId("shows").textContent = `${data.metrics[metric].title}, ${data.metrics[metric].unit}`;
+    byId("against").textContent = data.programs[baseline];
+    byId("tested").textContent = [...ratios[baseline].values()].filter((one) => one.numbers.length).length;
+    for (const [key, place] of places) {
+      const box = byId(`place-${key}`), ratio = ratios[baseline].get(key), button = make("button", "", { type: "button" });
+      const verdict = ratio && hasVerdicts ? ratio.verdict : "none";
+      box.className = [place.state, verdict === "none" ? "" : verdict].join(" ");
+      if (place.figures) {
+        button.append(make("b", place.figures[metric] || "–", place.best ? { class: "best" } : {}));
+        if (hasVerdicts) button.append(" ", make("i", place.state === "unsound" ? "unsound" : place.half));
+        const is_base = key.endsWith(`-${baseline}`);
+        button.append(make("small", is_base ? "baseline" : ratio ? SIGNS[verdict] + ratio.texts[metric] : " "));
+        button.title = ratio ? [ratio.reason, ratio.interval && `interval ${ratio.interval}`].filter(Boolean).join("; ") : "";
+      } else button.textContent = place.state === "left-out" ? "left out" : place.status || "failed";
+      button.addEventListener("click", () => openCell(key));
+      box.replaceChildren(button);
+    }
+    drawForest(baseline);
+  }
+
+  // Where a value lies on a log axis from `low` to `high`, from 0 to 1.
+  const placeLog = (value, low, high) => (Math.log(value) - Math.log(low)) / (Math.log(high) - Math.log(low));
+
+  function drawForest(baseline) {
+    const figure = byId("forest"), rows = [...ratios[baseline]].filter(([, one]) => one.numbers.length).slice(0, 60);
+    figure.querySelector("svg")?.remove();
+    figure.hidden = !rows.length;
+    if (!rows.length) return;
+    const values = rows.flatMap(([, one]) => one.numbers[0]);
+    const low = Math.min(0.8, ...values) / 1.15, high = Math.max(1.25, ...values) * 1.15;
+    const left = 330, width = 900, step = 19, height = rows.length * step + 24;
+    const svg = draw(figure, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
+    draw(svg, "title", {}, `Step time over that of ${data.programs[baseline]}`);
+    const at = (value) => left + (width - left - 10) * Math.min(1, Math.max(0, placeLog(value, low, high)));
+    for (const tick of [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500].filter((one) => one > low && one < high)) {
+      draw(svg, "line", { x1: at(tick), x2: at(tick), y1: 0, y2: height - 18, class: tick === 1 ? "axis" : "" });
+      draw(svg, "text", { x: at(tick), y: height - 4, "text-anchor": "middle" }, tick);
+    }
+    rows.forEach(([key, one], index) => {
+      const group = draw(svg, "g", { class: one.verdict }), y = index * step + 10, [center, from, to] = one.numbers, name = nameKey(key);
+      draw(group, "title", {}, `${name}: ${one.texts[0]}, interval ${one.interval}`);
+      draw(group, "text", { x: left - 8, y: y + 4, "text-anchor": "end" }, name.length > 52 ? `${name.slice(0, 51)}…` : name);
+      draw(group, "line", { x1: at(from), x2: at(to), y1: y, y2: y, "stroke-width": 2 });
+      draw(group, "circle", { cx: at(center), cy: y, r: 4 });
+    });
+  }
+
+  function drawSteps(parent, repeat) {
+    const all = repeat.steps, low = Math.min(...all), high = Math.max(...all), span = high - low || 1;
+    const svg = draw(parent, "svg", { viewBox: "0 0 300 40", role: "img", preserveAspectRatio: "none" });
+    draw(svg, "title", {}, `Steps of repeat ${repeat.repeat}, from ${low / 1000} to ${high / 1000} ms`);
+    const points = all.map((value, index) => `${(300 * index) / Math.max(1, all.length - 1)},${38 - (36 * (value - low)) / span}`);
+    draw(svg, "polyline", { points: points.join(" ") });
+  }
+
+  // The command that compares two places: what both share selects the cells, what differs the sides.
+  function writeCompare(first, second) {
+    const sides = [first, second].map((key) => places.get(key).cell), names = Object.keys(sides[0]).filter((name) => name in sides[1]);
+    const differ = names.filter((name) => sides[0][name] !== sides[1][name]);
+    const quote = (name, value) => (/^[\w.-]+$/.test(value) ? `${name}=${value}` : `'${name}=${String(value).replaceAll("'", "'\\''")}'`);
+    const where = ["model", "phase", "batch_size"].filter((name) => !differ.includes(name)).map((name) => `--where ${quote(name, sides[0][name])}`);
+    const both = ["a", "b"].map((side, index) => differ.map((name) => `--${side} ${quote(name, sides[index][name])}`).join(" "));
+    return ["benchmatrix compare --run", data.run, ...both, ...where].join(" ");
+  }
+
+  function openCell(key) {
+    const place = places.get(key), panel = byId("cell");
+    if (chosen.at(-1) !== key) chosen.push(key);
+    while (chosen.length > 2) chosen.shift();
+    for (const box of document.querySelectorAll("[data-chosen]")) box.removeAttribute("data-chosen");
+    for (const one of chosen) byId(`place-${one}`).setAttribute("data-chosen", "");
+    const close = make("button", "Close", { type: "button" });
+    close.addEventListener("click", () => { panel.hidden = true; byId(`place-${key}`).querySelector("button").focus(); });
+    panel.replaceChildren(make("h2", nameKey(key)), close);
+    const figures = (place.figures ?? []).map((text, index) => text && `${data.metrics[index].title} ${text} ${data.metrics[index].unit}`);
+    panel.append(make("p", [...figures, place.repeats, place.note, place.status].filter(Boolean).join(" · ")));
+    panel.append(make("p", `cell ${place.id}`, { class: "hint" }));
+    if (chosen.length === 2 && chosen[0] !== chosen[1]) {
+      const [first] = chosen, baseline = Number(first.split("-")[1]), ratio = ratios[baseline].get(key);
+      if (ratio && first.split("-")[0] === key.split("-")[0]) {
+        const said = [`against ${data.programs[baseline]}: ${ratio.texts[0]}`, ratio.interval && `interval ${ratio.interval}`, ratio.reason];
+        panel.append(make("p", said.filter(Boolean).join(", ")));
+      }
+      panel.append(make("p", "Compare the two that were opened last:"), make("code", writeCompare(first, key)));
+    } else panel.append(make("p", "Open a second cell for the command that compares the two.", { class: "hint" }));
+    const table = make("table");
+    for (const repeat of data.steps[place.id] ?? []) {
+      const row = make("tr"), steps = make("td");
+      row.append(make("th", `repeat ${repeat.repeat}`), make("td", repeat.ms && `${repeat.ms} ms`, { class: "number" }), make("td", repeat.says), make("td", repeat.machine));
+      if (repeat.steps?.length > 1) drawSteps(steps, repeat);
+      row.append(steps);
+      table.append(row);
+    }
+    panel.append(table);
+    panel.hidden = false;
+    panel.scrollIntoView({ block: "nearest" });
+  }
+
+  function sortBy(table, column, heading) {
+    const body = table.tBodies[0], isUp = heading.getAttribute("aria-sort") === "ascending";
+    const read = (row) => row.cells[column].textContent.trim();
+    const number = (text) => Number.parseFloat(text.replaceAll(",", ""));
+    const order = (one, other) => {
+      const [a, b] = [number(one), number(other)];
+      return Number.isNaN(a) || Number.isNaN(b) ? (Number.isNaN(a) - Number.isNaN(b)) || one.localeCompare(other) : a - b;
+    };
+    const rows = [...body.rows].sort((one, other) => (isUp ? -1 : 1) * order(read(one), read(other)));
+    for (const each of table.tHead.rows[0].cells) each.removeAttribute("aria-sort");
+    heading.setAttribute("aria-sort", isUp ? "descending" : "ascending");
+    body.append(...rows);
+  }
+
+  function filter(text) {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    let found = 0;
+    for (const row of document.querySelectorAll("#grid tbody tr, .sortable tbody tr")) {
+      const own = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => own.includes(word));
+      found += row.closest("#grid") && !row.hidden ? 1 : 0;
+    }
+    byId("found").textContent = words.length ? `${found} of ${data.works.length} rows of the grid` : "";
+  }
+
+  // A link to something that is folded opens it.
+  function unfold() {
+    const target = location.hash && byId(decodeURIComponent(location.hash.slice(1)));
+    for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
+    if (target) target.scrollIntoView();
+  }
+
+  for (const table of document.querySelectorAll(".sortable"))
+    [...table.tHead.rows[0].cells].forEach((heading, column) => {
+      const button = make("button", heading.textContent, { type: "button" });
+      button.addEventListener("click", () => sortBy(table, column, heading));
+      heading.replaceChildren(button);
+    });
+  for (const row of document.querySelectorAll("#cells tr[data-cells]")) {
+    const [key] = cells.get(row.dataset.cells) ?? [];
+    if (!key) continue;
+    const button = make("button", row.cells[0].textContent, { type: "button" });
+    button.addEventListener("click", () => openCell(key));
+    row.cells[0].replaceChildren(button);
+  }
+  if (byId("controls")) {
+    byId("controls").hidden = false;
+    byId("controls").addEventListener("submit", (event) => event.preventDefault());
+    byId("metric").addEventListener("change", showGrid);
+    byId("baseline").addEventListener("change", showGrid);
+    byId("filter").addEventListener("input", (event) => filter(event.target.value));
+    showGrid();
+  }
+  addEventListener("hashchange", unfold);
+  unfold();
+  document.documentElement.setAttribute("data-ready", "");
+})();

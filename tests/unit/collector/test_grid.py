@@ -1,0 +1,124 @@
+"""The grid of a run: what stands where, and every program against every other of its work."""
+
+import math
+
+import pytest
+from scipy import stats
+
+from bench.schema import LeftOutCell, Result
+from bench.store import Store
+from collector.analysis import analyze_run
+from collector.grid import describe_ratio, format_figure, format_half_width, format_ratio, make_grid
+from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_result, make_run, make_validity
+from measured_runs import Collect, make_repeats, put_and_load
+
+TENSORFLOW = make_environment(versions={"tensorflow": "2.20.0", "keras": "3.13.0"})
+EAGER, GRAPH = make_cell(), make_cell(framework="tensorflow", mode="graph")
+
+
+def make_pair(graph: tuple[float, ...], eager: tuple[float, ...] = (0.1, 0.101, 0.099)) -> list[Result]:
+    return [*make_repeats(EAGER, *eager), *make_repeats(GRAPH, *graph, environment=TENSORFLOW)]
+
+
+def test_a_ratio_is_welchs_with_the_interval_that_holds_for_all_of_its_baseline(collect: Collect) -> None:
+    infer = make_cell(phase="infer")
+    others = [*make_repeats(infer, 0.05, 0.051, 0.049)]
+    others += make_repeats(
+        make_cell(phase="infer", framework="tensorflow", mode="graph"), 0.06, 0.061, 0.062, environment=TENSORFLOW
+    )
+    graph, eager = (0.12, 0.122, 0.119), (0.1, 0.101, 0.099)
+    grid = make_grid(analyze_run(collect(*make_pair(graph, eager), *others)))
+
+    ratio = grid.ratios["PyTorch eager"]["conv6 train", "TensorFlow graph"]
+
+    logs = [[math.log(value) for value in values] for values in (graph, eager)]
+    result = stats.ttest_ind(*logs, equal_var=False)
+    interval = result.confidence_interval(1 - 0.05 / 2)  # of two ratios over this baseline
+    assert grid.baseline == "PyTorch eager"
+    assert grid.shared == "batch 64, 32 px"
+    assert (ratio.low, ratio.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)), rel=1e-9)
+    assert ratio.verdict == "longer"
+
+
+def test_one_pair_reads_alike_whichever_side_is_the_baseline(collect: Collect) -> None:
+    """One undecided pair was "7.3 %" in a table and "-6.8 %" in the map: here both are ratios of time to a baseline."""
+    grid = make_grid(analyze_run(collect(*make_pair((0.1, 0.12, 0.102)))))
+    (forth,) = grid.ratios["PyTorch eager"].values()
+    (back,) = grid.ratios["TensorFlow graph"].values()
+    assert forth.estimate is not None
+    assert back.estimate is not None
+    assert forth.estimate.center * back.estimate.center == pytest.approx(1)
+    assert (forth.verdict, back.verdict) == ("undecided", "undecided")
+    key, base = ("conv6 train", "TensorFlow graph"), "PyTorch eager"
+    assert describe_ratio(grid, grid.metrics[0], key, base) == {"text": "≈ +7.0 %", "verdict": "undecided"}
+
+
+@pytest.mark.parametrize(
+    ("results", "reason", "state"),
+    [
+        ([make_failed_result(GRAPH)], "failed", "failed"),
+        ([make_result(GRAPH, environment=TENSORFLOW)], "one-repeat", "ok"),
+        (
+            [
+                make_result(GRAPH, repeat=one, environment=TENSORFLOW, validity=make_validity("contaminated"))
+                for one in (1, 2)
+            ],
+            "unsound",
+            "unsound",
+        ),
+        (
+            make_repeats(
+                make_cell(mode="compiled"), 0.1, 0.11, environment=make_environment(versions={"torch": "2.9.0"})
+            ),
+            "version",
+            "ok",
+        ),
+    ],
+)
+def test_a_pair_without_a_verdict_says_why(collect: Collect, results: list[Result], reason: str, state: str) -> None:
+    grid = make_grid(analyze_run(collect(*make_repeats(EAGER, 0.1, 0.101, 0.099), *results)))
+    (name,) = (name for name in grid.programs if not name.startswith("PyTorch eager"))
+    base = next(one for one in grid.programs if one != name)
+    ratio = grid.ratios[base]["conv6 train", name]
+    assert (ratio.verdict, ratio.reason) == ("none", reason)
+    assert grid.places["conv6 train", name].state == state
+
+
+def test_every_planned_cell_has_its_place(tmp_path_factory: pytest.TempPathFactory) -> None:
+    left_out = LeftOutCell(cell=make_cell(device="gpu"), reason="no NVIDIA GPU is visible")
+    run = make_run([EAGER, make_cell(phase="infer")], left_out=[left_out], repeats=2)
+    results = [*make_repeats(EAGER, 0.1, 0.1), make_failed_result(make_cell(phase="infer"), status="oom")]
+    store = Store.open(f"file://{tmp_path_factory.mktemp('store')}")
+    grid = make_grid(analyze_run(put_and_load(store, run, results)))
+    found = {key: (place.state, place.status) for key, place in grid.places.items()}
+    assert found == {
+        ("conv6 train", "PyTorch eager"): ("left-out", "no NVIDIA GPU is visible"),
+        ("conv6 train", "PyTorch eager, CPU"): ("ok", ""),
+        ("conv6 infer", "PyTorch eager, CPU"): ("failed", "1 oom, 1 missing"),
+    }
+    assert run.run_id == RUN_ID
+
+
+def test_figures_are_written_in_the_units_of_their_metric(collect: Collect) -> None:
+    grid = make_grid(analyze_run(collect(*make_repeats(EAGER, 0.1, 0.1, 0.1))))
+    row = grid.places["conv6 train", "PyTorch eager"].row
+    figures = {metric.name: format_figure(metric, row) for metric in grid.metrics}
+    assert figures == {"time": "100.0", "throughput": "640.0", "memory": "1.00"}
+
+
+def test_one_repeat_has_no_half_width(collect: Collect) -> None:
+    grid = make_grid(analyze_run(collect(make_result())))
+    assert format_half_width(grid.places["conv6 train", "PyTorch eager"].row) == "one repeat"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.0, "+0.0 %"), (1.119, "+11.9 %"), (0.96, "−4.0 %"), (64.6, "64.6×"), (0.1776, "1/5.63×"), (1.996, "+99.6 %")],
+)
+def test_a_ratio_is_in_percent_up_to_twice_and_a_factor_beyond(ratio: float, text: str) -> None:
+    assert format_ratio(ratio) == text
+
+
+def test_a_factor_of_time_names_its_side() -> None:
+    words = ("× slower", "× faster")
+    assert (format_ratio(64.6, words=words), format_ratio(0.1776, words=words)) == ("64.6× slower", "5.63× faster")
