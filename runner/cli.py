@@ -14,7 +14,6 @@ from bench import __version__
 from bench.child_processes import end_programs, list_children
 from bench.errors import TransientError, UserError
 from runner.commands.access import access
-from runner.commands.answers import answers
 from runner.commands.audit import audit
 from runner.commands.batches import batches
 from runner.commands.cancel import cancel
@@ -111,10 +110,7 @@ _add(collect, READ, """
     collect RUN_ID --output tables  # of a run, into a folder of yours
     collect RUN_ID --format latex  # and the report's tables for a paper
 """)  # fmt: skip
-_add(answers, READ, """
-    answers  # of the newest run
-    answers RUN_ID --json  # for a program
-""")  # fmt: skip
+# fmt: skip
 _add(plot, READ, """
     plot roofline RUN_ID --output roofline.pdf --columns 2  # two columns wide
     plot latencies RUN_ID --panel 1 --output latencies.png  # one panel as a picture

@@ -23,7 +23,7 @@ class Visit:
 
 
 def visit(browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "light", address: str = "") -> Visit:
-    """Open a report and return when it can be used. `address`: what follows the file's name, such as `#overview`."""
+    """Open a report and return when it can be used. `address`: what follows the file's name, such as `#doubts`."""
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
     page.set_default_timeout(PATIENCE_MILLISECONDS)
     requests: list[str] = []

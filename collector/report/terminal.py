@@ -12,13 +12,14 @@ from rich.text import Text
 
 from collector.analysis import Analysis
 from collector.doubts import list_doubts
+from collector.facts import count_things
 from collector.grid import Grid, describe_ratio, format_figure, format_half_width, make_grid
 from collector.tables.columns import text_column
 from collector.tables.table import ESSENTIAL, Column, Table, format_column, make_table
 
 SIGNS = {"longer": "▲ ", "shorter": "▼ ", "undecided": "", "none": ""}
 STATES = {"ok": "", "left-out": "left out"}
-LEGEND = "▲ takes longer than {}, ▼ takes less, ≈ no difference shown, ? no verdict"
+LEGEND = "▲ slower, ▼ faster than {}, ≈ no difference shown, ? no verdict"
 MAX_NOTES = 20
 """Notes below a table: a screen full of them is read by nobody."""
 
@@ -49,26 +50,27 @@ def make_grid_table(grid: Grid) -> Table:
         former = work
     names = ("work", "program", "time", "half", "ratio", "state")
     columns = [
-        text_column("work", "work"),
+        text_column(f"work ({grid.shared})" if grid.shared else "work", "work"),
         text_column("program", "program"),
         replace(text_column("step, ms", "time"), align="right"),
         replace(text_column("95 %", "half", priority=2), align="right"),
         text_column("ratio", "ratio"),
         text_column("", "state", is_optional=True),
     ]
-    return make_table("Step times", columns, pd.DataFrame(rows, columns=list(names)), remark=grid.shared)
+    return make_table("Step times", columns, pd.DataFrame(rows, columns=list(names)))
 
 
 def print_summary(console: Console, analysis: Analysis) -> None:
     """Print the grid of a run and its doubts."""
     grid = make_grid(analysis)
-    if grid.shared:
-        print_text(console, f"all: {grid.shared}")
     print_table(console, make_grid_table(grid))
     print_text(console, LEGEND.format(grid.baseline))
-    doubts = " · ".join(f"{doubt.sign} {doubt.title}" for doubt in list_doubts(analysis))
-    if doubts:
-        print_text(console, doubts)
+    doubts = list_doubts(analysis)
+    titles = [f"! {doubt.title}" for doubt in doubts if doubt.severity == "beware"]
+    unknown = len(doubts) - len(titles)
+    titles += [f"? {count_things(unknown, 'thing')} not known, see the report"] if unknown else []
+    if titles:
+        print_text(console, " · ".join(titles))
 
 
 def print_table(console: Console, table: Table) -> None:

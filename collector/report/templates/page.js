@@ -61,8 +61,10 @@
     figure.querySelector("svg")?.remove();
     figure.hidden = !rows.length;
     if (!rows.length) return;
-    const values = rows.flatMap(([, one]) => one.numbers[0]);
-    const low = Math.min(0.8, ...values) / 1.15, high = Math.max(1.25, ...values) * 1.15;
+    const centers = rows.map(([, one]) => one.numbers[0]), least = Math.min(0.8, ...centers), most = Math.max(1.25, ...centers);
+    // An interval of two repeats can reach over many powers of ten: it ends at a quarter of the least, four times the most.
+    const low = Math.max(least / 4, Math.min(least, ...rows.map(([, one]) => one.numbers[1]))) / 1.1;
+    const high = Math.min(most * 4, Math.max(most, ...rows.map(([, one]) => one.numbers[2]))) * 1.1;
     const left = 330, width = 900, step = 19, height = rows.length * step + 24;
     const svg = draw(figure, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
     draw(svg, "title", {}, `Step time over that of ${data.programs[baseline]}`);
