@@ -30,7 +30,7 @@ def test_every_command_reads_a_finished_run(call_main: CallMain, workspace: Work
     assert call_main("collect", "mine", "--moderated", "--output", "moderated")[0] == 0
     assert (workspace.folder / "moderated" / "cells.csv").is_file()
     assert call_main("report", "--moderated", "--output", "other", "--year", "2030") == (0, "other/report.html\n", "")
-    assert (workspace.folder / "other" / "report.html").stat().st_size > 100_000
+    assert (workspace.folder / "other" / "report.html").stat().st_size > 30_000
     code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--no-report")
     assert (code, len(read_log(workspace.log))) == (0, 4)
     assert "run mine: all 4 repeats are there, nothing is measured" in out
@@ -178,7 +178,6 @@ def test_a_site_is_made_anew_when_its_prices_have_changed(call_main: CallMain, w
         "report mine",
         "report mine --json",
         "collect mine --json --output out",
-        "answers mine",
         "claims mine --json",
         "cost mine --json",
         "audit nvidia-t4-resnet50 --run mine --json",

@@ -131,7 +131,7 @@ def test_a_terminal_gets_a_live_line(workspace: Workspace) -> None:
     with open_terminal(workspace, workspace.command) as terminal:
         terminal.read_until(r"measuring conv6-pytorch-cpu-train-fp32-eager-b1, repeat 1/2, \d+ s")
         terminal.read_until(r"1 done, 0 failed, 3 to go, about \d+ (s|min) left")
-        terminal.read_until(r"step time")
+        terminal.read_until(r"step, ms")
 
     assert terminal.process.returncode == 0
 
