@@ -35,17 +35,13 @@ def run_scenario(scenario: str, kind: SeriesKind, horizon: int, num_series: int,
 
 def judge(forecast: Forecast, truth: np.ndarray) -> Iterator[dict[str, Any]]:
     """Yield what each candidate, and the winner, said of the year asked for."""
-    own = forecast.backtest
     for row in forecast.asked.itertuples():
-        is_calibrated = row.interval == "calibrated"
+        is_calibrated = not math.isnan(row.upper)
         outcome = {
             "calibrated": is_calibrated,
             "held": float(np.mean((row.lower <= truth) & (truth <= row.upper))) if is_calibrated else math.nan,
             "width": row.upper / row.lower if is_calibrated else math.nan,
-            "error": float(np.log2(row.value / np.median(truth))),
         }
-        scored = own[(own["candidate"] == row.candidate) & (own["horizon"] == forecast.horizon)]["inside"].dropna()
-        outcome["own_held"] = float(scored.astype(float).mean()) if len(scored) else math.nan
         yield {"candidate": row.candidate, **outcome}
         if row.candidate == forecast.ranking.winner:
             yield {"candidate": WINNER, **outcome}
@@ -53,15 +49,14 @@ def judge(forecast: Forecast, truth: np.ndarray) -> Iterator[dict[str, Any]]:
 
 def print_table(frame: pd.DataFrame) -> None:
     """Print coverage by candidate and scenario."""
-    print("| candidate | " + " | ".join(SCENARIOS) + " | calibrated | median width | own intervals |")
-    print("|---|" + "---|" * (len(SCENARIOS) + 3))
+    print("| candidate | " + " | ".join(SCENARIOS) + " | calibrated | median width |")
+    print("|---|" + "---|" * (len(SCENARIOS) + 2))
     for name in frame["candidate"].unique():
         rows = frame[frame["candidate"] == name]
         held = [rows.loc[rows["scenario"] == scenario, "held"].mean() for scenario in SCENARIOS]
         cells = [f"{100 * share:.0f} %" if not math.isnan(share) else "–" for share in held]
         cells += [f"{100 * rows['calibrated'].mean():.0f} %", f"x {rows['width'].median():.1f}"]
-        own = rows["own_held"].mean()
-        print(f"| {name} | " + " | ".join([*cells, "–" if math.isnan(own) else f"{100 * own:.0f} %"]) + " |")
+        print(f"| {name} | " + " | ".join(cells) + " |")
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from collector.forecast.series import DatedValues, Series, SeriesKind, make_series
+from collector.forecast.series import Series, SeriesKind, make_series
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -71,6 +71,7 @@ def draw_series(rng: np.random.Generator, scenario: str, kind: SeriesKind, horiz
     releases["value"] = np.exp2(releases["value"])
     last = FIRST_YEAR + NUM_YEARS - 1
     known = releases[releases["year"] <= last].reset_index(drop=True)
-    values = DatedValues(rows=known, quantity="memory", unit="GB", source=scenario)
     future = releases.loc[releases["year"] == last + horizon, "value"].to_numpy()
-    return make_series(values, kind), future if kind == "all" else future[[future.argmax()]]
+    return make_series(known, kind, quantity="memory", unit="GB", source=scenario), future if kind == "all" else future[
+        [future.argmax()]
+    ]

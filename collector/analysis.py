@@ -8,7 +8,6 @@ import pandas as pd
 from collector.comparisons import compare_all
 from collector.costs.document import CostDocument
 from collector.costs.evaluation import CostQuestion, evaluate_costs
-from collector.forecast.fit import Forecast
 from collector.labels import add_labels
 from collector.nights.records import ChangeHistory
 from collector.order import sort_cells
@@ -36,7 +35,6 @@ class Analysis:
     """Whether cells without a valid repeat are compared too."""
     moderated: bool
     """Whether intervals draw on the spread of the run's other cells too."""
-    forecast: Forecast | None
     history: ChangeHistory = ChangeHistory()
     """The changes that were seen in the nights of the run's matrix."""
     costs: CostDocument | None = None
@@ -51,13 +49,12 @@ class Analysis:
 def analyze_run(
     collection: Collection,
     *,
-    forecast: Forecast | None = None,
     include_invalid: bool = False,
     moderated: bool = False,
     history: ChangeHistory | None = None,
     prices: PriceTable | None = None,
 ) -> Analysis:
-    """Summarise the cells of a run, compare and price them; `forecast` and `history` are carried along for the report.
+    """Summarise the cells of a run, compare and price them; `history` is carried along for the report.
 
     `prices`: None for a report without costs.
     """
@@ -70,7 +67,6 @@ def analyze_run(
         sharing=add_labels(tabulate_sharing(collection, include_invalid=include_invalid)),
         include_invalid=include_invalid,
         moderated=moderated,
-        forecast=forecast,
         history=history or ChangeHistory(),
         costs=None if prices is None else evaluate_costs([collection], prices, question, summary=priced),
     )

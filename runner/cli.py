@@ -30,7 +30,6 @@ from runner.commands.exit_codes import (
     EXIT_USER_ERROR,
 )
 from runner.commands.forecast import forecast
-from runner.commands.gap import gap
 from runner.commands.images import build, list_names, push, sbom
 from runner.commands.keys import new, show
 from runner.commands.plot import plot
@@ -143,9 +142,7 @@ _add(access, DECIDE, """
 _add(forecast, DECIDE, """
     forecast --year 2030  # the memory of the largest GPU of a year
     forecast --table mine.csv --value price --date day --unit USD  # a series of your own
-""")  # fmt: skip
-_add(gap, DECIDE, """
-    gap --demand models.csv --year 2030  # models against the largest GPU
+    forecast --demand models.csv --year 2030  # how many GPUs one model needs
 """)  # fmt: skip
 _add(batches, DECIDE, """
     batches RUN_ID  # from the cells of a run

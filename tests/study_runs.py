@@ -8,7 +8,6 @@ from bench.schema import Environment, Framework, Result
 from collector.claims.page import evaluate_claims
 from collector.claims.study import load_study
 from collector.claims.verdicts import ClaimResult
-from collector.forecast.fit import Forecast
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_roofline
 from measured_runs import collect_results, make_repeats
@@ -33,16 +32,16 @@ WORK: dict[str, dict[str, Any]] = {
 TABLE_RATIOS = {"conv6": 19.38 / 23.82, "vgg16": 66.24 / 70.79, "resnet18": 64.17 / 71.18, "cyclegan": 4.63 / 4.93}
 
 
-def evaluate(tmp_path: Path, *results: Result, forecast: Forecast | None = None) -> dict[str, ClaimResult]:
+def evaluate(tmp_path: Path, *results: Result) -> dict[str, ClaimResult]:
     """Return the results of the claims by their ids."""
     summary = summarize_cells(collect_results(tmp_path, *results))
-    claim_results = evaluate_claims(summary, forecast=forecast)
+    claim_results = evaluate_claims(summary)
     return {claim.id: result for claim, result in zip(load_study().claims, claim_results, strict=True)}
 
 
-def evaluate_unmeasured(tmp_path: Path, forecast: Forecast | None = None) -> dict[str, ClaimResult]:
+def evaluate_unmeasured(tmp_path: Path) -> dict[str, ClaimResult]:
     """Return what arithmetic alone says: the results of the claims by their ids, from a run of none of their models."""
-    return evaluate(tmp_path, *make_repeats(make_cell(model="resnet18-cifar"), 0.1), forecast=forecast)
+    return evaluate(tmp_path, *make_repeats(make_cell(model="resnet18-cifar"), 0.1))
 
 
 def make_devices(

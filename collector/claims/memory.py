@@ -2,8 +2,8 @@
 
 from collector.claims.study import Claim
 from collector.claims.verdicts import ClaimContext, ClaimResult, ClaimVerdict, Finding
-from collector.forecast.amounts import format_amount
-from collector.forecast.replay import STUDY_YEAR, Projection, replay_study
+from collector.forecast.fit import STUDY_YEAR, Projection, format_amount, replay_study
+from collector.forecast.series import load_series
 
 LONG_AGO = 2022
 # A projection within this factor of the truth is right. The study gives no error; products of one year differ by more
@@ -13,8 +13,8 @@ RIGHT_FACTOR = 1.25
 
 def evaluate_memory(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Evaluate the claim by replaying it: degrees 2 to 4, fitted up to each year that the study's data may end in."""
-    projections = replay_study(context.forecast.series) if context.forecast else []
-    polynomials = [projection for projection in projections if projection.candidate.is_of_study]
+    projections = replay_study(load_series())
+    polynomials = [projection for projection in projections if projection.is_of_study]
     scope = "the study's own figures, its degree, its last year of data and what it counts as demand are not known here"
     verdict: ClaimVerdict = "not tested here"
     reason = scope
@@ -60,7 +60,7 @@ def _find_miss(polynomials: list[Projection]) -> tuple[Finding, ...]:
 
 def _describe(projection: Projection) -> str:
     given = _format_gb(projection.value) if projection.value > 0 else "no forecast, as it is zero or less"
-    return f"{projection.candidate.name}, fitted on GPUs up to {projection.last_year}: {given}"
+    return f"{projection.method}, fitted on GPUs up to {projection.last_year}: {given}"
 
 
 def _format_gb(memory_gb: float) -> str:

@@ -14,8 +14,6 @@ from collector.claims.study import load_study
 from collector.claims.verdicts import ClaimContext, ClaimResult
 from collector.facts import count_things, list_facts
 from collector.files import replace_text
-from collector.forecast.fit import Forecast, fit_forecast
-from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
 from collector.results.collection import Collection
 from collector.results.intervals import MODERATED, MODERATED_WARNING
 from collector.results.summary import summarize_collections
@@ -43,17 +41,14 @@ FRAMEWORK_REMARK = (
 ENOUGH_REPEATS = 3
 
 
-def evaluate_claims(
-    summary: pd.DataFrame, *, forecast: Forecast | None, include_invalid: bool = False
-) -> tuple[ClaimResult, ...]:
+def evaluate_claims(summary: pd.DataFrame, *, include_invalid: bool = False) -> tuple[ClaimResult, ...]:
     """Return a result for each claim of the study from the rows of `summarize_collections`, in the study's order."""
-    return _evaluate_all(_gather_context(summary, forecast, include_invalid))
+    return _evaluate_all(_gather_context(summary, include_invalid))
 
 
 def find_claim_results(
     summary: pd.DataFrame,
     *,
-    forecast: Forecast | None,
     include_invalid: bool = False,
     num_tested: Mapping[str, int] | None = None,
 ) -> tuple[ClaimResult, ...]:
@@ -61,7 +56,7 @@ def find_claim_results(
 
     `num_tested`: how many ratios each of COMPARISONS tests in the run, by its name.
     """
-    context = _gather_context(summary, forecast, include_invalid, num_tested)
+    context = _gather_context(summary, include_invalid, num_tested)
     return _evaluate_all(context) if context.measurements.is_there else ()
 
 
@@ -102,10 +97,8 @@ def make_claims_page(
 
     GPU over CPU is compared across runs too.
     """
-    series = make_gpu_series(load_gpu_table())
-    forecast = fit_forecast(series, year=series.last_year + 1)
     summary = summarize_collections(collections, moderated=moderated)
-    context = _gather_context(summary, forecast, include_invalid)
+    context = _gather_context(summary, include_invalid)
     results = _evaluate_all(context)
     return "\n".join(_write_page(collections, context, results)), results
 
@@ -174,13 +167,12 @@ def escape_markdown(text: str) -> str:
 
 def _gather_context(
     summary: pd.DataFrame,
-    forecast: Forecast | None,
     include_invalid: bool,
     num_tested: Mapping[str, int] | None = None,
 ) -> ClaimContext:
     study = load_study()
     measurements = gather_measurements(summary, study, include_invalid=include_invalid, num_tested=num_tested)
-    return ClaimContext(study=study, counted=count_flops(summary), measurements=measurements, forecast=forecast)
+    return ClaimContext(study=study, counted=count_flops(summary), measurements=measurements)
 
 
 def _evaluate_all(context: ClaimContext) -> tuple[ClaimResult, ...]:

@@ -11,7 +11,6 @@ from collector.claims.plausibility import Algorithm, Rate, describe_algorithm
 from collector.claims.stated_times import Counted, ReadTime
 from collector.claims.study import Study
 from collector.facts import count_left_out
-from collector.forecast.fit import Forecast
 from collector.results.frames import list_rows
 
 ClaimVerdict = Literal[
@@ -99,7 +98,6 @@ class ClaimContext:
     study: Study
     counted: Counted
     measurements: Measurements
-    forecast: Forecast | None
 
 
 def choose_verdict(worst: ReadTime, measured: ReasonedVerdict) -> ReasonedVerdict:

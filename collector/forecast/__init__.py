@@ -1,1 +1,1 @@
-"""Forecasts of series of dated values, such as the memory of GPUs, and of what models need of it."""
+"""Forecasts of series of dated values: three candidates, checked by a backtest."""

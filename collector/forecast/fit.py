@@ -1,21 +1,24 @@
-"""Forecast a series: every candidate's prediction with its interval, a backtest, the winner and the growth."""
+"""Forecast a series: three candidates, a backtest that ranks them and calibrates their intervals, the growth, the gap.
+
+An interval rests on the errors that a candidate made in the backtest as far ahead; where these are too few, or the
+interval is too wide to say anything, the forecast is refused in words.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from scipy import special
 
 from bench.errors import UserError
-from collector.forecast.amounts import format_amount, format_plain
-from collector.forecast.backtest import replay_origins
-from collector.forecast.calibration import Calibration, calibrate
-from collector.forecast.candidates import Candidate, know_until, list_candidates
-from collector.forecast.growth import Growth, measure_growth
-from collector.forecast.least_squares import FloatArray
-from collector.forecast.scoring import Ranking, rank_candidates
-from collector.forecast.series import Series
+from collector.forecast.series import MIN_DATES, Series, SeriesKind
+
+FloatArray = npt.NDArray[np.float64]
 
 DEFAULT_LEVEL = 0.95
 DEFAULT_MAX_FACTOR = 100.0
@@ -24,34 +27,275 @@ purchase."""
 MAX_YEARS_AHEAD = 25
 MAX_HALF_WIDTH_LOG2 = 500.0
 """Of an interval in powers of two: a factor of 1e150 to either side says nothing, and its square is still a float."""
+MIN_INDEPENDENT = 2.0
+"""Fewest independent cases for an interval with a level: of one alone, 95 % would be 12.7 times its error."""
+MIN_ORIGINS = 3
+"""Fewest origins to score candidates on; at a horizon with fewer, the longest one that has them is taken."""
+SAME_LEVEL = 0.05
+"""A candidate is no worse than the winner where chance alone gives such a difference more often than this."""
+LEAST_LOG2 = 1e-9
+"""A slower growth, of one doubling in a billion years, is the rounding of a series that does not change."""
+MAX_GAP_FACTOR = 1e30
+"""Of a demand: beyond any unit, and far from where floating-point numbers overflow."""
+STUDY_YEAR = 2025
+STUDY_DEGREES = (2, 3, 4)
+# The study does not say what its last year of data is: from one to four years ahead.
+STUDY_LAST_YEARS = (2021, 2022, 2023, 2024)
+
+
+def format_plain(value: float) -> str:
+    """Write a number with three significant digits: in full up to a billion, else as a power of ten."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:.2e}" if abs(rounded) >= 1e9 or 0 < abs(rounded) < 1e-6 else f"{rounded:,.10g}"
+
+
+def format_amount(value: float, unit: str) -> str:
+    """Write an amount, as in `1,230 GB` or `3.2e+25 FLOP`."""
+    return f"{format_plain(value)} {unit}".rstrip()
+
+
+# Candidates: what was known at a time and later dates (decimal years) to values.
+
+
+def fit_polynomial(dates: FloatArray, values: FloatArray, ahead: FloatArray, degree: int = 2) -> FloatArray:
+    """Return the least-squares polynomial of the values: the method of the study (arXiv 2603.20920)."""
+    return np.asarray(np.polynomial.Polynomial.fit(dates, values, degree)(ahead))
+
+
+def _fit_log_linear(kind: SeriesKind, dates: FloatArray, values: FloatArray, ahead: FloatArray) -> FloatArray:
+    return np.exp2(fit_polynomial(dates, np.log2(values), ahead, 1))
+
+
+def _repeat_last(kind: SeriesKind, dates: FloatArray, values: FloatArray, ahead: FloatArray) -> FloatArray:
+    """Repeat the last value: of a series of all releases, the median of those in the year up to the last."""
+    recent = values[dates > dates.max() - 1] if kind == "all" else values[-1:]
+    return np.full(len(ahead), np.median(recent))
+
+
+CANDIDATES: dict[str, Callable[[SeriesKind, FloatArray, FloatArray, FloatArray], FloatArray]] = {
+    "polynomial": lambda kind, dates, values, ahead: fit_polynomial(dates, values, ahead),
+    "log-linear": _fit_log_linear,
+    "last value": _repeat_last,
+}
+LAST_VALUE = "last value"
+
+
+def _predict(name: str, series: Series, until: int, ahead: FloatArray) -> FloatArray:
+    """Return a candidate's values from what was out by the end of a calendar year."""
+    known = series.observations[series.observations["year"] <= until]
+    dates, values = known["date"].to_numpy(dtype=float), known["value"].to_numpy(dtype=float)
+    return CANDIDATES[name](series.kind, dates, values, ahead)
+
+
+def replay_origins(series: Series, max_horizon: int) -> pd.DataFrame:
+    """Forecast, from the end of each year with enough behind it, what came out up to `max_horizon` years later.
+
+    An origin needs MIN_DATES dates, and no candidate is asked to look further ahead than these reach back. Columns:
+    candidate, origin, horizon (years), year, actual, predicted, error_log2 (log2 of predicted over actual; NaN where
+    zero or less was predicted).
+    """
+    observations, rows = series.observations, []
+    for origin in range(series.first_year, series.last_year):
+        dates = observations.loc[observations["year"] <= origin, "date"]
+        horizons = observations["year"] - origin
+        later = observations[(horizons >= 1) & (horizons <= min(max_horizon, np.ceil(np.ptp(dates))))]
+        if dates.nunique() < MIN_DATES or later.empty:
+            continue
+        for name in CANDIDATES:
+            predicted = _predict(name, series, origin, later["date"].to_numpy(dtype=float))
+            for year, actual, value in zip(later["year"], later["value"], predicted.tolist(), strict=True):
+                error = math.log2(value / actual) if value > 0 else math.nan
+                rows.append((name, origin, int(year) - origin, int(year), actual, value, error))
+    columns = ["candidate", "origin", "horizon", "year", "actual", "predicted", "error_log2"]
+    return pd.DataFrame(rows, columns=columns).astype({"error_log2": "float64"})
+
+
+class Calibration(NamedTuple):
+    """The errors of one candidate at one horizon: a forecast's interval is a factor up and down from it."""
+
+    num_origins: int
+    num_independent: float
+    """What the origins are worth: the errors of windows that overlap go together."""
+    spread_log2: float
+    """Root mean square of log2(forecast / truth), bias and all; each origin counts once."""
+
+    def find_half_width(self, level: float) -> float:
+        """Return half of the interval's width, in log2.
+
+        Student's t with as many degrees of freedom as there are independent cases, times the spread: a new error over
+        the root mean square of earlier ones has that distribution if all of them are normal around zero. A bias of the
+        candidate is in the spread.
+        """
+        return float(special.stdtrit(self.num_independent, (1 + level) / 2)) * self.spread_log2
+
+
+def calibrate(cases: pd.DataFrame, horizon: int) -> Calibration | None:
+    """Return the calibration from one candidate's cases at a horizon.
+
+    None where there is no honest one: fewer than MIN_INDEPENDENT independent cases, or one without a forecast.
+    """
+    if cases.empty or cases["error_log2"].isna().any():
+        return None
+    squares = _average_squares(cases)
+    num_independent = count_independent(squares.index.to_numpy(), horizon)
+    if num_independent < MIN_INDEPENDENT:
+        return None
+    return Calibration(len(squares), num_independent, math.sqrt(squares.mean()))
+
+
+def _average_squares(cases: pd.DataFrame) -> pd.Series:
+    """Return the mean squared error of each origin: cases from one origin go together."""
+    return (cases["error_log2"] ** 2).groupby(cases["origin"]).mean()
+
+
+def count_independent(origins: npt.ArrayLike, horizon: int) -> float:
+    """Return how many independent squared errors the mean over these origins is worth.
+
+    Errors `horizon` years ahead from origins k years apart share all but k of their years, as sums of yearly shocks
+    they are correlated by 1 - k / horizon, and their squares by the square of that. The degrees of freedom of the mean
+    of n correlated squares are n^2 over the sum of these (Satterthwaite's approximation).
+    """
+    years = np.asarray(origins)
+    overlap = np.clip(1 - np.abs(np.subtract.outer(years, years)) / horizon, 0.0, None)
+    return float(len(years) ** 2 / (overlap**2).sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """What the backtest says of the candidates."""
+
+    horizon: int | None
+    """What was scored, years ahead: the horizon asked for, or the longest shorter one; None: no backtest."""
+    scores: pd.DataFrame
+    """candidate; origins, cases, refused (counts); rms_error_log2 over the cases that were not refused, each origin
+    once (1 means off by a factor of 2; NaN without such a case)."""
+    winner: str | None
+    """The least error of the candidates that gave a forecast in every case; None: there is none."""
+    rivals: tuple[str, ...]
+    """Candidates whose errors do not differ from the winner's by more than chance."""
+    num_independent: float
+    """What the origins are worth in independent cases."""
+
+
+def rank_candidates(backtest: pd.DataFrame, horizon: int) -> Ranking:
+    """Score the candidates `horizon` years ahead, or at the longest horizon below that has MIN_ORIGINS origins."""
+    origins = backtest[backtest["horizon"] <= horizon].groupby("horizon")["origin"].nunique()
+    enough = origins[origins >= MIN_ORIGINS]
+    scored = None if enough.empty else int(enough.index.max())
+    cases = backtest[backtest["horizon"] == scored]
+    rows = []
+    for name in CANDIDATES:
+        own = cases[cases["candidate"] == name]
+        squares = _average_squares(own.dropna(subset="error_log2"))
+        refused = int(own["error_log2"].isna().sum())
+        rms = math.sqrt(squares.mean()) if len(squares) else math.nan
+        rows.append((name, own["origin"].nunique(), len(own), refused, rms))
+    scores = pd.DataFrame(rows, columns=["candidate", "origins", "cases", "refused", "rms_error_log2"])
+    answered = scores[(scores["cases"] > 0) & (scores["refused"] == 0)].sort_values("rms_error_log2", kind="stable")
+    winner = answered["candidate"].iloc[0] if len(answered) else None
+    num_independent = count_independent(cases["origin"].unique(), scored) if scored else 0.0
+    rivals: tuple[str, ...] = ()
+    if winner is not None:
+        table = cases.assign(square=cases["error_log2"] ** 2).pivot_table("square", "origin", "candidate")
+        others = [name for name in scores["candidate"] if name in set(answered["candidate"]) - {winner}]
+        rivals = tuple(name for name in others if _is_same(table[name] - table[winner], num_independent))
+    return Ranking(horizon=scored, scores=scores, winner=winner, rivals=rivals, num_independent=num_independent)
+
+
+def _is_same(differences: pd.Series, num_independent: float) -> bool:
+    """Compare squared errors with the winner's, origin by origin, by Student's t over independent cases."""
+    if num_independent <= 1:
+        return True
+    mean, spread = float(differences.mean()), float(differences.std(ddof=1))
+    if spread == 0:
+        return mean == 0
+    t = mean / (spread / math.sqrt(num_independent))
+    return bool(2 * special.stdtr(num_independent - 1, -abs(t)) > SAME_LEVEL)
+
+
+class Rate(NamedTuple):
+    """log2 of the growth factor a year, and its confidence interval."""
+
+    log2: float
+    lower_log2: float
+    upper_log2: float
+
+    @property
+    def factors(self) -> tuple[float, float, float]:
+        """The growth factor a year, its lower and its upper bound."""
+        return 2**self.log2, 2**self.lower_log2, 2**self.upper_log2
+
+    @property
+    def doubling_years(self) -> tuple[float, float, float]:
+        """The years in which the value doubles, the shortest and the longest; infinite: it may not grow."""
+        years = [
+            1 / slope if slope > LEAST_LOG2 else math.inf for slope in (self.log2, self.upper_log2, self.lower_log2)
+        ]
+        return years[0], years[1], years[2]
+
+
+class Growth(NamedTuple):
+    """The growth of a series, with intervals under two assumptions."""
+
+    level: float
+    num_observations: int
+    rate: Rate
+    """Least squares; the interval takes every observation's error for independent, normal and equally spread."""
+    by_year: Rate | None
+    """The same line; the interval takes errors within a calendar year for dependent. None: one observation a year."""
+
+
+def measure_growth(observations: pd.DataFrame, level: float) -> Growth:
+    """Fit a line to log2 of the values over the dates.
+
+    Errors that depend on each other within a year are allowed for by the sandwich estimator for clusters (Liang and
+    Zeger, Biometrika 73, 1986) with Stata's correction G/(G-1) (n-1)/(n-2) and Student's t for the number of years G
+    less 1; it is too narrow for few years.
+    """
+    dates, logs = (
+        observations["date"].to_numpy(dtype=float),
+        np.log2(observations["value"].to_numpy(dtype=float)),
+    )
+    years, number = observations["year"].to_numpy(), len(dates)
+    centred = dates - dates.mean()
+    squares = float(centred @ centred)
+    slope = float(centred @ logs) / squares
+    residuals = logs - logs.mean() - slope * centred
+    error = math.sqrt(float(residuals @ residuals) / (number - 2) / squares)
+    rate = _make_rate(slope, error, number - 2, level)
+    groups = np.unique(years)
+    by_year = None
+    if len(groups) < number:
+        sums = np.array([(centred * residuals)[years == year].sum() for year in groups])
+        correction = len(groups) / (len(groups) - 1) * (number - 1) / (number - 2)
+        by_year = _make_rate(slope, math.sqrt(correction * float(sums @ sums)) / squares, len(groups) - 1, level)
+    return Growth(level, number, rate, by_year)
+
+
+def _make_rate(slope: float, error: float, freedom: int, level: float) -> Rate:
+    reach = float(special.stdtrit(freedom, (1 + level) / 2)) * error
+    return Rate(slope, slope - reach, slope + reach)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """Holds the fitted forecast.
-
-    predictions: candidate, year, value, lower, upper, interval, refusal; one row per candidate and calendar year, from
-    the first observation (of candidates that are no curve from the year after the last) to the year asked for, each for
-    the middle of its year. Years up to the last observation have
-    no interval: they are no forecast. `interval` says what the bounds are: `calibrated` on the errors of the backtest
-    at that many years ahead, `own` for what the candidate's fit gives, or None. `refusal` is None or says why there is
-    no forecast, and then the numbers are NaN.
-    backtest: see `replay_origins`.
-    """
+    """A fitted forecast."""
 
     series: Series
     year: int
     level: float
-    """Of the calibrated intervals and of the growth's, such as 0.95."""
+    """Of the intervals and of the growth's, such as 0.95."""
     max_factor: float
     """Intervals whose upper bound is more than this times the lower are refused."""
     predictions: pd.DataFrame
+    """candidate, year, value, lower, upper, refusal; one row per candidate and calendar year, from the first
+    observation (of the last value from the year after the last) to the year asked for, each for the middle of its year.
+    Years up to the last observation have no interval: they are no forecast. `refusal` is None or says why there is no
+    forecast, and then the numbers are NaN."""
     backtest: pd.DataFrame
+    """See `replay_origins`."""
     ranking: Ranking
     growth: Growth
-    winner_widening: float
-    """How many times as wide, in the logarithm, the winner's interval of the year asked for is as its own errors make
-    it, because it was chosen by them; see `widen_winner`."""
 
     @property
     def horizon(self) -> int:
@@ -64,6 +308,12 @@ class Forecast:
         rows = self.predictions[self.predictions["year"] == self.year]
         return rows.merge(self.ranking.scores, on="candidate", validate="one_to_one")
 
+    def find(self, candidate: str | None, year: int) -> float:
+        """Return what a candidate gives for a year; NaN where it gives none."""
+        rows = self.predictions
+        found = rows.loc[(rows["candidate"] == candidate) & (rows["year"] == year), "value"]
+        return float(found.iloc[0]) if len(found) else math.nan
+
 
 def fit_forecast(
     series: Series, *, year: int, level: float = DEFAULT_LEVEL, max_factor: float = DEFAULT_MAX_FACTOR
@@ -73,157 +323,177 @@ def fit_forecast(
     Raises UserError where `year` does not lie 1 to 25 years after the last observation, or `level` or `max_factor` make
     no interval.
     """
-    _check_year(year, series.last_year)
-    check_interval_options(level, max_factor)
-    horizon = year - series.last_year
-    backtest = replay_origins(series, max_horizon=horizon, level=level)
-    candidates = list_candidates(series.kind)
-    names = [candidate.name for candidate in candidates]
-    ranking = rank_candidates(backtest, names, horizon=horizon, level=level)
-    calibrated = {name: find_half_widths(calibrate_until(backtest, name, horizon), level) for name in names}
-    widths = widen_winner(calibrated, ranking.winner)
-    parts = [_predict_years(candidate, series, year, widths[candidate.name], level) for candidate in candidates]
-    predictions = _refuse(pd.concat(parts, ignore_index=True), series, backtest, max_factor)
+    last = series.last_year
+    if not last < year <= last + MAX_YEARS_AHEAD:
+        far = f"lies more than {MAX_YEARS_AHEAD} years past the data, too far for any of these fits"
+        problem = "lies before or inside the data" if year <= last else far
+        allowed = f"give a year from {last + 1} to {last + MAX_YEARS_AHEAD}"
+        raise UserError(f"--year {year}: {problem}, which end in {last}; {allowed}.")
+    if not 0 < level < 1:
+        raise UserError(f"--level {100 * level:g}: expected a percentage between 0 and 100, as in 95.")
+    if not max_factor > 1:
+        raise UserError(f"--max-factor {max_factor:g}: expected a factor above 1, as in {DEFAULT_MAX_FACTOR:g}.")
+    backtest = replay_origins(series, year - last)
+    parts = [_predict_years(name, series, year, backtest, level, max_factor) for name in CANDIDATES]
     return Forecast(
         series=series,
         year=year,
         level=level,
         max_factor=max_factor,
-        predictions=predictions,
+        predictions=pd.concat(parts, ignore_index=True),
         backtest=backtest,
-        ranking=ranking,
-        winner_widening=_find_widening(calibrated, widths, ranking.winner),
+        ranking=rank_candidates(backtest, year - last),
         growth=measure_growth(series.observations, level),
     )
 
 
-def check_interval_options(level: float, max_factor: float) -> None:
-    """Raise UserError where the options of intervals make none."""
-    if not 0 < level < 1:
-        raise UserError(f"--level {100 * level:g}: expected a percentage between 0 and 100, as in 95.")
-    if not max_factor > 1:
-        raise UserError(f"--max-factor {max_factor:g}: expected a factor above 1, as in {DEFAULT_MAX_FACTOR:g}.")
-
-
-def _check_year(year: int, last: int) -> None:
-    if year <= last:
-        problem = "lies before or inside the data"
-    elif year > last + MAX_YEARS_AHEAD:
-        problem = f"lies more than {MAX_YEARS_AHEAD} years past the data, too far for any of these fits"
-    else:
-        return
-    allowed = f"give a year from {last + 1} to {last + MAX_YEARS_AHEAD}"
-    raise UserError(f"--year {year}: {problem}, which end in {last}; {allowed}.")
-
-
-def calibrate_until(backtest: pd.DataFrame, candidate: str, max_horizon: int) -> list[Calibration | None]:
-    """Return a candidate's calibration 1, 2, ... years ahead; None where it has none."""
-    cases = backtest[backtest["candidate"] == candidate]
-    origins, horizons = cases["origin"].to_numpy(), cases["horizon"].to_numpy()
-    errors = cases["error_log2"].to_numpy()
-    return [
-        calibrate(origins[horizons == horizon], errors[horizons == horizon], horizon)
-        for horizon in range(1, max_horizon + 1)
-    ]
-
-
-def find_half_widths(calibrations: list[Calibration | None], level: float) -> FloatArray:
-    """Return half widths in log2 by horizon; NaN without a calibration.
-
-    They never shrink with the horizon: what cannot be known in three years is not known better in four, and a narrower
-    interval there comes from having fewer cases.
-    """
-    widths = [math.nan if each is None else each.find_half_width(level) for each in calibrations]
-    widest = np.fmax.accumulate(np.array(widths, dtype=float))
-    return np.where(np.isnan(widths), math.nan, widest)
-
-
-def widen_winner(widths: Mapping[str, FloatArray], winner: str | None) -> dict[str, FloatArray]:
-    """Return half widths by candidate; the winner's at each horizon are at least the second smallest of all.
-
-    The least error of several candidates looks better than it is. With its own width, the winner's 95 % interval held
-    the truth in 85 to 99 % of simulated series; see docs/forecast.md (benchmarks/forecast_coverage.py).
-    """
-    widened = dict(widths)
-    if winner is not None:
-        ordered = np.sort(np.array(list(widths.values())), axis=0)  # NaN comes last
-        runner_up = ordered[1] if len(ordered) > 1 else ordered[0]
-        widened[winner] = np.where(np.isnan(widths[winner]), math.nan, np.fmax(widths[winner], runner_up))
-    return widened
-
-
-def _find_widening(
-    calibrated: Mapping[str, FloatArray], widened: Mapping[str, FloatArray], winner: str | None
-) -> float:
-    if winner is None or math.isnan(calibrated[winner][-1]) or calibrated[winner][-1] == 0:
-        return 1.0
-    return float(widened[winner][-1] / calibrated[winner][-1])
-
-
-def _predict_years(candidate: Candidate, series: Series, year: int, widths: FloatArray, level: float) -> pd.DataFrame:
-    """Return the candidate's predictions with their intervals as they come, zero or less included."""
-    years = np.arange(series.first_year if candidate.is_curve else series.last_year + 1, year + 1)
-    raw = candidate.predict(know_until(series, series.last_year), years.astype(float) + 0.5, level)
-    rows = []
-    for each, (value, *own) in zip(years.tolist(), raw.tolist(), strict=True):
-        horizon = each - series.last_year
-        bounds: tuple[float, float, str | None] = (math.nan, math.nan, None)
-        if horizon > 0:
-            bounds = _choose_interval(value, own, widths[horizon - 1])
-        rows.append((candidate.name, each, value, *bounds))
-    # As objects, so that None stays None.
-    frame = pd.DataFrame(rows, columns=["candidate", "year", "value", "lower", "upper", "interval"], dtype=object)
+def _predict_years(
+    name: str, series: Series, year: int, backtest: pd.DataFrame, level: float, max_factor: float
+) -> pd.DataFrame:
+    """Return a candidate's predictions with their intervals, or why there is none."""
+    cases, last = backtest[backtest["candidate"] == name], series.last_year
+    years = np.arange(last + 1 if name == LAST_VALUE else series.first_year, year + 1)
+    values = _predict(name, series, last, years.astype(float) + 0.5)
+    rows, widest = [], math.nan
+    for each, value in zip(years.tolist(), values.tolist(), strict=True):
+        lower, upper, refusal = math.nan, math.nan, None
+        if each > last:
+            own = cases[cases["horizon"] == each - last]
+            calibration = calibrate(own, each - last)
+            # They never shrink with the horizon: what cannot be known in three years is not known better in four, and
+            # a narrower interval there comes from having fewer cases.
+            width = math.nan if calibration is None else calibration.find_half_width(level)
+            widest = float(np.fmax(widest, width))
+            factor = 2.0 ** min(widest, MAX_HALF_WIDTH_LOG2) if calibration else math.nan
+            lower, upper = value / factor, value * factor
+            refusal = _explain_refusal(name, each, own, factor**2, max_factor)
+        if not value > 0:
+            given = format_amount(value, series.unit)
+            refusal = f"{name} would give {given} for {each}, and {series.quantity} is never zero or less"
+        if refusal is not None:
+            value = lower = upper = math.nan
+        rows.append((name, each, value, lower, upper, refusal))
+    frame = pd.DataFrame(rows, columns=["candidate", "year", "value", "lower", "upper", "refusal"], dtype=object)
     return frame.astype({"year": "int64", "value": "float64", "lower": "float64", "upper": "float64"})
 
 
-def _refuse(predictions: pd.DataFrame, series: Series, backtest: pd.DataFrame, max_factor: float) -> pd.DataFrame:
-    """Replace the numbers of what is no forecast by the reason."""
-    failures = backtest.groupby(["candidate", "horizon"])["refused"].agg(["sum", "size"]).to_dict("index")
-    refusals = []
-    for row in predictions.to_dict("records"):
-        refusal = _explain_zero(row["candidate"], series, row["year"], row["value"])
-        failed = failures.get((row["candidate"], row["year"] - series.last_year))
-        if refusal is None and row["interval"] == "own" and failed is not None and failed["sum"]:
-            given = format_amount(row["value"], series.values.unit)
-            refusal = (
-                f"{row['candidate']} would give {given} for {row['year']}, but as far ahead it gave zero or less in "
-                f"{failed['sum']} of {failed['size']} cases, so nothing bounds its error"
-            )
-        if refusal is None and row["year"] > series.last_year:
-            refusal = _explain_width(row["candidate"], row["year"], row["lower"], row["upper"], max_factor)
-        refusals.append(refusal)
-    refused = pd.Series(refusals, dtype=object, index=predictions.index)
-    kept = predictions.copy()
-    kept.loc[refused.notna(), ["value", "lower", "upper"]] = math.nan
-    kept.loc[refused.notna(), "interval"] = None
-    return kept.assign(refusal=refused)
-
-
-def _choose_interval(value: float, own: list[float], half_width: float) -> tuple[float, float, str | None]:
-    """Return the calibrated bounds, else the fit's own, else none."""
-    if value > 0 and not math.isnan(half_width):
-        factor = 2.0 ** min(half_width, MAX_HALF_WIDTH_LOG2)
-        return value / factor, value * factor, "calibrated"
-    lower, upper = own
-    return lower, upper, None if math.isnan(upper) else "own"
-
-
-def _explain_zero(candidate: str, series: Series, year: int, value: float) -> str | None:
-    """Return why a prediction of zero or less is no forecast; None where it is above."""
-    if value > 0:
-        return None
-    given = format_amount(value, series.values.unit)
-    return f"{candidate} would give {given} for {year}, and {series.values.quantity} is never zero or less"
-
-
-def _explain_width(candidate: str, year: int, lower: float, upper: float, max_factor: float) -> str | None:
-    """Return why a prediction without a useful interval is no forecast; None where its interval is narrow enough."""
-    start = f"{candidate} gives no interval for {year}"
-    if math.isnan(upper):
-        return f"{start}: too few cases of a backtest to calibrate one, and none of its own"
-    if lower <= 0:
-        return f"{start} that ends above zero, so it says no more than `less than some amount`"
-    if upper / lower > max_factor:
-        wide = f"its bounds are a factor of {format_plain(upper / lower)} apart, more than {max_factor:,g}"
-        return f"{start} that says anything: {wide}"
+def _explain_refusal(name: str, year: int, cases: pd.DataFrame, apart: float, max_factor: float) -> str | None:
+    """Return why there is no forecast; None where there is one."""
+    if failed := int(cases["error_log2"].isna().sum()):
+        return (
+            f"as far ahead as {year}, {name} gave zero or less in {failed} of {len(cases)} cases, so nothing bounds "
+            "its error"
+        )
+    if math.isnan(apart):
+        return f"the backtest has too few cases as far ahead as {year} to calibrate an interval of {name}"
+    if apart > max_factor:
+        return (
+            f"{name} gives no interval for {year} that says anything: its bounds are a factor of {format_plain(apart)} "
+            f"apart, more than {max_factor:,g}"
+        )
     return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A demand over a supply, by the winners of both backtests: how many devices one model needs."""
+
+    supply: Forecast
+    demand: Forecast
+    factor: float
+    """What the demand's values are multiplied by to be in the supply's unit."""
+    value: float
+    lower: float
+    upper: float
+    """Of the year asked for; NaN where there is no forecast."""
+    calibration: Calibration | None
+    refusal: str | None
+    observed: tuple[int, float] | None
+    """The last year of which both are known, and the gap then."""
+
+
+def measure_gap(supply: Forecast, demand: Forecast, *, factor: float) -> Gap:
+    """Divide the demand's forecast of the year, times `factor`, by the supply's.
+
+    The interval is calibrated on the errors of the gap itself: in the backtest both winners forecast the same years as
+    they would have had to, and the error of their ratio is the difference of their errors, whatever these have to do
+    with each other. Raises UserError where `factor` is not above zero or is above MAX_GAP_FACTOR.
+    """
+    if not 0 < factor <= MAX_GAP_FACTOR:
+        raise UserError(
+            f"--demand-factor {factor:g}: expected a number above 0, at most {MAX_GAP_FACTOR:g}, as in 2e-9."
+        )
+    year = supply.year
+    first = max(supply.series.last_year, demand.series.last_year) + 1
+    calibrations = [_calibrate_gap(supply, demand, each) for each in range(first, year + 1)]
+    widths = [math.nan if each is None else each.find_half_width(supply.level) for each in calibrations]
+    width = math.nan if calibrations[-1] is None else float(np.nanmax(widths))
+    value = factor * demand.find(demand.ranking.winner, year) / supply.find(supply.ranking.winner, year)
+    lower, upper = value / 2**width, value * 2**width
+    logs = [
+        np.log2(side.series.observations.set_index("year")["value"]).groupby(level=0).mean()
+        for side in (supply, demand)
+    ]
+    common = (logs[1] - logs[0]).dropna()
+    return Gap(
+        supply=supply,
+        demand=demand,
+        factor=factor,
+        value=value,
+        lower=lower,
+        upper=upper,
+        calibration=calibrations[-1],
+        refusal=_explain_no_gap(supply, demand, upper / lower),
+        observed=(int(common.index[-1]), factor * 2 ** float(common.iloc[-1])) if len(common) else None,
+    )
+
+
+def _calibrate_gap(supply: Forecast, demand: Forecast, year: int) -> Calibration | None:
+    """Pair the two winners' cases by the year they forecast, each as far ahead as from its own last observation."""
+    sides = []
+    for side in (demand, supply):
+        cases, ahead = side.backtest, year - side.series.last_year
+        chosen = (cases["candidate"] == side.ranking.winner) & (cases["horizon"] == ahead)
+        sides.append(cases.loc[chosen, ["origin", "year", "error_log2"]])
+    paired = sides[0].merge(sides[1], on="year", suffixes=("", "_supply"))
+    paired["error_log2"] -= paired["error_log2_supply"]
+    return calibrate(paired, year - min(supply.series.last_year, demand.series.last_year))
+
+
+def _explain_no_gap(supply: Forecast, demand: Forecast, apart: float) -> str | None:
+    for name, side in (("supply", supply), ("demand", demand)):
+        if side.ranking.winner is None:
+            return f"no candidate wins the backtest of the {name}"
+        if math.isnan(side.find(side.ranking.winner, side.year)):
+            refusals = side.asked.loc[side.asked["candidate"] == side.ranking.winner, "refusal"].tolist()
+            return f"the {name} has no forecast: {refusals[0]}"
+    if math.isnan(apart):
+        return "the backtests have too few cases in common to calibrate an interval"
+    if apart > supply.max_factor:
+        return f"the bounds of the gap are a factor of {apart:,.3g} apart, more than {supply.max_factor:,g}"
+    return None
+
+
+class Projection(NamedTuple):
+    """What a method fitted on data up to a year gives for STUDY_YEAR; zero or less is no forecast."""
+
+    method: str
+    is_of_study: bool
+    last_year: int
+    value: float
+    truth: float
+
+
+def replay_study(series: Series) -> list[Projection]:
+    """Return the study's projections of GPU memory for 2025: its polynomials, and the log-linear fit beside them."""
+    observations, projections = series.observations, []
+    truth = float(observations.loc[observations["year"] == STUDY_YEAR, "value"].iloc[0])
+    methods = [(f"polynomial {n}", True, partial(fit_polynomial, degree=n)) for n in STUDY_DEGREES]
+    methods.append(("log-linear", False, partial(CANDIDATES["log-linear"], series.kind)))
+    for last_year in STUDY_LAST_YEARS:
+        known = observations[observations["year"] <= last_year]
+        dates, values = (known[name].to_numpy(dtype=float) for name in ("date", "value"))
+        for method, is_of_study, fit in methods:
+            value = float(fit(dates, values, np.array([STUDY_YEAR + 0.5]))[0])
+            projections.append(Projection(method, is_of_study, last_year, value, truth))
+    return projections

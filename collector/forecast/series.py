@@ -1,59 +1,136 @@
-"""Make series of dated values in a unit: all releases, the largest of each year, or the record highs."""
+"""Read a CSV table of dated values, checked value by value, and make the series that is forecast of it."""
 
-from collections.abc import Callable
+import csv
+import io
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from datetime import date
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 
 from bench.errors import UserError
+from bench.foreign_files import ForeignFileError, read_foreign_file
 
-SeriesKind = Literal["frontier", "median", "all", "records"]
+SeriesKind = Literal["frontier", "median", "all"]
 
 MIN_DATES = 8
-"""Fewest different dates to fit on: five coefficients of the polynomial of degree 4, and three for the spread."""
-_DATES_OF_KIND: dict[SeriesKind, str] = {
-    "frontier": "years with a value",
-    "median": "years with a value",
-    "all": "dates with a value",
-    "records": "dates of record highs",
-}
+"""Fewest different dates to fit on: three coefficients of the polynomial, and what is needed for its spread."""
+FIRST_YEAR, LAST_YEAR = 1900, 2100
+"""Of dated values: published tables of models begin in 1950."""
+MAX_VALUE = 1e100
+"""Largest value of a table, and 1 by the smallest: the square of a sum of squares is a number still."""
+MAX_BYTES = 64 * 2**20
+"""Epoch AI's largest file has 3 MB (November 2026); what is much larger is no table of releases."""
+SHIPPED_TABLE = Path(__file__).parent / "gpus.csv"
 COLUMNS = ["name", "year", "date", "value"]
+_DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ].*)?)?)?")
+
+
+class Quantity(NamedTuple):
+    """A column of a published table with a value for each release."""
+
+    column: str
+    words: str
+    unit: str
+    scale: float = 1.0
+    """What a published value is multiplied by to be in `unit`."""
+
+
+class Publication(NamedTuple):
+    """A published table, recognised by its columns of names and dates and one of its values."""
+
+    name: str
+    date: str
+    quantities: dict[str, Quantity]
+    """By the word for `--quantity`; the first is the default."""
+    attribution: str = ""
+
+
+# Epoch AI asks to be named in this form: https://epoch.ai/data/notable-ai-models-documentation, section Citation, and
+# https://epoch.ai/data/machine-learning-hardware (both read in November 2026). The prices are published beside the code
+# of arXiv 2405.21015, as `data/Hardware prices.csv`; the licence is that of Epoch's site.
+PUBLICATIONS = (
+    Publication("name", "release", {"memory": Quantity("memory_gb", "memory of one GPU", "GB")}),
+    Publication(
+        "Hardware name",
+        "Release date",
+        {
+            "memory": Quantity("Memory (bytes)", "memory of one accelerator", "GB", 1e-9),
+            "release-price": Quantity("Release price (USD)", "price of one accelerator", "USD"),
+            "fp32-rate": Quantity(
+                "FP32 (single precision) performance (FLOP/s)", "FP32 rate of one accelerator", "FLOP/s"
+            ),
+            "tensor-rate": Quantity(
+                "Tensor-FP16/BF16 performance (FLOP/s)", "16-bit tensor rate of one accelerator", "FLOP/s"
+            ),
+        },
+        "Epoch AI, 'Data on Machine Learning Hardware', https://epoch.ai/data/machine-learning-hardware, CC BY",
+    ),
+    Publication(
+        "Model",
+        "Publication date",
+        {
+            "training-compute": Quantity("Training compute (FLOP)", "training compute of one model", "FLOP"),
+            "parameters": Quantity("Parameters", "parameters of one model", "parameters"),
+        },
+        "Epoch AI, 'Parameter, Compute and Data Trends in Machine Learning', "
+        "https://epoch.ai/data/notable-ai-models, CC BY",
+    ),
+    Publication(
+        "Hardware model",
+        "Price date",
+        {
+            "price-per-hour": Quantity("Price per chip-hour (on-demand)", "price of one chip on demand", "USD an hour"),
+            "purchase-price": Quantity("Price (hardware purchase)", "price of one chip", "USD"),
+        },
+        "Epoch AI, 'The rising costs of training frontier AI models, hardware prices', "
+        "https://github.com/epoch-research/training-cost-trends, CC BY",
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatedValues:
-    """What was read of a table: one row per release.
+class Request:
+    """Which values of a table are wanted."""
 
-    rows: name, year (calendar), date (decimal year), value (in `unit`, above zero), in the order of the dates.
-    """
-
-    rows: pd.DataFrame
-    quantity: str
-    """In words, such as `memory of one GPU`."""
-    unit: str
-    source: str
-    """The file or URL."""
-    attribution: str = ""
-    """Whom to name wherever the values are used; empty where the file names nobody."""
-    remarks: tuple[str, ...] = ()
-    """What was left out of the table, and why."""
+    quantity: str | None = None
+    """The word of a quantity of a published table; None: its first."""
+    value: str | None = None
+    """The column of the values; None: the quantity's, in an own table `value`."""
+    date: str | None = None
+    unit: str | None = None
+    """The unit of `value`; None: the name of its column."""
+    where: tuple[str, ...] = ()
+    """`COLUMN=VALUE`: only rows with this value; `COLUMN`: only rows with any value in it."""
+    at_least: float | None = None
+    since: int | None = None
+    """Leave out rows with a smaller value, and rows dated before this year."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """What a forecast is fitted on: `observations`, selected from the releases of `values` as `kind` says."""
+    """What a forecast is fitted on: observations, selected from the releases of a table as `kind` says."""
 
     kind: SeriesKind
-    values: DatedValues
+    releases: pd.DataFrame
+    """name, year (calendar), date (decimal year), value (in `unit`, above zero), in the order of the dates."""
     observations: pd.DataFrame
-    """name, year, date, value: what is forecast, and what a backtest holds forecasts against."""
-
-    @property
-    def releases(self) -> pd.DataFrame:
-        """Every release, the observations' and the others."""
-        return self.values.rows
+    """The same columns: what is forecast, and what a backtest holds forecasts against."""
+    quantity: str
+    """In words, such as `memory of one GPU`."""
+    unit: str
+    source: str
+    attribution: str = ""
+    """Whom to name wherever the values are used; empty where the table names nobody."""
+    remarks: tuple[str, ...] = ()
+    """What was left out of the table, and why."""
 
     @property
     def first_year(self) -> int:
@@ -67,32 +144,43 @@ class Series:
 
     @property
     def subject(self) -> str:
-        """Return what the values are, in words."""
-        quantity = self.values.quantity
-        return {
-            "frontier": f"{quantity}, the largest of the year",
-            "median": f"{quantity}, the median of the year",
-            "all": quantity,
-            "records": f"{quantity}, record highs",
-        }[self.kind]
+        """What the values are, in words."""
+        suffix = {"frontier": ", the largest of the year", "median": ", the median of the year", "all": ""}
+        return self.quantity + suffix[self.kind]
 
 
-def make_series(values: DatedValues, kind: SeriesKind) -> Series:
+def make_series(
+    releases: pd.DataFrame,
+    kind: SeriesKind,
+    *,
+    quantity: str,
+    unit: str,
+    source: str,
+    attribution: str = "",
+    remarks: tuple[str, ...] = (),
+) -> Series:
     """Select the observations of a series.
 
     "frontier": the largest value of each calendar year, dated to the middle of the year; a year without a release has
     no observation. "median": the median (in the logarithm) of each year, dated likewise. "all": each release.
-    "records": each release whose value is above all earlier ones.
     Raises UserError where fewer than MIN_DATES different dates are left.
     """
-    rows = values.rows.sort_values(["date", "value"], ignore_index=True)[COLUMNS]
-    observations = _SELECTIONS[kind](rows)
-    num_dates = observations["date"].nunique()
-    if num_dates < MIN_DATES:
-        raise UserError(
-            f"{values.source}: {_DATES_OF_KIND[kind]}: {num_dates}, and a forecast needs {MIN_DATES} or more. Add rows."
-        )
-    return Series(kind=kind, values=values, observations=observations)
+    rows = releases.sort_values(["date", "value"], ignore_index=True)[COLUMNS]
+    select = {"frontier": find_largest_of_years, "median": find_medians_of_years}.get(kind, lambda every: every)
+    observations = select(rows)
+    if (num_dates := observations["date"].nunique()) < MIN_DATES:
+        what = "dates" if kind == "all" else "years"
+        raise UserError(f"{source}: {what} with a value: {num_dates}, and a forecast needs {MIN_DATES} or more.")
+    return Series(
+        kind=kind,
+        releases=rows,
+        observations=observations,
+        quantity=quantity,
+        unit=unit,
+        source=source,
+        attribution=attribution,
+        remarks=remarks,
+    )
 
 
 def find_largest_of_years(rows: pd.DataFrame) -> pd.DataFrame:
@@ -110,19 +198,178 @@ def find_medians_of_years(rows: pd.DataFrame) -> pd.DataFrame:
     return medians.assign(date=medians["year"] + 0.5, name=names)[COLUMNS]
 
 
-def find_records(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows, in the order of their dates, whose value is above those of all earlier rows.
+def load_series(source: Path | None = None, kind: str | None = None, request: Request = Request()) -> Series:  # noqa: B008
+    """Return the series of a CSV file; of the table of GPUs that comes with the tool where `source` is None.
 
-    Of several on one date the largest counts: `rows` are sorted by date and value, and the smaller ones are dropped.
+    `kind` None: "frontier" of a table of GPUs, "all" of another; "all" of a table of GPUs means those for data centers.
+    A row without a date or without a value is left out and counted. Raises UserError, with file, line and column, where
+    the table cannot be read or a value is not what its column holds.
     """
-    ordered = rows.sort_values(["date", "value"]).drop_duplicates("date", keep="last")
-    before = ordered["value"].cummax().shift()
-    return ordered[before.isna() | (ordered["value"] > before)].reset_index(drop=True)
+    if kind not in (None, *get_args(SeriesKind)):
+        raise UserError(f"--series {kind}: unknown; it takes {', '.join(get_args(SeriesKind))}")
+    if request.at_least is not None and not math.isfinite(request.at_least):
+        raise UserError(f"--at-least {request.at_least:g}: expected a number, as in 16 or 2.5e9.")
+    path = source or SHIPPED_TABLE
+    columns, rows = _open_table(path)
+    publication = next((each for each in PUBLICATIONS if _has_columns(columns, each)), None)
+    is_of_gpus = publication is PUBLICATIONS[0]
+    chosen: SeriesKind = kind or ("frontier" if is_of_gpus else "all")  # type: ignore[assignment]  # checked above
+    name, day, quantity = _choose_columns(columns, publication, request, path)
+    where = request.where
+    if is_of_gpus and chosen == "all" and request == Request():
+        where, quantity = ("segment=datacenter",), quantity._replace(words="memory of one datacenter GPU")
+    for condition in where:
+        _check_column(columns, condition.partition("=")[0], "--where", path)
+    left_out: Counter[str] = Counter()
+    kept = list(_read_rows(rows, name, day, quantity, where, request, left_out))
+    total = sum(left_out.values()) + len(kept)
+    is_asked = source is not None or request.where
+    return make_series(
+        pd.DataFrame(kept, columns=COLUMNS),
+        chosen,
+        quantity=quantity.words,
+        unit=quantity.unit,
+        source=str(path),
+        attribution=publication.attribution if publication else "",
+        remarks=tuple(
+            f"{count:,} of {total:,} rows left out: {reason}" for reason, count in left_out.items() if is_asked
+        ),
+    )
 
 
-_SELECTIONS: dict[SeriesKind, Callable[[pd.DataFrame], pd.DataFrame]] = {
-    "frontier": find_largest_of_years,
-    "median": find_medians_of_years,
-    "all": lambda rows: rows,
-    "records": find_records,
-}
+def _open_table(path: Path) -> tuple[list[str], Iterator[tuple[str, dict[str, str]]]]:
+    """Return the columns, and the rows with the place of each in words."""
+    try:
+        text = read_foreign_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig")
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        columns = [str(name) for name in reader.fieldnames or []]
+    except ForeignFileError as error:
+        raise UserError(f"{path}: {error}; name a CSV file.") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: is not a CSV file in UTF-8 ({error}); save the table as one.") from error
+    if len(columns) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in columns[0]]):
+        raise UserError(f"{path}, line 1: columns are separated by {found[0]!r}; expected commas: save it with them.")
+    repeated = [name for name, count in Counter(columns).items() if count > 1]
+    if repeated:
+        raise UserError(f"{path}, line 1: has several columns {repeated[0]!r}; rename or remove all but one.")
+    return columns, _list_rows(reader, path)
+
+
+def _list_rows(reader: "csv.DictReader[str]", path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    try:
+        for fields in reader:
+            place = f"{path}, line {reader.line_num}"
+            if None in fields or None in fields.values():
+                raise UserError(
+                    f"{place}: more or fewer fields than the first line has columns; quote a text that holds commas."
+                )
+            yield place, fields
+    except csv.Error as error:
+        raise UserError(f"{path}, line {reader.line_num}: is not CSV ({error}).") from error
+
+
+def _has_columns(columns: list[str], publication: Publication) -> bool:
+    quantities = {quantity.column for quantity in publication.quantities.values()}
+    return {publication.name, publication.date} <= set(columns) and not quantities.isdisjoint(columns)
+
+
+def _choose_columns(
+    columns: list[str], publication: Publication | None, request: Request, path: Path
+) -> tuple[str | None, str, Quantity]:
+    """Return the columns of names and dates, and the quantity."""
+    if publication is None and request.quantity is not None:
+        raise UserError(f"--quantity {request.quantity}: {path} is no published table; name the column by --value.")
+    name = publication.name if publication else "name"
+    day = request.date or (publication.date if publication else "date")
+    _check_column(columns, day, "--date", path)
+    if request.value is not None or publication is None:
+        column = request.value or "value"
+        quantity = Quantity(column, column, request.unit or column)
+    else:
+        known = publication.quantities
+        word = request.quantity or next(iter(known))
+        if word not in known:
+            raise UserError(f"--quantity {word}: unknown in this table; it has {', '.join(known)}")
+        quantity = known[word]
+    _check_column(columns, quantity.column, "--value", path)
+    return name if name in columns else None, day, quantity
+
+
+def _check_column(columns: list[str], column: str, option: str, path: Path) -> None:
+    if column not in columns:
+        near = get_close_matches(column, columns, n=1)
+        instead = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(columns) or 'none'}."
+        raise UserError(f"{path}: has no column {column!r}; name another by {option}: {instead}")
+
+
+def _read_rows(
+    rows: Iterator[tuple[str, dict[str, str]]],
+    name: str | None,
+    day: str,
+    quantity: Quantity,
+    where: tuple[str, ...],
+    request: Request,
+    left_out: Counter[str],
+) -> Iterator[tuple[str, int, float, float]]:
+    for place, fields in rows:
+        if not all(_meets(fields, condition) for condition in where):
+            left_out["not selected by --where"] += 1
+        elif not fields[quantity.column].strip():
+            left_out[f"no value in {quantity.column!r}"] += 1
+        elif not fields[day].strip():
+            left_out[f"no date in {day!r}"] += 1
+        else:
+            value = _parse_value(fields[quantity.column], f"{place}, column {quantity.column}") * quantity.scale
+            year, when = parse_date(fields[day], f"{place}, column {day}")
+            if request.since is not None and year < request.since:
+                left_out[f"before {request.since}"] += 1
+            elif request.at_least is not None and value < request.at_least:
+                left_out[f"below {request.at_least:g} {quantity.unit}"] += 1
+            elif value <= 0:
+                raise UserError(
+                    f"{place}, column {quantity.column}: {value:g} is not above zero, and growth by factors needs "
+                    "that; leave such rows out: --at-least."
+                )
+            else:
+                yield fields[name] if name else "", year, when, value
+
+
+def _meets(fields: dict[str, str], condition: str) -> bool:
+    column, equals, wanted = condition.partition("=")
+    found = fields[column].strip()
+    return found == wanted.strip() if equals else bool(found)
+
+
+def _parse_value(text: str, place: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UserError(f"{place}: {text!r} is not a number; expected one, as in 16 or 2.5e9, or an empty field.")
+    if value and not 1 / MAX_VALUE <= abs(value) <= MAX_VALUE:
+        raise UserError(f"{place}: {text!r} is beyond {1 / MAX_VALUE:g} to {MAX_VALUE:g}; give it in another unit.")
+    return value
+
+
+def parse_date(text: str, place: str) -> tuple[int, float]:
+    """Return the calendar year and the decimal year of a day, or of the middle of a month or year.
+
+    Raises UserError that names the place where the text is none of `2018`, `2018-09`, `2018-09-13`.
+    """
+    match = _DATE.fullmatch(text.strip())
+    try:
+        year = int(match[1]) if match else 0
+        if match is None or not FIRST_YEAR <= year <= LAST_YEAR:
+            raise ValueError
+        if match[2] is None:
+            return year, year + 0.5
+        if match[3] is None:
+            return year, year + (date(year, int(match[2]), 1).month - 0.5) / 12
+        day = date(year, int(match[2]), int(match[3]))
+    except ValueError:
+        raise UserError(
+            f"{place}: {text!r} is not a date from {FIRST_YEAR} to {LAST_YEAR}; expected 2018, 2018-09 or 2018-09-13."
+        ) from None
+    first = date(year, 1, 1)
+    return year, year + ((day - first).days + 0.5) / (date(year + 1, 1, 1) - first).days

@@ -1,67 +1,52 @@
-"""Say in words what a forecast gives, what it refuses, how it was checked and how far to trust it."""
+"""Say in words, or as a JSON document, what a forecast gives, what it refuses and how it was checked."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
-from collector.forecast.amounts import format_amount, format_plain
-from collector.forecast.fit import Forecast
-from collector.forecast.growth import Growth, Rate
-from collector.forecast.scoring import Ranking
+from bench.schema import Document
+from collector.forecast.fit import Forecast, Gap, Growth, Ranking, Rate, format_amount, format_plain
 from collector.forecast.series import Series
 
 
 def describe_forecast(forecast: Forecast) -> list[str]:
     """Return sentences: the subject, the winner, each candidate with its interval or refusal, growth and source."""
-    series = forecast.series
-    subject = (
-        f"{series.subject[0].upper()}{series.subject[1:]}, in {forecast.year}, from {len(series.observations):,} "
-        f"observations, {series.first_year} to {series.last_year}:"
-    )
-    asked = forecast.asked
+    series, asked = forecast.series, forecast.asked
     return [
-        subject,
+        f"{series.subject[0].upper()}{series.subject[1:]}, in {forecast.year}, from {len(series.observations):,} "
+        f"observations, {series.first_year} to {series.last_year}:",
         _describe_winner(forecast),
         *(_describe_candidate(row, forecast) for row in asked.itertuples()),
-        _describe_spread(asked["value"].dropna().tolist(), series.values.unit),
         *describe_growth(forecast.growth),
-        *describe_source(forecast),
+        *_describe_source(series),
     ]
 
 
-def describe_source(forecast: Forecast) -> list[str]:
+def _describe_source(series: Series) -> list[str]:
     """Return whom to name for the values, and what of the table was left out."""
-    values = forecast.series.values
-    credit = [f"Data: {values.attribution}."] if values.attribution else []
-    return [*credit, *(f"{values.source}: {remark}." for remark in values.remarks)]
+    credit = [f"Data: {series.attribution}."] if series.attribution else []
+    return [*credit, *(f"{series.source}: {remark}." for remark in series.remarks)]
 
 
 def _describe_winner(forecast: Forecast) -> str:
     ranking = forecast.ranking
     if ranking.horizon is None:
         return "No candidate wins: the data span too few years for a backtest, so nothing here was checked."
-    cases = describe_cases(forecast)
+    cases = _describe_cases(forecast)
     if ranking.winner is None:
         return f"No candidate wins the backtest ({cases}): none gave a forecast in every case."
-    row = find_winner(forecast)
-    given = f"no forecast for {forecast.year}" if row.refusal is not None else _format_prediction(row, forecast)
-    if row.interval == "calibrated" and forecast.winner_widening > 1:
-        given += ", as wide as the runner-up's because the winner was chosen on the same cases"
-    rivals = _describe_rivals(ranking)
-    return f"The winner of the backtest is {ranking.winner}: {given}. {rivals} The backtest: {cases}."
+    row = forecast.asked.set_index("candidate").loc[ranking.winner]
+    given = f"no forecast for {forecast.year}" if row["refusal"] else _format_prediction(row, forecast)
+    return (
+        f"The winner of the backtest is {ranking.winner}: {given}. {_describe_rivals(ranking)} The backtest: {cases}."
+    )
 
 
-def find_winner(forecast: Forecast) -> Any:
-    """Return the winner's row of `Forecast.asked`, as a named tuple; there has to be a winner."""
-    return next(row for row in forecast.asked.itertuples() if row.candidate == forecast.ranking.winner)
-
-
-def describe_cases(forecast: Forecast) -> str:
+def _describe_cases(forecast: Forecast) -> str:
     """Return from where and how far the backtest looked, and what its cases are worth."""
     ranking, horizon = forecast.ranking, forecast.ranking.horizon or 0
-    origins = int(ranking.scores["origins"].max())
-    shorter = "" if ranking.horizon == forecast.horizon else f" rather than {forecast.horizon}, for want of cases"
+    shorter = "" if horizon == forecast.horizon else f" rather than {forecast.horizon}, for want of cases"
     return (
-        f"{horizon} {_plural('year', horizon)} ahead{shorter}, from the ends of {origins} years, worth "
+        f"{_count_years(horizon)} ahead{shorter}, from the ends of {int(ranking.scores['origins'].max())} years, worth "
         f"{ranking.num_independent:.1f} independent cases because their years overlap"
     )
 
@@ -74,47 +59,22 @@ def _describe_rivals(ranking: Ranking) -> str:
 
 
 def _describe_candidate(row: Any, forecast: Forecast) -> str:
-    given = f"no forecast; {row.refusal}" if row.refusal is not None else _format_prediction(row, forecast)
-    return f"{row.candidate}: {given}. {_describe_backtest(row, forecast)}"
+    given = f"no forecast; {row.refusal}" if row.refusal else _format_prediction(row._asdict(), forecast)
+    horizon = forecast.ranking.horizon
+    if horizon is None or row.cases == 0:
+        return f"{row.candidate}: {given}. Backtest: the data span too few years for one."
+    title = f"Backtest {_count_years(horizon)} ahead"
+    if row.refused == row.cases:
+        return f"{row.candidate}: {given}. {title}: no forecast in any of {row.cases} cases."
+    refused = f", no forecast in {row.refused} of {row.cases} cases" if row.refused else ""
+    return f"{row.candidate}: {given}. {title}: off by a factor of {2**row.rms_error_log2:.2f}{refused}."
 
 
 def _format_prediction(row: Any, forecast: Forecast) -> str:
-    unit = forecast.series.values.unit
-    bounds = f"{format_plain(row.lower)} to {format_amount(row.upper, unit)}"
-    level = f"{100 * forecast.level:g} %"
-    if row.interval == "calibrated":
-        interval = f"{level} prediction interval {bounds}, calibrated on the backtest"
-    else:
-        interval = f"{bounds} by the fit's own assumptions, not calibrated: do not take it for {level}"
-    return f"{format_amount(row.value, unit)}, {interval}"
-
-
-def _describe_backtest(row: Any, forecast: Forecast) -> str:
-    horizon = forecast.ranking.horizon
-    if horizon is None or row.cases == 0:
-        return "Backtest: the data span too few years for one."
-    title = f"Backtest {horizon} {_plural('year', horizon)} ahead"
-    if row.refused == row.cases:
-        return f"{title}: no forecast in any of {row.cases} cases."
-    parts = [f"off by a factor of {2**row.rms_error_log2:.2f}"]
-    if row.refused:
-        parts.append(f"no forecast in {row.refused} of {row.cases} cases")
-    if row.own_cases:
-        parts.append(f"the fit's own interval held the truth in {row.own_inside} of {row.own_cases} cases")
-    if row.calibrated_cases:
-        parts.append(f"one calibrated on earlier cases in {row.calibrated_inside} of {row.calibrated_cases}")
-    return f"{title}: {', '.join(parts)}."
-
-
-def _describe_spread(values: list[float], unit: str) -> str:
-    if len(values) < 2:
-        return "Fewer than two candidates give a forecast: there is nothing to compare."
-    low, high = min(values), max(values)
-    factor = high / low
-    return (
-        f"The choice of candidate alone spans {format_amount(low, unit)} to {format_amount(high, unit)}, "
-        f"a factor of {factor:.1f}."
-    )
+    unit = forecast.series.unit
+    bounds = f"{format_plain(row['lower'])} to {format_amount(row['upper'], unit)}"
+    level = f"{100 * forecast.level:g} % prediction interval"
+    return f"{format_amount(row['value'], unit)} ({level} {bounds}, calibrated on the backtest)"
 
 
 def describe_future(series: Series, year: int) -> str:
@@ -132,8 +92,13 @@ def describe_future(series: Series, year: int) -> str:
 
 def describe_growth(growth: Growth) -> list[str]:
     """Return the growth a year and the doubling time with their intervals."""
-    level = f"{100 * growth.level:g} %"
-    sentence = f"Growth (log-linear, {growth.num_observations:,} observations): {_format_rate(growth.rate, level)}."
+    rate, years = growth.rate, growth.rate.doubling_years[0]
+    doubling = "no doubling" if math.isinf(years) else f"doubling in {years:.2f} years"
+    sentence = (
+        f"Growth (log-linear, {growth.num_observations:,} observations): a factor of {rate.factors[0]:.2f} a year "
+        f"({100 * growth.level:g} % confidence interval {_format_factors(rate)}), {doubling} "
+        f"({_format_doubling(rate)})."
+    )
     if growth.by_year is None:
         return [f"{sentence} The interval takes the years' errors for independent."]
     return [
@@ -142,18 +107,8 @@ def describe_growth(growth: Growth) -> list[str]:
     ]
 
 
-def _format_rate(rate: Rate, level: str) -> str:
-    factor, years = rate.factors[0], rate.doubling_years[0]
-    doubling = "no doubling" if math.isinf(years) else f"doubling in {years:.2f} years"
-    return (
-        f"a factor of {factor:.2f} a year ({level} confidence interval {_format_factors(rate)}), {doubling} "
-        f"({_format_doubling(rate)})"
-    )
-
-
 def _format_factors(rate: Rate) -> str:
-    _, lower, upper = rate.factors
-    return f"{lower:.2f} to {upper:.2f}"
+    return f"{rate.factors[1]:.2f} to {rate.factors[2]:.2f}"
 
 
 def _format_doubling(rate: Rate) -> str:
@@ -163,5 +118,145 @@ def _format_doubling(rate: Rate) -> str:
     return f"{shortest:.2f} to {'none at all' if math.isinf(longest) else f'{longest:.2f}'}"
 
 
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
+def _count_years(number: int) -> str:
+    return "1 year" if number == 1 else f"{number} years"
+
+
+def describe_gap(gap: Gap) -> list[str]:
+    """Return sentences: the demand, the gap today and in the year asked for, whom to name."""
+    unit, demand = gap.supply.series.unit, gap.demand
+    lines = [f"Demand: {line}" if not number else line for number, line in enumerate(describe_forecast(demand))]
+    lines.append(f"One of the demand's {demand.series.unit} counts as {format_amount(gap.factor, unit)}.")
+    if gap.observed is not None:
+        lines.append(f"{gap.observed[0]}: demand over supply was {format_plain(gap.observed[1])}.")
+    if gap.refusal is not None or gap.calibration is None:
+        return [*lines, f"{gap.supply.year}: demand over supply: no forecast; {gap.refusal}."]
+    return [
+        *lines,
+        f"{gap.supply.year}: demand over supply is forecast to be {format_plain(gap.value)}: so many devices for one "
+        f"model ({100 * gap.supply.level:g} % prediction interval {format_plain(gap.lower)} to "
+        f"{format_plain(gap.upper)}, calibrated on {gap.calibration.num_origins} cases of the gap's own backtest, "
+        f"worth {gap.calibration.num_independent:.1f} independent ones).",
+    ]
+
+
+class Span(Document):
+    """A value with the bounds of its interval; None where one is not known, or has no end."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class SeriesDescription(Document):
+    """What is forecast."""
+
+    subject: str
+    quantity: str
+    unit: str
+    num_observations: int
+    first_year: int
+    last_year: int
+    source: str
+    attribution: str
+    """Whom to name for the values; empty: nobody."""
+
+
+class CandidateForecast(Document):
+    """What one candidate gives for the year asked for."""
+
+    candidate: str
+    is_winner: bool
+    forecast: Span
+    refusal: str | None
+    """Why there is no forecast; None where there is one."""
+    error_factor: float | None
+    """By which factor its forecasts of the backtest were off (root mean square of the logs); None without cases."""
+    num_cases: int
+    num_refused: int
+    """Cases of the backtest, and those of them in which it gave no forecast."""
+
+
+class GapDescription(Document):
+    """A demand over the series that is forecast."""
+
+    demand: SeriesDescription
+    demand_factor: float
+    """What the demand's values are multiplied by to be in the series' unit."""
+    demand_over_supply: Span
+    refusal: str | None
+    sentences: tuple[str, ...]
+
+
+class ForecastDocument(Document):
+    """What `benchmatrix forecast --json` prints, in the unit of the series."""
+
+    forecast_version: Literal[1] = 1
+    series: SeriesDescription
+    year: int
+    level: float
+    """Of the intervals, such as 0.95."""
+    winner: str | None
+    """The candidate with the least error in the backtest; None where none wins."""
+    rivals: tuple[str, ...]
+    """The candidates that chance does not tell apart from the winner."""
+    candidates: tuple[CandidateForecast, ...]
+    growth_per_year: Span
+    doubling_years: Span
+    sentences: tuple[str, ...]
+    """The same for people."""
+    gap: GapDescription | None = None
+
+
+def make_forecast_document(forecast: Forecast, gap: Gap | None = None) -> ForecastDocument:
+    """Return the document of a forecast, and of the gap to a demand."""
+    ranking = forecast.ranking
+    return ForecastDocument(
+        series=_describe_series(forecast.series),
+        year=forecast.year,
+        level=forecast.level,
+        winner=ranking.winner,
+        rivals=ranking.rivals,
+        candidates=tuple(
+            CandidateForecast(
+                candidate=row["candidate"],
+                is_winner=row["candidate"] == ranking.winner,
+                forecast=_make_span(row["value"], row["lower"], row["upper"]),
+                refusal=row["refusal"],
+                error_factor=2 ** row["rms_error_log2"] if math.isfinite(row["rms_error_log2"]) else None,
+                num_cases=int(row["cases"]),
+                num_refused=int(row["refused"]),
+            )
+            for row in forecast.asked.to_dict("records")
+        ),
+        growth_per_year=_make_span(*forecast.growth.rate.factors),
+        doubling_years=_make_span(*forecast.growth.rate.doubling_years),
+        sentences=tuple(describe_forecast(forecast)),
+        gap=None
+        if gap is None
+        else GapDescription(
+            demand=_describe_series(gap.demand.series),
+            demand_factor=gap.factor,
+            demand_over_supply=_make_span(gap.value, gap.lower, gap.upper),
+            refusal=gap.refusal,
+            sentences=tuple(describe_gap(gap)),
+        ),
+    )
+
+
+def _describe_series(series: Series) -> SeriesDescription:
+    return SeriesDescription(
+        subject=series.subject,
+        quantity=series.quantity,
+        unit=series.unit,
+        num_observations=len(series.observations),
+        first_year=series.first_year,
+        last_year=series.last_year,
+        source=series.source,
+        attribution=series.attribution,
+    )
+
+
+def _make_span(value: float, low: float, high: float) -> Span:
+    value_, low_, high_ = (float(end) if math.isfinite(end) else None for end in (value, low, high))
+    return Span(value=value_, low=low_, high=high_)

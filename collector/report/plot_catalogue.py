@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 from collector.analysis import Analysis
 from collector.comparisons import FRAMEWORKS, MODES, PRECISIONS
-from collector.forecast.words import describe_forecast
-from collector.report.figure import FigureGroup, make_figure
-from collector.report.plots.forecast import plot_forecast
+from collector.report.figure import FigureGroup
 from collector.report.question_figures import (
     show_changes,
     show_costs,
@@ -34,14 +32,6 @@ def _show_comparison(name: str) -> Callable[[Analysis], tuple[FigureGroup, ...]]
     return lambda analysis: show_comparisons({name: analysis.comparisons[name]})
 
 
-def _show_forecast(analysis: Analysis) -> tuple[FigureGroup, ...]:
-    if analysis.forecast is None:
-        return ()
-    subject, *answers = describe_forecast(analysis.forecast)
-    figure = make_figure(plot_forecast(analysis.forecast), " ".join([subject, *answers]))
-    return (FigureGroup(question=subject.removesuffix(":"), caption="", figures=(figure,)),)
-
-
 PLOTS: Mapping[str, NamedPlot] = {
     "frameworks": NamedPlot(needs="pairs of frameworks with an interval", show=_show_comparison(FRAMEWORKS.name)),
     "modes": NamedPlot(needs="pairs of modes with an interval", show=_show_comparison(MODES.name)),
@@ -64,7 +54,6 @@ PLOTS: Mapping[str, NamedPlot] = {
     "nights": NamedPlot(
         needs="changes that `benchmatrix watch` recorded", show=lambda analysis: (show_changes(analysis),)
     ),
-    "forecast": NamedPlot(needs="nothing of a run", show=_show_forecast),
 }
 
 

@@ -7,7 +7,7 @@ import typer
 
 from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
-from runner.commands.forecast_options import LevelOption
+from runner.commands.forecast import LevelOption
 from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, VerifyOption, make_error_console
 from runner.terminal_text import echo
 

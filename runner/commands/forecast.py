@@ -2,31 +2,89 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated
 
-from runner.commands.forecast_options import (
-    AtLeastOption,
-    DateOption,
-    LevelOption,
-    MaxFactorOption,
-    NameOption,
-    PlotOption,
-    QuantityOption,
-    SeriesOption,
-    SinceOption,
-    TableOption,
-    UnitOption,
-    ValueOption,
-    WhereOption,
-)
-from runner.commands.options import CONSOLE, JsonOption, YearOption
+import typer
+
+from bench.errors import UserError
+from bench.schema import LATEST
+from runner.commands.options import CONSOLE, JsonOption
 from runner.terminal_text import echo, format_message
 
-if TYPE_CHECKING:  # altair takes a second to import: only what draws does it
-    from altair import LayerChart
+YEARS_AHEAD = 4
+FIRST_YEAR = 2026
+"""Of a clock that may be right: that in which this was written."""
+BYTES_OF_16_BITS_IN_GB = 2e-9
 
-    from bench.schema import Document
-    from collector.forecast.series import Series
+LevelOption = Annotated[float, typer.Option(metavar="PERCENT", help="Level of the intervals.")]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="COLUMN[=VALUE]",
+        help="Only rows with this value, or with any value, in this column; several must all hold.",
+    ),
+]
+YearOption = Annotated[
+    int | None, typer.Option(metavar="YEAR", min=1, help="Forecast up to this year; default: four years from now.")
+]
+TableOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV with dates and values: yours, Epoch AI's files as published, or a table of GPUs; default: the "
+        "table of GPUs that comes with the tool. See docs/forecast.md.",
+    ),
+]
+SeriesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SERIES",
+        help="frontier: the largest value of each year; median: the median of each year; all: every release. "
+        "Default: frontier of a table of GPUs, all of another.",
+    ),
+]
+QuantityOption = Annotated[
+    str | None,
+    typer.Option(metavar="WORD", help="Of a published table: memory, training-compute, parameters, price-per-hour."),
+]
+ValueOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of the values; default: value.")]
+DateOption = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of the dates; default: date.")]
+UnitOption = Annotated[
+    str | None, typer.Option(metavar="UNIT", help="The unit of --value; default: the name of its column.")
+]
+AtLeastOption = Annotated[
+    float | None, typer.Option(metavar="AMOUNT", help="Leave out rows with a smaller value, in the series' unit.")
+]
+SinceOption = Annotated[int | None, typer.Option(metavar="YEAR", help="Leave out what is dated before this year.")]
+DemandOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV of what models need, such as Epoch AI's models: also forecast it, and how many devices one model "
+        "needs.",
+    ),
+]
+DemandQuantityOption = Annotated[str, typer.Option(metavar="WORD", help="Of a published table.")]
+DemandSeriesOption = Annotated[str, typer.Option(metavar="SERIES", help="frontier or median.")]
+DemandWhereOption = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN[=VALUE]", help="Only these rows of the demand.")
+]
+DemandSinceOption = Annotated[
+    int | None, typer.Option(metavar="YEAR", help="Leave out demand that is dated before this year.")
+]
+DemandFactorOption = Annotated[
+    float,
+    typer.Option(
+        metavar="NUMBER",
+        help="What the demand's values are multiplied by to be in the series' unit; default: GB of one parameter in 16 "
+        "bits.",
+    ),
+]
+MaxFactorOption = Annotated[
+    float, typer.Option(metavar="FACTOR", help="Refuse a forecast whose interval spans more than this factor.")
+]
+PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the plot to this HTML, PNG or SVG file.")]
 
 
 def forecast(
@@ -36,65 +94,61 @@ def forecast(
     quantity: QuantityOption = None,
     value: ValueOption = None,
     date: DateOption = None,
-    name: NameOption = None,
     unit: UnitOption = None,
     where: WhereOption = None,
     at_least: AtLeastOption = None,
     since: SinceOption = None,
+    demand: DemandOption = None,
+    demand_quantity: DemandQuantityOption = "parameters",
+    demand_series: DemandSeriesOption = "frontier",
+    demand_where: DemandWhereOption = None,
+    demand_since: DemandSinceOption = None,
+    demand_factor: DemandFactorOption = BYTES_OF_16_BITS_IN_GB,
     level: LevelOption = 95.0,
     max_factor: MaxFactorOption = 100.0,
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Forecast a series, such as GPU memory: candidates, their backtest, the winner, growth, calibrated intervals."""
-    from collector.forecast.document import make_forecast_document
-    from collector.forecast.fit import fit_forecast
-    from collector.forecast.loading import load_series
-    from collector.forecast.tables import ValueRequest
-    from collector.forecast.words import describe_forecast
+    from collector.forecast.fit import fit_forecast, measure_gap
+    from collector.forecast.series import Request, load_series
+    from collector.forecast.words import describe_forecast, describe_future, describe_gap, make_forecast_document
     from collector.report.plots.forecast import plot_forecast
-    from collector.report.plots.picture_files import check_plot_path
-    from runner.reporting.report_files import choose_year
+    from collector.report.plots.picture_files import check_plot_path, save_plot
 
     if plot:
         check_plot_path(plot)
-    selection: dict[str, Any] = {"where": tuple(where or ()), "at_least": at_least, "since": since}
-    request = ValueRequest(quantity=quantity, value=value, date=date, name=name, unit=unit, **selection)
-    loaded = load_series(table, request, series)
-    _warn_of_future(loaded)
-    fitted = fit_forecast(loaded, year=choose_year(year), level=level / 100, max_factor=max_factor)
-    chart = plot_forecast(fitted) if plot else None
-    if as_json:
-        show_document(make_forecast_document(fitted), chart, plot)
-    else:
-        show_answer(describe_forecast(fitted), chart, plot)
-
-
-def _warn_of_future(series: "Series") -> None:
-    """Warn of rows that are dated after this year, where the clock may be right."""
-    from collector.forecast.words import describe_future
-    from runner.reporting.report_files import FIRST_YEAR
-
-    year = datetime.now(UTC).year
-    if year >= FIRST_YEAR and (future := describe_future(series, year)):
+    fields = {"quantity": quantity, "value": value, "date": date, "unit": unit, "at_least": at_least, "since": since}
+    request = Request(**fields, where=tuple(where or ()))  # type: ignore[arg-type]  # of the fields' types
+    loaded, until = load_series(table, series, request), choose_year(year)
+    this_year = datetime.now(UTC).year
+    if this_year >= FIRST_YEAR and (future := describe_future(loaded, this_year)):
         echo(format_message(f"warning: {future}"), err=True)
+    fitted = fit_forecast(loaded, year=until, level=level / 100, max_factor=max_factor)
+    gap = None
+    if demand is not None:
+        wanted = Request(quantity=demand_quantity, where=tuple(demand_where or ()), since=demand_since)
+        needed = load_series(demand, demand_series, wanted)
+        of_demand = fit_forecast(needed, year=until, level=level / 100, max_factor=max_factor)
+        gap = measure_gap(fitted, of_demand, factor=demand_factor)
+    if as_json:
+        echo(make_forecast_document(fitted, gap).to_json())
+    else:
+        for line in [*describe_forecast(fitted), *(describe_gap(gap) if gap else ())]:
+            CONSOLE.print(line)
+    if plot:
+        save_plot(plot_forecast(fitted), plot)
+        if not as_json:
+            CONSOLE.print(str(plot), soft_wrap=True)
 
 
-def show_answer(lines: list[str], chart: "LayerChart | None", plot: Path | None) -> None:
-    """Print the lines, and write the chart to `plot`."""
-    from collector.report.plots.picture_files import save_plot
-
-    for line in lines:
-        CONSOLE.print(line)
-    if chart is not None and plot is not None:
-        save_plot(chart, plot)
-        CONSOLE.print(str(plot), soft_wrap=True)
-
-
-def show_document(document: "Document", chart: "LayerChart | None", plot: Path | None) -> None:
-    """Print the document, and write the chart to `plot`."""
-    from collector.report.plots.picture_files import save_plot
-
-    echo(document.to_json())
-    if chart is not None and plot is not None:
-        save_plot(chart, plot)
+def choose_year(year: int | None) -> int:
+    """Return the year asked for, or YEARS_AHEAD from now; UserError where the clock cannot be right."""
+    if year is not None:
+        return year
+    now = datetime.now(UTC)
+    if not FIRST_YEAR <= now.year < LATEST.year:
+        raise UserError(
+            f"this machine's clock says {now:%Y-%m-%d}, and a forecast begins today: set it, or give the year (--year)"
+        )
+    return now.year + YEARS_AHEAD

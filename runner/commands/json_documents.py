@@ -210,7 +210,6 @@ def list_schemas() -> dict[str, Callable[[], dict[str, Any]]]:
         "cost": _export_cost,
         "doctor": lambda: _export(DoctorDocument),
         "forecast": _export_forecast,
-        "gap": _export_gap,
         "images": lambda: _export(ImagesDocument),
         "plot": lambda: _export(FilesDocument),
         "probe": _export_probe,
@@ -245,15 +244,9 @@ def _export_batches() -> dict[str, Any]:
 
 
 def _export_forecast() -> dict[str, Any]:
-    from collector.forecast.document import export_forecast_schema
+    from collector.forecast.words import ForecastDocument
 
-    return export_forecast_schema()
-
-
-def _export_gap() -> dict[str, Any]:
-    from collector.forecast.gap_document import export_gap_schema
-
-    return export_gap_schema()
+    return _export(ForecastDocument)
 
 
 def _export_compare() -> dict[str, Any]:

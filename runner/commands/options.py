@@ -129,10 +129,6 @@ ModeratedOption = Annotated[
 PricesOption = Annotated[
     Path | None, typer.Option("--prices", metavar="FILE", help="Your own price table (YAML, see docs/cost.md).")
 ]
-YearOption = Annotated[
-    int | None,
-    typer.Option("--year", metavar="YEAR", min=1, help="Forecast up to this year; default: four years from now."),
-]
 JsonOption = Annotated[
     bool,
     typer.Option(
@@ -149,7 +145,4 @@ JsonLinesOption = Annotated[
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 FileOption = Annotated[
     Path | None, typer.Option("--output", metavar="FILE", help="Write it to a file, and print the conclusion.")
-]
-GpuTableOption = Annotated[
-    Path | None, typer.Option("--table", metavar="FILE", help="Your own table of GPUs (CSV, see docs/forecast.md).")
 ]

@@ -11,7 +11,6 @@ from runner.commands.files_written import print_files
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
-    GpuTableOption,
     IncludeInvalidOption,
     JsonOption,
     ModeratedOption,
@@ -19,7 +18,6 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
     VerifyOption,
-    YearOption,
     make_error_console,
 )
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 # As collector.report.plot_catalogue has them (a test holds them equal): help must not wait for its import.
 PlotName = Literal[
     "frameworks", "modes", "precisions", "speedups", "latencies", "roofline", "memory", "costs", "scaling", "tenants",
-    "nights", "forecast",
+    "nights",
 ]  # fmt: skip
 NameArgument = Annotated[PlotName, typer.Argument(metavar="NAME", help=f"Which plot: {', '.join(PlotName.__args__)}.")]
 PlotFileOption = Annotated[
@@ -57,8 +55,6 @@ def plot(
     columns: ColumnsOption = 1,
     panel: PanelOption = None,
     title: TitleOption = True,
-    year: YearOption = None,
-    table: GpuTableOption = None,
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
     prices: PricesOption = None,
@@ -71,7 +67,7 @@ def plot(
     from runner.reporting.stored_runs import print_skipped
 
     check_figure_path(output)
-    analysis = _analyze(run_id, store, verify, name, year, table, include_invalid, moderated, prices)
+    analysis = _analyze(run_id, store, verify, include_invalid, moderated, prices)
     groups = draw_plot(name, analysis)
     figures = [panel for group in groups for figure in group.figures for panel in list_panels(figure)]
     if not figures:
@@ -111,23 +107,18 @@ def _analyze(
     run_id: str | None,
     store: str,
     verify: list[Path] | None,
-    name: str,
-    year: int | None,
-    table: Path | None,
     include_invalid: bool,
     moderated: bool,
     prices: Path | None,
 ) -> "Analysis":
     from collector.analysis import analyze_run
     from runner.price_tables.loading import load_prices
-    from runner.reporting.report_files import fit_forecast
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
 
     opened = open_existing_store(store, verify=verify)
     collection = load_collection(opened, run_id)
     return analyze_run(
         collection,
-        forecast=fit_forecast(year, table) if name == "forecast" else None,
         include_invalid=include_invalid,
         moderated=moderated,
         history=load_history(opened, collection),

@@ -12,7 +12,6 @@ from runner.commands.next_steps import say, say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
-    GpuTableOption,
     IncludeInvalidOption,
     JsonOption,
     ModeratedOption,
@@ -21,7 +20,6 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
     VerifyOption,
-    YearOption,
     make_error_console,
 )
 
@@ -59,8 +57,6 @@ def report(
     store: StoreOption = DEFAULT_STORE,
     verify: VerifyOption = None,
     output: ReportOutputOption = None,
-    year: YearOption = None,
-    table: GpuTableOption = None,
     include_invalid: IncludeInvalidOption = False,
     moderated: ModeratedOption = False,
     prices: PricesOption = None,
@@ -71,7 +67,7 @@ def report(
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
     from collector.report.page import write_page
     from collector.report.terminal import print_summary
-    from runner.reporting.report_files import choose_report_path, choose_year, fit_forecast, make_analyzer
+    from runner.reporting.report_files import choose_report_path, make_analyzer
     from runner.reporting.site_files import name_contents
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
 
@@ -81,15 +77,13 @@ def report(
     runs = "all runs" if site is not None else run_id or "the newest run"
     say(f"reading {runs} from {store}, then drawing the figures")
     analyze = make_analyzer(
-        fit_forecast(year, table),
-        is_forecast_asked=year is not None or table is not None,
         include_invalid=include_invalid,
         moderated=moderated,
         prices=prices,
     )
     if site is not None:
-        files = name_contents(file for file in (table, prices) if file is not None)
-        settings = f"{__version__} {choose_year(year)} {table} {include_invalid} {moderated} {prices} {verify} {files}"
+        files = name_contents(file for file in (prices,) if file is not None)
+        settings = f"{__version__} {include_invalid} {moderated} {prices} {verify} {files}"
         _write_site(opened, site, analyze, settings)
         return
     collection = load_collection(opened, run_id)

@@ -10,7 +10,7 @@ from rich.console import Console
 from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store
 from runner.reporting.publication import RepeatState, describe_ending, publish_report
-from runner.reporting.report_files import REPORT_NAME, choose_output, fit_forecast, make_analyzer
+from runner.reporting.report_files import REPORT_NAME, choose_output, make_analyzer
 from runner.reporting.stored_runs import load_collection, load_history, print_skipped
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -51,7 +51,7 @@ def finish_run(
 
     collection = load_collection(store, run.run_id, writes_tables=True)
     print_skipped(collection, console)
-    analyze = make_analyzer(fit_forecast() if with_report else None)
+    analyze = make_analyzer()
     analysis = analyze(collection, load_history(store, collection))
     print_summary(console, analysis)
     path = None

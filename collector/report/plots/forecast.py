@@ -5,15 +5,12 @@ import math
 import altair as alt
 import pandas as pd
 
-from collector.forecast.candidates import CANDIDATES
-from collector.forecast.fit import Forecast
-from collector.report.plots.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILLION
+from collector.forecast.fit import CANDIDATES, Forecast
+from collector.report.plots.style import BLUE, GREY, INK, ORANGE
 
-# The eighth of Okabe and Ito's colours that stays readable on white; the study's polynomials have the pale ones.
-_BROWN = "#8B5A2B"
-_COLOURS = [ORANGE, SKY, PURPLE, BLUE, GREEN, VERMILLION, _BROWN, GREY]
-_DASHES = [[2, 2], [8, 3], [8, 3, 2, 3], [1, 0], [1, 0], [4, 2], [10, 4], [1, 3]]
-NAMES = [candidate.name for candidate in CANDIDATES]
+_COLOURS = [ORANGE, BLUE, GREY]
+_DASHES = [[2, 2], [1, 0], [1, 3]]
+NAMES = list(CANDIDATES)
 _MAX_GRID_LINES = 12
 _MAX_POWERS_OF_TWO = 16
 """An axis that spans more of them is marked in powers of ten."""
@@ -26,27 +23,21 @@ def plot_forecast(forecast: Forecast) -> alt.LayerChart:
     """Draw values by year on a log axis: observations, candidates, intervals at the year asked for, the winner's band.
 
     The band begins at the last observation. Refused years are not drawn. Behind the year asked for, each candidate's
-    interval stands as a bar, those that are not calibrated thin. Under the picture is whom to name for the data. As
-    wide as its container; readable from 360 px.
+    interval stands as a bar. Under the picture is whom to name for the data. As wide as its container; readable from
+    360 px.
     """
-    value = make_value_axis(find_bounds(forecast), forecast.series.values.unit)
+    value = make_value_axis(find_bounds(forecast), forecast.series.unit)
     layers = [
         _draw_band(forecast, value),
         _draw_lines(forecast, value),
-        _draw_bars(forecast, value),
-        draw_observations(forecast, value),
-        _name_bars(forecast, value),
+        *_draw_bars(forecast, value),
+        _draw_observations(forecast, value),
     ]
     chart = alt.LayerChart(layer=layers, width="container", height=380)
-    return add_credit(chart, [forecast.series.values.attribution])
-
-
-def add_credit(chart: alt.LayerChart, attributions: list[str]) -> alt.LayerChart:
-    """Write whom to name for the data under the picture, so that it goes where the picture goes."""
-    credits = [f"Data: {each}" for each in dict.fromkeys(attributions) if each]
-    if not credits:
+    if not forecast.series.attribution:
         return chart
-    title = alt.TitleParams(credits, orient="bottom", anchor="start", fontSize=10, fontWeight="normal", color=GREY)
+    credit = f"Data: {forecast.series.attribution}"
+    title = alt.TitleParams(credit, orient="bottom", anchor="start", fontSize=10, fontWeight="normal", color=GREY)
     return chart.properties(title=title)
 
 
@@ -104,73 +95,49 @@ def _draw_lines(forecast: Forecast, value: alt.Y) -> alt.Chart:
     )
 
 
-def _place_bars(forecast: Forecast) -> pd.DataFrame:
-    """Return the forecasts for the year asked for that have an interval, each with its place behind that year."""
+def _draw_bars(forecast: Forecast, value: alt.Y) -> list[alt.Chart]:
+    """Draw each interval of the year asked for behind that year, and below it whose it is, upwards."""
     asked = _date(forecast.predictions[forecast.predictions["year"] == forecast.year]).dropna(subset=["upper"])
     step = BAR_STEP * (forecast.year - float(forecast.series.observations["date"].min()))
-    return asked.assign(
-        date=asked["date"] + step * asked["candidate"].map(NAMES.index).rank(),
-        value=asked["lower"],
-        weight=(asked["interval"] == "calibrated").map({True: 4.0, False: 1.0}),
-    )
-
-
-def _name_bars(forecast: Forecast, value: alt.Y) -> alt.Chart:
-    """Write below each bar whose it is, upwards."""
-    chart: alt.Chart = alt.Chart(_place_bars(forecast)).mark_text(
-        angle=270, align="right", baseline="middle", dx=-4, fontSize=9, color=INK
-    )
-    return chart.encode(x=make_date_axis(), y=value, text="candidate:N")
-
-
-def _draw_bars(forecast: Forecast, value: alt.Y) -> alt.Chart:
-    bars = _place_bars(forecast)
-    chart: alt.Chart = alt.Chart(bars).mark_rule(clip=True)
-    return chart.encode(
-        x=make_date_axis(),
-        y=value,
-        y2="upper:Q",
-        color=_candidate_colour(),
-        strokeWidth=alt.StrokeWidth("weight:Q", scale=None, legend=None),
-        tooltip=_make_tooltip(forecast)[:1] + _make_tooltip(forecast)[3:],
-    )
+    places = asked["date"] + step * asked["candidate"].map(NAMES.index).rank()
+    bars = alt.Chart(asked.assign(date=places, value=asked["lower"]))
+    names: alt.Chart = bars.mark_text(angle=270, align="right", baseline="middle", dx=-4, fontSize=9, color=INK)
+    rules: alt.Chart = bars.mark_rule(clip=True, strokeWidth=4)
+    tooltip = _make_tooltip(forecast)[:1] + _make_tooltip(forecast)[3:]
+    return [
+        rules.encode(x=make_date_axis(), y=value, y2="upper:Q", color=_candidate_colour(), tooltip=tooltip),
+        names.encode(x=make_date_axis(), y=value, text="candidate:N"),
+    ]
 
 
 def _make_tooltip(forecast: Forecast) -> list[alt.Tooltip]:
-    unit = forecast.series.values.unit
+    unit = forecast.series.unit
     return [
         alt.Tooltip("candidate:N"),
         alt.Tooltip("year:Q", format="d"),
         alt.Tooltip("value:Q", title=f"forecast, {unit}", format=",.3r"),
         alt.Tooltip("lower:Q", title=f"from, {unit}", format=",.3r"),
         alt.Tooltip("upper:Q", title=f"to, {unit}", format=",.3r"),
-        alt.Tooltip("interval:N", title="the interval is"),
     ]
 
 
-def draw_observations(forecast: Forecast, value: alt.Y, colour: str = INK) -> alt.Chart:
-    """Draw the observations of a forecast's series as points."""
+def _draw_observations(forecast: Forecast, value: alt.Y) -> alt.Chart:
     observations = forecast.series.observations
     size = 45 if len(observations) <= 60 else 14
-    points = alt.Chart(observations).mark_point(filled=True, size=size, opacity=0.8, color=colour)
-    chart: alt.Chart = points.encode(
-        x=make_date_axis(),
-        y=value,
-        tooltip=[
-            alt.Tooltip("name:N"),
-            alt.Tooltip("year:Q", format="d"),
-            alt.Tooltip("value:Q", title=forecast.series.values.unit, format="~r"),
-        ],
-    )
-    return chart
+    chart: alt.Chart = alt.Chart(observations).mark_point(filled=True, size=size, opacity=0.8, color=INK)
+    tooltip = [
+        alt.Tooltip("name:N"),
+        alt.Tooltip("year:Q", format="d"),
+        alt.Tooltip("value:Q", title=forecast.series.unit, format="~r"),
+    ]
+    return chart.encode(x=make_date_axis(), y=value, tooltip=tooltip)
 
 
 def _date(predictions: pd.DataFrame) -> pd.DataFrame:
     """Add the date that each prediction is for; refused years stay as gaps, at which a line breaks."""
-    interval = predictions["interval"].fillna("none")  # as JSON a missing text would be NaN
-    return predictions.drop(columns="refusal").assign(date=predictions["year"] + 0.5, interval=interval)
+    return predictions.drop(columns="refusal").assign(date=predictions["year"] + 0.5)
 
 
 def _candidate_colour() -> alt.Color:
-    legend = alt.Legend(title=None, orient="bottom", columns=2, symbolType="stroke", symbolSize=600, symbolOpacity=1)
+    legend = alt.Legend(title=None, orient="bottom", columns=3, symbolType="stroke", symbolSize=600, symbolOpacity=1)
     return alt.Color("candidate:N", scale=alt.Scale(domain=NAMES, range=_COLOURS), legend=legend)

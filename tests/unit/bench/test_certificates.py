@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.certificates import check_certificates
-from bench.errors import UserError
 from bench.store import Store, StoreError
-from collector.forecast.source_files import read_source
 
 
 @pytest.fixture
@@ -26,12 +24,6 @@ def test_a_store_is_not_opened_with_certificates_of_a_pipe(
     with pytest.raises(StoreError, match=re.escape(f"store {url}: SSL_CERT_FILE: {pipe}: ")) as caught:
         Store.open(url)
     assert "expected a file of certificates in PEM" in str(caught.value)
-
-
-def test_a_table_is_not_downloaded_with_certificates_of_a_pipe(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(pipe))
-    with pytest.raises(UserError, match="SSL_CERT_FILE"):
-        read_source("https://127.0.0.1:9/table.csv")
 
 
 def test_a_device_is_refused() -> None:

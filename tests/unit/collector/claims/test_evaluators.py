@@ -28,6 +28,7 @@ def test_without_runs_arithmetic_alone_decides(tmp_path: Path) -> None:
         "table": IMPLAUSIBLE,
         "tf32": "peak rates only",
         "v100": "peak rates only",
+        "memory": "not decided",
     }
     assert {name: result.verdict for name, result in claim_results.items()} == (
         dict.fromkeys((claim.id for claim in load_study().claims), "not tested here") | decided
@@ -55,12 +56,9 @@ def test_rows_measured_under_faulty_conditions_decide_nothing_unless_asked(tmp_p
     throttled = [result.model_copy(update={"validity": make_validity("throttled")}) for result in results]
     summary = summarize_cells(collect_results(tmp_path, *throttled))
     index = [claim.id for claim in load_study().claims].index("latency")
-    without, included = (evaluate_claims(summary, forecast=None, include_invalid=include) for include in (False, True))
+    without, included = (evaluate_claims(summary, include_invalid=include) for include in (False, True))
     assert (without[index].verdict, included[index].verdict) == ("not tested here", "reproduced")
 
 
 def test_a_run_that_bears_on_no_claim_has_no_results(tmp_path: Path) -> None:
-    assert (
-        find_claim_results(summarize_cells(collect_results(tmp_path, *make_repeats(make_cell(), 0.1))), forecast=None)
-        == ()
-    )
+    assert find_claim_results(summarize_cells(collect_results(tmp_path, *make_repeats(make_cell(), 0.1)))) == ()

@@ -78,7 +78,6 @@ def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path: Path) -> No
         study=study,
         counted={("vgg16", 224, "train"): 4 * VGG16_FLOPS / 64},  # four times the work: 4.86 times the T4's peak
         measurements=gather_measurements(summary, study),
-        forecast=None,
     )
     claim = next(claim for claim in study.claims if claim.id == "speedup-vgg16")
     assert evaluate_speedup(claim, context).verdict == IMPOSSIBLE
@@ -105,7 +104,7 @@ def test_both_times_of_a_speedup_have_one_reading(tmp_path: Path, labels: tuple[
     changed = study.model_copy(update={"workloads": {**study.workloads, "conv6": kept}})
     summary = summarize_cells(collect_results(tmp_path, *make_repeats(make_cell(), 0.1)))
     measurements = gather_measurements(summary, changed)
-    context = ClaimContext(study=changed, counted={}, measurements=measurements, forecast=None)
+    context = ClaimContext(study=changed, counted={}, measurements=measurements)
     assert any(line.endswith(words) for line in evaluate_speedup(study.claims[0], context).arithmetic)
 
 

@@ -1,183 +1,278 @@
-"""What a forecast says, what its intervals are, and what it refuses."""
+"""Candidates, backtest, intervals, ranking, growth and gap: beside closed forms, by hand and by simulation."""
 
 import math
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import vl_convert
+from scipy import stats
 
 from bench.errors import UserError
-from collector.forecast.calibration import Calibration
-from collector.forecast.fit import calibrate_until, find_half_widths, fit_forecast, widen_winner
-from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
-from memory_tables import make_bending_series, make_doubling_table, make_noisy_table, make_yearly, read_row
+from collector.forecast.fit import (
+    CANDIDATES,
+    Forecast,
+    calibrate,
+    count_independent,
+    fit_forecast,
+    format_amount,
+    measure_gap,
+    measure_growth,
+    rank_candidates,
+    replay_origins,
+    replay_study,
+)
+from collector.forecast.series import Series, load_series, make_series
+from collector.forecast.words import describe_forecast, describe_future, describe_gap, make_forecast_document
+from collector.report.plots.forecast import make_value_axis, plot_forecast
 
-DOUBLING = make_gpu_series(make_doubling_table())
+
+def make_yearly(first_year: int, values: list[float], **fields: Any) -> Series:
+    """Return a series of one release a year, at its middle."""
+    rows = [(f"GPU {first_year + n}", first_year + n, first_year + n + 0.5, value) for n, value in enumerate(values)]
+    frame = pd.DataFrame(rows, columns=["name", "year", "date", "value"])
+    return make_series(frame, "frontier", quantity="memory of one GPU", unit="GB", source="own.csv", **fields)
 
 
-def test_exact_doubling_is_found_and_continued() -> None:
-    forecast = fit_forecast(DOUBLING, year=2023)
-    log_linear = read_row(forecast.asked.set_index("candidate"), "log-linear")
-    assert log_linear["value"] == pytest.approx(2.0**7.5)
-    assert forecast.growth.rate.doubling_years[0] == pytest.approx(2.0)
+DOUBLING = make_yearly(2008, [2 ** (year / 2) for year in range(13)])
+BENDING = make_yearly(2004, [101.0 - (year - 2012) ** 2 for year in range(2004, 2021)])
+"""37 GB in 2004 and 2020, 1 GB in 2022, and below zero from 2023 on."""
 
 
-def test_interval_is_the_factor_that_the_backtest_calibrates() -> None:
-    forecast = fit_forecast(make_gpu_series(make_noisy_table()), year=2025)
-    assert forecast.ranking.winner != "piecewise log-linear"
-    row = read_row(forecast.asked.set_index("candidate"), "piecewise log-linear")
-    assert row["interval"] == "calibrated"
-    calibration = calibrate_until(forecast.backtest, "piecewise log-linear", forecast.horizon)[-1]
+def make_noisy(**fields: Any) -> Series:
+    rng = np.random.default_rng(7)
+    return make_yearly(2008, [2 ** (1 + year / 2.5 + rng.normal(0, 0.5)) for year in range(16)], **fields)
+
+
+def make_cases(errors: list[float], *, horizon: int = 1, name: str = "log-linear") -> pd.DataFrame:
+    rows = [(name, 2010 + n, horizon, 2010 + n + horizon, error) for n, error in enumerate(errors)]
+    return pd.DataFrame(rows, columns=["candidate", "origin", "horizon", "year", "error_log2"])
+
+
+def ask(series: Series, year: int, **options: Any) -> dict[str, Any]:
+    """Return the row of each candidate in the year asked for."""
+    return {row["candidate"]: row for row in fit_forecast(series, year=year, **options).asked.to_dict("records")}
+
+
+def find_rows(spec: dict[str, Any], layer: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = spec["datasets"][spec["layer"][layer]["data"]["name"]]
+    return rows
+
+
+def test_candidates_agree_with_the_closed_form() -> None:
+    observations = make_noisy().observations
+    dates, values = (observations[column].to_numpy() for column in ("date", "value"))
+    given = {name: float(fit("frontier", dates, values, np.array([2027.5]))[0]) for name, fit in CANDIDATES.items()}
+    parabola, line = np.polyfit(dates - 2016, values, 2), np.polyfit(dates - 2016, np.log2(values), 1)
+    assert given["polynomial"] == pytest.approx(np.polyval(parabola, 11.5))
+    assert given["log-linear"] == pytest.approx(2 ** np.polyval(line, 11.5))
+    assert given["last value"] == values[-1]
+    late = np.array([*np.arange(2000.5, 2009.5), 2009.6, 2010.1, 2010.5])
+    assert CANDIDATES["last value"]("all", late, np.array([1.0] * 9 + [3, 5, 7]), np.array([2013.5])) == [5.0]
+
+
+def test_backtest_of_exact_doubling_has_no_error_and_never_sees_what_came_later() -> None:
+    backtest = replay_origins(DOUBLING, 3)
+    log_linear = backtest[backtest["candidate"] == "log-linear"]
+    assert log_linear["horizon"].value_counts().to_dict() == {1: 5, 2: 4, 3: 3}  # eight years are known by 2015
+    assert log_linear["error_log2"].tolist() == pytest.approx([0.0] * 12, abs=1e-9)
+    last = backtest[(backtest["candidate"] == "last value") & (backtest["horizon"] == 2)]
+    assert last["error_log2"].tolist() == pytest.approx([-1.0] * 4)
+    changed = replay_origins(make_yearly(2008, [*DOUBLING.observations["value"][:-1], 1e6]), 3)
+    assert changed["predicted"].tolist() == backtest["predicted"].tolist()  # the last year is no origin
+    furthest = replay_origins(make_yearly(2000, [2.0**n for n in range(20)]), 19).groupby("origin")["horizon"].max()
+    assert (furthest[2007], furthest[2009], furthest[2012]) == (7, 9, 7)  # no further than the data reach back
+    assert replay_origins(make_yearly(2010, [1, 2, 3, 4, 6, 8, 11, 16]), 3).empty
+
+
+def test_errors_that_share_years_count_less() -> None:
+    assert count_independent([2010, 2013, 2016], 3) == pytest.approx(3.0)
+    # Two origins one year apart, two years ahead, share one year: correlation 1/2, of squares 1/4: 4 / (2 + 2 / 4).
+    assert count_independent([2010, 2011], 2) == pytest.approx(1.6)
+    # Eight origins four ahead: 64 / (8 + 2 (7 * 9/16 + 6 * 4/16 + 5 * 1/16)).
+    assert count_independent(range(8), 4) == pytest.approx(64 / 19.5)
+
+
+def test_an_interval_is_calibrated_on_each_origin_once_and_only_where_that_is_honest() -> None:
+    cases = make_cases([3.0, 3.0, 3.0, 1.0, 2.0]).assign(origin=[2010, 2010, 2010, 2011, 2012])
+    calibration = calibrate(cases, 1)
     assert calibration is not None
-    cases = forecast.backtest[
-        (forecast.backtest["candidate"] == "piecewise log-linear") & (forecast.backtest["horizon"] == 2)
-    ]
-    assert calibration.num_cases == len(cases) == 7  # from the ends of 2015 to 2021
-    assert calibration.spread_log2 == pytest.approx(math.sqrt((cases["error_log2"] ** 2).mean()))
+    assert calibration.num_origins == 3
+    assert calibration.spread_log2 == pytest.approx(np.sqrt((9 + 1 + 4) / 3))
+    assert calibration.find_half_width(0.9) == pytest.approx(stats.t.ppf(0.95, 3) * np.sqrt(14 / 3))
+    assert calibrate(make_cases([1.0, math.nan, 1.0, 1.0]), 1) is None
+    assert calibrate(make_cases([0.5, 0.4], horizon=2), 2) is None  # worth 1.6
+    assert calibrate(make_cases([]), 1) is None
+
+
+@pytest.mark.parametrize(("horizon", "num_origins"), [(1, 10), (4, 8)])
+def test_intervals_hold_95_percent_of_the_errors_of_a_random_walk(horizon: int, num_origins: int) -> None:
+    """Errors are sums of `horizon` yearly shocks, as those of a candidate that knows the drift of a random walk."""
+    rng = np.random.default_rng(20260102)
+    trials, held = 1000, 0
+    for _ in range(trials):
+        shocks = rng.normal(0, 0.4, num_origins + 2 * horizon)
+        errors = [float(shocks[start : start + horizon].sum()) for start in range(num_origins)]
+        calibration = calibrate(make_cases(errors, horizon=horizon), horizon)
+        assert calibration is not None
+        held += abs(shocks[-horizon:].sum()) <= calibration.find_half_width(0.95)
+    # 4 standard deviations of a share of 1,000 are 0.03; Satterthwaite's approximation is off by less than 0.01 more.
+    assert held / trials == pytest.approx(0.95, abs=0.04)
+
+
+def test_the_winner_has_the_least_error_of_those_that_always_answer_and_chance_makes_rivals() -> None:
+    errors = {
+        "polynomial": [0.0, 0.0, math.nan, 0.0, 0.0, 0.0, 0.0, 0.0],
+        "log-linear": [0.1, -0.2, 0.15, -0.1, 0.2, -0.15, 0.1, 0.05],
+        "last value": [0.2, -0.1, -0.2, 0.15, 0.1, 0.2, -0.05, 0.1],
+    }
+    cases = pd.concat([make_cases(each, name=name) for name, each in errors.items()])
+    ranking = rank_candidates(cases, 1)
+    assert (ranking.winner, ranking.rivals, ranking.num_independent) == ("log-linear", ("last value",), 8.0)
+    assert ranking.scores["refused"].tolist() == [1, 0, 0]
+    assert ranking.scores["rms_error_log2"].iloc[1] == pytest.approx(np.sqrt(np.mean(np.square(errors["log-linear"]))))
+    worse = cases.assign(error_log2=cases["error_log2"].where(cases["candidate"] != "last value", 2.0))
+    assert rank_candidates(worse, 1).rivals == ()
+    shorter = pd.concat([make_cases([0.1] * 5, horizon=2), make_cases([0.1] * 2, horizon=3)])
+    assert rank_candidates(shorter, 3).horizon == 2
+    assert (rank_candidates(shorter, 1).winner, rank_candidates(shorter, 1).horizon) == (None, None)
+
+
+def test_interval_is_the_factor_that_the_backtest_calibrates_and_never_shrinks() -> None:
+    cases, row = fit_forecast(make_noisy(), year=2025).backtest, ask(make_noisy(), 2025)["log-linear"]
+    calibration = calibrate(cases[(cases["candidate"] == "log-linear") & (cases["horizon"] == 2)], 2)
+    assert calibration is not None
     factor = 2 ** calibration.find_half_width(0.95)
     assert [row["lower"], row["upper"]] == pytest.approx([row["value"] / factor, row["value"] * factor])
-
-
-def test_winner_is_at_least_as_wide_as_the_runner_up() -> None:
-    nan = math.nan
-    widths = {"a": np.array([1.0, 4.0, nan]), "b": np.array([2.0, 3.0, 1.0]), "c": np.array([3.0, nan, 2.0])}
-    widened = widen_winner(widths, "a")
-    assert widened["a"].tolist()[:2] == [2.0, 4.0]
-    assert math.isnan(widened["a"][2])
-    assert widened["b"] is widths["b"]
-    assert widen_winner(widths, None) == widths
-    forecast = fit_forecast(make_gpu_series(make_noisy_table()), year=2025)
-    calibrated = forecast.asked[forecast.asked["interval"] == "calibrated"].set_index("candidate")
-    factors = (calibrated["upper"] / calibrated["lower"]).sort_values()
-    assert factors[str(forecast.ranking.winner)] == pytest.approx(factors.iloc[0])
-    assert factors.iloc[0] == pytest.approx(factors.iloc[1])
-    assert forecast.winner_widening > 1
-
-
-def test_intervals_never_shrink_with_the_years_ahead() -> None:
-    def make_calibration(horizon: int, spread: float) -> Calibration:
-        return Calibration(horizon=horizon, num_origins=9, num_cases=9, num_independent=9.0, spread_log2=spread)
-
-    half_width = make_calibration(1, 1.0).find_half_width(0.95)
-    calibrations = [make_calibration(1, 1.0), make_calibration(2, 0.5), None, make_calibration(4, 2.0)]
-    widths = find_half_widths(calibrations, 0.95)
-    assert widths[[0, 1, 3]].tolist() == pytest.approx([half_width, half_width, 2 * half_width])
-    assert math.isnan(widths[2])
-
-
-def test_forecast_of_zero_or_less_is_refused_in_words_and_without_a_number() -> None:
-    forecast = fit_forecast(make_bending_series(), year=2026)
-    asked = forecast.asked.set_index("candidate")
-    for degree in (2, 3, 4):
-        row = read_row(asked, f"polynomial {degree}")
-        assert row["refusal"] == (
-            f"polynomial {degree} would give -95 GB for 2026, and memory of one GPU is never zero or less"
-        )
-        assert row[["value", "lower", "upper"]].isna().all()
-    predictions = forecast.predictions.set_index(["candidate", "year"])
-    assert predictions.at[("polynomial 2", 2021), "value"] == pytest.approx(20.0)
-    assert predictions.at[("polynomial 2", 2021), "refusal"] is None
-    assert predictions.at[("polynomial 2", 2023), "refusal"] is not None
-
-
-def test_interval_wider_than_the_stated_factor_is_refused() -> None:
-    series = make_gpu_series(make_noisy_table())
-    wide = read_row(fit_forecast(series, year=2025).asked.set_index("candidate"), "log-linear")
-    factor = wide["upper"] / wide["lower"]
-    narrow = fit_forecast(series, year=2025, max_factor=factor / 1.01).asked.set_index("candidate")
-    row = read_row(narrow, "log-linear")
-    assert math.isnan(row["value"])
-    assert row["refusal"].startswith("log-linear gives no interval for 2025 that says anything: its bounds are a fac")
-    assert f"a factor of {float(f'{factor:.3g}'):,.10g} apart" in row["refusal"]
-    kept = fit_forecast(series, year=2025, max_factor=factor * 1.01).asked.set_index("candidate")
-    assert read_row(kept, "log-linear")["value"] == pytest.approx(wide["value"])
-
-
-def test_without_a_backtest_a_fit_has_only_its_own_interval_and_what_has_none_is_refused() -> None:
-    memory_gb = [1, 2.1, 4.2, 7.9, 16.4, 31, 66, 127]
-    asked = fit_forecast(make_yearly(2010, memory_gb), year=2020).asked.set_index("candidate")
-    assert read_row(asked, "log-linear")["interval"] == "own"
-    assert read_row(asked, "log-linear")["cases"] == 0
-    refused = read_row(asked, "last value")
-    assert refused["interval"] is None
-    assert refused["refusal"].endswith("too few cases of a backtest to calibrate one, and none of its own")
-
-
-def test_what_gave_zero_or_less_in_the_backtest_is_refused_though_its_own_interval_is_narrow() -> None:
-    # Up to 2011 a parabola that falls below zero in 2014; what came out was 5 GB and then rose again.
-    falling = [30.0 - (year - 2006) ** 2 for year in range(2004, 2012)]
-    forecast = fit_forecast(make_yearly(2004, [*falling, 5.0, 6.0, 8.0, 12.0]), year=2018)
-    row = read_row(forecast.asked.set_index("candidate"), "polynomial 2")
-    assert int(row["refused"]) > 0
-    assert row["refusal"].endswith("so nothing bounds its error")
-    assert math.isnan(row["value"])
-
-
-def test_own_interval_that_reaches_zero_is_refused() -> None:
-    # Worse and worse around 100 GB: no trend, and an interval of the parabola that reaches below zero.
-    memory_gb = [100 + (-1) ** year * 12.0 * year for year in range(8)]
-    asked = fit_forecast(make_yearly(2010, memory_gb), year=2019).asked.set_index("candidate")
-    row = read_row(asked, "polynomial 2")
-    assert row["refusal"].startswith("polynomial 2 gives no interval for 2019 that ends above zero")
-
-
-def test_higher_level_makes_wider_intervals() -> None:
-    series = make_gpu_series(make_noisy_table())
-    widths = [
-        float(np.log2(row["upper"] / row["lower"]))
-        for level in (0.8, 0.95)
-        for row in [read_row(fit_forecast(series, year=2024, level=level).asked.set_index("candidate"), "log-linear")]
-    ]
-    assert widths[0] < widths[1]
-
-
-def test_candidates_that_are_no_curve_say_nothing_of_the_past() -> None:
-    first = fit_forecast(DOUBLING, year=2022).predictions.groupby("candidate")["year"].min()
-    assert first["log-linear"] == 2008
-    assert first["last value"] == first["record highs"] == 2021
-
-
-def test_memory_of_gpus_is_forecast_by_every_candidate_and_the_polynomials_do_not_win() -> None:
-    forecast = fit_forecast(make_gpu_series(load_gpu_table()), year=2030)
-    assert len(forecast.asked) == 8
-    assert forecast.ranking.winner in ("record highs", "log-linear", "quantile regression")
-    scores = forecast.ranking.scores.set_index("candidate")
-    assert int(read_row(scores, "polynomial 4")["refused"]) > 0
-    polynomials = [f"polynomial {degree}" for degree in (2, 3, 4)]
-    assert scores.loc[polynomials, "rms_error_log2"].min() > scores.at["log-linear", "rms_error_log2"]
-    held = scores.loc[polynomials, "own_inside"] / scores.loc[polynomials, "own_cases"]
-    assert held.max() < 0.8  # of their "95 %"
+    rows = fit_forecast(make_noisy(), year=2030, max_factor=1e300).predictions.dropna(subset="upper")
+    for _, widths in (rows["upper"] / rows["lower"]).groupby(rows["candidate"]):
+        assert widths.to_numpy() == pytest.approx(widths.cummax().to_numpy())
+    assert ask(make_noisy(), 2024, level=0.8)["log-linear"]["upper"] < ask(make_noisy(), 2024)["log-linear"]["upper"]
 
 
 @pytest.mark.parametrize(
-    ("year", "words"),
-    [(1999, "before or inside"), (2012, "before or inside"), (2020, "before or inside"), (2046, "25 years past")],
+    ("series", "year", "name", "words"),
+    [
+        (BENDING, 2026, "polynomial", "would give -95 GB for 2026, and memory of one GPU is never zero or less"),
+        # Up to 2011 a parabola that falls below zero in 2014; what came out was 5 GB and then rose again.
+        (
+            make_yearly(2004, [*(30.0 - (year - 2006) ** 2 for year in range(2004, 2012)), 5.0, 6.0, 8.0, 12.0]),
+            2018,
+            "polynomial",
+            "cases, so nothing bounds its error",
+        ),
+        (make_yearly(2010, [1, 2.1, 4.2, 7.9, 16.4, 31, 66, 127]), 2020, "log-linear", "too few cases"),
+        (make_noisy(), 2027, "last value", "that says anything: its bounds are a factor of "),
+    ],
 )
-def test_year_before_inside_or_far_past_the_data_is_refused(year: int, words: str) -> None:
-    with pytest.raises(UserError, match=f"--year {year}: .*{words}.* give a year from 2021 to 2045"):
-        fit_forecast(DOUBLING, year=year)
+def test_what_is_no_forecast_is_refused_in_words_and_without_a_number(
+    series: Series, year: int, name: str, words: str
+) -> None:
+    row = ask(series, year, max_factor=20.0)[name]
+    assert words in row["refusal"]
+    assert all(math.isnan(row[column]) for column in ("value", "lower", "upper"))
 
 
-@pytest.mark.parametrize("year", [2021, 2045])
-def test_first_and_last_year_allowed_are_answered(year: int) -> None:
-    assert fit_forecast(DOUBLING, year=year).predictions["year"].max() == year
+@pytest.mark.parametrize(
+    ("year", "options", "words"),
+    [
+        (2020, {}, "--year 2020: lies before or inside the data, which end in 2020; give a year from 2021 to 2045"),
+        (2046, {}, "lies more than 25 years past the data"),
+        (2022, {"level": 1.0}, "--level 100: expected a percentage"),
+        (2022, {"max_factor": math.nan}, "--max-factor nan: expected a factor above 1"),
+    ],
+)
+def test_a_year_or_an_interval_that_is_none_is_refused(year: int, options: dict[str, float], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        fit_forecast(DOUBLING, year=year, **options)
 
 
-@pytest.mark.parametrize(("level", "max_factor"), [(0.0, 100.0), (1.0, 100.0), (0.95, 1.0), (0.95, math.nan)])
-def test_intervals_that_are_none_are_refused(level: float, max_factor: float) -> None:
-    with pytest.raises(UserError, match="expected a"):
-        fit_forecast(DOUBLING, year=2022, level=level, max_factor=max_factor)
+def test_growth_agrees_with_the_closed_form_and_what_may_not_grow_never_doubles() -> None:
+    table = make_noisy().observations
+    line = stats.linregress(table["date"], np.log2(table["value"]))
+    reach = stats.t.ppf(0.95, len(table) - 2) * line.stderr
+    growth = measure_growth(table, 0.9)
+    assert growth.rate == pytest.approx((line.slope, line.slope - reach, line.slope + reach))
+    assert growth.by_year is None  # one observation a year: nothing goes together
+    for value in (3.0, 5.0, 7.0, 1e9 / 3):  # the slope of equal values is a rounding error of either sign
+        assert measure_growth(table.assign(value=value), 0.95).rate.doubling_years == (math.inf,) * 3
+    assert measure_growth(table.assign(value=1 / table["value"]), 0.95).rate.doubling_years == (math.inf,) * 3
 
 
-def test_frame_of_predictions_has_one_row_per_candidate_and_year() -> None:
-    predictions = fit_forecast(DOUBLING, year=2023).predictions
-    assert not predictions.duplicated(["candidate", "year"]).any()
-    future = predictions[predictions["year"] > 2020]
-    assert (future["refusal"].notna() == future["value"].isna()).all()
-    past = predictions[predictions["year"] <= 2020]
-    assert past[["lower", "upper"]].isna().all(axis=None)
+def test_interval_by_year_is_that_of_the_sandwich_estimator_for_clusters() -> None:
+    rng = np.random.default_rng(3)
+    years = np.repeat(np.arange(2000, 2020), 3)
+    dates = years + rng.random(60)
+    errors = rng.normal(0, 1, 20).repeat(3) + rng.normal(0, 0.5, 60)
+    table = pd.DataFrame({"year": years, "date": dates, "value": np.exp2(0.5 * (dates - 2000) + errors)})
+    by_year = measure_growth(table, 0.95).by_year
+    assert by_year is not None
+    # statsmodels 0.14, OLS(...).fit(cov_type="cluster", cov_kwds={"groups": years}, use_t=True).conf_int(0.05)
+    assert by_year[1:] == pytest.approx((0.463769099595724, 0.614832804070743), rel=1e-9)
 
 
-def test_a_level_next_to_1_overflows_nothing() -> None:
-    """Its intervals are wider than a float: raw warnings of numpy stood before the answer."""
-    found = fit_forecast(DOUBLING, year=2022, level=1 - 1e-12, max_factor=math.inf)
-    assert found.asked["upper"].notna().any()
+def test_gap_is_demand_times_its_factor_over_supply_with_the_interval_of_the_ratio() -> None:
+    def forecast(doubling_years: float, noise: float = 0.0) -> Forecast:
+        errors = np.random.default_rng(5).normal(0, noise, 20)
+        return fit_forecast(make_yearly(2000, [2 ** (n / doubling_years + errors[n]) for n in range(20)]), year=2022)
+
+    gap = measure_gap(forecast(2.0), forecast(1.0), factor=0.5)
+    assert gap.value == pytest.approx(2.0**10)  # 22 years after 2000: 0.5 x 2^22 over 2^11
+    assert gap.observed == pytest.approx((2019, 0.5 * 2 ** (19 - 9.5)))
+    # The same noise on both sides: each is off, and their ratio never is.
+    same = measure_gap(forecast(2.0, 0.4), forecast(1.0, 0.4), factor=1.0)
+    assert same.calibration is not None
+    assert same.calibration.spread_log2 == pytest.approx(0.0, abs=1e-9)
+    assert describe_gap(same)[-1].startswith("2022: demand over supply is forecast to be 2,050: so many devices")
+    short = fit_forecast(make_yearly(2010, [2.0**year for year in range(10)]), year=2022)
+    refused = measure_gap(short, forecast(1.0, 0.3), factor=1.0)
+    assert describe_gap(refused)[-1].endswith("no forecast; no candidate wins the backtest of the supply.")
+    with pytest.raises(UserError, match="--demand-factor 0: expected a number above 0"):
+        measure_gap(short, short, factor=0.0)
+
+
+def test_the_study_is_replayed_on_the_largest_gpus() -> None:
+    projections = replay_study(load_series())
+    assert {each.truth for each in projections} == {288.0}
+    assert sum(each.is_of_study for each in projections) == 12  # three degrees, data up to 2021 to 2024
+    spans = [
+        [each.value for each in projections if each.is_of_study and each.last_year == last] for last in (2021, 2024)
+    ]
+    assert [f"{min(span):.0f} to {max(span):.0f}" for span in spans] == ["197 to 682", "250 to 349"]
+
+
+def test_the_shipped_table_in_words_as_a_document_and_drawn() -> None:
+    forecast = fit_forecast(load_series(), year=2030)
+    lines = describe_forecast(forecast)
+    assert lines[0] == "Memory of one GPU, the largest of the year, in 2030, from 19 observations, 2008 to 2026:"
+    assert lines[1].startswith(
+        "The winner of the backtest is log-linear: 1,040 GB (95 % prediction interval 263 to 4,140 GB"
+    )
+    assert "from the ends of 8 years, worth 3.3 independent cases" in lines[1]
+    assert "a factor of 1.30 a year (95 % confidence interval 1.27 to 1.34), doubling in 2.62 years" in lines[-1]
+    document = make_forecast_document(forecast)
+    assert (document.winner, document.sentences) == ("log-linear", tuple(lines))
+    assert [each.forecast.value is None for each in document.candidates] == [True, False, True]
+    chart = plot_forecast(forecast).properties(width=300)
+    assert vl_convert.vegalite_to_png(chart.to_json()).startswith(b"\x89PNG")
+    assert {row["candidate"] for row in find_rows(chart.to_dict(), 0)} == {"log-linear"}
+
+
+def test_the_plot_leaves_refused_years_out_and_says_whom_the_data_are_from() -> None:
+    rows = find_rows(plot_forecast(fit_forecast(BENDING, year=2026)).to_dict(), 1)
+    drawn = {row["year"] for row in rows if row["candidate"] == "polynomial" and row["value"] is not None}
+    assert set(range(2004, 2021)) <= drawn
+    assert max(drawn) < 2023
+    named = plot_forecast(fit_forecast(make_noisy(attribution="Somebody, CC BY"), year=2025)).to_dict()
+    assert named["title"]["text"] == "Data: Somebody, CC BY"
+    assert '"domain": [2.0, 512.0]' in make_value_axis((3.0, 500.0), "GB").to_json(indent=None)
+    assert '"domain": [100000000000000.0, 1e+27]' in make_value_axis((2e14, 5e26), "FLOP").to_json(indent=None)
+
+
+def test_amounts_have_three_significant_digits_and_rows_of_the_future_are_counted() -> None:
+    amounts = [format_amount(value, "GB") for value in (1234.5, 0.456, 80.0, -96.04, 4.68e25)]
+    assert amounts == ["1,230 GB", "0.456 GB", "80 GB", "-96 GB", "4.68e+25 GB"]
+    series = make_yearly(2016, [2.0**year for year in range(8)])
+    assert describe_future(series, 2023) == ""
+    assert describe_future(series, 2022).startswith("1 of 8 rows is dated after this year and counts as what was obs")

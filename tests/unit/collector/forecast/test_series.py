@@ -1,63 +1,166 @@
-"""Which releases a series is made of."""
+"""Tables of dated values: what is read of them, what is left out, what is refused, which series they make."""
+
+import math
+import os
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from bench.errors import UserError
-from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
-from collector.forecast.series import find_records
-from memory_tables import make_doubling_table, make_releases
+from collector.forecast.fit import measure_growth
+from collector.forecast.series import Request, Series, SeriesKind, load_series, make_series, parse_date
 
+EPOCH = (
+    "Hardware name,Manufacturer,Type,Notes,Release date,Memory (bytes)\n"
+    'A,NVIDIA,GPU,"two\nlines",2020-01-01,16e9\n'
+    "B,AMD,GPU,,2021-06-15,\n"
+    "C,NVIDIA,GPU,,,32e9\n"
+    "D,NVIDIA,GPU,,2022-12-31,64000000000.0\n"
+    "E,NVIDIA,GPU,,2023-05-01,230000000\n"
+)
+MORE = "".join(f"more,NVIDIA,GPU,,20{year:02}-01-01,1e9\n" for year in range(5, 15))
 EIGHT_YEARS = [(2000.5 + year, 2.0**year) for year in range(8)]
+FOLDER = Path(
+    os.environ.get("BENCHMATRIX_FORECAST_DATA", Path(__file__).resolve().parents[5] / "shared" / "forecast-data")
+)
+EPOCH_MODELS, EPOCH_HARDWARE = FOLDER / "epoch_ai_models_2025-06.csv", FOLDER / "epoch_ml_hardware_2026-01.csv"
 
 
-def test_frontier_is_the_largest_gpu_of_each_year_whatever_its_segment() -> None:
-    table = make_doubling_table()
-    extra = {"name": "Big", "year": 2010, "date": 2010.9, "memory_gb": 7.0, "segment": "workstation"}
-    tied = {"name": "Twin", "year": 2008, "date": 2008.9, "memory_gb": 1.0, "segment": "consumer"}
-    series = make_gpu_series(pd.concat([table, pd.DataFrame([extra, tied])]))
-    observations = series.observations.set_index("year")
-    assert observations.at[2010, "name"] == "Big"
-    assert observations.at[2010, "value"] == 7.0
-    assert observations.at[2010, "date"] == 2010.5
-    assert observations.at[2008, "name"] == "GPU 2008, Twin"
-    assert len(observations) == 13
-    assert len(series.releases) == 15
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "own.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
-def test_series_all_takes_each_datacenter_gpu_at_its_month() -> None:
-    table = load_gpu_table()
-    observations = make_gpu_series(table, "all").observations
-    assert len(observations) == (table["segment"] == "datacenter").sum()
-    assert "GeForce RTX 4090" not in observations["name"].tolist()
-    assert observations.set_index("name").at["Tesla T4", "date"] == pytest.approx(2018 + 8.5 / 12)
-
-
-def test_median_of_two_values_is_their_geometric_mean() -> None:
-    series = make_releases([*EIGHT_YEARS, (2000.7, 4.0), (2007.1, 1.0), (2007.2, 1000.0)], "median")
-    values = series.observations.set_index("year")["value"]
-    assert values[2000] == pytest.approx(2.0)  # of 1 and 4
-    assert values[2007] == pytest.approx(128.0)  # of 1, 128 and 1,000
-    assert series.observations["date"].tolist() == [2000.5 + year for year in range(8)]
-
-
-def test_record_highs_leave_out_what_only_equals_a_record_and_the_smaller_of_one_day() -> None:
-    rows = pd.DataFrame(
-        {
-            "name": list("abcdef"),
-            "year": 2000,
-            "date": [2000.1, 2000.2, 2000.3, 2000.4, 2000.4, 2000.5],
-            "value": [2.0, 1.0, 2.0, 3.0, 5.0, 4.0],
-        }
+def make_releases(rows: list[tuple[float, float]], kind: SeriesKind) -> Series:
+    frame = pd.DataFrame(
+        [("x", int(date), date, value) for date, value in rows], columns=["name", "year", "date", "value"]
     )
-    assert find_records(rows)["name"].tolist() == ["a", "e"]
+    return make_series(frame, kind, quantity="memory", unit="GB", source="own.csv")
 
 
-def test_series_with_too_few_dates_is_refused_by_name() -> None:
-    assert len(make_releases(EIGHT_YEARS, "frontier").observations) == 8
-    with pytest.raises(UserError, match=r"releases\.csv: years with a value: 7, and a forecast needs 8 or more"):
+def test_own_table_needs_a_date_and_a_value_and_options_name_other_columns(tmp_path: Path) -> None:
+    rows = "".join(f"{year - 1990},{year}\n" for year in range(2000, 2010))
+    series = load_series(write(tmp_path, f"value,date\n{rows}3,2021\n2.5e3,2020-07\n1,2020-01-01\n"))
+    assert series.releases["value"].tolist()[-3:] == [1.0, 2500.0, 3.0]
+    assert series.releases["date"].tolist()[-3:] == pytest.approx([2020 + 0.5 / 366, 2020 + 6.5 / 12, 2021.5])
+    assert (series.kind, series.quantity, series.unit, series.attribution) == ("all", "value", "value", "")
+    request = Request(date="day", value="price", unit="USD an hour")
+    named = load_series(write(tmp_path, f"price,day\n{rows}"), request=request)
+    assert (named.quantity, named.unit) == ("price", "USD an hour")
+
+
+def test_epochs_hardware_is_known_by_its_columns_and_named_in_the_result(tmp_path: Path) -> None:
+    series = load_series(write(tmp_path, EPOCH + MORE))
+    assert series.releases["name"].tolist()[-3:] == ["A", "D", "E"]
+    assert series.releases["value"].tolist()[-3:] == pytest.approx([16.0, 64.0, 0.23])
+    assert series.unit == "GB"
+    assert "https://epoch.ai/data/machine-learning-hardware, CC BY" in series.attribution
+    assert series.remarks == (
+        "1 of 15 rows left out: no value in 'Memory (bytes)'",
+        "1 of 15 rows left out: no date in 'Release date'",
+    )
+
+
+def test_rows_are_selected_by_column_value_least_amount_and_year(tmp_path: Path) -> None:
+    wanted = Request(where=("Manufacturer=NVIDIA",), at_least=0.5, since=2006)
+    series = load_series(write(tmp_path, EPOCH + MORE), request=wanted)
+    assert (series.first_year, series.releases["name"].tolist()[-2:]) == (2006, ["A", "D"])
+    reasons = {remark.partition("left out: ")[2] for remark in series.remarks}
+    assert reasons == {
+        "not selected by --where", "no date in 'Release date'", "below 0.5 GB", "before 2006",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("date,value\n2020,x\n", {}, ["line 2, column value", "'x' is not a number", "2.5e9"]),
+        ("date,value\n2020,nan\n", {}, ["line 2", "'nan'"]),
+        ("date,value\n2020,1e306\n", {}, ["line 2, column value", "'1e306' is beyond 1e-100 to 1e+100"]),
+        ("date,value\n2020,0\n", {}, ["line 2, column value", "0 is not above zero", "--at-least"]),
+        ("date,value\n2020-13,1\n", {}, ["line 2, column date", "'2020-13' is not a date", "2018-09-13"]),
+        ("date,value\n2020,1,2\n", {}, ["line 2", "more or fewer fields"]),
+        ("day,value\n2020,1\n", {}, ["no column 'date'", "--date", "day, value"]),
+        ("date,value\n2020,1\n", {"value": "valu"}, ["no column 'valu'", "--value", "'value'"]),
+        ("date,value\n2020,1\n", {"where": ("kind=x",)}, ["no column 'kind'", "--where"]),
+        ("date,value\n2020,1\n", {"quantity": "memory"}, ["--quantity memory", "no published table"]),
+        (EPOCH, {"quantity": "weight"}, ["--quantity weight", "memory, release-price"]),
+        ("", {}, ["no column 'date'", "none"]),
+        ('date,value\n2020,"1\n', {}, ["is not CSV"]),
+        ("date;value\n2020;1\n", {}, ["line 1", "separated by ';'", "expected commas"]),
+        ("date,value,value\n2020,1,2\n", {}, ["line 1", "several columns 'value'"]),
+        ("date,value\n2020,1\n", {"at_least": math.nan}, ["--at-least nan: expected a number"]),
+    ],
+)
+def test_faulty_table_is_refused_with_file_line_and_column(
+    tmp_path: Path, text: str, options: dict[str, Any], words: list[str]
+) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(UserError) as caught:
+        load_series(path, request=Request(**options))
+    assert [word for word in words if word not in str(caught.value)] == []
+
+
+def test_a_file_that_cannot_be_read_and_an_unknown_series_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.csv: there is no such file"):
+        load_series(tmp_path / "none.csv")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match=r"binary\.csv: is not a CSV file in UTF-8"):
+        load_series(tmp_path / "binary.csv")
+    with pytest.raises(UserError, match="--series best: unknown; it takes frontier, median, all"):
+        load_series(None, "best")
+    with pytest.raises(UserError, match="here: .* is not a date"):
+        parse_date("2020-02-30", "here")
+
+
+def test_frontier_is_the_largest_and_median_the_geometric_middle_of_each_year() -> None:
+    rows = [*EIGHT_YEARS, (2000.7, 4.0), (2007.1, 1.0), (2007.2, 1000.0)]
+    largest = make_releases(rows, "frontier").observations.set_index("year")
+    assert (largest.at[2000, "value"], largest.at[2000, "date"], len(largest)) == (4.0, 2000.5, 8)
+    median = make_releases(rows, "median").observations.set_index("year")["value"]
+    assert median[2000] == pytest.approx(2.0)  # of 1 and 4
+    assert median[2007] == pytest.approx(128.0)  # of 1, 128 and 1,000
+    with pytest.raises(UserError, match=r"own\.csv: years with a value: 7, and a forecast needs 8 or more"):
         make_releases(EIGHT_YEARS[1:], "frontier")
-    with pytest.raises(UserError, match="dates of record highs: 1"):
-        make_releases([(date, 1.0) for date, _ in EIGHT_YEARS], "records")
-    with pytest.raises(UserError, match=r"GPU table: dates with a value: 0"):
-        make_gpu_series(make_doubling_table().assign(segment="consumer"), "all")
+
+
+def test_the_shipped_table_has_sourced_gpus_of_every_year_and_all_means_those_of_data_centers() -> None:
+    series, everyone = load_series(), load_series(kind="all", request=Request(at_least=1e-9))
+    assert (series.subject, series.remarks) == ("memory of one GPU, the largest of the year", ())
+    assert set(series.observations["year"]) == set(range(2008, 2027))
+    assert everyone.releases["name"].is_unique
+    centers = load_series(kind="all")
+    assert 40 <= len(centers.observations) < len(everyone.observations)
+    assert "GeForce RTX 4090" not in centers.observations["name"].tolist()
+    assert centers.observations.set_index("name").at["Tesla T4", "date"] == pytest.approx(2018 + 8.5 / 12)
+    assert pd.read_csv(Path(series.source))["source"].str.len().min() > 20
+
+
+@pytest.mark.skipif(not EPOCH_MODELS.exists(), reason=f"no {EPOCH_MODELS.name}: see docs/forecast.md")
+def test_growth_of_epochs_series_is_as_epoch_publishes_it() -> None:
+    notable: dict[str, Any] = {"where": ("Notability criteria",), "since": 2010}
+    compute = load_series(EPOCH_MODELS, request=Request(quantity="training-compute", **notable))
+    growth = measure_growth(compute.observations, 0.9)
+    assert growth.num_observations == 428
+    # Epoch publishes 4.25 to 5.16; least squares with errors of equal spread is wider by 0.4 % on the lower side.
+    assert growth.rate.factors == pytest.approx((4.68, 4.25, 5.16), rel=0.004)
+    parameters = load_series(EPOCH_MODELS, request=Request(quantity="parameters", **notable))
+    assert measure_growth(parameters.observations, 0.95).rate.factors == pytest.approx((2.04, 1.88, 2.22), abs=0.005)
+    memory = load_series(EPOCH_HARDWARE, request=Request(at_least=1.0))
+    years = measure_growth(memory.observations, 0.95).rate.doubling_years
+    assert years == pytest.approx((2.67, 2.38, 3.05), abs=0.005)
+
+
+@pytest.mark.skipif(not EPOCH_HARDWARE.exists(), reason=f"no {EPOCH_HARDWARE.name}: see docs/forecast.md")
+def test_gpus_of_the_shipped_table_have_the_memory_of_epochs() -> None:
+    epoch = pd.read_csv(EPOCH_HARDWARE).set_index("Hardware name")["Memory (bytes)"]
+    ours = load_series().releases.set_index("name")["value"]
+    names = {
+        "Tesla T4": "NVIDIA Tesla T4", "A100 80 GB": "NVIDIA A100 SXM4 80 GB", "H100": "NVIDIA H100 SXM5 80GB",
+        "Instinct MI300X": "AMD Instinct MI300X", "Instinct MI325X": "AMD Instinct MI325X",
+        "Tesla V100 32 GB": "NVIDIA Tesla V100 SXM2 32 GB", "Tesla P40": "NVIDIA P40",
+    }  # fmt: skip
+    assert [ours[name] for name in names] == pytest.approx([epoch[name] / 1e9 for name in names.values()], rel=0.03)

@@ -1,16 +1,19 @@
-"""The commands `forecast`, `gap` and `batches` as a user calls them."""
+"""The commands `forecast` and `batches` as a user calls them."""
 
 import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.errors import UserError
 from bench.store import Store
 from collector.batches.document import BatchesDocument
+from collector.forecast.words import ForecastDocument
 from factories import (
     make_cell,
     make_environment,
@@ -21,6 +24,7 @@ from factories import (
     make_run,
     put_documents,
 )
+from runner.commands import forecast
 from runner.probe.batch_search import Trial
 from runner.probe.search import ProbeReport
 from workspace import Workspace
@@ -55,8 +59,7 @@ def test_rows_of_the_future_are_named_beside_the_forecast(call_main: CallMain, w
     ("words", "option"),
     [
         (("forecast", "--year", "2030", "--plot", "own.svg"), "--plot own.svg"),
-        (("gap", "--demand", "models.csv", "--plot", "own.png"), "--plot own.png"),
-        (("plot", "forecast", "--output", "own.pdf"), "--output own.pdf"),
+        (("plot", "latencies", "--output", "own.pdf"), "--output own.pdf"),
     ],
 )
 def test_a_limit_of_addresses_in_which_nothing_can_be_drawn_is_named(
@@ -77,15 +80,32 @@ def test_a_limit_of_addresses_in_which_nothing_can_be_drawn_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_gap_is_printed_and_drawn(call_main: CallMain, workspace: Workspace) -> None:
-    rows = "".join(f"{2008 + year},{1e8 * 2.0**year}\n" for year in range(18))
-    (workspace.folder / "models.csv").write_text(f"date,value\n{rows}")
-    code, out, err = call_main("gap", "--demand", "models.csv", "--year", "2028", "--plot", "gap.svg")
+def test_the_gap_to_a_demand_is_printed(call_main: CallMain, workspace: Workspace) -> None:
+    rows = "".join(f"{2008 + year}-07-01,{1e8 * 2.0**year},m\n" for year in range(18))
+    (workspace.folder / "models.csv").write_text(f"Publication date,Parameters,Model\n{rows}")
+    code, out, err = call_main("forecast", "--demand", "models.csv", "--year", "2028")
     assert (code, err) == (0, "")
-    words = " ".join(out.split())
-    assert "2028: demand over supply is forecast to be " in words
-    assert "what came true is 288 GB." in words
-    assert "supply: one device" in (workspace.folder / "gap.svg").read_text()
+    assert "2028: demand over supply is forecast to be " in " ".join(out.split())
+    code, out, _ = call_main("forecast", "--demand", "models.csv", "--year", "2028", "--json")
+    document = ForecastDocument.model_validate_json(out)
+    assert document.gap is not None
+    assert document.gap.demand.unit == "parameters"
+
+
+def test_the_year_is_four_ahead_of_a_clock_that_may_be_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    def set_clock(year: int) -> None:
+        class Clock(datetime):
+            @classmethod
+            def now(cls, tz: object = None) -> "Clock":
+                return cls(year, 6, 1, tzinfo=UTC)
+
+        monkeypatch.setattr(forecast, "datetime", Clock)
+
+    set_clock(2031)
+    assert (forecast.choose_year(None), forecast.choose_year(2030)) == (2035, 2030)
+    set_clock(1970)
+    with pytest.raises(UserError, match=r"clock says 1970-06-01, .*: set it, or give the year \(--year\)"):
+        forecast.choose_year(None)
 
 
 def put_batches(folder: Path, *sizes: int, new_sizes: tuple[int, ...] = (), **overrides: Any) -> None:
