@@ -22,7 +22,6 @@ from runner.matrix.definition import TOP_KEYS
 from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS
 from runner.profiles.builtin import BUILTIN_PROFILES
 from runner.profiles.gpu_words import WORDS
-from runner.profiles.loading import RENAMED_KEYS
 from runner.profiles.model import Profile
 
 CHART = Path(__file__).parent / "benchmatrix"
@@ -118,9 +117,6 @@ def make_profile_schema() -> tuple[Schema, dict[str, Schema]]:
     loosened["properties"] = {
         "extends": {"enum": list(BUILTIN_PROFILES), "description": "A built-in profile that this one differs from."}
     } | {key: part for key, part in loosened["properties"].items() if key not in OWN_PROFILE_KEYS}
-    for path in RENAMED_KEYS:  # the templates say the new name
-        *parents, key = path.split(".")
-        (definitions["profilePool"] if parents else loosened)["properties"][key] = True
     del loosened["description"]  # that of values.schema.yaml is kept
     return loosened, definitions
 

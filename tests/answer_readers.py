@@ -9,7 +9,6 @@ from runner.kubernetes.doctor.queue_fit import fit_queue
 from runner.kubernetes.kueue import read_inactivity, read_wait
 from runner.kubernetes.node_labels import describe_node
 from runner.kubernetes.object_status import read_pod_status, read_remaining_job
-from runner.kubernetes.prepull import find_error
 
 POD = {
     "containers": [{"name": "bench", "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}],
@@ -19,7 +18,7 @@ POD = {
 
 
 def _read_pod(pod: ApiObject) -> object:
-    return read_pod_status(pod), find_error(pod), count_daemon_requests([pod])
+    return read_pod_status(pod), count_daemon_requests([pod])
 
 
 def _read_node(node: ApiObject) -> object:

@@ -31,7 +31,6 @@ StoreOption = Annotated[
     str | None,
     typer.Option("--store", metavar="URL", help=f"Where the results of the runs will go: {BUCKET_URLS}."),
 ]
-WatchOption = Annotated[bool, typer.Option("--watch", help="Check also what `run --watch` can use.")]
 
 
 def doctor(
@@ -41,7 +40,6 @@ def doctor(
     namespace: NamespaceOption = None,
     store: StoreOption = None,
     queue: QueueOption = None,
-    watch: WatchOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check every prerequisite of running MATRIX on a cluster, and say how to repair what is missing."""
@@ -55,7 +53,7 @@ def doctor(
     target = ClusterTarget.find(on, profile, namespace, queue)
     connection = Connection(context=target.context, patience_seconds=PATIENCE_SECONDS)
     loaded = load_matrix(matrix, is_data_here=False)
-    context = DoctorContext.make(connection, target, loaded, store, is_watched=watch)
+    context = DoctorContext.make(connection, target, loaded, store)
     findings = []
     for finding in examine(context, store):
         findings.append(finding)

@@ -40,9 +40,6 @@ class MeasuresAgain(Protocol):
     def measure(self, matrix: str, run_id: str) -> None:
         """Measure the matrix file `matrix` as the run `run_id`, or what that run still lacks."""
 
-    def announce(self, report: "NightReport") -> None:
-        """Tell those who look where the night was measured about its regressions."""
-
 
 @dataclass(kw_only=True)
 class NightWatch:
@@ -75,8 +72,6 @@ class NightWatch:
             report = self._look(run, console, again)
             for line in send_alarms(self.store, report, self.webhooks):
                 console.print(line, soft_wrap=True)
-            if report.regressions:
-                again.announce(report)
         except TransientError:
             raise
         except UserError as error:
@@ -147,9 +142,6 @@ class LocalConfirmation:
         run = local.choose_run()
         local.measure(run, self.console, resume_command=format_resume_command(run), events=self.events)
 
-    def announce(self, report: "NightReport") -> None:
-        """Do nothing: the terminal shows it."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterConfirmation:
@@ -183,7 +175,6 @@ class ClusterConfirmation:
             run_id=run_id,
             start_new=False,
             retries=NO_RETRIES,
-            prepull_seconds=None,
             deadline_seconds=self._count_seconds(run_id),
             cancelled_with={self.night.run_id: self.marks},
         )
@@ -191,13 +182,6 @@ class ClusterConfirmation:
             there.measure(there.choose_run(), self.connection, self.observer, self.console)
         except RunCancelled:  # the night itself is over, and gets its report
             raise UserError(f"{run_id}, or its night, was cancelled") from None
-
-    def announce(self, report: "NightReport") -> None:
-        """Record an event for each regression in the namespace of the cells."""
-        from runner.kubernetes.night_events import record_regressions
-
-        namespace = self.there.target.profile.namespace
-        record_regressions(self.connection, namespace, report.night.run_id, report.regressions, self.observer.warn)
 
     def _count_seconds(self, run_id: str) -> float | None:
         """Return the deadline of the confirmation, from its beginning; None for no deadline. UserError if it is near.

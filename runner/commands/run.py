@@ -26,7 +26,6 @@ from runner.commands.run_options import (
     NewOption,
     OnOption,
     OwnerOption,
-    PrepullOption,
     PublishOption,
     ReportOption,
     RetryContaminatedOption,
@@ -58,7 +57,6 @@ def run(
     max_nodes: MaxNodesOption = None,
     max_cost: MaxCostOption = None,
     give_up_after: GiveUpOption = None,
-    prepull: PrepullOption = None,
     metrics_port: MetricsOption = None,
     deadline: DeadlineOption = None,
     owner: OwnerOption = None,
@@ -73,7 +71,7 @@ def run(
 ) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
     caps = RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
-    options = ClusterOptions.of(caps, profile, namespace, queue, owner, prepull, metrics_port)
+    options = ClusterOptions.of(caps, profile, namespace, queue, owner, metrics_port)
     again, pricing = Again(new, retry_failed, retry_contaminated), PricingOptions(machine, prices, dry_run)
     asked = RunRequest(matrix, store, run_id, again, pricing, sign, verify)
     _execute(asked, options, Ending(output, report, publish, watch, webhook, as_json), on, python, max_in_flight)

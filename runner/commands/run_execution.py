@@ -95,7 +95,6 @@ def _plan_cluster_run(
         max_cost=options.max_cost,
         deadline_seconds=options.deadline,
         owner=None if options.owner is None else JobOwner.parse(options.owner),
-        prepull_seconds=options.prepull,
     )
 
 

@@ -94,16 +94,6 @@ GiveUpOption = Annotated[
         rich_help_panel=CLUSTER_PANEL,
     ),
 ]
-PrepullOption = Annotated[
-    float | None,
-    typer.Option(
-        "--prepull",
-        parser=read_durations("--prepull", least="1s"),
-        metavar="TIME",
-        help="Have the nodes pull the images first; the cells wait for it, so long at the most.",
-        rich_help_panel=CLUSTER_PANEL,
-    ),
-]
 MetricsOption = Annotated[
     int | None,
     typer.Option(

@@ -92,7 +92,6 @@ class ClusterOptions(RunCaps):
     namespace: str | None
     queue: str | None
     owner: str | None
-    prepull: float | None
     metrics_port: int | None
 
     @classmethod
@@ -103,12 +102,11 @@ class ClusterOptions(RunCaps):
         namespace: str | None,
         queue: str | None,
         owner: str | None,
-        prepull: float | None,
         metrics_port: int | None,
     ) -> "ClusterOptions":
         """Return the options with these caps."""
         of_place = partial(cls, profile=profile, namespace=namespace, queue=queue, **asdict(caps))
-        return of_place(owner=owner, prepull=prepull, metrics_port=metrics_port)
+        return of_place(owner=owner, metrics_port=metrics_port)
 
 
 @dataclass(frozen=True)

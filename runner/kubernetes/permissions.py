@@ -32,10 +32,6 @@ RUN_PERMISSIONS = (
     Permission(group="", resource="events", verbs=("list",), purpose="explain why a Job has no pod"),
 )
 """What a run needs, and nothing else."""
-WATCH_PERMISSIONS = (
-    Permission(group="", resource="events", verbs=("create",), purpose="record an event for a confirmed regression"),
-)
-"""What `run --watch` asks for and can do without: without it the alarm goes to the other places alone."""
 CLEANUP_PERMISSIONS = (
     Permission(
         group="batch",

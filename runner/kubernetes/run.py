@@ -1,6 +1,5 @@
 """A run on a cluster, from the choice of the run to its last record or its deadline."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,7 +21,6 @@ from runner.kubernetes.node_fault_tracker import NodesAtFaultError
 from runner.kubernetes.observer import ClusterObserver, warn_once
 from runner.kubernetes.permissions import RUN_PERMISSIONS
 from runner.kubernetes.placements import PlacementRecorder
-from runner.kubernetes.prepull import Prepuller
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
@@ -70,8 +68,6 @@ class ClusterRun:
     """The Job that the runner itself runs in, if it does."""
     cancelled_with: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By the ids of other runs whose cancellation ends this one too: the marks of earlier cancellations of theirs."""
-    prepull_seconds: float | None = None
-    """How long the first cell waits, at the most, for the nodes to pull the images. None: not at all."""
 
     def choose_run(self) -> Run:
         """Return the run to resume, or a new one, which is not stored yet."""
@@ -165,7 +161,6 @@ class ClusterRun:
             return self.list_missing(run, snapshot)
 
         session = ClusterSession(options, list_missing)
-        self._pull_images(run, renderer, connection, console)  # a cancellation meanwhile is seen by the session
         try:
             session.run()
         except BudgetSpent:
@@ -186,25 +181,6 @@ class ClusterRun:
     def _make_cleaner(self, connection: Connection, run: Run, pool: str | None = None) -> JobCleaner:
         namespace = self.target.profile.namespace
         return JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id, store=self.store, pool=pool)
-
-    def _pull_images(self, run: Run, renderer: JobRenderer, connection: Connection, console: Console) -> None:
-        """Have the nodes pull the images of the repeats that are missing, if that is wanted."""
-        if self.prepull_seconds is None:
-            return
-        shapes = {
-            (tracked.repeat.planned.cell.device, tracked.repeat.planned.cell.framework): tracked
-            for tracked in self.list_missing(run)
-        }
-        deadline = self.find_deadline(run)
-        left = self.prepull_seconds if deadline is None else (deadline - datetime.now(UTC)).total_seconds()
-        Prepuller(
-            connection=connection,
-            namespace=self.target.profile.namespace,
-            run_id=run.run_id,
-            cells=[json.loads(renderer.render(tracked.repeat.planned, tracked.key)) for tracked in shapes.values()],
-            wait_seconds=max(0.0, min(self.prepull_seconds, left)),
-            say=lambda line: console.print(line, soft_wrap=True),
-        ).run()
 
     def make_options(
         self, run: Run, renderer: JobRenderer, connection: Connection, observer: ClusterObserver

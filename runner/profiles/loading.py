@@ -5,7 +5,6 @@ null removes what the other says.
 """
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,15 +20,6 @@ from runner.yaml_files.reading import read_yaml
 from runner.yaml_files.validation import NodeValidator
 from runner.yaml_files.wording import quote, suggest_near_word, suggest_word
 
-RENAMED_KEYS = {
-    "pools.*.nodes": "node_affinity",
-    "evict_never": "do_not_disrupt",
-    "job_deadline_seconds": "active_deadline_seconds",
-    "keep_finished_seconds": "ttl_seconds_after_finished",
-    "grace_seconds": "termination_grace_period_seconds",
-    "max_infrastructure_failures": "backoff_limit",
-}
-"""Maps the old place of a key to its name in this version, which is Kubernetes' own. `*` stands for any key."""
 # How the tools of each cloud name the contexts that they write: gcloud, aws, eksctl, k3d and kind.
 _CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "k3d-": "k3s", "kind-": "kind"}
 _CONTEXT_SUFFIXES = {".eksctl.io": "eks"}
@@ -80,7 +70,6 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
     tree = read_yaml(path, file, expected=_EXPECTED)
     if not isinstance(tree.value, dict):
         raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {_EXPECTED}")
-    _refuse_old_keys(tree)
     entries = dict(tree.value)
     if GPU_KINDS in entries and path.parent != PROFILE_FOLDER:
         message = "unknown key; write what GPUs of your own are in `gpu`, and where they are in `pools.gpu`"
@@ -114,23 +103,6 @@ def _find_base(base: Node, folder: Path) -> Path:
         message = f"there is no file {quote(base.text)}, seen from the folder of this one, expected a profile: {advice}"
         raise base.error(ErrorKind.NOT_FOUND, message)
     return found
-
-
-def _refuse_old_keys(tree: Node) -> None:
-    """Raise YamlError if a key has the name that it had in an earlier version."""
-    for path, name in RENAMED_KEYS.items():
-        for node in _find_nodes(tree, path.split(".")):
-            raise node.error(ErrorKind.RENAMED_KEY, f"unknown key; it is called `{name}` now")
-
-
-def _find_nodes(tree: Node, path: list[str]) -> Iterator[Node]:
-    """Yield the values at a path of keys; `*` stands for any key."""
-    if not path:
-        yield tree
-    elif isinstance(tree.value, dict):
-        for key, child in tree.value.items():
-            if path[0] in ("*", key):
-                yield from _find_nodes(child, path[1:])
 
 
 def _make_name(tree: Node, name: str) -> Node:

@@ -30,7 +30,6 @@ class ErrorKind(StrEnum):
     DUPLICATE = auto()
     """A key, a value or a cell is there already."""
     UNKNOWN_KEY = auto()
-    RENAMED_KEY = auto()
     """The key has another name in this version."""
     MISPLACED_KEY = auto()
     """The key exists, but not in this place."""

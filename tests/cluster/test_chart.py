@@ -120,7 +120,6 @@ def test_the_api_server_keeps_every_field_as_it_is_rendered(connection: Connecti
         claims__maxPerNode=1,
         profile__extends="gke",
         quota__hard={"count/jobs.batch": "100"},
-        prepull__enabled=True,
     )
     folders = {path.rpartition("/")[2]: path for path in KINDS}
     changes = {}

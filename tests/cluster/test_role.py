@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from audit import REVIEWS, list_allowed, read_refused, read_requests, request_token
 from commands import CallMain, create
-from night_changes import make_change
 from orphans import orphan
 from rich.console import Console
 from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
@@ -18,7 +17,6 @@ from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes import finished_jobs, missing_pods, recording
 from runner.kubernetes.cancellation import RunCancelled
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.night_events import record_regressions
 from runner.records import Retries
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -111,9 +109,6 @@ def test_the_commands_use_all_of_the_role_and_nothing_else(
     measure(first, runner)
     second = Setup.make(connection, audited, store, make_cells(2), run_id="second")
     cancel_and_clean(second, runner, call_main)
-    warnings: list[str] = []
-    record_regressions(runner, audited, "first", [make_change()], warnings.append)  # as `watch` does
-    assert warnings == []
     doctor = ("doctor", "smoke", "--on", "current", "--profile", "kind", "--namespace", audited, "--store", store.url)
     assert call_main(*doctor)[0] in (0, 1)
 

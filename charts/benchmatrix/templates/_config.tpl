@@ -37,7 +37,6 @@ AWS_DEFAULT_REGION: {{ . | quote }}
 {{- if not .Values.profile -}}
 {{- fail "profile: is empty; say what the cluster is like: `extends: gke`, and what differs" -}}
 {{- end -}}
-{{- include "benchmatrix.refuseOldKeys" . -}}
 {{- include "benchmatrix.refuseSecrets" . -}}
 {{- if include "benchmatrix.dropsNulls" .Capabilities.HelmVersion.Version -}}
 {{- fail (printf "Helm %s drops the nulls with which a profile removes what it extends; take 4.1.3 or newer, or 3.20.1 or newer" .Capabilities.HelmVersion.Version) -}}

@@ -178,9 +178,6 @@ spec:
         {{- with .Values.runner.giveUpAfterSeconds }}
         - --give-up-after={{ . | int64 }}
         {{- end }}
-        {{- if .Values.prepull.enabled }}
-        - --prepull={{ .Values.prepull.waitSeconds | int64 }}
-        {{- end }}
         {{- if .Values.metrics.enabled }}
         - --metrics-port={{ .Values.metrics.port | int64 }}
         {{- end }}
@@ -210,7 +207,4 @@ spec:
       args:
         - doctor
         {{- include "benchmatrix.arguments" . | nindent 8 }}
-        {{- if .Values.watch.enabled }}
-        - --watch
-        {{- end }}
 {{- end -}}

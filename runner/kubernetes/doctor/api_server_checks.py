@@ -16,7 +16,6 @@ from runner.kubernetes.permissions import (
     NODE_PERMISSION,
     QUEUE_PERMISSIONS,
     RUN_PERMISSIONS,
-    WATCH_PERMISSIONS,
     Permission,
 )
 
@@ -89,9 +88,6 @@ def check_permissions(context: DoctorContext) -> Iterator[Finding]:
         yield _check_permission(context, permission, check, if_refused="warning")
     for permission in QUEUE_PERMISSIONS if context.target.queue is not None else ():
         check = f"permission: {permission.resource}, to explain what waits"
-        yield _check_permission(context, permission, check, if_refused="warning")
-    for permission in WATCH_PERMISSIONS if context.is_watched else ():
-        check = f"permission: {permission.resource}, to announce regressions"
         yield _check_permission(context, permission, check, if_refused="warning")
     yield _check_node_permission(context)
 

@@ -63,8 +63,6 @@ class DoctorContext:
     """Where the results will go. None: it was not said."""
     findings: tuple[Finding, ...]
     """What follows from the profile alone."""
-    is_watched: bool = False
-    """Whether `run` is to be given --watch."""
 
     @property
     def profile(self) -> Profile:
@@ -83,8 +81,6 @@ class DoctorContext:
         target: ClusterTarget,
         matrix: Matrix,
         store_url: str | None,
-        *,
-        is_watched: bool = False,
     ) -> "DoctorContext":
         """Return the context; a kind of cell that no Job can be rendered for is among the findings."""
         reasons = [target.explain_unsupported(planned.cell) for planned in matrix.cells]
@@ -115,7 +111,6 @@ class DoctorContext:
             kinds=tuple(kinds),
             store_url=store_url,
             findings=tuple(findings),
-            is_watched=is_watched,
         )
 
 

@@ -12,7 +12,6 @@ from runner.kubernetes.permissions import (
     CLEANUP_PERMISSIONS,
     QUEUE_PERMISSIONS,
     RUN_PERMISSIONS,
-    WATCH_PERMISSIONS,
     Permission,
 )
 from runner.kubernetes.rendering.job_template import render_manifest
@@ -87,7 +86,7 @@ class SetupTemplate:
 
     def _list_permissions(self) -> tuple[Permission, ...]:
         queue = QUEUE_PERMISSIONS if self.has_queue else ()
-        return *RUN_PERMISSIONS, *WATCH_PERMISSIONS, *CLEANUP_PERMISSIONS, *queue
+        return *RUN_PERMISSIONS, *CLEANUP_PERMISSIONS, *queue
 
     def _render_claim_templates(self) -> Iterator[Manifest]:
         gpu = self.profile.gpu

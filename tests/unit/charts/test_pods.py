@@ -125,13 +125,6 @@ def test_a_namespace_that_is_there_is_used_and_not_made() -> None:
     assert find(manifests, "ServiceAccount", "-cells")["metadata"]["namespace"] == "cells"
 
 
-def test_the_pre_puller_is_a_matter_of_the_runner() -> None:
-    arguments = find_pod(render(make_values(prepull__enabled=True)))["spec"]["containers"][0]["args"]
-    assert "--prepull=600" in arguments
-    plain = find_pod(render(make_values()))["spec"]["containers"][0]["args"]
-    assert [word for word in plain if word.startswith("--prepull")] == []
-
-
 def test_on_openshift_no_pod_asks_for_a_user_or_a_group() -> None:
     values = merge_example(make_values(trialStore__enabled=True))
     manifests = render(values)

@@ -9,7 +9,7 @@ import pytest
 from allpairspy import AllPairs
 
 from chart import AFFINITY, CHART, OVERLAY, RELEASE, SPREAD, find, find_pod, make_values, render, render_texts
-from runner.kubernetes.permissions import QUEUE_PERMISSIONS, RUN_PERMISSIONS, WATCH_PERMISSIONS
+from runner.kubernetes.permissions import QUEUE_PERMISSIONS, RUN_PERMISSIONS
 from runner.kubernetes.rendering.setup_template import SetupTemplate
 from runner.profiles.loading import load_profile
 
@@ -54,7 +54,6 @@ SWITCHES: dict[str, list[Any]] = {
     "assignedUser": [False, True],
     "cells__createNamespace": [True, False],
     "networkPolicy__dnsPorts": [[53], [53, 5353]],
-    "prepull__enabled": [False, True],
     "runner__affinity": [{}, AFFINITY],
     "runner__topologySpreadConstraints": [[], SPREAD],
     "runner__overlay": [{}, OVERLAY],
@@ -89,7 +88,7 @@ def test_the_role_is_what_the_tool_says_that_a_run_needs() -> None:
     rules = find(render(make_values()), "Role")["rules"]
 
     assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in rules] == [
-        ([needed.group], [needed.resource], list(needed.verbs)) for needed in (*RUN_PERMISSIONS, *WATCH_PERMISSIONS)
+        ([needed.group], [needed.resource], list(needed.verbs)) for needed in RUN_PERMISSIONS
     ]
 
 
@@ -98,7 +97,7 @@ def test_the_role_with_a_queue_lets_the_runner_explain_what_waits() -> None:
 
     assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in rules] == [
         ([needed.group], [needed.resource], list(needed.verbs))
-        for needed in (*RUN_PERMISSIONS, *WATCH_PERMISSIONS, *QUEUE_PERMISSIONS)
+        for needed in (*RUN_PERMISSIONS, *QUEUE_PERMISSIONS)
     ]
 
 

@@ -16,7 +16,7 @@ import yaml
 from chart import CHART, NAMESPACE, make_overlay, make_values, render
 from runner.kubernetes.syntax import check_quantity
 from runner.profiles.builtin import BUILTIN_PROFILES
-from runner.profiles.loading import RENAMED_KEYS, load_profile
+from runner.profiles.loading import load_profile
 from runner.yaml_files.validation import ExpectedError
 
 MAKE_SCHEMA = runpy.run_path(str(CHART.parent / "make_schema.py"))
@@ -237,30 +237,3 @@ def test_what_is_made_of_the_schema_is_in_step() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def set_old_key(path: str) -> dict[str, Any]:
-    """Return values with an old key of the profile; `*` in its path stands for a pool."""
-    return {"profile__pools": {"cpu": {"nodes": []}}} if "*" in path else {f"profile__{path}": 1}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"night": {"schedule": "0 2 * * *"}}, "night: unknown value; it is called `schedule` now, and"),
-        ({"night": None}, "night: unknown value; it is called `schedule` now"),
-        *(
-            (
-                set_old_key(path),
-                f"profile.{path.replace('*', 'cpu')}: unknown key; it is called `{name}` now",
-            )
-            for path, name in RENAMED_KEYS.items()
-        ),
-    ],
-    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
-)
-def test_an_old_value_is_refused_with_its_new_name(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(helm_python.HelmRenderError, match=re.escape(message)):
-        render(make_values(**changes))
-
-
-def test_a_pool_that_is_removed_by_null_has_no_old_key() -> None:
-    assert render(make_values(profile__extends="gke", profile__gpu=None, profile__pools={"gpu": None}))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profile_files import catch_error, write
-from runner.profiles.loading import RENAMED_KEYS, load_profile
+from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
 from runner.yaml_files.errors import ErrorKind, YamlError
 
@@ -164,21 +164,6 @@ def test_an_error_names_file_line_and_key(tmp_path: Path, text: str, line: int, 
     error = catch_error(tmp_path, text)
     assert (error.file, error.line, error.key, error.kind) == (str(tmp_path / "mine.yaml"), line, key, kind)
     assert len(str(error)) - len(str(tmp_path)) < 500
-
-
-@pytest.mark.parametrize("path", RENAMED_KEYS)
-def test_an_old_key_is_refused_with_its_new_name(tmp_path: Path, path: str) -> None:
-    key = path.replace("*", "gpu")
-    text = "extends: gke\n" + "".join(f"{'  ' * depth}{part}:\n" for depth, part in enumerate(key.split(".")))
-    error = catch_error(tmp_path, text)
-    assert (error.line, error.key, error.kind) == (1 + len(key.split(".")), key, ErrorKind.RENAMED_KEY)
-    assert str(error).endswith(f": unknown key; it is called `{RENAMED_KEYS[path]}` now")
-
-
-def test_an_old_key_in_an_extended_file_is_refused_with_that_file(tmp_path: Path) -> None:
-    base = write(tmp_path, "extends: gke\n\nevict_never: false\n", "base.yaml")
-    error = catch_error(tmp_path, "extends: base.yaml\n")
-    assert (error.file, error.line, error.kind) == (base, 3, ErrorKind.RENAMED_KEY)
 
 
 @pytest.mark.parametrize("base", ["mine.yaml", "./mine.yaml", "sub/../mine.yaml", "other.yaml", "link.yaml"])

@@ -11,7 +11,6 @@ from job_manifests import STORE, load, make_full_profile, render
 from runner.kubernetes.fingerprint import compute_fingerprint
 from runner.kubernetes.rendering.job_template import SIGNING_FOLDER, SIGNING_KEY
 from runner.kubernetes.rendering.manifest_files import write_manifests
-from runner.kubernetes.rendering.prepull_job import make_prepull_job
 
 DIGEST = "ab" * 32
 VOLUME = {
@@ -46,10 +45,6 @@ def test_each_tenant_has_it_for_all_of_them_write_where_they_meet() -> None:
 
 def test_where_nothing_is_signed_there_is_no_trace_of_it() -> None:
     assert "signing" not in json.dumps(render(make_full_profile())).lower()
-
-
-def test_the_pod_that_pulls_images_does_not_have_it() -> None:
-    assert "sign" not in json.dumps(make_prepull_job([render(make_full_profile(), run_digest=DIGEST)], "p", 60)).lower()
 
 
 def test_jobs_that_sign_for_another_plan_or_with_another_secret_are_others() -> None:
