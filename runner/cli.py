@@ -159,7 +159,6 @@ _add(doctor, CLUSTER, """
 _add(setup, CLUSTER, """
     setup --on current --profile gke --dry-run  # see what would be applied
     setup --on current --profile gke --user ana@example.org  # apply it, and let somebody run
-    setup --on current --queue nights --quota gpu=8  # a queue of Kueue for 8 GPU cells at once
 """)  # fmt: skip
 _add(cancel, CLUSTER, """
     cancel RUN_ID --on current --dry-run  # see what would be deleted

@@ -54,30 +54,6 @@ class RawResultsDocument(Document):
     """Runs old enough whose raw results were all gone before."""
 
 
-class SetupObject(Document):
-    """One object of a set-up."""
-
-    kind: str
-    name: str
-    outcome: Literal["applied", "created", "kept", "not applied"]
-    """`kept`: it was there, and is left as it is. `not applied`: of a dry run."""
-    detail: str
-    """What else is to say of it; empty if nothing."""
-    manifest: dict[str, Any] | None = None
-    """Of a dry run, what would be applied; null: not a dry run, or a Secret, whose keys are made when it is created."""
-
-
-class SetupDocument(Document):
-    """What `setup` applied to a cluster, or would apply (`is_dry_run`), in this order."""
-
-    setup_version: Literal[1] = 1
-    context: str
-    namespace: str
-    profile: str
-    is_dry_run: bool
-    objects: tuple[SetupObject, ...]
-
-
 ImageOutcome = Literal["named", "already built", "built", "not built", "pushed", "not pushed", "described"]
 
 

@@ -10,7 +10,6 @@ from runner.commands.change_documents import (
     ImagesDocument,
     JobsDocument,
     RawResultsDocument,
-    SetupDocument,
     ShippedDocument,
 )
 
@@ -216,7 +215,6 @@ def list_schemas() -> dict[str, Callable[[], dict[str, Any]]]:
         "render": _export_render,
         "report": lambda: _export(FilesDocument),
         "run": _export_run,
-        "setup": lambda: _export(SetupDocument),
         "status": lambda: _export(StatusDocument),
         "watch": lambda: _export(WatchDocument),
     }

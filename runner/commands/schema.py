@@ -10,7 +10,7 @@ from runner.terminal_text import echo
 
 KINDS = (
     "stored", "access", "audit", "batches", "cancel", "claims", "clean", "collect", "compare", "cost",
-    "doctor", "forecast", "images", "plot", "probe", "render", "report", "run", "setup", "status", "watch",
+    "doctor", "forecast", "images", "plot", "probe", "render", "report", "run", "status", "watch",
 )  # fmt: skip
 
 

@@ -79,9 +79,9 @@ class Installer:
         Without `force`, the API server refuses to change a field that others have set.
         """
         name = _describe(manifest)
-        if manifest["kind"] == "Namespace" and (found := self._find_existing(manifest)):
-            if _read_maker(found) != FIELD_MANAGER:  # pods of others may need more than we would allow
-                return f"{name} was created by somebody else and is left as it is"
+        found = self._find_existing(manifest) if manifest["kind"] == "Namespace" else None
+        if found and _read_maker(found) != FIELD_MANAGER:  # pods of others may need more than we would allow
+            return f"{name} was created by somebody else and is left as it is"
         query = {"fieldManager": FIELD_MANAGER, "force": str(force).lower()}
         body, content_type = json.dumps(manifest).encode(), "application/apply-patch+yaml"
         try:

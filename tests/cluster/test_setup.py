@@ -21,7 +21,6 @@ from child_process import start_child
 from control_plane import USER, ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.checkout import ROOT
-from runner.commands.change_documents import SetupDocument
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
@@ -86,17 +85,6 @@ def test_a_namespace_of_others_keeps_its_labels(connection: Connection, namespac
     assert f"Namespace {namespace} was created by somebody else and is left as it is" in out
     labels = connection.get_object(f"/api/v1/namespaces/{namespace}")["metadata"]["labels"]
     assert not any(key.startswith("pod-security") for key in labels)
-
-    code, out, err = call_main("setup", "--on", "current", "--profile", "gke", "--namespace", namespace, "--json")
-    document = SetupDocument.model_validate_json(out)
-    assert (code, err, document.namespace, document.is_dry_run) == (0, "", namespace, False)
-    assert [(found.kind, found.outcome) for found in document.objects] == [
-        ("Namespace", "kept"),
-        ("ServiceAccount", "applied"),
-        ("ServiceAccount", "applied"),
-        ("Role", "applied"),
-        ("RoleBinding", "applied"),
-    ]
 
 
 def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
@@ -179,9 +167,6 @@ def test_dry_run_prints_what_the_api_server_would_take_and_applies_nothing(
     manifests = [manifest for manifest in yaml.safe_load_all(out) if manifest]
     kinds = ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding", "Deployment", "Service"]
     assert [manifest["kind"] for manifest in manifests] == kinds
-    document = SetupDocument.model_validate_json(call_main(*words, "--json")[1])
-    assert [found.manifest for found in document.objects] == [*manifests, None]
-    assert (document.objects[-1].kind, document.objects[-1].name) == ("Secret", "benchmatrix-store")
     with pytest.raises(ApiError, match="not found"):
         connection.get_object(f"/api/v1/namespaces/{new_namespace}")
 
@@ -258,21 +243,3 @@ def call_make(*words: str) -> "subprocess.CompletedProcess[str]":
 def _is_listening(port: int) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_a_queue_is_rendered_on_request_and_needs_kueue(
-    connection: Connection, new_namespace: str, call_main: CallMain
-) -> None:
-    words = ("setup", "--on", "current", "--profile", "gke", "--namespace", new_namespace)
-    queue = ("--queue", "nightly", "--quota", "cpu=2", "--quota", "gpu=1")
-
-    _, plain, _ = call_main(*words, "--dry-run")
-    _, out, _ = call_main(*words, *queue, "--dry-run")
-    code, _, err = call_main(*words, *queue)
-
-    assert "kueue" not in plain  # whoever applies a Role must have what it grants
-    kinds = [manifest["kind"] for manifest in yaml.safe_load_all(out) if manifest]
-    assert kinds[-4:] == ["ResourceFlavor", "ResourceFlavor", "ClusterQueue", "LocalQueue"]
-    assert (code, "--queue: the cluster has no Kueue; install it" in err) == (2, True)
-    code, _, err = call_main(*words, "--quota", "cpu=2")
-    assert (code, "give --queue NAME and --quota POOL=CELLS" in err) == (2, True)

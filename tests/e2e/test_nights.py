@@ -5,7 +5,6 @@ import os
 import subprocess
 from collections.abc import Callable, Collection
 from statistics import median
-from typing import Any
 
 import helm_python
 from chart_release import RELEASE, await_scheduled_run, make_schedule_values, start_scheduled_run

@@ -7,7 +7,6 @@ from typing import Any
 import helm_python
 import pytest
 import yaml
-from commands import CallMain
 from doctor_calls import Examine
 from machines import make_gke
 from queues import Queues
@@ -82,21 +81,6 @@ def test_the_documented_queue_admits_cells_of_both_pools(
     assert findings[CPU_CHECK]["details"] == [
         "flavour t4: has the label cloud.google.com/gke-accelerator=nvidia-tesla-t4"
     ]
-
-
-def test_what_setup_makes_doctor_finds_in_order(
-    queues: Queues, examine: Examine, call_main: CallMain, namespace: str
-) -> None:
-    words = ("--queue", "nightly", "--quota", "cpu=2", "--quota", "gpu=1", "--cohort", "benchmarks")
-    code, out, err = call_main("setup", "--on", "current", "--profile", "gke", "--namespace", namespace, *words)
-    assert (code, err) == (0, "")
-    assert f"ClusterQueue {namespace}-nightly applied" in out
-    queues.await_condition("nightly", "True")
-
-    _, findings = examine("--queue", "nightly")
-
-    for check in ("queue", "cluster queue", CPU_CHECK, GPU_CHECK, "permission: workloads, to explain what waits"):
-        assert (check, findings[check]["state"]) == (check, "ok")
 
 
 def test_doctor_finds_what_keeps_cells_in_the_queue(

@@ -96,8 +96,7 @@ def test_the_role_with_a_queue_lets_the_runner_explain_what_waits() -> None:
     rules = find(render(make_values(kueue__localQueue="q")), "Role")["rules"]
 
     assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in rules] == [
-        ([needed.group], [needed.resource], list(needed.verbs))
-        for needed in (*RUN_PERMISSIONS, *QUEUE_PERMISSIONS)
+        ([needed.group], [needed.resource], list(needed.verbs)) for needed in (*RUN_PERMISSIONS, *QUEUE_PERMISSIONS)
     ]
 
 

@@ -235,5 +235,3 @@ def test_what_is_made_of_the_schema_is_in_step() -> None:
     program = CHART.parent / "make_schema.py"
     done = subprocess.run([sys.executable, program, "--check"], capture_output=True, text=True, cwd=CHART.parents[1])
     assert (done.returncode, done.stderr) == (0, "")
-
-

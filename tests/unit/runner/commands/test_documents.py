@@ -81,6 +81,7 @@ def test_every_command_that_reports_prints_json_and_has_a_schema_of_its_name_or_
         "benchmatrix schema",
         "benchmatrix keys new",
         "benchmatrix keys show",
+        "benchmatrix setup",
     }
     named = {path.split()[1] for path in printing}
     assert named == set(KINDS) - {"stored"} == set(list_schemas()) - {"stored"}
