@@ -14,7 +14,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests environments test-fast e2e faults check types format lock audit chart chart-push docs site results picture clean
+.PHONY: help install matrix images push test tests environments test-fast e2e faults check types format lock audit chart chart-push docs site results golden picture clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -116,6 +116,9 @@ site: .venv/dev ## build the site of the documentation into .site/html; a broken
 
 results: .venv/dev ## write the pages of docs/results, their reports and README.md's example anew from the stored results; ARGS=--pages leaves the reports out
 	@$(BIN)/python docs/make_results.py $(ARGS)
+
+golden: .venv/dev ## write the figures of the published runs, which tests hold, anew into tests/golden
+	@$(BIN)/python tests/golden/make_golden.py
 
 picture: .venv/dev ## make the picture of a report in README.md anew, with chromium
 	@$(BIN)/python docs/report_picture.py

@@ -1,0 +1,188 @@
+"""Compute the figures of a stored run that golden files hold: every number, id and verdict, and no sentence.
+
+The one place that knows which functions of the product compute them.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.store import Store
+from collector.analysis import Analysis, analyze_run
+from collector.batches.memory_lines import fit_lines
+from collector.claims.page import evaluate_claims
+from collector.doubts import list_doubts
+from collector.forecast.fit import fit_forecast
+from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
+from collector.ranking import list_cheapest, rank_programs
+from collector.results.load import load_run
+from runner.price_tables.loading import load_prices
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
+PLACES = (ROOT / "docs" / "results", FOLDER / "runs")
+"""Folders of stores: the published runs, and three that were made once for what those lack."""
+FORECAST_YEAR = 2030
+SENTENCES = (
+    *("note", "notes", "faults", "unchecked", "disagreement", "machine_deviations", "interval_method"),
+    *("interval_reason", "verdict", "left_out", "scope", "subject", "reference", "subjects", "why"),
+)
+"""Columns of words, which may be worded anew."""
+Rows = list[dict[str, Any]]
+
+
+def list_runs() -> list[tuple[Path, str]]:
+    """Return (store, run id) of every run that golden files hold."""
+    paths = sorted(path for place in PLACES for path in place.glob("*/runs/*/run.json"))
+    return [(path.parents[2], path.parent.name) for path in paths]
+
+
+def name_file(store: Path, run_id: str) -> str:
+    """Return the name of the golden file of a run."""
+    return f"{store.name}--{run_id}.csv"
+
+
+def compute_figures(store: Path, run_id: str) -> dict[str, Rows]:
+    """Return the rows of each table of a run; the names of their columns differ between tables."""
+    collection = load_run(Store.open(store.resolve().as_uri()), run_id)
+    analysis = analyze_run(collection, prices=load_prices(None))
+    return {
+        "results": _take(
+            collection.results,
+            [
+                "cell_id",
+                "repeat",
+                "attempt",
+                "status",
+                "verdict",
+                "environment_id",
+                "hardware_id",
+                "center_step_seconds",
+            ],
+        ),
+        "cells": _take_numbers(analysis.summary, ["cell_id", "environment_id", "hardware_id"]),
+        **{name: _take_pairs(pairs) for name, pairs in analysis.comparisons.items()},
+        "sharing": _take_numbers(analysis.sharing, ["cell_id", "environment_id", "role"]),
+        "ranking": [*_list_ranking(analysis)],
+        "doubts": [{"code": one.code, "severity": one.severity, "count": one.count} for one in list_doubts(analysis)],
+        "claims": [{"id": one.id, "verdict": one.verdict} for one in evaluate_claims(analysis.summary, forecast=None)],
+        "costs": [*_list_costs(analysis)],
+        "memory": [*_list_lines(collection.results)],
+    }
+
+
+def compute_forecast() -> dict[str, Rows]:
+    """Return the rows of the forecast of the shipped table of GPUs."""
+    forecast = fit_forecast(make_gpu_series(load_gpu_table()), year=FORECAST_YEAR)
+    return {"predictions": _take_numbers(forecast.predictions, ["candidate"])}
+
+
+def _take_pairs(pairs: pd.DataFrame) -> Rows:
+    keys = [f"{name}_{side}" for side in ("subject", "reference") for name in ("cell_id", "environment_id")]
+    rows = _take(pairs, [*keys, "ratio", "ratio_low", "ratio_high", "joint_low", "joint_high", "p_value", "p_adjusted"])
+    for row, verdict, adjusted in zip(rows, pairs["verdict"], pairs["adjusted_verdict"], strict=True):
+        row["kind"] = _classify(str(verdict), adjusted)
+    return rows
+
+
+def _classify(verdict: str, adjusted: object) -> str:
+    """Return what a verdict says, whatever its words: slower, faster, same, or why there is none."""
+    if not pd.isna(adjusted):  # type: ignore[call-overload]
+        return next((word for word in ("slower", "faster") if str(adjusted).endswith(word)), "same")
+    for opening, kind in (("left out", "left-out"), ("not compared", "not-compared"), ("no verdict", "none")):
+        if verdict.startswith(opening):
+            return kind
+    return "untested"
+
+
+def _list_ranking(analysis: Analysis) -> Iterator[dict[str, Any]]:
+    for one in rank_programs(analysis):
+        tied = {row["cell_id"] for row in one.tied}
+        for row in one.programs:
+            yield {
+                "kind": "fastest",
+                "first": one.programs[0]["cell_id"],
+                "cell_id": row["cell_id"],
+                "tied": row["cell_id"] in tied,
+            }
+    for cheap in list_cheapest(analysis):
+        for other in (cheap.first, *cheap.tied):
+            yield {
+                "kind": "cheapest",
+                "first": cheap.first.row["cell_id"],
+                "cell_id": other.row["cell_id"],
+                "tied": other is not cheap.first,
+            }
+
+
+def _list_costs(analysis: Analysis) -> Iterator[dict[str, Any]]:
+    for cell in analysis.costs.cells if analysis.costs else ():
+        for offer in cell.offers[:1]:
+            cost = offer.cost_per_1000_samples
+            yield {
+                "cell_id": cell.cell_id,
+                "machine": offer.machine,
+                "cost": cost.value,
+                "low": cost.low,
+                "high": cost.high,
+            }
+
+
+def _list_lines(results: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    for line in fit_lines(results):
+        yield {"fixed": line.fixed_bytes, "sample": line.sample_bytes} | {
+            name: str(value) for name, value in line.key.items()
+        }
+
+
+def _take_numbers(frame: pd.DataFrame, keys: Iterable[str]) -> Rows:
+    """Return the keys and every column of numbers; columns of words are what sentences are made of."""
+    numbers = [name for name in frame if name not in SENTENCES and pd.api.types.is_numeric_dtype(frame[name])]
+    return _take(frame, [*(name for name in keys if name in frame), *numbers])
+
+
+def _take(frame: pd.DataFrame, names: Iterable[str]) -> Rows:
+    wanted = list(dict.fromkeys(names))
+    return [
+        {
+            name: None if pd.isna(value) else getattr(value, "item", lambda value=value: value)()
+            for name, value in zip(wanted, row, strict=True)
+        }
+        for row in frame[wanted].itertuples(index=False, name=None)
+    ]
+
+
+def write_rows(tables: Mapping[str, Rows]) -> str:
+    """Return the rows as lines of `table,column=value,...`, empty values left out, sorted within each table."""
+    lines = []
+    for table, rows in tables.items():
+        lines += sorted(
+            ",".join([table, *(f"{name}={_write(value)}" for name, value in row.items() if value is not None)])
+            for row in rows
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _write(value: object) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value).replace(",", ";")
+
+
+def read_line(line: str) -> tuple[list[str], list[float]]:
+    """Return the texts of a line, and its numbers with the place of each in the texts as `#`."""
+    texts, numbers = [], []
+    for part in line.split(","):
+        name, _, value = part.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            texts.append(part)
+            continue
+        if math.isnan(number) or name.endswith("_id") or name in ("attempt", "repeat", "count"):
+            texts.append(part)
+        else:
+            texts.append(f"{name}=#")
+            numbers.append(number)
+    return texts, numbers

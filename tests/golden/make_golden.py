@@ -1,0 +1,23 @@
+"""Write the golden files anew: `make golden`. Every line that changes is read in review, and said in docs/decisions."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import figures
+
+
+def main() -> None:
+    """Write a file for each run, and one for the forecast."""
+    for path in figures.FOLDER.glob("*.csv"):
+        path.unlink()
+    for store, run_id in figures.list_runs():
+        text = figures.write_rows(figures.compute_figures(store, run_id))
+        (figures.FOLDER / figures.name_file(store, run_id)).write_text(text, encoding="utf-8")
+    forecast = figures.write_rows(figures.compute_forecast())
+    (figures.FOLDER / "forecast.csv").write_text(forecast, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
