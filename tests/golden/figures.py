@@ -16,7 +16,7 @@ from collector.batches.memory_lines import fit_lines
 from collector.claims.page import evaluate_claims
 from collector.doubts import list_doubts
 from collector.forecast.fit import fit_forecast
-from collector.forecast.gpu_table import load_gpu_table, make_gpu_series
+from collector.forecast.series import load_series
 from collector.ranking import list_cheapest, rank_programs
 from collector.results.load import load_run
 from runner.price_tables.loading import load_prices
@@ -68,7 +68,7 @@ def compute_figures(store: Path, run_id: str) -> dict[str, Rows]:
         "sharing": _take_numbers(analysis.sharing, ["cell_id", "environment_id", "role"]),
         "ranking": [*_list_ranking(analysis)],
         "doubts": [{"code": one.code, "severity": one.severity, "count": one.count} for one in list_doubts(analysis)],
-        "claims": [{"id": one.id, "verdict": one.verdict} for one in evaluate_claims(analysis.summary, forecast=None)],
+        "claims": [{"id": one.id, "verdict": one.verdict} for one in evaluate_claims(analysis.summary)],
         "costs": [*_list_costs(analysis)],
         "memory": [*_list_lines(collection.results)],
     }
@@ -76,7 +76,7 @@ def compute_figures(store: Path, run_id: str) -> dict[str, Rows]:
 
 def compute_forecast() -> dict[str, Rows]:
     """Return the rows of the forecast of the shipped table of GPUs."""
-    forecast = fit_forecast(make_gpu_series(load_gpu_table()), year=FORECAST_YEAR)
+    forecast = fit_forecast(load_series(), year=FORECAST_YEAR)
     return {"predictions": _take_numbers(forecast.predictions, ["candidate"])}
 
 
@@ -140,7 +140,7 @@ def _list_lines(results: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def _take_numbers(frame: pd.DataFrame, keys: Iterable[str]) -> Rows:
     """Return the keys and every column of numbers; columns of words are what sentences are made of."""
-    numbers = [name for name in frame if name not in SENTENCES and pd.api.types.is_numeric_dtype(frame[name])]
+    numbers = [str(name) for name in frame if name not in SENTENCES and pd.api.types.is_numeric_dtype(frame[name])]
     return _take(frame, [*(name for name in keys if name in frame), *numbers])
 
 
