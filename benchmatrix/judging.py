@@ -4,24 +4,12 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from benchmatrix.arguments import (
-    read_conditions,
-    read_files,
-    read_flag,
-    read_ids,
-    read_optional_text,
-    read_path,
-    read_percents,
-    read_text,
-)
-from benchmatrix.places import DEFAULT_STORE
-from benchmatrix.reading import load_collections
+from benchmatrix.reading import DEFAULT_STORE, load_collections, read_keys
 
 if TYPE_CHECKING:  # pandas and the collector take a second to import: only what reads results does it
     import pandas as pd
 
     from collector.versus.document import CompareDocument
-    from runner.reporting.compared_runs import RunChoice
 
 Conditions = Mapping[str, str | int | float | bool]
 """Fields and the values that they must have, such as `{"framework": "jax", "batch_size": 64}`."""
@@ -58,15 +46,31 @@ def compare(
     >>> found.metric.name, len(found.cells) > 0
     ('step-time', True)
     """
+    from runner.reporting.compared_runs import RunChoice
     from runner.reporting.comparison import compare_runs
 
-    return compare_runs(
-        _choose(a, b, runs, store, store_b, verify),
-        () if where is None else read_conditions(where, "where"),
-        read_optional_text(metric, "metric"),
-        floor=read_percents(floor_percent, "floor_percent"),
-        include_invalid=read_flag(include_invalid, "include_invalid"),
-    )[1]
+    if isinstance(a, str) != (b is None or isinstance(b, str)):
+        raise TypeError("a, b: expected two ids of runs, or conditions for both sides")
+    choice = RunChoice(
+        run_a=a if isinstance(a, str) else None,
+        run_b=b if isinstance(b, str) else None,
+        a=() if isinstance(a, str) else _write(a),
+        b=_write(b) if isinstance(b, Mapping) else (),
+        run_patterns=tuple(runs),
+        store=store,
+        store_b=store_b,
+        verify=read_keys(verify),
+    )
+    return compare_runs(choice, _write(where or {}), metric, floor=floor_percent, include_invalid=include_invalid)[1]
+
+
+def _write(conditions: Conditions) -> tuple[str, ...]:
+    """Return fields with their values as the command line takes them: `batch_size=64`, `tf32=true`; 30.0 is 30."""
+    texts = {
+        field: str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else value
+        for field, value in conditions.items()
+    }
+    return tuple(f"{field}={text}" for field, text in texts.items())
 
 
 def audit(
@@ -74,7 +78,6 @@ def audit(
     runs: str | Sequence[str] = (),
     *,
     store: str = DEFAULT_STORE,
-    include_invalid: bool = False,
     verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "pd.DataFrame":
     """Return one row for each row of a table of stated times or rates, with its verdicts and the arithmetic.
@@ -94,29 +97,7 @@ def audit(
     from collector.results.summary import summarize_collections
     from runner.audit_tables.loading import load_table
 
-    path, ids = read_path(table, "table", "the name of a table or the path of a file"), read_ids(runs, "runs") or ()
-    place, keys = read_text(store, "store"), read_files(verify, "verify")
-    read_flag(include_invalid, "include_invalid")
-    collections = load_collections(ids, place, keys) if ids else []
+    collections = load_collections(runs, store, verify) if runs else []
     summary = summarize_collections(collections) if collections else None
-    rows = audit_table(load_table(path), summary, include_invalid=include_invalid)
+    rows = audit_table(load_table(str(table)), summary)
     return pd.DataFrame([describe_row(row) for row in rows])
-
-
-def _choose(a: object, b: object, runs: object, store: object, store_b: object, verify: object) -> "RunChoice":
-    """Return what is compared, as the command line takes it. Raise TypeError for an argument of a wrong type."""
-    from runner.reporting.compared_runs import RunChoice
-
-    if isinstance(a, str) != (b is None or isinstance(b, str)):
-        raise TypeError("a, b: expected two ids of runs, or conditions for both sides")
-    is_named = isinstance(a, str)
-    return RunChoice(
-        run_a=read_text(a, "a") if is_named else None,
-        run_b=read_optional_text(b, "b") if is_named else None,
-        a=() if is_named else read_conditions(a, "a"),
-        b=() if is_named else read_conditions(b, "b"),
-        run_patterns=tuple(read_ids(runs, "runs") or ()),
-        store=read_text(store, "store"),
-        store_b=read_optional_text(store_b, "store_b"),
-        verify=read_files(verify, "verify"),
-    )

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.errors import UserError
-from benchmatrix.arguments import read_files, read_flag, read_ids, read_text
-from benchmatrix.places import DEFAULT_STORE
 
 if TYPE_CHECKING:  # pandas and the collector take a second to import: only what reads results does it
     import pandas as pd
 
     from collector.results.collection import Collection
+
+DEFAULT_STORE = "file://results"
 
 
 def list_runs(store: str = DEFAULT_STORE) -> list[str]:
@@ -25,7 +26,7 @@ def list_runs(store: str = DEFAULT_STORE) -> list[str]:
     """
     from runner.reporting.stored_runs import open_existing_store
 
-    return sorted(open_existing_store(read_text(store, "store"), "store").list_run_ids())
+    return sorted(open_existing_store(store, "store").list_run_ids())
 
 
 def load_repeats(
@@ -54,13 +55,12 @@ def load_cells(
     runs: str | Sequence[str] | None = None,
     store: str = DEFAULT_STORE,
     *,
-    moderated: bool = False,
     verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "pd.DataFrame":
     """Return one row for each cell of the runs: the centre of its valid repeats, its 95 % interval, its verdicts.
 
-    The columns are those of the table `cells` in docs/tables.md. `moderated`: intervals that use the spread of a run's
-    other cells too (docs/report.md). `runs`, `verify`: as for `load_repeats`. Raise UserError if a run is not there.
+    The columns are those of the table `cells` in docs/tables.md.
+    `runs`, `verify`: as for `load_repeats`. Raise UserError if a run is not there.
 
     >>> cells = load_cells("study-h200-2", "file://docs/results/2026-11-21-h200")
     >>> best = cells[cells["phase"] == "train"].nlargest(1, "throughput_samples_per_s")
@@ -69,8 +69,7 @@ def load_cells(
     """
     from collector.results.summary import summarize_collections
 
-    read_flag(moderated, "moderated")
-    return summarize_collections(load_collections(runs, store, verify), moderated=moderated)
+    return summarize_collections(load_collections(runs, store, verify))
 
 
 def load_steps(
@@ -85,21 +84,31 @@ def load_steps(
     >>> list(steps.columns)
     ['cell_id', 'repeat', 'tenant', 'kind', 'index', 'seconds', 'device_seconds']
     """
-    chosen = None if run is None else read_text(run, "run", "the id of a run or None")
-    (found,) = load_collections(chosen, store, verify)
+    (found,) = load_collections(run, store, verify)
     return found.samples
 
 
 def load_collections(
     runs: str | Sequence[str] | None, store: str, verify: Sequence[str | PathLike[str]] | None = None
 ) -> "list[Collection]":
-    """Return the runs as the collector has them, each once. Raise TypeError for wrong types, and UserError."""
+    """Return the runs as the collector has them, each once. Raise UserError."""
     from collector.results.load import load_runs
     from runner.reporting.stored_runs import open_existing_store
     from runner.runs import find_newest_run
 
-    named, place, keys = read_ids(runs, "runs"), read_text(store, "store"), read_files(verify, "verify")
-    if named is not None and not named:
+    opened = open_existing_store(store, "store", verify=read_keys(verify))
+    if runs is None:
+        return load_runs(opened, [find_newest_run(opened).run_id])
+    named = [runs] if isinstance(runs, str) else list(runs)
+    if not named:
         raise UserError("runs: expected at least one id; give None for the newest run")
-    opened = open_existing_store(place, "store", verify=keys)
-    return load_runs(opened, [find_newest_run(opened).run_id] if named is None else named)
+    return load_runs(opened, named)
+
+
+def read_keys(verify: Sequence[str | PathLike[str]] | None) -> tuple[Path, ...]:
+    """Return the paths. Raise UserError for an empty list: who finds no keys would believe that they were checked."""
+    if verify is None:
+        return ()
+    if not (files := tuple(map(Path, verify))):
+        raise UserError("verify: expected at least one file; give None to check no signatures")
+    return files

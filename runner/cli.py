@@ -30,7 +30,7 @@ from runner.commands.exit_codes import (
     EXIT_USER_ERROR,
 )
 from runner.commands.forecast import forecast
-from runner.commands.images import build, list_names, push, sbom
+from runner.commands.images import build, push
 from runner.commands.keys import new, show
 from runner.commands.plot import plot
 from runner.commands.probe import probe
@@ -109,7 +109,6 @@ _add(collect, READ, """
     collect RUN_ID --output tables  # of a run, into a folder of yours
     collect RUN_ID --format latex  # and the report's tables for a paper
 """)  # fmt: skip
-# fmt: skip
 _add(plot, READ, """
     plot roofline RUN_ID --output roofline.pdf --columns 2  # two columns wide
     plot latencies RUN_ID --panel 1 --output latencies.png  # one panel as a picture
@@ -122,7 +121,6 @@ _add(compare, READ, """
 """)  # fmt: skip
 _add(claims, READ, """
     claims GPU_RUN CPU_RUN --output claims.md  # one page about two runs
-    claims RUN_ID --json  # for a program
 """)  # fmt: skip
 _add(audit, READ, """
     audit --list  # list the tables that come with the tool
@@ -169,18 +167,12 @@ _add(clean, CLUSTER, """
     clean --store s3://BUCKET/runs --raw-older-than 90d  # see which raw results are old
     clean --store s3://BUCKET/runs --raw-older-than 90d --delete --yes  # delete them, without a question
 """)  # fmt: skip
-_add(list_names, CLUSTER, """
-    images list --registry registry.example/team  # as your registry has them
-""", group=images, name="list")  # fmt: skip
 _add(build, CLUSTER, """
     images build  # all images for CPUs
-    images build pytorch:cuda control --dry-run  # see which would be built
+    images build pytorch:cuda control --dry-run  # their names, for a script
 """, group=images)  # fmt: skip
 _add(push, CLUSTER, """
     images push registry.example/team  # all images for CPUs
-""", group=images)  # fmt: skip
-_add(sbom, CLUSTER, """
-    images sbom pytorch:cuda --output sbom  # of one image
 """, group=images)  # fmt: skip
 _add(new, TOOL, """
     keys new  # signing-key.pem and signing-key.pem.pub in this folder

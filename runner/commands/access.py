@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, FileOption, JsonOption, MarkdownOption
+from runner.commands.options import CONSOLE, FileOption, MarkdownOption
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -21,7 +21,6 @@ def access(
     weeks: Annotated[
         int | None, typer.Option("--weeks", metavar="NUMBER", help="Simulate so many weeks instead of the scenario's.")
     ] = None,
-    as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
     output: FileOption = None,
     list_scenarios: Annotated[bool, typer.Option("--list", help="List the scenarios that come with the tool.")] = False,
@@ -32,13 +31,11 @@ def access(
     and for the money with intervals, and all that the answer rests on.
     """
     if list_scenarios:
-        _print_shipped_scenarios(as_json=as_json)
+        _print_shipped_scenarios()
         return
     if scenario is None:
         raise UserError("SCENARIO is missing; give a YAML file, or a name that `benchmatrix access --list` prints")
-    if as_json and as_markdown:
-        raise UserError("--json and --markdown: give one of them")
-    _show(_answer(scenario, weeks), as_json=as_json, as_markdown=as_markdown, output=output)
+    _show(_answer(scenario, weeks), as_markdown=as_markdown, output=output)
 
 
 def _answer(name: str, weeks: int | None) -> "Report":
@@ -64,11 +61,11 @@ def _answer(name: str, weeks: int | None) -> "Report":
     )
 
 
-def _show(report: "Report", *, as_json: bool, as_markdown: bool, output: Path | None) -> None:
-    from collector.access.page import write_json, write_page
+def _show(report: "Report", *, as_markdown: bool, output: Path | None) -> None:
+    from collector.access.page import write_page
     from collector.files import replace_text
 
-    text = write_json(report) if as_json else write_page(report) if as_markdown or output is not None else ""
+    text = write_page(report) if as_markdown or output is not None else ""
     if output is not None:
         replace_text(output, text)
         CONSOLE.print(report.answer.headline, soft_wrap=True)
@@ -97,9 +94,9 @@ def _print_report(report: "Report") -> None:
         CONSOLE.print(f"  {found.standing}: {found.text}", soft_wrap=True)
 
 
-def _print_shipped_scenarios(*, as_json: bool) -> None:
+def _print_shipped_scenarios() -> None:
     from collector.access.shipped import list_shipped_scenarios
     from runner.access_scenarios.loading import describe_shipped_scenario
     from runner.commands.shipped import print_shipped
 
-    print_shipped({name: describe_shipped_scenario(name) for name in list_shipped_scenarios()}, as_json=as_json)
+    print_shipped({name: describe_shipped_scenario(name) for name in list_shipped_scenarios()})

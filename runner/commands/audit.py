@@ -10,7 +10,6 @@ from bench.errors import UserError
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
-    IncludeInvalidOption,
     JsonOption,
     StoreOption,
     VerifyOption,
@@ -34,7 +33,6 @@ def audit(
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     verify: VerifyOption = None,
-    include_invalid: IncludeInvalidOption = False,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write the audit as a page in Markdown.")
     ] = None,
@@ -47,11 +45,11 @@ def audit(
     reproduced.
     """
     if list_tables:
-        _print_shipped_tables(as_json=as_json)
+        _print_shipped_tables()
         return
     if table is None:
         raise UserError("TABLE is missing; give a YAML or CSV file, or a name that `benchmatrix audit --list` prints")
-    _audit(table, run_ids or [], store, verify, include_invalid=include_invalid, output=output, as_json=as_json)
+    _audit(table, run_ids or [], store, verify, output=output, as_json=as_json)
 
 
 def _audit(
@@ -60,7 +58,6 @@ def _audit(
     store: str,
     verify: list[Path] | None,
     *,
-    include_invalid: bool,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -74,7 +71,7 @@ def _audit(
     table = load_table(name)
     collections = load_distinct_runs(open_existing_store(store, verify=verify), run_ids) if run_ids else []
     summary = summarize_collections(collections) if collections else None
-    rows = audit_table(table, summary, include_invalid=include_invalid)
+    rows = audit_table(table, summary)
     if output is not None:
         write_audit_page(table, rows, output)
     if as_json:
@@ -103,9 +100,9 @@ def _print_audit(table: "AuditTable", rows: "Sequence[AuditedRow]") -> None:
     CONSOLE.print(f"\n{count_verdicts(rows)}", soft_wrap=True)
 
 
-def _print_shipped_tables(*, as_json: bool) -> None:
+def _print_shipped_tables() -> None:
     from collector.audit.shipped import list_shipped_tables
     from runner.audit_tables.loading import describe_shipped_table
     from runner.commands.shipped import print_shipped
 
-    print_shipped({name: describe_shipped_table(name) for name in list_shipped_tables()}, as_json=as_json)
+    print_shipped({name: describe_shipped_table(name) for name in list_shipped_tables()})

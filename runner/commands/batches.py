@@ -8,11 +8,9 @@ import typer
 from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
 from runner.commands.forecast import LevelOption
-from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, StoreOption, VerifyOption, make_error_console
-from runner.terminal_text import echo
+from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, VerifyOption, make_error_console
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
-    from collector.batches.document import MemoryLineDocument
     from collector.batches.memory_lines import MemoryLine
     from collector.batches.words import ProbedLimit
     from runner.probe.search import ProbeReport
@@ -34,10 +32,8 @@ def batches(
     verify: VerifyOption = None,
     probe: ProbesOption = None,
     level: LevelOption = 95.0,
-    as_json: JsonOption = False,
 ) -> None:
     """Fit memory over batch size to measured cells: the largest batch for cards of 16 to 141 GB, with intervals."""
-    from collector.batches.document import make_line_document
     from collector.batches.memory_lines import fit_lines, list_single_batches
     from collector.batches.words import describe_single_batches
     from collector.results.load import join_results, load_distinct_runs
@@ -57,15 +53,10 @@ def batches(
     probed = [
         [_summarize(path, report) for path, report in reports.items() if _is_same(report, line.key)] for line in lines
     ]
-    if as_json:
-        documents = [make_line_document(line, level / 100, found) for line, found in zip(lines, probed, strict=True)]
-        _print_document(run_ids, level / 100, documents, on_no_line)
-    else:
-        _print_lines(lines, probed, level / 100, on_no_line)
+    _print_lines(lines, probed, level / 100, on_no_line)
     for path, report in reports.items():
         if not any(_is_same(report, line.key) for line in lines):
-            console = make_error_console() if as_json else CONSOLE
-            console.print(f"{path}: none of these cells is that of the search.")
+            CONSOLE.print(f"{path}: none of these cells is that of the search.")
 
 
 def _explain_no_line(run_ids: list[str], on_no_line: list[str]) -> str:
@@ -76,13 +67,6 @@ def _explain_no_line(run_ids: list[str], on_no_line: list[str]) -> str:
         f"{names}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in the axis "
         "batch_size."
     )
-
-
-def _print_document(run_ids: list[str], level: float, lines: "list[MemoryLineDocument]", on_no_line: list[str]) -> None:
-    from collector.batches.document import BatchesDocument
-
-    document = BatchesDocument(run_ids=tuple(run_ids), level=level, lines=tuple(lines), on_no_line=tuple(on_no_line))
-    echo(document.to_json())
 
 
 def _print_lines(

@@ -1,14 +1,14 @@
 """The command `cancel`."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from runner.commands.jobs_deleted import DryRunOption, print_jobs
+import typer
+
 from runner.commands.options import (
     CONSOLE,
     CancellationStoreOption,
     ContextOption,
-    JsonOption,
     NamespaceOption,
     ProfileOption,
     RunArgument,
@@ -28,8 +28,7 @@ def cancel(
     store: CancellationStoreOption = None,
     sign: SignWrittenOption = None,
     verify: VerifyOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which Jobs would be deleted; delete none.")] = False,
 ) -> None:
     """Stop a run on a cluster: end its runner, delete its unfinished Jobs, keep what is finished.
 
@@ -41,9 +40,6 @@ def cancel(
     open_store = partial(open_signed_store, sign=sign, verify=verify or ())
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
     counts = cleaner.preview() if dry_run else cleaner.cancel()
-    if as_json:
-        print_jobs(run_id, cleaner.namespace, counts, is_dry_run=dry_run)
-        return
     if dry_run:
         CONSOLE.print(
             f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} unfinished Jobs would be deleted, "

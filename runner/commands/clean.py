@@ -10,7 +10,6 @@ import typer
 from bench.errors import UserError
 from runner.commands.options import (
     CONSOLE,
-    JsonOption,
     NamespaceOption,
     ProfileOption,
     SignWrittenOption,
@@ -69,7 +68,6 @@ def clean(
     dry_run: DryRunOption = False,
     sign: SignWrittenOption = None,
     verify: VerifyOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
     of_store = {
@@ -81,14 +79,14 @@ def clean(
     keys = sign, tuple(verify or ())
     if run_id or on:
         _check_absent(of_store, "is for stores; leave RUN_ID and --on out")
-        _clean_jobs(run_id, on, profile, namespace, store, keys, force=force, is_dry_run=dry_run, as_json=as_json)
+        _clean_jobs(run_id, on, profile, namespace, store, keys, force=force, is_dry_run=dry_run)
         return
     if dry_run and delete:
         raise UserError("--dry-run: deletes nothing; leave it or --delete out")
     _check_absent(
         {"--profile": profile, "--namespace": namespace, "--force": force}, "is for Jobs; add RUN_ID and --on"
     )
-    wishes = {"include_unfinished": include_unfinished, "is_deleted": delete, "is_confirmed": yes, "as_json": as_json}
+    wishes = {"include_unfinished": include_unfinished, "is_deleted": delete, "is_confirmed": yes}
     _clean_store(store, raw_older_than, keys, **wishes)
 
 
@@ -118,10 +116,8 @@ def _clean_jobs(
     *,
     force: bool,
     is_dry_run: bool,
-    as_json: bool,
 ) -> None:
     from runner.commands.cluster_runs import open_job_cleaner
-    from runner.commands.jobs_deleted import print_jobs
     from runner.signing import open_signed_store
 
     if not run_id or on is None:
@@ -129,12 +125,9 @@ def _clean_jobs(
     open_store = partial(open_signed_store, sign=keys[0], verify=keys[1])
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
     if is_dry_run:
-        _preview_jobs(cleaner, force=force, as_json=as_json)
+        _preview_jobs(cleaner)
         return
     counts = cleaner.clean(force=force)
-    if as_json:
-        print_jobs(run_id, cleaner.namespace, counts, is_dry_run=False)
-        return
     CONSOLE.print(
         f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} Jobs{_describe_pods(counts)} deleted; "
         "results stay in the store",
@@ -143,13 +136,8 @@ def _clean_jobs(
     _say_what_is_left(counts)
 
 
-def _preview_jobs(cleaner: "JobCleaner", *, force: bool, as_json: bool) -> None:
-    from runner.commands.jobs_deleted import print_cleaning_preview
-
+def _preview_jobs(cleaner: "JobCleaner") -> None:
     found = cleaner.preview_cleaning()
-    if as_json:
-        print_cleaning_preview(cleaner.run_id, cleaner.namespace, found, force=force)
-        return
     CONSOLE.print(
         f"run {cleaner.run_id} in namespace {cleaner.namespace}: {found.num_left} finished and {found.num_deleted} "
         f"unfinished Jobs{_describe_pods(found)} would be deleted (unfinished ones with --force alone); nothing was "

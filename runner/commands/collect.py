@@ -4,19 +4,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from runner.commands.files_written import print_files
 from runner.commands.next_steps import say, say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
-    IncludeInvalidOption,
-    JsonOption,
-    ModeratedOption,
     OutputOption,
     StoredRunArgument,
     StoreOption,
     VerifyOption,
-    make_error_console,
 )
 
 RebuildOption = Annotated[
@@ -37,11 +32,8 @@ def collect(
     store: StoreOption = DEFAULT_STORE,
     verify: VerifyOption = None,
     output: OutputOption = None,
-    include_invalid: IncludeInvalidOption = False,
-    moderated: ModeratedOption = False,
     rebuild: RebuildOption = False,
     table_format: FormatOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Merge a run's results into Parquet and CSV tables.
 
@@ -57,14 +49,9 @@ def collect(
     say(f"reading {run_id or 'the newest run'} from {store}")
     collection = load_collection(opened, run_id, writes_tables=True, rebuilds_tables=rebuild)
     directory = choose_output(output, collection.run)
-    paths = write_collection(collection, directory, include_invalid=include_invalid, moderated=moderated)
+    paths = write_collection(collection, directory)
     if table_format is not None:
-        kinds = {"include_invalid": include_invalid, "moderated": moderated}
-        paths = [*paths, write_tables(collection, directory, table_format, **kinds)]
-    if as_json:
-        print_files(collection.run.run_id, paths)
-        print_skipped(collection, make_error_console())
-        return
+        paths = [*paths, write_tables(collection, directory, table_format)]
     for path in paths:
         CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)

@@ -13,7 +13,6 @@ from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     FileOption,
-    IncludeInvalidOption,
     JsonOption,
     MarkdownOption,
     StoreOption,
@@ -72,6 +71,10 @@ SameHardwareOption = Annotated[
 ]
 FailUndecidedOption = Annotated[
     bool, typer.Option("--fail-undecided", help="End with exit code 2 if nothing is worse and a cell is undecided.")
+]
+IncludeInvalidOption = Annotated[
+    bool,
+    typer.Option("--include-invalid", help="Also compare cells measured under faulty conditions in every repeat."),
 ]
 STYLES = {0: "green", 1: "red", 2: "yellow"}
 

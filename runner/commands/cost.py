@@ -14,10 +14,8 @@ from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     FileOption,
-    IncludeInvalidOption,
     JsonOption,
     MarkdownOption,
-    ModeratedOption,
     PricesOption,
     StoredRunsArgument,
     StoreOption,
@@ -60,10 +58,7 @@ EpochsOption = Annotated[float | None, typer.Option(metavar="NUMBER", help="Epoc
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
 MAX_AMOUNT = 1e12
 """Of epochs and of money: above it is a slip of a digit, and products of it with prices would end as infinite."""
-NOTHING_COUNTS = (
-    "No cell has a repeat that counts, so nothing is costed; --include-invalid takes those measured under faulty "
-    "conditions, too."
-)
+NOTHING_COUNTS = "No cell has a repeat that counts, so nothing is costed."
 CloudOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this cloud.")]
 RegionOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only machines of this region.")]
 WholeMachinesOption = Annotated[
@@ -85,8 +80,6 @@ def cost(
     cloud: CloudOption = None,
     region: RegionOption = None,
     whole_machines: WholeMachinesOption = False,
-    include_invalid: IncludeInvalidOption = False,
-    moderated: ModeratedOption = False,
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
     output: FileOption = None,
@@ -101,9 +94,8 @@ def cost(
         region=region,
         machines=parse_machines(machine or []),
         counts_whole_machines=whole_machines,
-        include_invalid=include_invalid,
     )
-    document = _evaluate(run_ids or [], store, verify, prices, question, moderated)
+    document = _evaluate(run_ids or [], store, verify, prices, question)
     _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
 
 
@@ -136,7 +128,6 @@ def _evaluate(
     verify: list[Path] | None,
     prices: Path | None,
     question: "CostQuestion",
-    moderated: bool,
 ) -> "CostDocument":
     from collector.costs.evaluation import evaluate_costs
     from collector.results.load import load_distinct_runs
@@ -151,7 +142,7 @@ def _evaluate(
     collections = load_distinct_runs(opened, run_ids or [find_newest_run(opened).run_id])
     for collection in collections:
         print_skipped(collection, make_error_console())
-    return evaluate_costs(collections, table, question, moderated=moderated)
+    return evaluate_costs(collections, table, question)
 
 
 def _show(document: "CostDocument", *, as_json: bool, as_markdown: bool, output: Path | None) -> None:

@@ -1,17 +1,10 @@
-"""Define the JSON documents of commands that read something, and list the schemas of all kinds."""
+"""Define the JSON documents of commands whose figures have no model, and export the schemas of all kinds."""
 
-from collections.abc import Callable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel
 
 from bench.schema import Decision, Document, Suspicion
-from runner.commands.change_documents import (
-    ImagesDocument,
-    JobsDocument,
-    RawResultsDocument,
-    ShippedDocument,
-)
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -70,15 +63,6 @@ class DoctorDocument(Document):
     findings: tuple[DoctorFinding, ...]
 
 
-class FilesDocument(Document):
-    """The files that a command wrote about a run."""
-
-    files_version: Literal[1] = 1
-    run_id: str
-    files: tuple[str, ...]
-    """Paths, relative to the working directory where they were asked for so."""
-
-
 class AuditedRowDocument(Document):
     """A row of a table with its verdicts. Rates are in FLOP/s; null where a figure is unknown."""
 
@@ -111,64 +95,6 @@ class AuditDocument(Document):
     rows: tuple[AuditedRowDocument, ...]
 
 
-class AccessChoice(BaseModel):
-    """What came of one alternative under one policy. Further keys are figures: center, low and high."""
-
-    model_config = ConfigDict(extra="allow")
-
-    alternative: str
-    policy: str
-    is_over_budget: bool
-    num_jobs: int
-    num_unended: int
-    by_group: dict[str, dict[str, dict[str, float | None]]]
-
-
-class AccessDocument(Document):
-    """What `benchmatrix access` answers: times in hours, money in `currency`."""
-
-    question: str
-    answer: str
-    reasons: tuple[str, ...]
-    currency: str
-    weeks: int
-    seed: int
-    choices: tuple[AccessChoice, ...]
-    left_out: tuple[dict[Literal["choice", "reason"], str], ...]
-    assumptions: tuple[dict[Literal["standing", "text"], str], ...]
-    warnings: tuple[str, ...]
-    scenario: dict[str, Any]
-
-
-class FindingDocument(Document):
-    """Says what follows from the figures of a claim and is part of no verdict."""
-
-    name: str
-    reason: str
-
-
-class ClaimDocument(Document):
-    """Says of a claim what follows from its own figures, and what the runs show of it."""
-
-    statement: str
-    provenance: str
-    """Who reports it."""
-    verdict: str
-    """One of the verdicts of docs/verdicts.md."""
-    reason: str
-    findings: tuple[FindingDocument, ...]
-    arithmetic: tuple[str, ...]
-    measured: tuple[str, ...]
-
-
-class ClaimsDocument(Document):
-    """What runs show about each of the study's claims."""
-
-    claims_version: Literal[1] = 1
-    run_ids: tuple[str, ...]
-    claims: tuple[ClaimDocument, ...]
-
-
 class WatchedChange(Document):
     """A change over nights, and what became of it."""
 
@@ -194,84 +120,40 @@ class WatchDocument(Document):
     warnings: tuple[str, ...]
 
 
-def list_schemas() -> dict[str, Callable[[], dict[str, Any]]]:
-    """Return what makes the schema of each kind; a kind is `stored`, or the command that prints it."""
-    return {
-        "stored": _export_stored,
-        "access": lambda: _export_either(AccessDocument | ShippedDocument),
-        "audit": lambda: _export_either(AuditDocument | ShippedDocument),
-        "batches": _export_batches,
-        "cancel": lambda: _export(JobsDocument),
-        "claims": lambda: _export(ClaimsDocument),
-        "clean": lambda: _export_either(JobsDocument | RawResultsDocument),
-        "collect": lambda: _export(FilesDocument),
-        "compare": _export_compare,
-        "cost": _export_cost,
-        "doctor": lambda: _export(DoctorDocument),
-        "forecast": _export_forecast,
-        "images": lambda: _export(ImagesDocument),
-        "plot": lambda: _export(FilesDocument),
-        "probe": _export_probe,
-        "render": _export_render,
-        "report": lambda: _export(FilesDocument),
-        "run": _export_run,
-        "status": lambda: _export(StatusDocument),
-        "watch": lambda: _export(WatchDocument),
+def export_schema(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema of `stored`, or of what a command prints with --json; of `render` and `run`, of a line."""
+    if kind == "stored":
+        from bench.schema import export_json_schema
+
+        return export_json_schema()
+    if kind == "compare":
+        from collector.versus.document import export_compare_schema
+
+        return export_compare_schema()
+    if kind == "cost":
+        from collector.costs.document import export_cost_schema
+
+        return export_cost_schema()
+    return {"$schema": DRAFT, **_find_model(kind).model_json_schema()}
+
+
+def _find_model(kind: str) -> type[BaseModel]:
+    if kind == "probe":
+        from runner.probe.search import ProbeReport
+
+        return ProbeReport
+    if kind == "render":
+        from bench.schema import PlannedCell
+
+        return PlannedCell
+    if kind == "run":
+        from runner.run_events import RunEvent
+
+        return RunEvent
+    models: dict[str, type[BaseModel]] = {
+        "audit": AuditDocument,
+        "doctor": DoctorDocument,
+        "status": StatusDocument,
+        "watch": WatchDocument,
     }
-
-
-def _export(model: type[BaseModel]) -> dict[str, Any]:
-    return {"$schema": DRAFT, **model.model_json_schema()}
-
-
-def _export_either(models: Any) -> dict[str, Any]:
-    """Return the schema of a union of models."""
-    return {"$schema": DRAFT, **TypeAdapter(models).json_schema()}
-
-
-def _export_stored() -> dict[str, Any]:
-    from bench.schema import export_json_schema
-
-    return export_json_schema()
-
-
-def _export_batches() -> dict[str, Any]:
-    from collector.batches.document import export_batches_schema
-
-    return export_batches_schema()
-
-
-def _export_forecast() -> dict[str, Any]:
-    from collector.forecast.words import ForecastDocument
-
-    return _export(ForecastDocument)
-
-
-def _export_compare() -> dict[str, Any]:
-    from collector.versus.document import export_compare_schema
-
-    return export_compare_schema()
-
-
-def _export_cost() -> dict[str, Any]:
-    from collector.costs.document import export_cost_schema
-
-    return export_cost_schema()
-
-
-def _export_probe() -> dict[str, Any]:
-    from runner.probe.search import ProbeReport
-
-    return _export(ProbeReport)
-
-
-def _export_render() -> dict[str, Any]:
-    from bench.schema import PlannedCell
-
-    return _export(PlannedCell)
-
-
-def _export_run() -> dict[str, Any]:
-    from runner.run_events import RunEvent
-
-    return _export(RunEvent)
+    return models[kind]

@@ -118,14 +118,6 @@ CancellationStoreOption = Annotated[
         "if it cannot reach the cluster at present or has no Job there; default: the store that the run's Jobs name.",
     ),
 ]
-IncludeInvalidOption = Annotated[
-    bool,
-    typer.Option("--include-invalid", help="Also compare cells measured under faulty conditions in every repeat."),
-]
-ModeratedOption = Annotated[
-    bool,
-    typer.Option("--moderated", help="Intervals that use the spread of the run's other cells too; see docs/report.md."),
-]
 PricesOption = Annotated[
     Path | None, typer.Option("--prices", metavar="FILE", help="Your own price table (YAML, see docs/cost.md).")
 ]

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bench.errors import UserError
-from runner.commands.files_written import print_files
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
-    IncludeInvalidOption,
-    JsonOption,
-    ModeratedOption,
     PricesOption,
     StoredRunArgument,
     StoreOption,
     VerifyOption,
-    make_error_console,
 )
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -55,10 +50,7 @@ def plot(
     columns: ColumnsOption = 1,
     panel: PanelOption = None,
     title: TitleOption = True,
-    include_invalid: IncludeInvalidOption = False,
-    moderated: ModeratedOption = False,
     prices: PricesOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Write a plot of the report to a file for a paper: SVG, PDF with its fonts, or PNG at 300 dpi."""
     from collector.report.drawn_panels import list_panels
@@ -67,7 +59,7 @@ def plot(
     from runner.reporting.stored_runs import print_skipped
 
     check_figure_path(output)
-    analysis = _analyze(run_id, store, verify, include_invalid, moderated, prices)
+    analysis = _analyze(run_id, store, verify, prices)
     groups = draw_plot(name, analysis)
     figures = [panel for group in groups for figure in group.figures for panel in list_panels(figure)]
     if not figures:
@@ -77,11 +69,8 @@ def plot(
     paths = number_paths(output, len(chosen))
     for figure, path in zip(chosen, paths, strict=True):
         save_figure(figure, path, columns=1 if columns == 1 else 2, has_title=title)
-    if as_json:
-        print_files(analysis.collection.run.run_id, paths)
-    else:
-        _print_figures(groups, chosen, paths)
-    print_skipped(analysis.collection, make_error_console() if as_json else CONSOLE)
+    _print_figures(groups, chosen, paths)
+    print_skipped(analysis.collection, CONSOLE)
 
 
 def _print_figures(groups: "Sequence[FigureGroup]", figures: "Sequence[Figure]", paths: Sequence[Path]) -> None:
@@ -107,8 +96,6 @@ def _analyze(
     run_id: str | None,
     store: str,
     verify: list[Path] | None,
-    include_invalid: bool,
-    moderated: bool,
     prices: Path | None,
 ) -> "Analysis":
     from collector.analysis import analyze_run
@@ -119,8 +106,6 @@ def _analyze(
     collection = load_collection(opened, run_id)
     return analyze_run(
         collection,
-        include_invalid=include_invalid,
-        moderated=moderated,
         history=load_history(opened, collection),
         prices=load_prices(prices),
     )

@@ -7,25 +7,19 @@ import typer
 
 from bench import __version__
 from bench.errors import UserError
-from runner.commands.files_written import print_files
 from runner.commands.next_steps import say, say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
-    IncludeInvalidOption,
-    JsonOption,
-    ModeratedOption,
     PricesOption,
     ReportOutputOption,
     StoredRunArgument,
     StoreOption,
     VerifyOption,
-    make_error_console,
 )
 
 if TYPE_CHECKING:
     from bench.store import Store
-    from collector.results.collection import Collection
     from runner.reporting.site_files import Analyze
 
 
@@ -57,10 +51,7 @@ def report(
     store: StoreOption = DEFAULT_STORE,
     verify: VerifyOption = None,
     output: ReportOutputOption = None,
-    include_invalid: IncludeInvalidOption = False,
-    moderated: ModeratedOption = False,
     prices: PricesOption = None,
-    as_json: JsonOption = False,
     site: SiteOption = None,
     text: TextOption = False,
 ) -> None:
@@ -69,21 +60,19 @@ def report(
     from collector.report.terminal import print_summary
     from runner.reporting.report_files import choose_report_path, make_analyzer
     from runner.reporting.site_files import name_contents
-    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
+    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
     opened = open_existing_store(store, verify=verify)
-    if site is not None and (run_id or output or as_json):
-        raise UserError("report: --site writes the pages of all runs; leave RUN_ID, --output and --json out")
+    if site is not None and (run_id or output):
+        raise UserError("report: --site writes the pages of all runs; leave RUN_ID and --output out")
     runs = "all runs" if site is not None else run_id or "the newest run"
     say(f"reading {runs} from {store}, then drawing the figures")
     analyze = make_analyzer(
-        include_invalid=include_invalid,
-        moderated=moderated,
         prices=prices,
     )
     if site is not None:
         files = name_contents(file for file in (prices,) if file is not None)
-        settings = f"{__version__} {include_invalid} {moderated} {prices} {verify} {files}"
+        settings = f"{__version__} {prices} {verify} {files}"
         _write_site(opened, site, analyze, settings)
         return
     collection = load_collection(opened, run_id)
@@ -92,16 +81,6 @@ def report(
         return
     path = choose_report_path(output, collection.run)
     write_page(analyze(collection, load_history(opened, collection)), path)
-    _print_path(collection, path, as_json=as_json)
-
-
-def _print_path(collection: "Collection", path: Path, *, as_json: bool) -> None:
-    from runner.reporting.stored_runs import print_skipped
-
-    if as_json:
-        print_files(collection.run.run_id, [path])
-        print_skipped(collection, make_error_console())
-        return
     CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)
     say_next(f"open {path} in a browser", f"benchmatrix compare RUN_A {collection.run.run_id}")

@@ -8,10 +8,7 @@ import typer
 from bench.errors import UserError
 from runner.terminal_text import echo
 
-KINDS = (
-    "stored", "access", "audit", "batches", "cancel", "claims", "clean", "collect", "compare", "cost",
-    "doctor", "forecast", "images", "plot", "probe", "render", "report", "run", "status", "watch",
-)  # fmt: skip
+KINDS = ("stored", "audit", "compare", "cost", "doctor", "probe", "render", "run", "status", "watch")
 
 
 def schema(
@@ -28,8 +25,8 @@ def schema(
 
     Of `render` and `run`, each line is such a document.
     """
-    from runner.commands.json_documents import list_schemas
+    from runner.commands.json_documents import export_schema
 
     if kind not in KINDS:
         raise UserError(f"KIND {kind}: expected one of {', '.join(KINDS)}")
-    echo(json.dumps(list_schemas()[kind](), indent=2))
+    echo(json.dumps(export_schema(kind), indent=2))

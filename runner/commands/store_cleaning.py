@@ -10,16 +10,14 @@ import typer
 
 from bench.errors import UserError
 from bench.store import Store
-from runner.commands.change_documents import RawResultsDocument, RunRawResults
 from runner.commands.exit_codes import EXIT_NOT_OK
-from runner.commands.options import CONSOLE, make_error_console
+from runner.commands.options import CONSOLE
 from runner.reporting.stored_runs import open_existing_store
 from runner.retention.dataset_results import DatasetResults
 from runner.retention.plan import RemovalPlan, RunPlan, describe_kept, plan_removal
 from runner.retention.policy import parse_policy
 from runner.retention.removal import remove_raw_results
 from runner.signing import sign_store
-from runner.terminal_text import echo
 
 CLOCK_TOLERANCE = timedelta(minutes=15)
 """By how much this machine's clock may be ahead of the store's without a word: S3 refuses requests beyond it
@@ -36,7 +34,6 @@ class CleaningRequest:
     is_deleted: bool
     """False: nothing is deleted, only shown."""
     is_confirmed: bool
-    as_json: bool = False
     sign: Path | None = None
     """The file of the key that signs what says which results were removed; None: it is not signed."""
     verify: tuple[Path, ...] = ()
@@ -47,26 +44,18 @@ def clean_store(request: CleaningRequest) -> None:
     """Show which raw results a policy removes, and delete them if that is asked for and confirmed."""
     if request.is_confirmed and not request.is_deleted:
         raise UserError("--yes: there is nothing to confirm without --delete")
-    if request.as_json and request.is_deleted and not request.is_confirmed:
-        raise UserError("--delete: with --json nobody is asked; add --yes to delete what is shown without it")
     policy = parse_policy(request.older_than, include_unfinished=request.include_unfinished)
     store = open_existing_store(request.url)
     held = DatasetResults(store)  # of tables, which are not signed
     store = sign_store(store, request.sign, request.verify)
-    now = _find_now(store, as_json=request.as_json) if request.is_deleted else read_now()
+    now = _find_now(store) if request.is_deleted else read_now()
     plan = plan_removal(store, held, policy, now)
-    deleted: list[RunPlan] = []
-    if not request.as_json:
-        _show_plan(plan, request)
+    _show_plan(plan, request)
     if unsigned := () if store.checks_signatures else plan.signed_run_ids:
-        console = make_error_console() if request.as_json else CONSOLE
-        console.print(describe_unsigned(unsigned), style="yellow", soft_wrap=True)
+        CONSOLE.print(describe_unsigned(unsigned), style="yellow", soft_wrap=True)
     if plan.runs and request.is_deleted:
         _confirm(plan, request)
-        remove_raw_results(store, held, policy, plan, now, deleted.append if request.as_json else _show_deleted)
-    if request.as_json:
-        document = _describe_cleaning(plan, deleted if request.is_deleted else plan.runs, request)
-        echo(document.model_dump_json())
+        remove_raw_results(store, held, policy, plan, now, _show_deleted)
 
 
 def read_now() -> datetime:
@@ -108,27 +97,6 @@ def _show_deleted(run: RunPlan) -> None:
     CONSOLE.print(f"deleted: {_describe_run(run)}", soft_wrap=True)
 
 
-def _describe_cleaning(plan: RemovalPlan, runs: Sequence[RunPlan], request: CleaningRequest) -> RawResultsDocument:
-    """Return a plan as a document; `runs`: those with raw results that were deleted, or would be."""
-    return RawResultsDocument(
-        older_than=request.older_than,
-        is_dry_run=not request.is_deleted,
-        runs=tuple(
-            RunRawResults(
-                run_id=run.run_id,
-                last_write=run.last_write,
-                num_results=len(run.removable),
-                num_bytes=run.num_bytes,
-                kept=dict(run.kept),
-            )
-            for run in runs
-        ),
-        kept_runs=dict(plan.kept_runs),
-        num_younger_runs=plan.num_younger,
-        num_runs_without=plan.num_removed_before,
-    )
-
-
 def _describe_run(run: RunPlan) -> str:
     size = f"{len(run.removable)} raw results, {_format_bytes(run.num_bytes)}"
     return f"{run.run_id}: {size}, last written {run.last_write:%Y-%m-%d}"
@@ -138,13 +106,12 @@ def _format_bytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e6:,.1f} MB" if num_bytes >= 1e5 else f"{num_bytes:,} bytes"
 
 
-def _find_now(store: Store, *, as_json: bool) -> datetime:
+def _find_now(store: Store) -> datetime:
     """Return the time by the store's clock where this machine's is ahead of it: nothing seems older than it is."""
     here, there = read_now(), store.read_clock()
     if here - there > CLOCK_TOLERANCE:
         clocks = f"{here:%F %T} here, {there:%F %T} there"
-        console = make_error_console() if as_json else CONSOLE
-        console.print(f"this machine's clock is ahead of the store's ({clocks}): the store's counts", soft_wrap=True)
+        CONSOLE.print(f"this machine's clock is ahead of the store's ({clocks}): the store's counts", soft_wrap=True)
     return min(here, there)
 
 

@@ -1,23 +1,25 @@
-"""The Docker client that builds and pushes images, as one function per question and command."""
+"""Builds and pushes images with the Docker client."""
 
 import re
 import shutil
+from collections.abc import Iterable, Mapping
 
 from bench.errors import UserError
-from bench.foreign_programs import ProgramLimitError, ProgramTooSlowError, run_program
+from bench.foreign_programs import ProgramLimitError, run_program
 from bench.known_secrets import hide_printed_secrets
+from runner.checkout import read_git_revision
+from runner.images.names import DEVICES, LOCAL_REGISTRY, ImageSpec, name_image
 from runner.sources import locate_sources
 
 TAIL_LINES = 20
 QUESTION_SECONDS = 60.0
 """An engine answers in a second; one that hangs never does."""
-PROGRAM_SECONDS = 600.0
-"""For a program in a container."""
 TRANSFER_SECONDS = 4 * 3600.0
 """For a build or a push: CUDA images have 10 GB, and the package index may be slow."""
 MAX_OUTPUT_BYTES = 16 * 2**20
-"""The list of an image's packages has 30 KB; builds and pushes are asked to be quiet."""
-DIGEST = "sha256:[0-9a-f]{64}"
+"""Builds and pushes are asked to be quiet."""
+PROFILE_KEYS = {"BASE": "image_base", "CPU_INDEX": "image_cpu_index"}
+"""The keys of a profile for the arguments of a build that change a tag."""
 
 
 class DockerMissingError(UserError):
@@ -34,10 +36,8 @@ def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
         done = run_program(command, limit_seconds=limit_seconds, max_bytes=MAX_OUTPUT_BYTES, folder=folder)
     except OSError as error:
         raise UserError(f"{docker}: cannot be run ({error.strerror or error}); is it the Docker client?") from error
-    except ProgramTooSlowError as error:
-        raise UserError(f"docker {words[0]}: {error}; see what the Docker engine waits for") from None
     except ProgramLimitError as error:
-        raise UserError(f"docker {words[0]}: {error}; is `docker` the Docker client?") from None
+        raise UserError(f"docker {words[0]}: {error}; see what the Docker engine waits for") from None
     if done.returncode:
         printed = hide_printed_secrets(done.printed + done.errors)  # of a build, whatever a step of it prints
         tail = "\n".join(printed.strip().splitlines()[-TAIL_LINES:])
@@ -55,41 +55,52 @@ def is_built(name: str) -> bool:
         raise UserError(f"{error}\nis the Docker engine running?") from error
 
 
-def require_built(name: str, short_name: str) -> None:
-    """Raise UserError if the engine has no image of this name."""
-    if not is_built(name):
-        raise UserError(f"{name}: is not built; run `benchmatrix images build {short_name}` with the same options")
+def build_image(image: ImageSpec, name: str, arguments: Mapping[str, str], *, network: str = "") -> int:
+    """Build the image under this name, and return its size in bytes, with all its layers.
+
+    `network`: Docker's network for the build; empty: its default.
+    """
+    passed = image.select_arguments(arguments) | {"REVISION": read_git_revision() or "unknown"}
+    words = [word for key, value in passed.items() for word in ("--build-arg", f"{key}={value}")]
+    words += ["--network", network] if network else []
+    run_docker(
+        *("build", "--quiet", "--tag", name, "--file", image.dockerfile, *words, "."), limit_seconds=TRANSFER_SECONDS
+    )
+    found = run_docker("image", "inspect", "--format", "{{.Size}}", name)
+    if not found.isdecimal():
+        raise UserError(f"docker image inspect {name}: printed {found[:100]!r}, expected a number of bytes")
+    return int(found)
 
 
-def read_size_bytes(name: str) -> int:
-    """Return the size of an image with all its layers."""
-    return int(_inspect_one(name, "{{.Size}}", "[0-9]{1,18}", "a number of bytes"))
+def push_images(
+    registry: str, images: Iterable[ImageSpec], arguments: Mapping[str, str]
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Push images that were built with these arguments; return what a profile, and the chart's values, have to say.
+
+    Both name the images by digest, and are empty where they have nothing to name. Raise UserError if one is not built
+    or cannot be pushed.
+    """
+    by_framework: dict[str, dict[str, str]] = {}
+    for_chart: dict[str, object] = {}
+    for image in images:
+        local, remote = (name_image(place, image, arguments) for place in (LOCAL_REGISTRY, registry))
+        if not is_built(local):
+            raise UserError(f"{local}: is not built; run `benchmatrix images build {image.name}` with the same options")
+        run_docker("tag", local, remote)
+        run_docker("push", "--quiet", remote, limit_seconds=TRANSFER_SECONDS)
+        repository, digest = _read_digest(remote)
+        if image.flavour is None:
+            for_chart = {"image": {"repository": repository, "digest": digest}}
+        else:
+            by_framework.setdefault(image.name, {})[DEVICES[image.flavour]] = f"{repository}@{digest}"
+    for_profile: dict[str, object] = {"images": by_framework} if by_framework else {}
+    return for_profile, for_chart | ({"profile": for_profile} if for_chart and for_profile else {})
 
 
-def read_image_id(name: str) -> str:
-    """Return the digest of an image's configuration, by which the engine knows it."""
-    return _inspect_one(name, "{{.Id}}", DIGEST, "a digest")
-
-
-def read_digest(name: str) -> str:
-    """Return `REPOSITORY@sha256:...` of an image that was pushed as `name`."""
+def _read_digest(name: str) -> tuple[str, str]:
+    """Return repository and digest of an image that was pushed as `name`."""
     repository = name.rpartition(":")[0]
-    reference = f"{re.escape(repository)}@{DIGEST}"
-    digests = _inspect(name, '{{join .RepoDigests "\\n"}}').splitlines()
-    found = next((digest for digest in digests if re.fullmatch(reference, digest)), None)
-    if found is None:
-        raise UserError(f"docker image inspect {name}: names no digest of {repository}; was it pushed there?")
-    return found
-
-
-def _inspect(name: str, template: str) -> str:
-    return run_docker("image", "inspect", "--format", template, name)
-
-
-def _inspect_one(name: str, template: str, pattern: str, expected: str) -> str:
-    """Return one value that the engine says of an image; UserError where that is not as `pattern` says."""
-    found = _inspect(name, template)
-    if not re.fullmatch(pattern, found):
-        printed = f"docker image inspect {name}: printed {found[:100]!r}, expected {expected}"
-        raise UserError(f"{printed}; is `docker` the Docker client?")
-    return found
+    for line in run_docker("image", "inspect", "--format", '{{join .RepoDigests "\\n"}}', name).splitlines():
+        if re.fullmatch(f"{re.escape(repository)}@sha256:[0-9a-f]{{64}}", line):
+            return repository, line.partition("@")[2]
+    raise UserError(f"docker image inspect {name}: names no digest of {repository}; was it pushed there?")

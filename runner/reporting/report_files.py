@@ -38,8 +38,6 @@ def choose_report_path(output: Path | None, run: Run) -> Path:
 
 def make_analyzer(
     *,
-    include_invalid: bool = False,
-    moderated: bool = False,
     prices: Path | None = None,
 ) -> "Callable[[Collection, ChangeHistory], Analysis]":
     """Return what analyses a run for a report, with what was seen over its matrix's nights.
@@ -52,8 +50,6 @@ def make_analyzer(
     loaded = load_prices(prices)
     return lambda collection, history: analyze_run(
         collection,
-        include_invalid=include_invalid,
-        moderated=moderated,
         history=history,
         prices=loaded,
     )
@@ -63,9 +59,6 @@ def write_tables(
     collection: "Collection",
     directory: Path,
     table_format: Literal["latex", "markdown"],
-    *,
-    include_invalid: bool = False,
-    moderated: bool = False,
 ) -> Path:
     """Write the tables of a run's report for a paper or a page, `tables.tex` or `tables.md`, and return the path."""
     from collector.analysis import analyze_run
@@ -74,7 +67,7 @@ def write_tables(
     from collector.report.typeset import write_latex, write_markdown
     from runner.price_tables.loading import load_prices
 
-    analysis = analyze_run(collection, include_invalid=include_invalid, moderated=moderated, prices=load_prices(None))
+    analysis = analyze_run(collection, prices=load_prices(None))
     write, name = {"latex": (write_latex, "tables.tex"), "markdown": (write_markdown, "tables.md")}[table_format]
     replace_text(directory / name, write(list_tables(analysis)))
     return directory / name

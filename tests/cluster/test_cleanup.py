@@ -12,7 +12,6 @@ from bench.schema import Cell
 from bench.store import Store
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod, read_variables
-from runner.commands.change_documents import JobsDocument
 from runner.kubernetes.cancellation import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.object_status import JobStatus, read_job_status
@@ -98,11 +97,7 @@ def test_clean_refuses_while_cells_run_and_removes_all_with_force(
     assert (code, out) == (2, "")
     assert f"error: run {namespace}: 1 of its 2 Jobs are not finished" in err
     assert len(list_jobs(setup)) == 2
-    previews = [
-        JobsDocument.model_validate_json(call_main(*words, "--dry-run", "--json", *more)[1])
-        for more in ((), ("--force",))
-    ]
-    assert [(found.num_deleted, found.num_left, found.num_unfinished) for found in previews] == [(0, 2, 1), (2, 0, 1)]
+    assert "1 finished and 1 unfinished Jobs would be deleted" in call_main(*words, "--dry-run")[1]
     assert len(list_jobs(setup)) == 2
 
     code, out, _ = call_main(*words, "--force")

@@ -189,7 +189,7 @@ def test_marker_and_file_name_belong_to_the_next_fence(tmp_path: Path) -> None:
         (["rendr", "smoke"], "No such command"),
         (["render", "smoke", "--jsn"], "No such option"),
         (["render"], "Missing"),
-        (["images", "list", "--registri", "x"], "No such option"),
+        (["images", "push", "r", "--bas", "x"], "No such option"),
     ],
 )
 def test_a_renamed_command_or_option_is_found(words: list[str], wrong: str | None) -> None:

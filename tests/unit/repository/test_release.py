@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 
 from bench import __version__
 from runner.images.names import list_images, name_image
@@ -90,62 +89,5 @@ def test_images_of_the_wheels_have_the_tags_of_the_checkout(call: Call) -> None:
     names = [f"{image.name}:{image.flavour}" if image.flavour else image.name for image in list_images()]
 
     assert [name_image("r", image) for image in list_images()] == call(
-        "images", "list", *names, "--registry", "r"
+        "images", "push", "r", *names, "--dry-run"
     ).split()
-
-
-def test_manifests_are_rendered_without_a_checkout(call: Call) -> None:
-    out = call("render", "smoke", "--manifests", "jobs", "--profile", "kind", "--store", "s3://bucket/runs")
-
-    assert "Jobs of run smoke in jobs" in out
-
-
-def test_the_script_is_the_command_line(tmp_path: Path) -> None:
-    with zipfile.ZipFile(build(ROOT, "wheel", tmp_path / "wheel")) as wheel:
-        (name,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
-        assert "benchmatrix = runner.start:main" in wheel.read(name).decode()
-        assert {"benchmatrix/py.typed", "runner/py.typed", "collector/py.typed"} <= set(wheel.namelist())
-
-
-def read_description(metadata: str) -> str:
-    """Return the page of a package index: the body of the metadata."""
-    headers, _, body = metadata.partition("\n\n")
-    assert "Description-Content-Type: text/markdown" in headers
-    return body
-
-
-def list_relative_links(page: str) -> list[str]:
-    """Return where the links of a page lead that no other file comes with."""
-    tokens = [child for token in MarkdownIt().enable("table").parse(page) for child in token.children or ()]
-    targets = [str(token.attrGet("href") or token.attrGet("src") or "") for token in tokens]
-    return [target for target in targets if target and not target.startswith(("https://", "#"))]
-
-
-def build_description(folder: Path, repository: str = "") -> str:
-    """Return the description of the wheel that pip would make of the sdist; that of the sdist is the same."""
-    with tarfile.open(build(ROOT, "sdist", folder / "sdist", repository)) as archive:
-        archive.extractall(folder / "source", filter="data")
-    (source,) = (folder / "source").iterdir()
-    with zipfile.ZipFile(build(source, "wheel", folder / "wheel")) as wheel:
-        (name,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
-        page = read_description(wheel.read(name).decode())
-    assert read_description((source / "PKG-INFO").read_text()) == page
-    return page
-
-
-def test_links_of_the_description_lead_to_the_release_in_the_repository(tmp_path: Path) -> None:
-    page = build_description(tmp_path, "someone/else")
-
-    assert len(list_relative_links((ROOT / "README.md").read_text())) > 10
-    assert list_relative_links(page) == []
-    tag = f"https://github.com/someone/else/{{}}/v{__version__}"
-    assert f"]({tag.format('blob')}/docs/tutorial.md)" in page
-    assert f"]({tag.format('raw')}/docs/pictures/report.png)" in page
-
-
-def test_a_build_of_no_known_repository_has_no_dead_links(tmp_path: Path) -> None:
-    page = build_description(tmp_path)
-
-    assert list_relative_links(page) == []
-    assert "| go on to a cluster and to a report every night | the tutorial |" in page
-    assert "](https://arxiv.org/abs/2603.20920)" in page

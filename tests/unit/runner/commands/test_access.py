@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from access_scenarios import describe_scenario
-from runner.commands.change_documents import ShippedDocument
-from runner.commands.json_documents import AccessDocument
 
 CallMain = Callable[..., tuple[int, str, str]]
 
@@ -41,31 +39,17 @@ def test_an_answer_comes_with_tables_and_all_that_it_rests_on(call_main: CallMai
         assert any(line.startswith(words) for line in lines), words
 
 
-def test_the_json_document_has_a_figure_with_its_interval_for_each_choice(call_main: CallMain, ours: Path) -> None:
-    code, out, err = call_main("access", ours.name, "--json", "--weeks", "6")
-    AccessDocument.model_validate_json(out)  # its schema holds
-    assert (code, err) == (0, "")
-    document = json.loads(out)
-    assert document["weeks"] == 6
-    assert [(found["alternative"], found["policy"]) for found in document["choices"]] == [
-        ("buy", "exclusive"), ("buy", "mps"), ("rent", "exclusive")
-    ]  # fmt: skip
-    wait = document["choices"][0]["wait_hours"]
-    assert wait["low"] < wait["center"] < wait["high"]
-    assert document["choices"][0]["cost"]["center"] == pytest.approx(100.0, rel=1e-3)
-    assert document["choices"][0]["by_group"].keys() == {"students", "staff"}
-    assert [left["choice"] for left in document["left_out"]] == ["rent, mps"]
-    assert {found["standing"] for found in document["assumptions"]} == {"stated", "assumed", "not modelled"}
-
-
 def test_a_reader_is_warned_of_queues_that_grow_and_of_what_costs_too_much(call_main: CallMain, ours: Path) -> None:
     users = [{"name": "all", "number": 8, "job_hours": [24.0], "jobs_per_day": 1.0}]
     given = describe_scenario(users=users, policies=["exclusive"], budget_per_week=90.0)
     ours.write_text(json.dumps(given))
-    code, out, _ = call_main("access", ours.name, "--json")
-    warnings = json.loads(out)["warnings"]
+    code, out, _ = call_main("access", ours.name)
+    warnings = out.splitlines()
     assert code == 0
-    assert warnings[0].startswith("rent, exclusive: users ask for 200 % of what the GPUs can do; queues grow")
+    assert any(
+        line.startswith("rent, exclusive: users ask for 200 % of what the GPUs can do; queues grow")
+        for line in warnings
+    )
     assert any(line.startswith("rent, exclusive: ") and "had not ended two weeks after" in line for line in warnings)
     assert "buy, exclusive: costs more than the budget" in warnings
 
@@ -83,8 +67,6 @@ def test_shipped_scenarios_are_listed_with_their_question(call_main: CallMain) -
     code, out, err = call_main("access", "--list")
     assert (code, err) == (0, "")
     assert "one-h100-or-t4s: Should our group buy one H100 or rent T4s?" in out.splitlines()
-    document = ShippedDocument.model_validate_json(call_main("access", "--list", "--json")[1])
-    assert [f"{name}: {question}" for name, question in document.shipped.items()] == out.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -93,7 +75,6 @@ def test_shipped_scenarios_are_listed_with_their_question(call_main: CallMain) -
         ((), "error: SCENARIO is missing; "),
         (("nothing",), "error: nothing: is no scenario; known are "),
         (("none.yaml",), "error: none.yaml: there is no such file; "),
-        (("ours.yaml", "--json", "--markdown"), "error: --json and --markdown: give one of them"),
         (("ours.yaml", "--weeks", "1"), "error: --weeks 1: expected 5 to 10000"),
         (("wrong.yaml",), "error: wrong.yaml:1: alternatives[0].kind: there is no kind 'T5'; kinds are T4, H100"),
     ],

@@ -12,7 +12,6 @@ from bench.store import Store, results_prefix
 from collector.results.load import load_run
 from factories import put_documents
 from raw_removals import make_raw_removal
-from runner.commands.change_documents import RawResultsDocument
 from signing import open_signing, open_verifying, put_signed, write_keys
 from stored_runs import CELL_A, CELL_B, list_missing_repeats, make_failed, make_ok, make_own_run
 from workspace import Workspace
@@ -91,27 +90,6 @@ def test_without_a_terminal_and_without_yes_nothing_is_deleted(
     assert len(list_raw(workspace, run)) == 2
 
 
-def test_a_program_learns_what_would_be_deleted_and_what_was(
-    call_main: CallMain, workspace: Workspace, run: Run
-) -> None:
-    code, out, err = call_main("clean", *OPTIONS, "--json")
-    shown = RawResultsDocument.model_validate_json(out)
-    assert (code, err, shown.is_dry_run) == (0, "", True)
-    (found,) = shown.runs
-    num_bytes = sum((workspace.folder / "results" / key).stat().st_size for key in list_raw(workspace, run))
-    assert (found.run_id, found.num_results, found.num_bytes, found.kept) == (run.run_id, 2, num_bytes, {})
-    assert shown.kept_runs == {"smoke-20260302-000000-0000": "the newest run"}
-
-    code, out, err = call_main("clean", *OPTIONS, "--delete", "--yes", "--json")
-    deleted = RawResultsDocument.model_validate_json(out)
-    assert (code, err, deleted.is_dry_run, deleted.runs) == (0, "", False, shown.runs)
-    assert list_raw(workspace, run) == []
-
-    _, out, _ = call_main("clean", *OPTIONS, "--delete", "--yes", "--json")
-    again = RawResultsDocument.model_validate_json(out)
-    assert (again.runs, again.num_runs_without) == ((), 1)
-
-
 def test_a_clock_that_is_ahead_of_the_stores_makes_nothing_old(
     call_main: CallMain, workspace: Workspace, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,7 +114,6 @@ def test_a_clock_that_is_ahead_of_the_stores_makes_nothing_old(
         (("--store", "file://.", "--raw-older-than", "3d", "--yes"), "--yes: there is nothing to confirm"),
         (("--store", "file://.", "--raw-older-than", "3d", "--force"), "--force: is for Jobs"),
         (("mine", "--on", "gke", "--delete"), "--delete: is for stores"),
-        (("--store", "file://.", "--raw-older-than", "3d", "--delete", "--json"), "--delete: with --json nobody is"),
         (("--store", "file://none", "--raw-older-than", "3d"), "store file://none: there is no directory"),
     ],
 )

@@ -12,7 +12,6 @@ import pytest
 
 from bench.errors import UserError
 from bench.store import Store
-from collector.batches.document import BatchesDocument
 from collector.forecast.words import ForecastDocument
 from factories import (
     make_cell,
@@ -166,11 +165,6 @@ def test_a_batch_of_another_version_is_on_no_line_and_named(call_main: CallMain,
     words = " ".join(out.split())
     assert "from 3 batches, 8 to 32" in words
     assert "on no line: batch 64 in 2.14.0. Other batches ran in other versions of pytorch" in words
-    code, out, err = call_main("batches", "smoke-20260301-120000-ab12", "--json")
-    document = BatchesDocument.model_validate_json(out)
-    assert [line.cell["framework_version"] for line in document.lines] == ["2.11.0"]
-    assert [line.batches for line in document.lines] == [(8, 16, 32)]
-    assert [sentence.count("batch 64 in 2.14.0") for sentence in document.on_no_line] == [1]
 
 
 def test_batches_of_a_version_each_make_no_line_and_the_message_says_why(

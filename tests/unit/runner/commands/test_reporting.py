@@ -10,7 +10,7 @@ import pytest
 from collector.claims.study import load_study
 from factories import START, make_cell
 from fake_interpreters import read_log
-from runner.commands.json_documents import ClaimsDocument, StatusDocument
+from runner.commands.json_documents import StatusDocument
 from two_runs import EVEN, put_run
 from workspace import Workspace
 
@@ -27,9 +27,7 @@ def test_every_command_reads_a_finished_run(call_main: CallMain, workspace: Work
     assert code == 0
     assert all((workspace.folder / line).is_file() for line in out.splitlines())
     assert "tables/results.csv" in out
-    assert call_main("collect", "mine", "--moderated", "--output", "moderated")[0] == 0
-    assert (workspace.folder / "moderated" / "cells.csv").is_file()
-    assert call_main("report", "--moderated", "--output", "other", "--year", "2030") == (0, "other/report.html\n", "")
+    assert call_main("report", "--output", "other", "--year", "2030") == (0, "other/report.html\n", "")
     assert (workspace.folder / "other" / "report.html").stat().st_size > 30_000
     code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--no-report")
     assert (code, len(read_log(workspace.log))) == (0, 4)
@@ -88,7 +86,7 @@ def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, works
     for run_id in ("mine", "yours"):
         call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)
 
-    code, out, err = call_main("claims", "mine", "yours", "--moderated", "--output", "pages/claims.md")
+    code, out, err = call_main("claims", "mine", "yours", "--output", "pages/claims.md")
     assert (code, err) == (0, "")
     first, second = out.splitlines()
     assert first == "pages/claims.md"
@@ -100,12 +98,6 @@ def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, works
     assert "mine" in page
     assert "yours" in page
     assert "not tested here" in page  # a batch of 1 and of 2 is none of the study's
-
-    code, out, err = call_main("claims", "mine", "yours", "--json")
-    document = ClaimsDocument.model_validate_json(out)
-    assert (code, err, document.run_ids) == (0, "", ("mine", "yours"))
-    assert [claim.statement for claim in document.claims] == [claim.statement for claim in load_study().claims]
-    assert "not tested here" in {claim.verdict for claim in document.claims}
 
 
 def test_the_forecast_is_printed_and_drawn(call_main: CallMain, workspace: Workspace) -> None:
@@ -176,12 +168,10 @@ def test_a_site_is_made_anew_when_its_prices_have_changed(call_main: CallMain, w
     "command",
     [
         "report mine",
-        "report mine --json",
-        "collect mine --json --output out",
-        "claims mine --json",
+        "collect mine --output out",
+        "claims mine",
         "cost mine --json",
         "audit nvidia-t4-resnet50 --run mine --json",
-        "plot latencies mine --output out.svg --json",
         "plot latencies mine --output out.svg",
         "batches mine",
     ],

@@ -14,7 +14,6 @@ from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.checkout import ROOT
 from runner.cli import app
-from runner.commands.change_documents import ImagesDocument
 from runner.images.names import find_image, list_images, make_arguments, name_image
 
 BASE = "python@sha256:00"
@@ -49,20 +48,13 @@ def name_pytorch(registry: str = "benchmatrix") -> str:
     return name_image(registry, find_image("pytorch", "cpu"), make_arguments(BASE, ""))
 
 
-def test_the_list_has_the_names_that_a_build_with_the_same_options_makes(call_images: CallImages) -> None:
-    listed = call_images("list", "pytorch:cpu", "--base", BASE)
-
-    assert listed.stdout == f"{name_pytorch()}\n"
-
-
 def test_a_dry_run_builds_and_pushes_nothing(call_images: CallImages, tmp_path: Path) -> None:
     built = call_images("build", "jax:cpu", "--base", BASE, "--dry-run")
     pushed = call_images("push", "host.example/team", "jax:cpu", "--base", BASE, "--dry-run")
 
-    assert "would be built" in built.stdout
-    assert "host.example/team/jax:cpu-" in pushed.stdout
-    log = (tmp_path / "log").read_text()
-    assert [line for line in log.splitlines() if line.startswith(("build ", "push ", "tag "))] == []
+    assert built.stdout.startswith("benchmatrix/jax:cpu-")
+    assert pushed.stdout.startswith("host.example/team/jax:cpu-")
+    assert not (tmp_path / "log").exists()
 
 
 def test_a_build_passes_the_arguments_that_the_image_depends_on(call_images: CallImages, tmp_path: Path) -> None:
@@ -111,30 +103,6 @@ def test_a_push_prints_the_lines_for_profile_and_chart_by_digest(call_images: Ca
         "profile": {"images": images},
     }
     assert f"push --quiet {name_pytorch('host.example/team')}" in (tmp_path / "log").read_text()
-
-
-def test_programs_learn_what_became_of_each_image(call_images: CallImages, tmp_path: Path) -> None:
-    (tmp_path / "built").write_text(f"{name_pytorch()}\n")
-    words = ("pytorch:cpu", "--base", BASE, "--json")
-
-    def read(*given: str) -> ImagesDocument:
-        return ImagesDocument.model_validate_json(call_images(*given).stdout)
-
-    listed, built, pushed = read("list", *words), read("build", *words), read("push", "host.example/team", *words)
-    other = read("build", "jax:cpu", "--base", BASE, "--json")
-
-    documents = (listed, built, pushed, other)
-    assert [(one.image, one.outcome, one.num_bytes) for found in documents for one in found.images] == [
-        ("pytorch:cpu", "named", None),
-        ("pytorch:cpu", "already built", None),
-        ("pytorch:cpu", "pushed", None),
-        ("jax:cpu", "built", 2_000_000),
-    ]
-    assert [one.reference for one in (*listed.images, *built.images)] == [name_pytorch()] * 2
-    assert built.profile_values == {"image_base": BASE}
-    reference = f"host.example/team/pytorch@sha256:{DIGEST}"
-    assert pushed.images[0].digest_reference == reference
-    assert (pushed.profile_values, pushed.chart_values) == ({"images": {"pytorch": {"cpu": reference}}}, {})
 
 
 def test_every_lock_has_hashes_and_no_dockerfile_has_a_moving_tag() -> None:
