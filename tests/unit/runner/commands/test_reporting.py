@@ -27,7 +27,7 @@ def test_every_command_reads_a_finished_run(call_main: CallMain, workspace: Work
     assert code == 0
     assert all((workspace.folder / line).is_file() for line in out.splitlines())
     assert "tables/results.csv" in out
-    assert call_main("report", "--output", "other", "--year", "2030") == (0, "other/report.html\n", "")
+    assert call_main("report", "--output", "other") == (0, "other/report.html\n", "")
     assert (workspace.folder / "other" / "report.html").stat().st_size > 30_000
     code, out, _ = call_main("run", "quick.yaml", "--python", "./python", "--run-id", "mine", "--no-report")
     assert (code, len(read_log(workspace.log))) == (0, 4)
@@ -38,7 +38,7 @@ def test_a_site_has_a_page_for_every_run_and_leaves_what_has_not_changed(
     call_main: CallMain, workspace: Workspace
 ) -> None:
     call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
-    command = ("report", "--site", "site", "--year", "2030")
+    command = ("report", "--site", "site")
     assert call_main(*command) == (0, "site/runs/mine/index.html\nsite/index.html\n", "")
     (workspace.folder / "results" / "runs" / "broken").mkdir()
     (workspace.folder / "results" / "runs" / "broken" / "run.json").write_text("{")
@@ -157,7 +157,7 @@ def test_a_run_that_is_dated_in_the_future_is_not_said_to_be_an_earlier_one(
 
 def test_a_site_is_made_anew_when_its_prices_have_changed(call_main: CallMain, workspace: Workspace) -> None:
     call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
-    command = ("report", "--site", "site", "--year", "2030", "--prices", "prices.yaml")
+    command = ("report", "--site", "site", "--prices", "prices.yaml")
     for price, line in ((1, "site/runs/mine/index.html"), (1, "mine: unchanged"), (2, "site/runs/mine/index.html")):
         row = f"{{cloud: X, region: y, machine: m, vcpus: 2, price_per_hour: {price}, date: 2026-01-01, source: z}}"
         (workspace.folder / "prices.yaml").write_text(f"title: Books\ncurrency: EUR\nprices: [{row}]\n")
