@@ -27,7 +27,7 @@ from runs import make_namespace  # noqa: E402
 
 from access_replay import Replay, Submission  # noqa: E402
 from bench.store import Store  # noqa: E402
-from collector.access.fair_share import Queue  # noqa: E402
+from collector.access.simulation import Queue  # noqa: E402
 from control_plane import ControlPlane, find_assets  # noqa: E402
 from fake_kubelet import FakeKubelet  # noqa: E402
 from kueue_controller import MANAGED_LABEL, KueueController, find_kueue  # noqa: E402

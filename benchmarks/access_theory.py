@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from access_scenarios import make_group, make_setting  # noqa: E402
-from collector.access.estimates import Ratio, estimate_ratio  # noqa: E402
+from collector.access.outcomes import Ratio, estimate_ratio  # noqa: E402
 from collector.access.simulation import Setting, Week, simulate_weeks  # noqa: E402
 from queueing_formulas import machine_repair_throughput, mg_1_ps_turnaround, mg_1_wait, mm_c_wait  # noqa: E402
 

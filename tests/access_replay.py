@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from collector.access.fair_share import Queue
-from collector.access.gpus import GpuPool
 from collector.access.jobs import Job
-from collector.access.policies import FairShareAdmission
+from collector.access.simulation import FairShareAdmission, GpuPool, Queue
 
 
 @dataclass(frozen=True, kw_only=True)

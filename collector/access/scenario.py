@@ -4,6 +4,7 @@ Users write it as YAML (docs/access.md). Times are in hours, money in the scenar
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
@@ -21,6 +22,8 @@ Spread = Literal["none", "exponential", "lognormal"]
 Sharing = Literal["time-slicing", "mps"]
 Policy = Literal["exclusive", "time-slicing", "mps", "fair-share"]
 DAYS: tuple[Day, ...] = get_args(Day)
+SCENARIOS = Path(__file__).parent / "scenarios"
+"""The folder of those that come with the tool."""
 
 DEFAULT_POLICIES: tuple[Policy, ...] = ("exclusive", "time-slicing", "fair-share")
 DEFAULT_WEEKS = 30
@@ -210,33 +213,20 @@ class Scenario(Document):
             ("policies", list(self.policies)),
         ):
             check_unique(key, names)
+        kinds = f"kinds are {', '.join(self.kinds)}"
         if self.job_hours_on not in self.kinds:
-            raise ValueError(f"job_hours_on: there is no kind {self.job_hours_on!r}; {self._list_kinds()}")
+            raise ValueError(f"job_hours_on: there is no kind {self.job_hours_on!r}; {kinds}")
         for index, alternative in enumerate(self.alternatives):
             if alternative.kind not in self.kinds:
-                raise ValueError(
-                    f"alternatives[{index}].kind: there is no kind {alternative.kind!r}; {self._list_kinds()}"
-                )
-        if "fair-share" in self.policies:
-            self._check_quotas()
-        return self
-
-    def _list_kinds(self) -> str:
-        return f"kinds are {', '.join(self.kinds)}"
-
-    def _check_quotas(self) -> None:
+                raise ValueError(f"alternatives[{index}].kind: there is no kind {alternative.kind!r}; {kinds}")
         guaranteed = sum(group.quota * group.number for group in self.users)
         smallest = min(alternative.gpus for alternative in self.alternatives)
-        if guaranteed > smallest:
+        if "fair-share" in self.policies and guaranteed > smallest:
             raise ValueError(
                 f"users: the quotas guarantee {guaranteed} GPUs to the users together, and an alternative has only "
                 f"{smallest}; lower `quota`, which is of each user"
             )
-
-    @property
-    def num_users(self) -> int:
-        """Number of users in all groups."""
-        return sum(group.number for group in self.users)
+        return self
 
 
 def check_unique(key: str, names: Iterable[str]) -> None:

@@ -1,6 +1,5 @@
 """The command `access`."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,45 +29,27 @@ def access(
     Simulates the weeks of a lab's users under each alternative and policy; prints waits, slowdowns, samples per user
     and for the money with intervals, and all that the answer rests on.
     """
+    from collector.access.outcomes import evaluate_choice, list_choices
+    from collector.access.page import Report, answer_question, write_page
+    from collector.files import replace_text
+    from runner.access_scenarios import list_shipped_scenarios, load_scenario, look_up_figures, look_up_prices
+    from runner.commands.shipped import print_shipped
+
     if list_scenarios:
-        _print_shipped_scenarios()
+        shipped = {name: load_scenario(name)[0].question for name in list_shipped_scenarios()}
+        print_shipped(shipped)
         return
     if scenario is None:
         raise UserError("SCENARIO is missing; give a YAML file, or a name that `benchmatrix access --list` prints")
-    _show(_answer(scenario, weeks), as_markdown=as_markdown, output=output)
-
-
-def _answer(name: str, weeks: int | None) -> "Report":
-    from collector.access.answer import answer_question
-    from collector.access.assumptions import list_assumptions
-    from collector.access.choices import list_choices
-    from collector.access.outcomes import evaluate_choice
-    from collector.access.page import Report
-    from runner.access_scenarios.figures import look_up_figures
-    from runner.access_scenarios.loading import load_scenario
-    from runner.access_scenarios.prices import look_up_prices
-
-    scenario, tree = load_scenario(name, weeks=weeks)
-    figures, prices = look_up_figures(scenario, tree), look_up_prices(scenario, tree)
-    choices, left_out = list_choices(scenario, figures, prices)
-    outcomes = [evaluate_choice(choice, scenario.weeks) for choice in choices]
-    return Report(
-        scenario=scenario,
-        outcomes=outcomes,
-        left_out=left_out,
-        answer=answer_question(scenario, outcomes),
-        assumptions=list_assumptions(scenario, figures, prices),
-    )
-
-
-def _show(report: "Report", *, as_markdown: bool, output: Path | None) -> None:
-    from collector.access.page import write_page
-    from collector.files import replace_text
-
+    loaded, tree = load_scenario(scenario, weeks=weeks)
+    figures, prices = look_up_figures(loaded, tree), look_up_prices(loaded, tree)
+    choices, left_out = list_choices(loaded, figures, prices)
+    outcomes = [evaluate_choice(choice, loaded.weeks) for choice in choices]
+    report = Report(scenario=loaded, figures=figures, prices=prices, outcomes=outcomes, left_out=left_out)
     text = write_page(report) if as_markdown or output is not None else ""
     if output is not None:
         replace_text(output, text)
-        CONSOLE.print(report.answer.headline, soft_wrap=True)
+        CONSOLE.print(answer_question(loaded, outcomes)[0], soft_wrap=True)
         CONSOLE.print(str(output), soft_wrap=True)
     elif text:
         echo(text)
@@ -77,11 +58,12 @@ def _show(report: "Report", *, as_markdown: bool, output: Path | None) -> None:
 
 
 def _print_report(report: "Report") -> None:
-    from collector.access.page import describe_weeks, list_warnings, make_tables
+    from collector.access.page import answer_question, describe_weeks, list_assumptions, list_warnings, make_tables
     from collector.report.terminal import print_table
 
-    CONSOLE.print(f"{report.scenario.question}\n\n{report.answer.headline}", soft_wrap=True)
-    for line in report.answer.lines:
+    headline, lines = answer_question(report.scenario, report.outcomes)
+    CONSOLE.print(f"{report.scenario.question}\n\n{headline}", soft_wrap=True)
+    for line in lines:
         CONSOLE.print(f"  {line}", soft_wrap=True)
     for table in make_tables(report):
         CONSOLE.print(f"\n{table.caption}", soft_wrap=True)
@@ -90,13 +72,5 @@ def _print_report(report: "Report") -> None:
     for line in list_warnings(report):
         CONSOLE.print(line, style="yellow", soft_wrap=True)
     CONSOLE.print("\nWhat this rests on")
-    for found in report.assumptions:
-        CONSOLE.print(f"  {found.standing}: {found.text}", soft_wrap=True)
-
-
-def _print_shipped_scenarios() -> None:
-    from collector.access.shipped import list_shipped_scenarios
-    from runner.access_scenarios.loading import describe_shipped_scenario
-    from runner.commands.shipped import print_shipped
-
-    print_shipped({name: describe_shipped_scenario(name) for name in list_shipped_scenarios()})
+    for standing, text in list_assumptions(report):
+        CONSOLE.print(f"  {standing}: {text}", soft_wrap=True)

@@ -9,7 +9,7 @@ from queues import Queues
 from runs import wait_for
 
 from access_replay import Replay, Submission
-from collector.access.fair_share import Queue
+from collector.access.simulation import Queue
 from fake_kubelet import FakeKubelet, Pod
 from kueue_controller import KueueController
 from runner.kubernetes.connection import Connection

@@ -6,7 +6,7 @@ import pytest
 
 from bench.schema.document import Document
 from collector.access.scenario import Alternative, Buy, Group, Kind, Measured, Rent, Scenario
-from collector.access.shipped import list_shipped_scenarios
+from runner.access_scenarios import list_shipped_scenarios
 from runner.checkout import ROOT
 
 PAGE = (ROOT / "docs" / "access.md").read_text()

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
+from runner.access_scenarios.loading import load_scenario
 
 from bench.errors import UserError
 from odd_documents import draw_documents
-from runner.access_scenarios.loading import load_scenario
 from runner.checkout import ROOT
 from runner.matrix.expansion import load_matrix
 from runner.price_tables.loading import load_prices

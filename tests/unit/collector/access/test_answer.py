@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from access_scenarios import make_group, make_scenario, make_setting
-from collector.access.answer import answer_question, compute_break_even_hours, format_figure
-from collector.access.choices import Choice
-from collector.access.estimates import Figure
-from collector.access.outcomes import Outcome, summarize_weeks
+from collector.access.outcomes import Choice, Outcome, compute_break_even_hours, summarize_weeks
+from collector.access.page import answer_question
 from collector.access.scenario import Alternative, Buy, Rent
 from collector.access.simulation import Week
 
@@ -50,18 +48,16 @@ def make_choice(alternative: Alternative, *, policy: Any = "exclusive", samples_
 
 def test_what_is_best_at_both_is_the_answer() -> None:
     outcomes = [make_outcome(BUY, work=50.0, turnaround=2.0), make_outcome(RENT, work=5.0, turnaround=3.0)]
-    answer = answer_question(make_scenario(), outcomes)
-    assert answer.headline == (
-        "buy, exclusive: it gives most samples per USD and the shortest time from submission to end."
-    )
+    headline, lines = answer_question(make_scenario(), outcomes)
+    assert headline == ("buy, exclusive: it gives most samples per USD and the shortest time from submission to end.")
     # 5,000 samples for 100 against 500 for 20; both vary alike from week to week, so the ratio is exact.
-    assert answer.lines[0] == "Samples per USD: buy, exclusive 50.0 (37.6 to 62.4); rent, exclusive: 0.500 times that."
-    assert answer.lines[1].endswith("rent, exclusive: 1.50 times that.")
+    assert lines[0] == "Samples per USD: buy, exclusive 50.0 (37.6 to 62.4); rent, exclusive: 0.500 times that."
+    assert lines[1].endswith("rent, exclusive: 1.50 times that.")
 
 
 def test_where_money_and_time_differ_the_answer_names_both() -> None:
     outcomes = [make_outcome(BUY, work=5.0, turnaround=2.0), make_outcome(RENT, work=5.0, turnaround=3.0)]
-    assert answer_question(make_scenario(), outcomes).headline == (
+    assert answer_question(make_scenario(), outcomes)[0] == (
         "It depends on what counts: rent, exclusive, gives most samples per USD; buy, exclusive, the shortest time "
         "from submission to end."
     )
@@ -73,17 +69,17 @@ OTHER = Alternative(name="another", kind="T4", gpus=4, rent=Rent(price_per_hour=
 @pytest.mark.parametrize("alternatives", [(RENT, OTHER), (OTHER, RENT)])
 def test_a_tie_has_no_winner_whatever_the_order_of_the_file(alternatives: tuple[Alternative, Alternative]) -> None:
     tied = [make_outcome(one, work=5.0, turnaround=3.0) for one in alternatives]
-    assert answer_question(make_scenario(), tied).headline == (
+    assert answer_question(make_scenario(), tied)[0] == (
         "None of them is told apart: another, exclusive and rent, exclusive give equally most samples per USD and "
         "equally the shortest time from submission to end."
     )
     slower = [make_outcome(BUY, work=1.0, turnaround=2.0), *tied]
-    assert answer_question(make_scenario(), slower).headline == (
+    assert answer_question(make_scenario(), slower)[0] == (
         "It depends on what counts: another, exclusive and rent, exclusive, give equally most samples per USD; "
         "buy, exclusive, the shortest time from submission to end."
     )
     sooner = [tied[0], make_outcome(alternatives[1], work=5.0, turnaround=2.0)]  # tied in money alone
-    assert answer_question(make_scenario(), sooner).headline.startswith(f"{alternatives[1].name}, exclusive: it gives")
+    assert answer_question(make_scenario(), sooner)[0].startswith(f"{alternatives[1].name}, exclusive: it gives")
 
 
 def test_two_policies_of_one_alternative_are_one_answer() -> None:
@@ -92,7 +88,7 @@ def test_two_policies_of_one_alternative_are_one_answer() -> None:
         make_outcome(BUY, policy="mps", work=40.0, turnaround=1.0),
         make_outcome(RENT, work=5.0, turnaround=3.0),
     ]
-    assert answer_question(make_scenario(), outcomes).headline == (
+    assert answer_question(make_scenario(), outcomes)[0] == (
         "buy: it gives most samples per USD (exclusive) and the shortest time from submission to end (mps)."
     )
 
@@ -102,18 +98,18 @@ def test_policies_of_the_only_alternative_are_held_against_each_other() -> None:
         make_outcome(BUY, work=50.0, turnaround=2.0),
         make_outcome(BUY, policy="mps", work=40.0, turnaround=1.0),
     ]
-    lines = answer_question(make_scenario(), outcomes).lines
+    lines = answer_question(make_scenario(), outcomes)[1]
     assert lines[0].endswith("; buy, mps: 0.800 times that.")
     assert lines[1].endswith("; buy, exclusive: 2.00 times that.")
 
 
 def test_what_costs_more_than_the_budget_is_no_answer() -> None:
     outcomes = [make_outcome(BUY, work=50.0, turnaround=2.0), make_outcome(RENT, work=5.0, turnaround=3.0)]
-    answer = answer_question(make_scenario(budget_per_week=60.0), outcomes)
-    assert answer.headline.startswith("rent, exclusive: ")
-    assert "Cost of buy: 100 USD a week, over the budget with exclusive." in answer.lines
-    nothing = answer_question(make_scenario(budget_per_week=10.0), outcomes)
-    assert nothing.headline == "There is no alternative within the budget."
+    headline, lines = answer_question(make_scenario(budget_per_week=60.0), outcomes)
+    assert headline.startswith("rent, exclusive: ")
+    assert "Cost of buy: 100 USD a week, over the budget with exclusive." in lines
+    nothing, _ = answer_question(make_scenario(budget_per_week=10.0), outcomes)
+    assert nothing == "There is no alternative within the budget."
 
 
 @pytest.mark.parametrize(("watts", "hours"), [(0.0, 20.0), (4000.0, 25.0)])
@@ -128,16 +124,3 @@ def test_where_electricity_alone_costs_more_than_rent_there_is_no_break_even() -
     buy = Buy(price=100.0, lifetime_years=5.0, watts=40_000.0, electricity_per_kwh=0.25)
     bought = make_choice(Alternative(name="buy", kind="H100", gpus=1, buy=buy), samples_per_hour=1000.0)
     assert compute_break_even_hours(bought, make_choice(RENT)) is None
-
-
-@pytest.mark.parametrize(
-    ("figure", "text"),
-    [
-        (Figure(center=2.861, low=2.4, high=3.3), "2.86 (2.40 to 3.30)"),
-        (Figure(center=100.0, low=100.0, high=100.0), "100"),
-        (Figure(center=5.0), "5.00"),
-        (Figure(center=float("nan")), "–"),
-    ],
-)
-def test_a_figure_is_written_with_its_interval_where_there_is_one(figure: Figure, text: str) -> None:
-    assert format_figure(figure) == text

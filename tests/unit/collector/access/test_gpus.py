@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import simpy
 
-from collector.access.gpus import GpuPool, Renting
 from collector.access.jobs import Job
+from collector.access.simulation import GpuPool, Renting
 
 FIVE_MINUTES = 5 / 60
 RENTING = Renting(start_hours=0.5, idle_hours=1.0)
@@ -47,17 +47,6 @@ def test_tenants_slow_each_other_and_speed_up_when_one_ends() -> None:
     assert pool.busy_hours == pytest.approx(11 / 3)
 
 
-def test_a_job_goes_where_the_fewest_are() -> None:
-    env = simpy.Environment()
-    pool = make_pool(env, size=2, rates=(1.0, 0.5))
-    jobs = [make_job(number, work=1.0) for number in range(3)]
-    for job in jobs:
-        pool.admit(job)
-    env.run(until=10)
-    # Jobs 0 and 2 share one GPU, job 1 is alone on the other.
-    assert [job.ended_at for job in jobs] == pytest.approx([2.0, 1.0, 2.0])
-
-
 def test_a_rented_gpu_is_paid_from_its_start_until_it_was_idle_for_long_enough() -> None:
     env = simpy.Environment()
     pool = make_pool(env, size=2, renting=RENTING)
@@ -81,25 +70,6 @@ def test_a_second_job_finds_the_rented_gpu_still_there() -> None:
     assert pool.paid_hours == pytest.approx(4.0)
 
 
-def test_a_gpu_is_started_for_every_job_that_finds_none_and_not_for_more() -> None:
-    env = simpy.Environment()
-    pool = make_pool(env, size=3, renting=RENTING)
-    for number in range(2):
-        pool.admit(make_job(number, work=1.0))
-    env.run(until=1.0)
-    assert pool.paid_hours == pytest.approx(2 * 1.0)
-
-
-def test_rented_gpus_that_are_always_on_are_paid_for_every_hour() -> None:
-    env = simpy.Environment()
-    pool = make_pool(env, size=2, renting=Renting(start_hours=0.5, idle_hours=1.0, is_always_on=True))
-    job = make_job(work=1.0)
-    pool.admit(job)
-    env.run(until=10)
-    assert job.ended_at == pytest.approx(1.0)
-    assert pool.paid_hours == pytest.approx(20.0)
-
-
 @pytest.mark.parametrize(("checkpoint", "end", "lost"), [(None, 6.5, 2.5), (1.0, 4.5, 0.5)])
 def test_an_interrupted_job_goes_on_from_its_last_checkpoint(checkpoint: float | None, end: float, lost: float) -> None:
     # Up at 0.5, interrupted 2.5 h later with 2.5 of 3 h done; started again at 3.0, up at 3.5.
@@ -114,7 +84,7 @@ def test_an_interrupted_job_goes_on_from_its_last_checkpoint(checkpoint: float |
     assert pool.lost_work == pytest.approx(lost)
     assert pool.work_by_user == pytest.approx([3.0])
     assert job.measure_wait(10.0) == pytest.approx(1.0)
-    assert (pool.num_interruptions, job.num_interruptions) == (1, 1)
+    assert pool.num_interruptions == 1
     assert pool.paid_hours == pytest.approx(3.0 + (end - 3.0) + 1.0)
 
 
@@ -146,26 +116,3 @@ def test_an_evicted_job_leaves_its_gpu_to_the_others() -> None:
     assert pool.lost_work == pytest.approx(0.5)
     assert pool.work_by_user == pytest.approx([2.0, 0.0])
     assert goes.measure_wait(3.0) == pytest.approx(2.0)
-
-
-def test_a_job_is_not_started_while_the_pool_must_not() -> None:
-    env = simpy.Environment()
-    pool = make_pool(env)
-    pool.may_start = lambda: env.now >= 1.0
-    job = make_job(work=1.0)
-    pool.admit(job)
-    env.run(until=1.0)
-    pool.place()
-    env.run(until=5.0)
-    assert job.ended_at == pytest.approx(2.0)
-
-
-def test_who_learns_of_an_end_can_submit_the_next_job_at_once() -> None:
-    env = simpy.Environment()
-    pool = make_pool(env)
-    second = make_job(1, work=1.0)
-    pool.on_end = lambda job: pool.admit(second) if job is not second else None
-    pool.admit(make_job(0, work=1.0))
-    env.run(until=5.0)
-    assert second.ended_at == pytest.approx(2.0)
-    assert pool.num_admitted == 0

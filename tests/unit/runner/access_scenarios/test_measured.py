@@ -8,11 +8,10 @@ import pytest
 
 from access_scenarios import describe_scenario
 from bench.schema import Result
-from collector.access.choices import KindFigures
+from collector.access.outcomes import KindFigures
 from factories import make_result
 from measured_runs import collect_results, make_repeats
-from runner.access_scenarios.figures import look_up_figures
-from runner.access_scenarios.loading import load_scenario
+from runner.access_scenarios import load_scenario, look_up_figures
 from runner.yaml_files.errors import YamlError
 from shared_runs import TRAINING, make_gpu_cell, make_tenants_result
 

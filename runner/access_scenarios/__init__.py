@@ -1,1 +1,0 @@
-"""Read scenarios of access from YAML files of users, with the figures of runs and the prices that they name."""
