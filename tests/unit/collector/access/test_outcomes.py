@@ -70,8 +70,6 @@ def test_slowdowns_are_on_straight_lines_and_beyond_the_last_all_share(number: i
 
 
 def test_working_time_goes_from_the_end_of_one_day_to_the_next() -> None:
-    time = WorkingTime(
-        Group(name="a", job_hours=(1.0,), jobs_per_day=1.0, working_hours=(9, 17), working_days=("mon", "wed"))
-    )
+    time = WorkingTime(make_group(working_hours=(9.0, 17.0), working_days=("mon", "wed")))
     assert [time.measure(hour) for hour in (0, 9, 13, 40, 48 + 10)] == [0, 0, 4, 8, 9]
     assert [time.locate(hours) for hours in (0, 4, 8, 16)] == [9, 13, 48 + 9, 168 + 9]
