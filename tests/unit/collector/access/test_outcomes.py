@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from access_scenarios import make_group
 from collector.access.jobs import WorkingTime
 from collector.access.outcomes import (
     Ratio,
