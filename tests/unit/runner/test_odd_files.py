@@ -12,6 +12,7 @@ from runner.access_scenarios.loading import load_scenario
 
 from bench.errors import UserError
 from odd_documents import draw_documents
+from runner.access_scenarios import load_scenario
 from runner.checkout import ROOT
 from runner.matrix.expansion import load_matrix
 from runner.price_tables.loading import load_prices
