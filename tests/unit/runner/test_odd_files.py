@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
-from runner.access_scenarios.loading import load_scenario
 
 from bench.errors import UserError
 from odd_documents import draw_documents
