@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from bench.errors import UserError
-from bench.schema import LATEST
 from runner.commands.options import CONSOLE, JsonOption
 from runner.terminal_text import echo, format_message
 
@@ -147,6 +146,8 @@ def choose_year(year: int | None) -> int:
     if year is not None:
         return year
     now = datetime.now(UTC)
+    from bench.schema import LATEST
+
     if not FIRST_YEAR <= now.year < LATEST.year:
         raise UserError(
             f"this machine's clock says {now:%Y-%m-%d}, and a forecast begins today: set it, or give the year (--year)"

@@ -138,3 +138,11 @@ MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print Markdown
 FileOption = Annotated[
     Path | None, typer.Option("--output", metavar="FILE", help="Write it to a file, and print the conclusion.")
 ]
+WebhookOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND:VARIABLE",
+        help="Send confirmed regressions to the URL in this environment variable, as `json:VARIABLE` or "
+        "`slack:VARIABLE`. It can be given several times.",
+    ),
+]

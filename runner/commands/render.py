@@ -1,6 +1,7 @@
 """The command `render`."""
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,8 +23,9 @@ from runner.commands.options import (
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
+    from bench.registry import Device
     from bench.schema import Run
-    from runner.commands.estimates import Pricing
+    from runner.estimates.pool_prices import PoolPrice
     from runner.matrix.expansion import Matrix
     from runner.profiles.model import Profile
 
@@ -67,17 +69,20 @@ def render(
     earlier: EarlierOption = None,
 ) -> None:
     """Print what the cells of MATRIX are and what they take, or write their manifests; measure nothing."""
-    from runner.commands.estimates import Pricing
+    from runner.commands.estimates import find_prices
     from runner.kubernetes.syntax import check_option, check_queue
     from runner.matrix.expansion import load_matrix
     from runner.matrix.plan import plan_run
 
-    loaded, pricing = load_matrix(matrix, is_data_here=manifests is None), Pricing.of(machine, prices)
+    loaded = load_matrix(matrix, is_data_here=manifests is None)
+    find_prices(machine, prices, None)  # before anything is printed: these may be wrong
     if manifests is None:
         _refuse_options(on=on, profile=profile, namespace=namespace, store=store, queue=queue, run_id=run_id)
         _print_cells(loaded, as_json=as_json)
         if not as_json:
-            _print_estimate(plan_run(loaded, lambda _: None, run_id=loaded.name), earlier, pricing, None)
+            _print_estimate(
+                plan_run(loaded, lambda _: None, run_id=loaded.name), earlier, find_prices(machine, prices, None)
+            )
             say_next(f"benchmatrix run {matrix}")
         return
     chosen = _choose_profile(on, profile, namespace)
@@ -88,15 +93,15 @@ def render(
     run = _plan(loaded, chosen, on or ANY_CLUSTER, queue, run_id)
     write_manifests(manifests, run, chosen, _check_store(store), queue)
     _print_plan(run, manifests)
-    _print_estimate(run, earlier, pricing, chosen)
+    _print_estimate(run, earlier, find_prices(machine, prices, chosen))
 
 
-def _print_estimate(run: "Run", earlier: str | None, pricing: "Pricing", profile: "Profile | None") -> None:
+def _print_estimate(run: "Run", earlier: str | None, prices: "Mapping[Device, PoolPrice]") -> None:
     from runner.commands.estimates import print_plan_estimate
     from runner.reporting.stored_runs import open_existing_store
 
     store = None if earlier is None else open_existing_store(earlier, "--earlier")
-    print_plan_estimate(run, store, pricing.find(profile), partial(echo, err=True))
+    print_plan_estimate(run, store, prices, partial(echo, err=True))
 
 
 def _refuse_options(**options: object) -> None:

@@ -1,9 +1,20 @@
 """The command `run`: its options; `run_execution` does what they ask for."""
 
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from runner.commands.completion import complete_context, complete_profile, complete_run_id
 from runner.commands.machines import MachinesOption
 from runner.commands.options import (
     DEFAULT_STORE,
     LOCAL,
+    NAMESPACE_HELP,
+    PROFILE_HELP,
+    QUEUE_HELP,
     JsonLinesOption,
     MatrixArgument,
     OutputOption,
@@ -11,75 +22,173 @@ from runner.commands.options import (
     PythonOption,
     StoreOption,
     VerifyOption,
-)
-from runner.commands.run_options import (
-    ClusterNamespaceOption,
-    ClusterProfileOption,
-    ClusterQueueOption,
-    DeadlineOption,
-    DryRunOption,
-    GiveUpOption,
-    MaxCostOption,
-    MaxInFlightOption,
-    MaxNodesOption,
-    MetricsOption,
-    NewOption,
-    OnOption,
-    OwnerOption,
-    PublishOption,
-    ReportOption,
-    RetryContaminatedOption,
-    RetryOption,
-    RunIdOption,
-    SignOption,
-    WatchOption,
     WebhookOption,
 )
-from runner.commands.run_request import Again, ClusterOptions, Ending, PricingOptions, RunCaps, RunRequest
+from runner.durations import read_durations
+
+CLUSTER_PANEL = "On a cluster"
 
 
-def run(
-    matrix: MatrixArgument,
-    on: OnOption = LOCAL,
-    store: StoreOption = DEFAULT_STORE,
-    run_id: RunIdOption = None,
-    new: NewOption = False,
-    retry_failed: RetryOption = False,
-    retry_contaminated: RetryContaminatedOption = False,
-    dry_run: DryRunOption = False,
-    machine: MachinesOption = None,
-    prices: PricesOption = None,
-    python: PythonOption = None,
-    profile: ClusterProfileOption = None,
-    namespace: ClusterNamespaceOption = None,
-    queue: ClusterQueueOption = None,
-    max_in_flight: MaxInFlightOption = 200,
-    max_nodes: MaxNodesOption = None,
-    max_cost: MaxCostOption = None,
-    give_up_after: GiveUpOption = None,
-    metrics_port: MetricsOption = None,
-    deadline: DeadlineOption = None,
-    owner: OwnerOption = None,
-    as_json: JsonLinesOption = False,
-    output: OutputOption = None,
-    report: ReportOption = True,
-    publish: PublishOption = False,
-    watch: WatchOption = False,
-    webhook: WebhookOption = None,
-    sign: SignOption = None,
-    verify: VerifyOption = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What the options of `run` ask for: each field is an option, or the argument."""
+
+    matrix: MatrixArgument
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on",
+            metavar="CONTEXT",
+            help="Where the cells run: `local`, which is this machine, or a context of your kubeconfig (`current`).",
+            autocompletion=complete_context,
+        ),
+    ] = LOCAL
+    store: StoreOption = DEFAULT_STORE
+    run_id: Annotated[
+        str | None,
+        typer.Option(
+            "--run-id",
+            metavar="RUN_ID",
+            help="Name for a new run, or the name of the run to resume.",
+            autocompletion=complete_run_id,
+        ),
+    ] = None
+    new: Annotated[bool, typer.Option("--new", help="Start a new run even if one is unfinished.")] = False
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Measure again what did not end well.")] = False
+    retry_contaminated: Annotated[
+        bool,
+        typer.Option(
+            "--retry-contaminated",
+            help="Measure again, in the same run, what others disturbed (verdict `contaminated`), however "
+            "long it took.",
+        ),
+    ] = False
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say how many node-hours and what price the run will take; measure nothing."),
+    ] = False
+    machine: MachinesOption = None
+    prices: PricesOption = None
+    python: PythonOption = None
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help=PROFILE_HELP,
+            rich_help_panel=CLUSTER_PANEL,
+            autocompletion=complete_profile,
+        ),
+    ] = None
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", metavar="NAME", help=NAMESPACE_HELP, rich_help_panel=CLUSTER_PANEL)
+    ] = None
+    queue: Annotated[
+        str | None, typer.Option("--queue", metavar="NAME", help=QUEUE_HELP, rich_help_panel=CLUSTER_PANEL)
+    ] = None
+    max_in_flight: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=100_000,
+            metavar="NUMBER",
+            help="Jobs that exist at once and are unfinished.",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = 200
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100_000,
+            metavar="NUMBER",
+            help="Nodes that the run may take at once: each unfinished Job counts as one.",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="AMOUNT",
+            help="End the run when its estimated cost reaches this amount, in the currency of the prices: "
+            "`price_per_hour` of the profile's pools, or those of --machine.",
+        ),
+    ] = None
+    give_up_after: Annotated[
+        float | None,
+        typer.Option(
+            "--give-up-after",
+            parser=read_durations("--give-up-after", least="1s"),
+            metavar="TIME",
+            help="How long a pod may wait for a node while no pod of its pool runs; default: 15m, and with --deadline "
+            "until then.",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = None
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65_535,
+            metavar="PORT",
+            help="Serve the runner's Prometheus metrics on this port.",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = None
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            "--deadline",
+            parser=read_durations("--deadline", least="1s"),
+            metavar="TIME",
+            help="Time after the beginning of the run, such as 8h, when no further repeat begins, and unfinished Jobs "
+            "are deleted.",
+        ),
+    ] = None
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME/UID",
+            help="The Job of the runner itself, in the cells' namespace; the run's Jobs are deleted with it.",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = None
+    as_json: JsonLinesOption = False
+    output: OutputOption = None
+    report: Annotated[bool, typer.Option(help="Collect and report at the end.")] = True
+    publish: Annotated[
+        bool,
+        typer.Option("--publish", help="Put the report into the store too: runs/RUN_ID/report.html and latest/."),
+    ] = False
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Then look at the runs of this matrix as nights, measure again what is suspected, and report what is "
+            "confirmed; see docs/nights.md.",
+        ),
+    ] = False
+    webhook: WebhookOption = None
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign",
+            metavar="FILE",
+            help="Sign plan and results with this secret key, which `benchmatrix keys new` makes. On a cluster, cells "
+            "sign with that of the Secret `signing_secret` of the profile.",
+        ),
+    ] = None
+    verify: VerifyOption = None
+
+
+def run(**given: Any) -> None:
     """Measure MATRIX, or what is missing of its unfinished run, then collect and report."""
-    caps = RunCaps(max_nodes=max_nodes, max_cost=max_cost, deadline=deadline, give_up_after=give_up_after)
-    options = ClusterOptions.of(caps, profile, namespace, queue, owner, metrics_port)
-    again, pricing = Again(new, retry_failed, retry_contaminated), PricingOptions(machine, prices, dry_run)
-    asked = RunRequest(matrix, store, run_id, again, pricing, sign, verify)
-    _execute(asked, options, Ending(output, report, publish, watch, webhook, as_json), on, python, max_in_flight)
-
-
-def _execute(
-    request: RunRequest, options: ClusterOptions, ending: Ending, on: str, python: list[str] | None, max_in_flight: int
-) -> None:
     from runner.commands.run_execution import execute_run
 
-    execute_run(request, options, ending, on=on, python=python, max_in_flight=max_in_flight)
+    execute_run(RunOptions(**given))
+
+
+# Typer makes the options of these.
+vars(run)["__signature__"] = inspect.signature(RunOptions)
+run.__annotations__ = get_type_hints(RunOptions, include_extras=True)

@@ -1,9 +1,9 @@
 """Do what the options of `run` ask for: measure here or on a cluster, watch the night, collect and report."""
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -11,84 +11,138 @@ from bench.errors import UserError
 from bench.registry import FRAMEWORKS
 from bench.schema import Run
 from bench.store import Store
-from runner.commands.estimates import print_dry_run, report_dry_run
+from runner.commands.estimates import find_prices, print_dry_run
 from runner.commands.exit_codes import EXIT_NOT_OK, find_end_code
 from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
 from runner.commands.resume_command import format_resume_command, format_retry_command
-from runner.commands.run_request import ClusterOptions, Ending, RunRequest
+from runner.commands.run import RunOptions
 from runner.local.caps import CapOptions
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
+from runner.records import Retries
 from runner.reporting.run_end import RunEnd, finish_run, say_how_to_retry
 from runner.run_events import RunEvents
+from runner.signing import sign_store
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
-    from runner.kubernetes.connection import Connection
-    from runner.kubernetes.run import ClusterRun
-    from runner.profiles.model import Profile
+    from rich.console import Console
 
-Finish = Callable[..., RunEnd]
-LOCAL_CAPS = ("deadline", "max_cost")
-"""Options of ClusterOptions that mean the same on this machine."""
+    from runner.kubernetes.run import ClusterRun
+
+CLUSTER_ALONE = ("profile", "namespace", "queue", "max_nodes", "give_up_after", "metrics_port", "owner")
 UNSCHEDULABLE_SECONDS = 900.0
 """How long a pod waits for a node while no pod of its pool runs, where no option says it: as long as the cluster
 autoscaler waits for a node that it has asked for (--max-node-provision-time, 15 minutes)."""
 
 
-def _plan_end(ending: Ending) -> Finish:
-    """Return the function that reports and publishes at the end of a run; UserError if the options contradict."""
-    if ending.is_published and not ending.with_report:
+@dataclass(kw_only=True)
+class Execution:
+    """A run that is measured, and ended with its report; `messages` is stderr where stdout gets events."""
+
+    options: RunOptions
+    night: NightWatch | None
+    finish: Callable[..., RunEnd]
+    messages: "Console"
+    events: RunEvents | None
+    chosen: Run | None = None
+
+    def begin(self, run: Run, store: Store) -> None:
+        """Keep the run that was chosen, and report that it begins."""
+        self.chosen = run
+        if self.events:
+            self.events.begin(run, store.url)
+
+    def end_early(self, reason: str) -> None:
+        """Report that the run ended before its repeats were there."""
+        if self.events and self.chosen:
+            self.events.report("ended", run_id=self.chosen.run_id, is_ok=False, reason=reason, report=None)
+
+    def end(self, run: Run, end: RunEnd, *, is_retry_named: bool = True) -> None:
+        """Report how the run ended, and how to measure again what others disturbed."""
+        if self.events:
+            self.events.report(
+                "ended",
+                run_id=run.run_id,
+                is_ok=end.is_ok,
+                reason=None,
+                report=None if end.report is None else str(end.report),
+                **end.num_by_status,
+                num_contaminated=end.num_contaminated,
+            )
+        say_how_to_retry(end, self.messages, format_retry_command(run) if is_retry_named else None)
+
+
+def execute_run(options: RunOptions) -> None:
+    """Measure what the run lacks and end it, or say what it will take. Exit with 1 unless every repeat is ok."""
+    if options.publish and not options.report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
-    return partial(finish_run, output=ending.output, with_report=ending.with_report, is_published=ending.is_published)
+    find_prices(options.machine, options.prices, None)  # before anything is looked up: these may be wrong
+    # Of a run that is only estimated, no directory is made.
+    opened = Store.open(options.store, makes_directory=not options.dry_run)
+    store = sign_store(opened, options.sign, options.verify or ())
+    night = NightWatch.plan(store, is_watched=options.watch, webhooks=options.webhook or [])
+    planned = _plan_local_run(options, store) if options.on == LOCAL else _plan_cluster_run(options, store)
+    if options.dry_run:
+        _print_dry_run(options, planned)
+        return
+    execution = Execution(
+        options=options,
+        night=night,
+        finish=partial(finish_run, output=options.output, with_report=options.report, is_published=options.publish),
+        messages=make_error_console() if options.as_json else CONSOLE,
+        events=RunEvents(CONSOLE) if options.as_json else None,
+    )
+    measure: Any = _measure_here if isinstance(planned, LocalRun) else _measure_there
+    end: RunEnd = measure(planned, execution)
+    if not end.is_ok:
+        raise typer.Exit(EXIT_NOT_OK)
 
 
-def _plan_local_run(request: RunRequest, options: ClusterOptions, python: list[str] | None) -> LocalRun:
-    for name, value in asdict(options).items():
-        if value is not None and name not in LOCAL_CAPS:
+def _list_retries(options: RunOptions) -> Retries:
+    return Retries(failed=options.retry_failed, contaminated=options.retry_contaminated)
+
+
+def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
+    for name in CLUSTER_ALONE:
+        if getattr(options, name) is not None:
             raise UserError(f"--{name.replace('_', '-')}: is for runs on a cluster; add --on CONTEXT, or leave it out")
+    prices = find_prices(options.machine, options.prices, None)
     return LocalRun(
-        matrix=request.matrix,
-        store=request.store,
-        run_id=request.run_id,
-        start_new=request.again.is_new,
-        retries=request.again.retries,
-        interpreters=parse_interpreters(python or [], tuple(FRAMEWORKS)),
-        caps=_make_caps(request, options),
+        matrix=options.matrix,
+        store=store,
+        run_id=options.run_id,
+        start_new=options.new,
+        retries=_list_retries(options),
+        interpreters=parse_interpreters(options.python or [], tuple(FRAMEWORKS)),
+        caps=CapOptions(
+            deadline_seconds=options.deadline,
+            max_cost=options.max_cost,
+            prices={device: price.per_hour for device, price in prices.items()},
+            currency=next((price.currency for price in prices.values()), CapOptions.currency),
+        ),
     )
 
 
-def _make_caps(request: RunRequest, options: ClusterOptions) -> CapOptions:
-    found = request.pricing.find(None)
-    caps = CapOptions(
-        deadline_seconds=options.deadline,
-        max_cost=options.max_cost,
-        prices={device: price.per_hour for device, price in found.items()},
-    )
-    return replace(caps, currency=next((price.currency for price in found.values()), caps.currency))
-
-
-def _plan_cluster_run(
-    request: RunRequest, options: ClusterOptions, python: list[str] | None, *, on: str, max_in_flight: int
-) -> "ClusterRun":
+def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
     from runner.estimates.pool_prices import price_profile
     from runner.kubernetes.rendering.job_template import JobOwner
     from runner.kubernetes.run import ClusterRun
     from runner.kubernetes.target import ClusterTarget
 
-    if python:
+    if options.python:
         raise UserError("--python: is for runs on this machine; on a cluster the profile's images are used")
-    target = ClusterTarget.find(on, options.profile, options.namespace, options.queue)
-    if request.pricing.machines:
-        profile = price_profile(target.profile, request.pricing.find(target.profile))
-        target = replace(target, profile=profile)
+    target = ClusterTarget.find(options.on, options.profile, options.namespace, options.queue)
+    if options.machine:
+        prices = find_prices(options.machine, options.prices, target.profile)
+        target = replace(target, profile=price_profile(target.profile, prices))
     return ClusterRun(
-        matrix=request.matrix,
+        matrix=options.matrix,
         target=target,
-        store=request.store,
-        run_id=request.run_id,
-        start_new=request.again.is_new,
-        retries=request.again.retries,
-        max_in_flight=max_in_flight,
+        store=store,
+        run_id=options.run_id,
+        start_new=options.new,
+        retries=_list_retries(options),
+        max_in_flight=options.max_in_flight,
         unschedulable_seconds=options.give_up_after or UNSCHEDULABLE_SECONDS,
         is_requeued=options.give_up_after is None and options.deadline is not None,
         max_nodes=options.max_nodes,
@@ -98,145 +152,75 @@ def _plan_cluster_run(
     )
 
 
-def execute_run(
-    request: RunRequest,
-    options: ClusterOptions,
-    ending: Ending,
-    *,
-    on: str,
-    python: list[str] | None,
-    max_in_flight: int,
-) -> None:
-    """Measure what the run lacks and end it, or say what it will take. Exit with 1 unless every repeat is ok.
-
-    `on`: LOCAL, or the context of a cluster.
-    """
-    finish, pricing = _plan_end(ending), request.pricing  # before anything is looked up: these may be wrong
-    night = NightWatch.plan(request.store, is_watched=ending.is_watched, webhooks=ending.webhooks or [])
-    make = _plan_local_run if on == LOCAL else partial(_plan_cluster_run, on=on, max_in_flight=max_in_flight)
-    planned: LocalRun | ClusterRun = make(request, options, python)
-    if pricing.is_dry:
-        run = planned.choose_run()
-        profile = None if isinstance(planned, LocalRun) else planned.target.profile
-        _print_dry_run(request, run, profile, options.max_cost, as_json=ending.as_json)
-        if isinstance(planned, LocalRun) and (first := planned.describe_installation(run)) is not None:
-            (make_error_console() if ending.as_json else CONSOLE).print(first, soft_wrap=True)
-        return
-    events = RunEvents(CONSOLE) if ending.as_json else None
-    if isinstance(planned, LocalRun):
-        end = _measure_here(planned, finish, night, events)
-    else:
-        end = _measure_there(planned, finish, night, events, options.metrics_port)
-    if not end.is_ok:
-        raise typer.Exit(EXIT_NOT_OK)
+def _print_dry_run(options: RunOptions, planned: "LocalRun | ClusterRun") -> None:
+    run = planned.choose_run()
+    profile = None if isinstance(planned, LocalRun) else planned.target.profile
+    prices = find_prices(options.machine, options.prices, profile)
+    events = RunEvents(CONSOLE) if options.as_json else None
+    print_dry_run(run, planned.store, prices, events, retries=_list_retries(options), max_cost=options.max_cost)
+    if isinstance(planned, LocalRun) and (first := planned.describe_installation(run)) is not None:
+        (make_error_console() if options.as_json else CONSOLE).print(first, soft_wrap=True)
 
 
-def _print_dry_run(
-    request: RunRequest, run: Run, profile: "Profile | None", max_cost: float | None, *, as_json: bool
-) -> None:
-    def say(line: str) -> None:
-        CONSOLE.print(line, soft_wrap=True)
-
-    prices = request.pricing.find(profile)
-    if as_json:
-        report_dry_run(run, request.store, prices, RunEvents(CONSOLE), request.again.retries)
-    else:
-        print_dry_run(run, request.store, prices, say, retries=request.again.retries, max_cost=max_cost)
-
-
-def _measure_here(local: LocalRun, finish: Finish, night: NightWatch | None, events: RunEvents | None) -> RunEnd:
-    messages = make_error_console() if events else CONSOLE
-    chosen: Run | None = None
+def _measure_here(local: LocalRun, execution: Execution) -> RunEnd:
+    messages, night = execution.messages, execution.night
     try:
         with end_like_interrupt():
             chosen = local.choose_run()
-            _report_begin(events, chosen, local.store)
+            execution.begin(chosen, local.store)
             resume, retry = format_resume_command(chosen), format_retry_command(chosen)
-            local.measure(chosen, messages, resume_command=resume, retry_command=retry, events=events)
+            local.measure(chosen, messages, resume_command=resume, retry_command=retry, events=execution.events)
             if night is not None:
-                night.follow(chosen, messages, LocalConfirmation(local=local, console=messages, events=events))
-            end = finish(local.store, chosen, messages)
+                again = LocalConfirmation(local=local, console=messages, events=execution.events)
+                night.follow(chosen, messages, again)
+            end = execution.finish(local.store, chosen, messages)
     except KeyboardInterrupt as interrupt:
-        _report_early_end(events, chosen, "interrupted")
-        how = f"; what is finished is kept. To resume:\n  {format_resume_command(chosen)}" if chosen else ""
+        execution.end_early("interrupted")
+        begun = execution.chosen
+        how = f"; what is finished is kept. To resume:\n  {format_resume_command(begun)}" if begun else ""
         messages.print(f"interrupted{how}", soft_wrap=True)
         raise typer.Exit(find_end_code(interrupt)) from None
-    _report_end(events, chosen, end)
-    say_how_to_retry(end, messages, format_retry_command(chosen))
+    execution.end(chosen, end)
     return end
 
 
-def _log_in(there: "ClusterRun") -> tuple["ClusterRun", "Connection"]:
-    """Return the run, which then knows its cluster from others of this name, and the connection to that."""
-    from runner.kubernetes.connection import Connection
-
-    connection = Connection(context=there.target.context)
-    return replace(there, target=replace(there.target, authorities=connection.authorities)), connection
-
-
-def _measure_there(
-    there: "ClusterRun", finish: Finish, night: NightWatch | None, events: RunEvents | None, metrics_port: int | None
-) -> RunEnd:
+def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
     from runner.kubernetes.cancellation import RunCancelled
+    from runner.kubernetes.connection import Connection
     from runner.kubernetes.metrics import observe_with_metrics
     from runner.kubernetes.progress import ClusterProgress
 
-    messages = make_error_console() if events else CONSOLE
-    chosen: Run | None = None
+    messages, night, port = execution.messages, execution.night, execution.options.metrics_port
     try:
         with end_like_interrupt():
-            there, connection = _log_in(there)
+            connection = Connection(context=there.target.context)
+            # The run then knows its cluster from others of this name.
+            there = replace(there, target=replace(there.target, authorities=connection.authorities))
             chosen = there.choose_run()
-            _report_begin(events, chosen, there.store)
+            execution.begin(chosen, there.store)
             if there.owner is None:  # a pod's command is of no use elsewhere
                 resume = format_resume_command(chosen)
                 messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
-            with ClusterProgress(CONSOLE, as_json=events is not None) as progress:
-                observer = observe_with_metrics(
-                    progress, connection, metrics_port, None if night is None else night.metrics
-                )
+            with ClusterProgress(CONSOLE, as_json=execution.events is not None) as progress:
+                observer = observe_with_metrics(progress, connection, port, None if night is None else night.metrics)
                 again = ClusterConfirmation.prepare(there, chosen, connection, observer, messages) if night else None
                 there.measure(chosen, connection, observer, messages)
                 if night is not None and again is not None:
                     night.follow(chosen, messages, again)
-            end = finish(there.store, chosen, messages)
+            end = execution.finish(there.store, chosen, messages)
     except RunCancelled:
-        _report_early_end(events, chosen, "cancelled")
+        execution.end_early("cancelled")
         messages.print("the run was cancelled; what is finished is kept")
         raise typer.Exit(EXIT_NOT_OK) from None
     except KeyboardInterrupt as interrupt:
-        _report_early_end(events, chosen, "interrupted")
-        messages.print(f"interrupted{_explain_what_goes_on(there, chosen) if chosen else ''}", soft_wrap=True)
+        execution.end_early("interrupted")
+        begun = execution.chosen
+        messages.print(f"interrupted{_explain_what_goes_on(there, begun) if begun else ''}", soft_wrap=True)
         raise typer.Exit(find_end_code(interrupt)) from None
-    _report_end(events, chosen, end)
-    say_how_to_retry(end, messages, format_retry_command(chosen) if there.owner is None else None)
-    if night is not None and metrics_port is not None:
+    execution.end(chosen, end, is_retry_named=there.owner is None)
+    if night is not None and port is not None:
         night.hold_metrics()
     return end
-
-
-def _report_begin(events: RunEvents | None, run: Run, store: Store) -> None:
-    if events:
-        events.begin(run, store.url)
-
-
-def _report_end(events: RunEvents | None, run: Run, end: RunEnd) -> None:
-    if events:
-        report = None if end.report is None else str(end.report)
-        events.report(
-            "ended",
-            run_id=run.run_id,
-            is_ok=end.is_ok,
-            reason=None,
-            report=report,
-            **end.num_by_status,
-            num_contaminated=end.num_contaminated,
-        )
-
-
-def _report_early_end(events: RunEvents | None, run: Run | None, reason: str) -> None:
-    if events and run:
-        events.report("ended", run_id=run.run_id, is_ok=False, reason=reason, report=None)
 
 
 def _explain_what_goes_on(there: "ClusterRun", run: Run) -> str:

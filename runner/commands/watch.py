@@ -16,9 +16,9 @@ from runner.commands.options import (
     SignWrittenOption,
     StoreOption,
     VerifyOption,
+    WebhookOption,
     make_error_console,
 )
-from runner.commands.run_options import WebhookOption
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import
