@@ -1,7 +1,7 @@
 """The command `cancel`."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,8 +16,7 @@ from runner.commands.options import (
     VerifyOption,
 )
 
-if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
-    from runner.kubernetes.cleanup import Counts
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say which Jobs would be deleted; delete none.")]
 
 
 def cancel(
@@ -28,7 +27,7 @@ def cancel(
     store: CancellationStoreOption = None,
     sign: SignWrittenOption = None,
     verify: VerifyOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which Jobs would be deleted; delete none.")] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Stop a run on a cluster: end its runner, delete its unfinished Jobs, keep what is finished.
 
@@ -39,27 +38,12 @@ def cancel(
 
     open_store = partial(open_signed_store, sign=sign, verify=verify or ())
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
-    counts = cleaner.preview() if dry_run else cleaner.cancel()
-    if dry_run:
+    words = ("would be deleted", "; nothing was changed") if dry_run else ("deleted", "")
+    for found in cleaner.cancel(is_dry_run=dry_run):
         CONSOLE.print(
-            f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} unfinished Jobs would be deleted, "
-            f"{counts.num_left} finished ones left; nothing was changed",
+            f"run {found.run_id} in namespace {cleaner.namespace}: {found.num_deleted} unfinished Jobs {words[0]}, "
+            f"{found.num_left} finished ones left{words[1]}",
             soft_wrap=True,
         )
-        return
-    _print_cancelled(run_id, cleaner.namespace, counts)
-
-
-def _print_cancelled(run_id: str, namespace: str, counts: "Counts") -> None:
-    for stopped, found in filter(None, [(run_id, counts), counts.confirmation]):
-        CONSOLE.print(
-            f"run {stopped} in namespace {namespace}: {found.num_deleted} unfinished Jobs deleted, "
-            f"{found.num_left} finished ones left",
-            soft_wrap=True,
-        )
-    if counts.unmarked_reason:
-        CONSOLE.print(
-            f"warning: no mark was left in the store of the run: {counts.unmarked_reason}. A runner that does not see "
-            f"its Jobs at present creates them again; to stop it too, give this command again with {counts.remedy}",
-            soft_wrap=True,
-        )
+        if found.warning:
+            CONSOLE.print(f"warning: {found.warning}", soft_wrap=True)

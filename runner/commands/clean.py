@@ -1,6 +1,8 @@
 """The command `clean`: the Jobs of a run on a cluster, or raw results in a store."""
 
+import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,24 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import (
-    CONSOLE,
-    NamespaceOption,
-    ProfileOption,
-    SignWrittenOption,
-    VerifyOption,
-)
+from runner.commands.exit_codes import EXIT_NOT_OK
+from runner.commands.options import CONSOLE, NamespaceOption, ProfileOption, SignWrittenOption, VerifyOption
 
-if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
-    from runner.kubernetes.cleanup import Counts, JobCleaner
+if TYPE_CHECKING:
+    from bench.store import Store
+    from runner.retention import RemovalPlan, RunPlan
 
-Keys = tuple[Path | None, tuple[Path, ...]]
-"""The files of the key that signs, and of public keys that are trusted besides."""
 USE = (
     "give RUN_ID and --on to delete the Jobs of a run, or --store with --raw-older-than to remove raw results from a "
     "store"
 )
-
+CLOCK_TOLERANCE = timedelta(minutes=15)
+"""By how much this machine's clock may be ahead of the store's without a word: S3 refuses requests beyond it
+(RequestTimeTooSkewed, https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html)."""
 
 JobsRunArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run whose Jobs are deleted.")]
 JobsContextOption = Annotated[
@@ -43,11 +41,9 @@ OlderThanOption = Annotated[
     typer.Option(
         "--raw-older-than",
         metavar="AGE",
-        help="Show the raw results of runs in which nothing was written for so long: 90d, 12w. Rows stay.",
+        help="Show the raw results of runs that are over and in which nothing was written for so long: 90d, 12w. Rows "
+        "stay.",
     ),
-]
-UnfinishedOption = Annotated[
-    bool, typer.Option("--include-unfinished", help="Take runs that lack repeats and have no report as over.")
 ]
 DeleteOption = Annotated[bool, typer.Option("--delete", help="Delete what was shown, after a question.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")]
@@ -62,7 +58,6 @@ def clean(
     store: CleanedStoreOption = None,
     force: ForceOption = False,
     raw_older_than: OlderThanOption = None,
-    include_unfinished: UnfinishedOption = False,
     delete: DeleteOption = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
@@ -70,34 +65,23 @@ def clean(
     verify: VerifyOption = None,
 ) -> None:
     """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
-    of_store = {
-        "--raw-older-than": raw_older_than,
-        "--include-unfinished": include_unfinished,
-        "--delete": delete,
-        "--yes": yes,
-    }
-    keys = sign, tuple(verify or ())
     if run_id or on:
-        _check_absent(of_store, "is for stores; leave RUN_ID and --on out")
-        _clean_jobs(run_id, on, profile, namespace, store, keys, force=force, is_dry_run=dry_run)
+        options = {"--raw-older-than": raw_older_than, "--delete": delete, "--yes": yes}
+        _check_absent(options, "is for stores; leave RUN_ID and --on out")
+        _clean_jobs(run_id, on, profile, namespace, store, sign, verify, force=force, is_dry_run=dry_run)
         return
-    if dry_run and delete:
-        raise UserError("--dry-run: deletes nothing; leave it or --delete out")
     _check_absent(
         {"--profile": profile, "--namespace": namespace, "--force": force}, "is for Jobs; add RUN_ID and --on"
     )
-    wishes = {"include_unfinished": include_unfinished, "is_deleted": delete, "is_confirmed": yes}
-    _clean_store(store, raw_older_than, keys, **wishes)
-
-
-def _clean_store(url: str | None, older_than: str | None, keys: Keys, **wishes: bool) -> None:
-    from runner.commands.store_cleaning import CleaningRequest, clean_store
-
-    if url is None:
+    if store is None:
         raise UserError(f"clean: {USE}")
-    if older_than is None:
+    if raw_older_than is None:
         raise UserError("--store: say which raw results are meant with --raw-older-than AGE, such as 90d")
-    clean_store(CleaningRequest(url=url, older_than=older_than, sign=keys[0], verify=keys[1], **wishes))
+    if dry_run and delete:
+        raise UserError("--dry-run: deletes nothing; leave it or --delete out")
+    if yes and not delete:
+        raise UserError("--yes: there is nothing to confirm without --delete")
+    _clean_store(store, raw_older_than, sign, verify, is_deleted=delete, is_confirmed=yes)
 
 
 def _check_absent(options: Mapping[str, object], reason: str) -> None:
@@ -112,7 +96,8 @@ def _clean_jobs(
     profile: str | None,
     namespace: str | None,
     store: str | None,
-    keys: Keys,
+    sign: Path | None,
+    verify: list[Path] | None,
     *,
     force: bool,
     is_dry_run: bool,
@@ -122,38 +107,98 @@ def _clean_jobs(
 
     if not run_id or on is None:
         raise UserError(f"clean: {'--on' if run_id else 'RUN_ID'} is missing; {USE}")
-    open_store = partial(open_signed_store, sign=keys[0], verify=keys[1])
+    open_store = partial(open_signed_store, sign=sign, verify=verify or ())
     cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
-    if is_dry_run:
-        _preview_jobs(cleaner)
+    found = cleaner.clean(force=force, is_dry_run=is_dry_run)
+    pods = f" and {found.num_pods} pods whose Job was gone" if found.num_pods else ""
+    words = "would be deleted; nothing was changed" if is_dry_run else "deleted; results stay in the store"
+    CONSOLE.print(
+        f"run {run_id} in namespace {cleaner.namespace}: {found.num_deleted} Jobs{pods} {words}", soft_wrap=True
+    )
+    if found.warning:
+        CONSOLE.print(f"warning: {found.warning}", soft_wrap=True)
+
+
+def _clean_store(
+    url: str, older_than: str, sign: Path | None, verify: list[Path] | None, *, is_deleted: bool, is_confirmed: bool
+) -> None:
+    """Show whose raw results are old, and delete them if that is asked for and confirmed."""
+    from runner.durations import parse_duration
+    from runner.reporting.stored_runs import open_existing_store
+    from runner.retention import MIN_AGE, plan_removal, read_held_results, remove_raw_results
+    from runner.signing import sign_store
+
+    age = timedelta(seconds=parse_duration("--raw-older-than", older_than, least=MIN_AGE))
+    unsigned = open_existing_store(url)
+    read_held = partial(read_held_results, unsigned)  # of tables, which are not signed
+    store = sign_store(unsigned, sign, verify or ())
+    now = _find_now(store) if is_deleted else datetime.now(UTC)
+    plan = plan_removal(store, read_held, age, now)
+    _show_plan(plan, older_than)
+    signed = () if store.checks_signatures else [run.run_id for run in plan.runs if run.is_signed]
+    if signed:
+        CONSOLE.print(
+            f"signed runs among these: {len(signed)}, such as {signed[0]}: where signatures are checked, the record of "
+            "the removal does not count, and the repeats are missing; add --sign FILE",
+            style="yellow",
+            soft_wrap=True,
+        )
+    if not plan.runs:
         return
-    counts = cleaner.clean(force=force)
-    CONSOLE.print(
-        f"run {run_id} in namespace {cleaner.namespace}: {counts.num_deleted} Jobs{_describe_pods(counts)} deleted; "
-        "results stay in the store",
-        soft_wrap=True,
-    )
-    _say_what_is_left(counts)
+    if not is_deleted:
+        CONSOLE.print("nothing was deleted; --delete deletes what is shown")
+        return
+    if not is_confirmed:
+        _confirm(plan)
+    shown = {run.run_id: run.results for run in plan.runs}
+    for run in plan_removal(store, read_held, age, now).runs:  # somebody may have resumed a run meanwhile
+        if shown.get(run.run_id) == run.results:
+            remove_raw_results(store, run, f"--raw-older-than {older_than}", now)
+            CONSOLE.print(f"deleted: {_describe_run(run)}", soft_wrap=True)
 
 
-def _preview_jobs(cleaner: "JobCleaner") -> None:
-    found = cleaner.preview_cleaning()
-    CONSOLE.print(
-        f"run {cleaner.run_id} in namespace {cleaner.namespace}: {found.num_left} finished and {found.num_deleted} "
-        f"unfinished Jobs{_describe_pods(found)} would be deleted (unfinished ones with --force alone); nothing was "
-        "changed",
-        soft_wrap=True,
-    )
-    _say_what_is_left(found)
+def _show_plan(plan: "RemovalPlan", older_than: str) -> None:
+    lines = [f"to delete: {_describe_run(run)}" for run in plan.runs]
+    lines += [f"kept: {run_id}: {reason}" for run_id, reason in plan.kept_runs.items()]
+    if plan.num_younger:
+        lines.append(f"younger than {older_than}: {plan.num_younger} runs")
+    if plan.num_removed_before:
+        lines.append(f"without raw results: {plan.num_removed_before} runs")
+    num_bytes = _format_bytes(sum(run.num_bytes for run in plan.runs))
+    lines.append(f"in all: {_count_results(plan)} raw results of {len(plan.runs)} runs, {num_bytes}")
+    if plan.runs:
+        lines.append("their rows in the data set stay, and so do plans, placements and reports")
+    for line in lines:
+        CONSOLE.print(line, soft_wrap=True)
 
 
-def _describe_pods(counts: "Counts") -> str:
-    """Return what follows the number of Jobs: nothing where every pod had its Job."""
-    if not counts.num_pods:
-        return ""
-    return f" and {counts.num_pods} {'pod' if counts.num_pods == 1 else 'pods'} whose Job was gone"
+def _count_results(plan: "RemovalPlan") -> int:
+    return sum(len(run.results) for run in plan.runs)
 
 
-def _say_what_is_left(counts: "Counts") -> None:
-    if counts.pods_left:
-        CONSOLE.print(f"warning: {counts.pods_left}", soft_wrap=True)
+def _describe_run(run: "RunPlan") -> str:
+    size = f"{len(run.results)} raw results, {_format_bytes(run.num_bytes)}"
+    return f"{run.run_id}: {size}, last written {run.last_write:%Y-%m-%d}"
+
+
+def _format_bytes(num_bytes: int) -> str:
+    return f"{num_bytes / 1e6:,.1f} MB" if num_bytes >= 1e5 else f"{num_bytes:,} bytes"
+
+
+def _find_now(store: "Store") -> datetime:
+    """Return the time by the store's clock where this machine's is ahead of it: nothing seems older than it is."""
+    here, there = datetime.now(UTC), store.read_clock()
+    if here - there > CLOCK_TOLERANCE:
+        clocks = f"{here:%F %T} here, {there:%F %T} there"
+        CONSOLE.print(f"this machine's clock is ahead of the store's ({clocks}): the store's counts", soft_wrap=True)
+    return min(here, there)
+
+
+def _confirm(plan: "RemovalPlan") -> None:
+    """Ask whether the raw results are deleted; end the program where the answer is no, or nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise UserError("--delete: nobody can be asked here; add --yes to delete what is shown")
+    question = f"Delete {_count_results(plan)} raw results of {len(plan.runs)} runs? They cannot be brought back."
+    if not typer.confirm(question):
+        CONSOLE.print("nothing was deleted")
+        raise typer.Exit(EXIT_NOT_OK)

@@ -16,14 +16,12 @@ from uuid import uuid4
 
 from pydantic import AwareDatetime
 
-from bench.errors import UserError
 from bench.schema import SignableDocument
 from bench.signatures.signed_store import UnverifiedObject
 from bench.store import Store, UnreadableObject, cancelled_key, cancelled_prefix
-from collector.nights.confirmation_name import name_confirmation
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.matrix.plan import read_user_name
-from runner.runs import is_stored, read_run
+from runner.runs import read_run
 
 UNSIGNED = "the run is signed, and its runner obeys no mark that is not"
 """Why a mark of cancellation would be of no use."""
@@ -60,35 +58,6 @@ def leave_mark_that_counts(store: Store, run_id: str) -> str:
         return UNSIGNED
     leave_mark(store, run_id)
     return ""
-
-
-def leave_mark_where_jobs_write(
-    urls: Collection[str], run_id: str, open_store: Callable[[str], Store]
-) -> tuple[Store | None, str]:
-    """Put a mark into the store that the run's Jobs name; return that store, if it can be used, and why there is none.
-
-    `urls`: the stores that its Jobs write to, one at the most.
-    """
-    if not urls:
-        return None, "no Job of the run is there that would name its store"
-    (url,) = urls
-    try:
-        store = open_store(url)
-        if read_run(store, run_id) is None:
-            return None, f"store {url}, which its Jobs name, has no run {run_id} as it is seen from here"
-        return store, leave_mark_that_counts(store, run_id)
-    except UserError as error:
-        return None, f"its Jobs name the store {url}, which cannot be used from here ({error})"
-
-
-def find_confirmation(store: Store, run_id: str) -> str | None:
-    """Return the id of the run that measures again what was suspected in the run `run_id`; None if there is none.
-
-    StoreError if the store cannot be used.
-    """
-    run = read_run(store, run_id)
-    confirmation = None if run is None else name_confirmation(run.matrix, run_id)
-    return confirmation if confirmation is not None and is_stored(store, confirmation) else None
 
 
 def list_marks(store: Store, run_id: str) -> frozenset[str]:

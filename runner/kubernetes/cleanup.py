@@ -1,32 +1,31 @@
-"""Cancel a run and delete its Jobs; results in the store stay."""
+"""Cancel a run and delete its Jobs, and pods whose Job is gone; results in the store stay.
+
+`kubectl delete job --cascade=orphan` leaves such pods, which no controller deletes, and one that runs measures on. That
+the Job is gone is what the API server says: the pod has no owner any more, and no Job has the uid that the Job
+controller wrote into the pod.
+"""
 
 import json
-import queue
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from bench.errors import UserError
 from bench.store import Store
+from collector.nights.confirmation_name import name_confirmation
+from collector.word_lists import join_some
 from runner.kubernetes.access_reviews import check_permissions
 from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.cancellation import (
-    UNSIGNED,
-    find_confirmation,
-    leave_mark_that_counts,
-    leave_mark_where_jobs_write,
-)
+from runner.kubernetes.cancellation import leave_mark_that_counts
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.fingerprint import strip_store_url
 from runner.kubernetes.foreign_jobs import select_own
-from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job
-from runner.kubernetes.orphaned_pods import OrphanedPod, delete_orphaned_pods, find_orphaned_pods, name_pods
+from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job, read_store_url, read_uid
 from runner.kubernetes.permissions import CANCEL_PERMISSIONS
-from runner.kubernetes.rendering.job_name import POOL_LABEL, select_run
-from runner.kubernetes.request_threads import RequestThreads
+from runner.kubernetes.rendering.job_name import POOL_LABEL, RUN_LABEL, select_run
+from runner.runs import is_stored, read_run
 
 NUM_THREADS = 16
 MAX_ROUNDS = 30
@@ -38,30 +37,36 @@ UID_CHANGED = "metadata.uid: Invalid value"
 NOT_COMPLETE = "status.successful=0"
 """The field selector of Jobs none of whose pods has succeeded: unfinished or failed ones. Kubernetes has no other for
 the status of a Job (SelectableFields in pkg/registry/batch/job/strategy.go of Kubernetes)."""
+CONTROLLER_LABEL = "batch.kubernetes.io/controller-uid"
+"""The uid of the Job that a pod was made for (https://kubernetes.io/docs/reference/labels-annotations-taints/)."""
+MAX_NAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OrphanedPod:
+    """A pod of a cell whose Job is gone."""
+
+    name: str
+    uid: str
+    job_uid: str
+    run_id: str
+    store_url: str
+    """Of the store that its cell writes to; empty: it names none."""
+    has_ended: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
-    """How many Jobs a command deleted and how many it left."""
+class Deleted:
+    """What of a run was deleted, or would be."""
 
+    run_id: str
     num_deleted: int
-    num_left: int
-    """Finished ones."""
+    """Jobs."""
+    num_left: int = 0
+    """Finished Jobs that stay."""
     num_pods: int = 0
-    """Pods whose Job was gone: deleted, or to be deleted."""
-    num_running_pods: int = 0
-    """Those of them that had not ended."""
-    pods_left: str = ""
-    """Why pods whose Job is gone are left, or are not known; empty: none is."""
-    unmarked_reason: str = ""
-    """Why a cancellation could leave no mark in the store; empty: it has left one."""
-    confirmation: "tuple[str, Counts] | None" = None
-    """The id of the run that measures again what was suspected in this one, and the counts of its cancellation."""
-
-    @property
-    def remedy(self) -> str:
-        """The option with which the same command leaves a mark."""
-        return "--sign FILE, a key that the runner trusts" if self.unmarked_reason == UNSIGNED else "--store URL"
+    """Pods whose Job was gone."""
+    warning: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,105 +84,142 @@ class JobCleaner:
     open_store: Callable[[str], Store] = Store.open
     """Opens the store that the Jobs name."""
 
-    def cancel(self) -> Counts:
+    def cancel(self, *, is_dry_run: bool = False) -> list[Deleted]:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
 
         If the run is a night whose suspicions are being measured again, the same is done with its confirmation.
         UserError if the API server or the store refuses, a runner still submits Jobs, or nothing was done that a runner
         would see: no mark, and no unfinished Job.
         """
-        try:
-            counts, store = self._cancel()
-            again = None if store is None else find_confirmation(store, self.run_id)
-            if again is None:
-                return counts
-            return replace(counts, confirmation=(again, replace(self, run_id=again, store=store)._cancel()[0]))
-        except ApiError as error:
-            raise to_user_error(error, self.connection.context) from error
-
-    def preview(self) -> Counts:
-        """Return which Jobs a cancellation deletes and which it leaves, and delete none."""
-        try:
-            jobs = self._list()
-        except ApiError as error:
-            raise to_user_error(error, self.connection.context) from error
-        num_unfinished = sum(job.end is None for job in jobs)
-        return Counts(num_deleted=num_unfinished, num_left=len(jobs) - num_unfinished)
-
-    def preview_cleaning(self) -> Counts:
-        """Return what `clean` would delete, and delete nothing: the Jobs as `preview` does, and orphaned pods."""
-        pods, pods_left = self._find_orphaned_pods()
-        num_running = sum(not pod.has_ended for pod in pods)
-        return replace(self.preview(), num_pods=len(pods), num_running_pods=num_running, pods_left=pods_left)
+        with _Explained(self.connection):
+            if is_dry_run:
+                jobs = self._list_jobs()
+                num_unfinished = sum(job.end is None for job in jobs)
+                return [Deleted(run_id=self.run_id, num_deleted=num_unfinished, num_left=len(jobs) - num_unfinished)]
+            store, unmarked_reason = self._leave_mark()
+            done = [self._delete_unfinished(unmarked_reason)]
+            run = None if store is None else read_run(store, self.run_id)
+            again = None if run is None else name_confirmation(run.matrix, self.run_id)
+            if store is not None and again is not None and is_stored(store, again):
+                done += replace(self, run_id=again, store=store).cancel()
+            return done
 
     def end_unfinished(self) -> int:
         """Delete the unfinished Jobs and their pods, once the runner has stopped; return how many they were.
 
-        Of all pools, unless `pool` names one. UserError if the API server refuses.
+        UserError if the API server refuses.
         """
-        try:
-            return self._delete_unfinished(with_mark=False).num_deleted
-        except ApiError as error:
-            raise to_user_error(error, self.connection.context) from error
+        with _Explained(self.connection):
+            return self._delete_unfinished(None).num_deleted
 
-    def clean(self, *, force: bool) -> Counts:
+    def clean(self, *, force: bool, is_dry_run: bool = False) -> Deleted:
         """Delete all Jobs of the run, and its pods whose Job is gone.
 
-        Raise UserError if some are unfinished, unless `force` cancels them.
+        Raise UserError if some are unfinished, unless `force` cancels them first.
         """
-        pods, pods_left = self._find_orphaned_pods()
-        try:
-            jobs = self._list()
+        with _Explained(self.connection):
+            jobs, (pods, warning) = self._list_jobs(), self._find_orphaned_pods()
+            # Which run is meant must be clear, where pods alone are left too.
+            both: list[JobStatus | OrphanedPod] = [*jobs, *pods]
+            select_own(both, self._store_url, self.namespace, self.run_id)
+            pods = select_own(pods, self._store_url, self.namespace, self.run_id)
             unfinished = [job for job in jobs if job.end is None]
             if not force:
-                self._refuse_unfinished(jobs, pods)
-            num_cancelled = self._cancel()[0].num_deleted if unfinished else 0
-            finished = self._list() if unfinished else jobs
-            self._for_each(finished, self._delete)
-        except ApiError as error:
-            raise to_user_error(error, self.connection.context) from error
-        counts = Counts(num_deleted=num_cancelled + len(finished), num_left=0, pods_left=pods_left)
-        return self._delete_pods(pods, counts)
+                self._refuse_unfinished(len(jobs), len(unfinished), [pod for pod in pods if not pod.has_ended])
+            num_cancelled = 0
+            if not is_dry_run:
+                if unfinished:
+                    num_cancelled = self.cancel()[0].num_deleted
+                    jobs = self._list_jobs()
+                self._for_each(jobs, self._delete_job)
+                try:
+                    self._for_each(pods, self._delete_pod)
+                except ApiError as error:
+                    if error.status != HTTPStatus.FORBIDDEN:
+                        raise
+                    warning, pods = f"pods whose Job is gone are left: {name_pods(pods)}: {error.message}", []
+            num_deleted = num_cancelled + len(jobs)
+            return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_pods=len(pods), warning=warning)
 
-    def _refuse_unfinished(self, jobs: Sequence[JobStatus], pods: Sequence[OrphanedPod]) -> None:
-        num_unfinished = sum(job.end is None for job in jobs)
+    def _refuse_unfinished(self, num_jobs: int, num_unfinished: int, running: Sequence[OrphanedPod]) -> None:
         if num_unfinished:
             raise UserError(
-                f"run {self.run_id}: {num_unfinished} of its {len(jobs)} Jobs are not finished; wait for them, "
+                f"run {self.run_id}: {num_unfinished} of its {num_jobs} Jobs are not finished; wait for them, "
                 f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
             )
-        running = [pod for pod in pods if not pod.has_ended]
         if running:
             raise UserError(
                 f"run {self.run_id}: pods whose Job is gone run on: {name_pods(running)}; wait for them, or add --force"
             )
 
-    def _find_orphaned_pods(self) -> tuple[list[OrphanedPod], str]:
-        """Return the pods of the run whose Job is gone, and why they are not known; UserError as `_list`."""
+    def _leave_mark(self) -> tuple[Store | None, str]:
+        """Put a mark into the run's store; return the store, and why there is no mark, empty where there is one."""
+        if self.store is not None:  # before a Job is deleted: a runner that misses one finds the mark
+            # A mark must not stop the runner of a run whose Jobs cannot be deleted.
+            check_permissions(self.connection, self.namespace, CANCEL_PERMISSIONS, "`cancel`")
+            self.connection.request("list", self._jobs_path, query=self._select | {"limit": "1"})
+            return self.store, leave_mark_that_counts(self.store, self.run_id)
+        urls = {job.store_url for job in self._list_jobs()} - {""}
+        if not urls:
+            return None, "no Job of the run is there that would name its store"
+        (url, *_) = urls  # the same but for slashes at the end: _list_jobs
         try:
-            found = find_orphaned_pods(self.connection, self.namespace, select_run(self.run_id))
-            jobs = self._list() if found and self.store is None else []
-        except ApiError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
-                raise to_user_error(error, self.connection.context) from error
-            return [], f"whether pods are left whose Job is gone is not known: {error.message}"
-        url = None if self.store is None else self.store.url
-        both: list[JobStatus | OrphanedPod] = [*jobs, *found]
-        select_own(both, url, self.namespace, self.run_id)  # which run is meant must be clear
-        return select_own(found, url, self.namespace, self.run_id), ""
+            store = self.open_store(url)
+            if read_run(store, self.run_id) is None:
+                return None, f"store {url}, which its Jobs name, has no run {self.run_id} as it is seen from here"
+            return store, leave_mark_that_counts(store, self.run_id)
+        except UserError as error:
+            return None, f"its Jobs name the store {url}, which cannot be used from here ({error})"
 
-    def _delete_pods(self, pods: Sequence[OrphanedPod], counts: Counts) -> Counts:
-        """Delete the pods; return the counts with them, or with the reason why the user may not."""
+    def _delete_unfinished(self, unmarked_reason: str | None) -> Deleted:
+        """Delete the unfinished Jobs, marked before that.
+
+        `unmarked_reason`: why there is no mark in the store; None: the run is not cancelled, and nothing is marked.
+        """
+        num_deleted = 0
+        for _ in range(MAX_ROUNDS):
+            unfinished = [job for job in self._list_jobs(fieldSelector=NOT_COMPLETE) if job.end is None]
+            if not unfinished:
+                break
+            if unmarked_reason is not None:  # all before the first is deleted: a runner would create one again
+                self._for_each(unfinished, self._mark_job)
+            self._for_each(unfinished, self._delete_job)
+            num_deleted += len(unfinished)
+            time.sleep(ROUND_SECONDS)
+        else:
+            raise UserError(
+                f"run {self.run_id}: its runner still submits Jobs, {num_deleted} were deleted so far; end the runner "
+                "with Ctrl-C, then give this command again"
+            )
+        if unmarked_reason and not num_deleted:
+            raise UserError(
+                f"run {self.run_id}: it has no unfinished Job in namespace {self.namespace}, and {unmarked_reason}: "
+                "if its runner goes on (a cell in a pause has no Job), it was not told; give this command again with "
+                "--store URL, and --sign FILE if the run is signed"
+            )
+        warning = unmarked_reason and (
+            f"no mark was left in the store of the run: {unmarked_reason}. A runner that does not see its Jobs at "
+            "present creates them again; to stop it too, give this command again with --store URL, and --sign FILE if "
+            "the run is signed"
+        )
+        num_left = len(self._list_jobs())
+        return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_left=num_left, warning=warning or "")
+
+    def _find_orphaned_pods(self) -> tuple[list[OrphanedPod], str]:
+        """Return the pods of runs of this name whose Job is gone, and why they are not known."""
         try:
-            delete_orphaned_pods(self.connection, self.namespace, pods)
+            return find_orphaned_pods(self.connection, self.namespace, select_run(self.run_id)), ""
         except ApiError as error:
             if error.status != HTTPStatus.FORBIDDEN:
-                raise to_user_error(error, self.connection.context) from error
-            return replace(counts, pods_left=f"pods whose Job is gone are left: {name_pods(pods)}: {error.message}")
-        return replace(counts, num_pods=len(pods), num_running_pods=sum(not pod.has_ended for pod in pods))
+                raise
+            return [], f"whether pods are left whose Job is gone is not known: {error.message}"
 
     @property
-    def _path(self) -> str:
+    def _store_url(self) -> str | None:
+        return None if self.store is None else self.store.url
+
+    @property
+    def _jobs_path(self) -> str:
         return f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
 
     @property
@@ -185,92 +227,88 @@ class JobCleaner:
         pool = f",{POOL_LABEL}={self.pool}" if self.pool else ""
         return {"labelSelector": f"{select_run(self.run_id)}{pool}"}
 
-    def _list(self, **query: str) -> list[JobStatus]:
+    def _list_jobs(self, **query: str) -> list[JobStatus]:
         """Return the Jobs of the run, except those that are being deleted. UserError if it is not clear which run."""
-        found = self.connection.read_items(self._path, read_remaining_job, self._select | query)
-        url = None if self.store is None else self.store.url
-        return select_own([job for job in found if job is not None], url, self.namespace, self.run_id)
+        found = self.connection.read_items(self._jobs_path, read_remaining_job, self._select | query)
+        return select_own([job for job in found if job is not None], self._store_url, self.namespace, self.run_id)
 
-    def _cancel(self) -> tuple[Counts, Store | None]:
-        """Cancel this run alone; return what was done, and the store that has the mark."""
-        store = self.store
-        if store is None:
-            jobs = self._list()  # nothing is deleted while it is not clear which run is meant
-            urls = {strip_store_url(job.store_url) for job in jobs if job.store_url}
-            store, unmarked_reason = leave_mark_where_jobs_write(urls, self.run_id, self.open_store)
-        else:  # before a Job is deleted: a runner that misses one finds the mark
-            self._check_access()
-            unmarked_reason = leave_mark_that_counts(store, self.run_id)
-        counts = replace(self._delete_unfinished(with_mark=True), unmarked_reason=unmarked_reason)
-        if unmarked_reason and not counts.num_deleted:
-            raise UserError(
-                f"run {self.run_id}: it has no unfinished Job in namespace {self.namespace}, and {unmarked_reason}: "
-                "if its runner goes on (a cell in a pause has no Job), it was not told; give this command again with "
-                f"{counts.remedy}"
-            )
-        return counts, store
+    def _for_each(self, objects: Sequence[Any], act: Callable[[Any], None]) -> None:
+        with ThreadPoolExecutor(NUM_THREADS) as threads:
+            list(threads.map(act, objects))  # after an error or Ctrl-C, those that have not begun are dropped
 
-    def _delete_unfinished(self, *, with_mark: bool) -> Counts:
-        num_deleted = 0
-        for _ in range(MAX_ROUNDS):
-            unfinished = [job for job in self._list(fieldSelector=NOT_COMPLETE) if job.end is None]
-            if not unfinished:
-                return Counts(num_deleted=num_deleted, num_left=len(self._list()))
-            if with_mark:  # all before the first is deleted: a runner would create an unmarked one again
-                self._for_each(unfinished, self._mark)
-            self._for_each(unfinished, self._delete)
-            num_deleted += len(unfinished)
-            time.sleep(ROUND_SECONDS)
-        raise UserError(
-            f"run {self.run_id}: its runner still submits Jobs, {num_deleted} were deleted so far; end the runner "
-            "with Ctrl-C, then give this command again"
-        )
-
-    def _check_access(self) -> None:
-        """Raise UserError if the Jobs cannot be deleted: a mark must not stop the runner of a run that continues.
-
-        ApiError if they cannot be listed.
-        """
-        check_permissions(self.connection, self.namespace, CANCEL_PERMISSIONS, "`cancel`")
-        self.connection.request("list", self._path, query=self._select | {"limit": "1"})
-
-    def _for_each(self, jobs: Sequence[JobStatus], act: Callable[[JobStatus], None]) -> None:
-        """Act on the Jobs, NUM_THREADS at a time. At Ctrl-C, requests under way are not waited for."""
-        errors = queue.SimpleQueue[Exception | None]()
-        with RequestThreads(NUM_THREADS, "cancel") as threads:
-            for job in jobs:
-                threads.submit(partial(_report, act, job, errors))
-            for error in [errors.get() for _ in jobs]:
-                if error is not None:
-                    raise error
-
-    def _mark(self, job: JobStatus) -> None:
+    def _mark_job(self, job: JobStatus) -> None:
         body = {"metadata": {"uid": job.uid, "annotations": {CANCELLED: "true"}}}
-        self._change("patch", job, body, "application/merge-patch+json")
+        self._change("patch", f"{self._jobs_path}/{job.name}", body, "application/merge-patch+json")
 
-    def _delete(self, job: JobStatus) -> None:
+    def _delete_job(self, job: JobStatus) -> None:
         body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
-        self._change("delete", job, body, "application/json")
+        self._change("delete", f"{self._jobs_path}/{job.name}", body)
 
-    def _change(self, verb: str, job: JobStatus, body: Mapping[str, Any], content_type: str) -> None:
-        """Change exactly this Job, which was listed and looked at; nothing where it is gone, or another has its name.
+    def _delete_pod(self, pod: OrphanedPod) -> None:
+        body = {"preconditions": {"uid": pod.uid}}
+        self._change("delete", f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}", body)
+
+    def _change(self, verb: str, path: str, body: dict[str, Any], content_type: str = "application/json") -> None:
+        """Change exactly the object that was listed and looked at; nothing where it is gone, or another has its name.
 
         Labels name more: those of a Job that somebody copied, with results elsewhere, are alike.
         """
         try:
-            self.connection.request(
-                verb, f"{self._path}/{job.name}", body=json.dumps(body).encode(), content_type=content_type
-            )
+            self.connection.request(verb, path, body=json.dumps(body).encode(), content_type=content_type)
         except ApiError as error:
             is_another = error.status == HTTPStatus.CONFLICT or UID_CHANGED in error.message
             if error.status != HTTPStatus.NOT_FOUND and not is_another:
                 raise
 
 
-def _report(act: Callable[[JobStatus], None], job: JobStatus, errors: "queue.SimpleQueue[Exception | None]") -> None:
-    try:
-        act(job)
-    except Exception as error:  # noqa: BLE001  (raised in the thread that waits)
-        errors.put(error)
-    else:
-        errors.put(None)
+@dataclass(frozen=True)
+class _Explained:
+    """Raises an ApiError of its block as the UserError that it means."""
+
+    connection: Connection
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, ApiError):
+            raise to_user_error(error, self.connection.context) from error
+
+
+def find_orphaned_pods(
+    connection: Connection, namespace: str, labels: str, fields: str | None = None
+) -> list[OrphanedPod]:
+    """Return the pods with these labels whose Job is gone, less those that are being deleted; ApiError.
+
+    `fields`: a field selector of pods.
+    """
+    query = {"labelSelector": labels} | ({} if fields is None else {"fieldSelector": fields})
+    found = connection.read_items(f"/api/v1/namespaces/{namespace}/pods", read_orphaned_pod, query)
+    pods = [pod for pod in found if pod is not None]
+    if not pods:
+        return []
+    # A pod that has lost its owner and not its Job is taken back by the Job controller.
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    jobs = set(connection.read_items(path, lambda job: read_uid(job["metadata"]), {"labelSelector": labels}))
+    return [pod for pod in pods if pod.job_uid not in jobs]
+
+
+def read_orphaned_pod(pod: dict[str, Any]) -> OrphanedPod | None:
+    """Return what matters of a pod that a Job controller made and nobody owns; None of any other."""
+    metadata = pod["metadata"]
+    labels = metadata.get("labels", {})
+    if metadata.get("ownerReferences") or "deletionTimestamp" in metadata or CONTROLLER_LABEL not in labels:
+        return None
+    return OrphanedPod(
+        name=metadata["name"],
+        uid=read_uid(metadata),
+        job_uid=labels[CONTROLLER_LABEL],
+        run_id=labels.get(RUN_LABEL, ""),
+        store_url=read_store_url(pod["spec"]),
+        has_ended=pod.get("status", {}).get("phase") in ("Succeeded", "Failed"),
+    )
+
+
+def name_pods(pods: Sequence[OrphanedPod]) -> str:
+    """Return the names of the first pods, and how many more there are."""
+    return join_some([pod.name for pod in pods], MAX_NAMED)

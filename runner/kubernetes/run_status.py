@@ -8,12 +8,12 @@ from http import HTTPStatus
 from typing import Literal
 
 from runner.kubernetes.api_errors import ApiError, to_user_error
+from runner.kubernetes.cleanup import OrphanedPod, find_orphaned_pods, name_pods
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.foreign_jobs import describe_other_runs, select_own
 from runner.kubernetes.kueue import WorkloadsUnreadable, describe_local_queue, explain_queued_jobs
 from runner.kubernetes.missing_pods import read_missing_pod_reasons
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.orphaned_pods import OrphanedPod, find_orphaned_pods, name_pods
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.session import POD_FIELDS
 from runner.kubernetes.start_problems import is_starting, read_start_problems

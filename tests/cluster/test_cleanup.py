@@ -97,7 +97,8 @@ def test_clean_refuses_while_cells_run_and_removes_all_with_force(
     assert (code, out) == (2, "")
     assert f"error: run {namespace}: 1 of its 2 Jobs are not finished" in err
     assert len(list_jobs(setup)) == 2
-    assert "1 finished and 1 unfinished Jobs would be deleted" in call_main(*words, "--dry-run")[1]
+    assert call_main(*words, "--dry-run")[0] == 2
+    assert "2 Jobs would be deleted; nothing was changed" in call_main(*words, "--dry-run", "--force")[1]
     assert len(list_jobs(setup)) == 2
 
     code, out, _ = call_main(*words, "--force")

@@ -261,8 +261,8 @@ def test_a_job_that_took_the_name_of_one_since_it_was_listed_is_left(
     cleaner = JobCleaner(connection=connection, namespace=namespace, run_id=namespace, store=store)
     listed = replace(read_job_status(connection.get_object(path)), uid="0b9f3a3c-5d1e-4c6f-9a57-1d2f3c4b5a69")
 
-    cleaner._for_each([listed], cleaner._mark)
-    cleaner._for_each([listed], cleaner._delete)
+    cleaner._for_each([listed], cleaner._mark_job)
+    cleaner._for_each([listed], cleaner._delete_job)
 
     left = read_job_status(connection.get_object(path))
     assert (left.uid, left.is_cancelled) == (uid, False)

@@ -11,9 +11,9 @@ from collector.word_lists import join_some
 from runner.kubernetes.answers import decode_object
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.changed_pods import describe_pod_changes
+from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
 from runner.kubernetes.doctor.context import DoctorContext
 from runner.kubernetes.doctor.findings import Finding, explain_unchecked, find_object
-from runner.kubernetes.orphaned_pods import MAX_NAMED, find_orphaned_pods, name_pods
 from runner.kubernetes.rendering.job_name import COMPONENT
 from runner.kubernetes.rendering.job_template import SIGNING_KEY
 from runner.kubernetes.session import POD_FIELDS

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 
@@ -29,8 +30,9 @@ def run(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Run:
     put_documents(store, newest, [])
     put_documents(store, run, [make_ok(run, CELL_A), make_failed(run, CELL_B)])
     load_run(store, run.run_id, writes_tables=True)
-    monkeypatch.setattr("runner.commands.store_cleaning.read_now", lambda: datetime.now(UTC) + timedelta(days=200))
-    monkeypatch.setattr(Store, "read_clock", lambda _: datetime.now(UTC) + timedelta(days=200))
+    later = datetime.now(UTC) + timedelta(days=200)
+    monkeypatch.setattr("runner.commands.clean.datetime", Mock(now=lambda _: later))
+    monkeypatch.setattr(Store, "read_clock", lambda _: later)
     return run
 
 

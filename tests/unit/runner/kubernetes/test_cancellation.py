@@ -18,7 +18,6 @@ from runner.kubernetes.cancellation import (
     check_marks,
     leave_mark,
     leave_mark_that_counts,
-    leave_mark_where_jobs_write,
     list_marks,
 )
 from runner.kubernetes.dispatcher import Dispatcher
@@ -120,7 +119,6 @@ def test_a_mark_that_the_runner_would_not_obey_is_not_left(signed: Store, store:
     assert list_marks(store, RUN_ID) == frozenset()
     assert leave_mark_that_counts(signed, RUN_ID) == ""
     assert check_marks(signed, list_marks(signed, RUN_ID)).counted == list_marks(store, RUN_ID)
-    assert leave_mark_where_jobs_write([store.url], RUN_ID, Store.open)[1] == UNSIGNED
 
 
 def test_a_mark_of_its_night_stops_a_confirmation(dispatcher: Dispatcher, store: Store) -> None:

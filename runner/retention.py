@@ -1,0 +1,247 @@
+"""Removes the raw results of old runs from a store, once the data set in it has their rows.
+
+Whole runs only: one that is over, of which every raw result is held, and that nobody asks about any more. First it is
+recorded what is removed, then it is deleted, so that any point is a safe end.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from bench.errors import UserError
+from bench.foreign_json import decode_object
+from bench.raw_removals import index_removed_results, read_raw_removals
+from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, Run, measure_attempt, read_run
+from bench.store import (
+    LATEST_RUN_KEY,
+    KeyMissing,
+    Store,
+    StoredObject,
+    UnreadableObject,
+    cancelled_prefix,
+    is_confirmation,
+    parse_result_key,
+    raw_removal_key,
+    raw_removals_prefix,
+    report_key,
+    results_prefix,
+)
+from bench.stored_runs import find_future_runs, read_runs
+from runner import __version__
+
+MIN_AGE = "1d"
+"""A run is resumed by itself for a day (`runner.runs.RESUME_WITHIN`), so nothing younger is removed."""
+SUSPICION_KEY = re.compile(r"(?P<change>nights/[^/]+/changes/[^/]+)/suspicion\.json")
+"""A change that was suspected over nights; `decision.json` beside it says that nothing is pending any more."""
+COLUMNS = ("key", "object_version", "num_bytes", "status", "verdict", "fault_verdicts", "started_at", "finished_at")
+
+HeldResults = Mapping[tuple[str, int, str], RemovedResult]
+"""Results that the data set has every row of, by key, size and version of the raw result that they were made from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """A run whose raw results are removed."""
+
+    run_id: str
+    is_signed: bool
+    last_write: datetime
+    """When the newest object of the run was written, by the store's clock, or when the run began, if that is later."""
+    results: Mapping[str, RemovedResult]
+    """By key."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that are removed."""
+        return sum(result.num_bytes for result in self.results.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovalPlan:
+    """What is removed from a store."""
+
+    runs: Sequence[RunPlan]
+    """The oldest first."""
+    kept_runs: Mapping[str, str]
+    """Runs old enough that keep their raw results, with the reason."""
+    num_younger: int
+    num_removed_before: int
+    """Runs old enough whose raw results are all gone already."""
+
+
+def plan_removal(
+    store: Store, read_held: Callable[[str], HeldResults], older_than: timedelta, now: datetime
+) -> RemovalPlan:
+    """Return whose raw results are removed at `now`: of runs in which nothing was written for so long. Writes nothing.
+
+    `read_held`: returns what the data set holds of a run. StoreError if the store cannot be used.
+    """
+    runs, unreadable = read_runs(store, store.list_run_ids())
+    protected = find_protected_runs(store, runs)
+    kept = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
+    planned, num_younger, num_removed_before = [], 0, 0
+    for run in sorted(runs, key=lambda run: run.created_at):
+        objects = list(store.list_objects(results_prefix(run.run_id).removesuffix("results/")))
+        # What an earlier removal wrote does not count: an interrupted one goes on.
+        own = raw_removals_prefix(run.run_id)
+        times = [found.modified_at for found in objects if not found.key.startswith(own)]
+        last_write = max([run.created_at, *filter(None, times)])
+        raw = [found for found in objects if found.key.startswith(results_prefix(run.run_id))]
+        if last_write > now - older_than:
+            num_younger += 1
+        elif run.run_id in protected:
+            kept[run.run_id] = protected[run.run_id]
+        elif not raw:
+            num_removed_before += 1
+        elif None in times:
+            kept[run.run_id] = "how old it is is not known: the store says no time at which its objects were written"
+        elif not _is_over(store, run, objects):
+            kept[run.run_id] = "it may go on: repeats have no record, and it has no report in the store"
+        else:
+            held = read_held(run.run_id)
+            results = {found.key: held.get((found.key, found.num_bytes, found.version)) for found in raw}
+            removable = {key: result for key, result in results.items() if result is not None}
+            if num_not_held := len(raw) - len(removable):
+                kept[run.run_id] = (
+                    f"{num_not_held} of its {len(raw)} raw results are not in the data set as they are now "
+                    "(`benchmatrix collect` brings them in)"
+                )
+            else:
+                is_signed = run.signature is not None
+                planned.append(
+                    RunPlan(run_id=run.run_id, is_signed=is_signed, last_write=last_write, results=removable)
+                )
+    return RemovalPlan(runs=planned, kept_runs=kept, num_younger=num_younger, num_removed_before=num_removed_before)
+
+
+def remove_raw_results(store: Store, run: RunPlan, policy: str, now: datetime) -> None:
+    """Record which raw results of a run are removed, and delete them.
+
+    `policy`: the options that asked for it. StoreError if the store cannot be used: what is not deleted stays, and the
+    same call later goes on.
+    """
+    document = RawRemoval(
+        run_id=run.run_id, at=now, tool_version=__version__, policy=policy, results=tuple(run.results.values())
+    )
+    store.put(raw_removal_key(run.run_id, uuid4().hex), document.to_json())
+    store.delete_many(run.results)
+
+
+def _is_over(store: Store, run: Run, objects: Sequence[StoredObject]) -> bool:
+    """Return whether a run is complete, cancelled, or reported in the store.
+
+    A confirmation has no report, and a deadline may have cut it: it is over when nothing waits for it any more, which
+    `find_protected_runs` has looked at.
+    """
+    keys = {found.key for found in objects}
+    if is_confirmation(run.run_id) or report_key(run.run_id) in keys:
+        return True
+    marks = [key for key in keys if key.startswith(cancelled_prefix(run.run_id))]
+    if any(isinstance(data, bytes) for _, data in store.get_listed(marks)):
+        return True
+    keys |= index_removed_results(read_raw_removals(store, run.run_id)).keys()  # of a removal that was interrupted
+    ended = {(parts.cell_id, parts.repeat) for parts in map(parse_result_key, keys) if parts}
+    return all(
+        (planned.cell.cell_id, repeat) in ended for planned in run.cells for repeat in range(1, planned.repeats + 1)
+    )
+
+
+def find_protected_runs(store: Store, runs: Sequence[Run]) -> Mapping[str, str]:
+    """Return the reason why a run keeps its raw results whatever its age, by run id. `runs`: those of the store.
+
+    Raise UserError if the newest report, or a change that waits for its confirmation, does not say which runs it is
+    about: they could not be kept.
+    """
+    protected = dict.fromkeys(_find_questioned_runs(store), "a change that is not decided is about it")
+    nights = [run for run in runs if not is_confirmation(run.run_id)]
+    future = find_future_runs(nights)  # the newest of them would take the place of the one that people look at
+    if dated := [run for run in nights if run.run_id not in future]:
+        protected[max(dated, key=lambda run: run.created_at).run_id] = "the newest run"
+    try:
+        protected[read_run(store.get(LATEST_RUN_KEY)).run_id] = f"{LATEST_RUN_KEY} names it"
+    except KeyMissing:
+        pass
+    except InvalidDocumentError as error:
+        raise UserError(
+            f"{store.url}/{LATEST_RUN_KEY}: which run the newest report is of cannot be read ({error}), so nothing is "
+            "removed; use the version of benchmatrix that published it"
+        ) from error
+    return protected
+
+
+def _find_questioned_runs(store: Store) -> set[str]:
+    """Return the runs that suspected changes without a decision name.
+
+    The documents are read as JSON, whatever version of the tool wrote them: every run that they name counts.
+    """
+    keys = set(store.list_keys("nights"))
+    found = {key: match["change"] for key in keys if (match := SUSPICION_KEY.fullmatch(key))}
+    decisions = {f"{change}/decision.json" for change in found.values()} & keys
+    if store.checks_signatures:  # one that is not signed rightly decides nothing
+        decisions = {key for key, data in store.get_listed(sorted(decisions)) if isinstance(data, bytes)}
+    pending = [key for key, change in found.items() if f"{change}/decision.json" not in decisions]
+    run_ids = set()
+    for key, data in store.get_listed(pending):
+        try:
+            if isinstance(data, UnreadableObject):
+                raise ValueError(str(data))
+            document = decode_object(data)
+        except ValueError as error:
+            raise UserError(
+                f"{store.url}/{key}: which runs the suspected change is about cannot be read ({error}), so nothing is "
+                "removed; use the version of benchmatrix that wrote it, or delete it"
+            ) from error
+        if document.get("confirmation_run_id", "") is not None:  # a change for the better needs no confirmation
+            run_ids |= {str(value) for name, value in document.items() if name.endswith("run_id") and value}
+    return run_ids
+
+
+def read_held_results(store: Store, run_id: str) -> HeldResults:
+    """Return the results of a run of which the data set in the store has every row, in every version of it.
+
+    Only rows of this version of the tool count: those of an older one may lack what the raw result still has. They are
+    read from the rows themselves, not from a list beside them. UserError if they cannot be read.
+    """
+    from collector.results.dataset.columns import ATTEMPTS, STEPS
+    from collector.results.dataset.compaction import drop_replaced
+    from collector.results.dataset.digests import DamagedPartError
+    from collector.results.dataset.parts import PartContent, list_parts, read_contents
+
+    held: dict[tuple[str, int, str], RemovedResult] = {}
+    try:
+        parts = [part for part in list_parts(store, ATTEMPTS, run_id) if part.is_current]
+        for content in drop_replaced([found for found in read_contents(parts) if isinstance(found, PartContent)]):
+            rows = content.rows.select(list(COLUMNS)).to_pylist()
+            try:
+                steps = {name: content.part.read(name) for name in content.other_tables}.get(STEPS)
+            except (DamagedPartError, KeyMissing):
+                continue
+            with_steps = set[str]() if steps is None else set(steps["key"].to_pylist())
+            if all(row["key"] in with_steps for row in rows if row["status"] == "ok"):
+                held |= {(row["key"], row["num_bytes"], row["object_version"]): found
+                         for row in rows if (found := _describe_removed(row)) is not None}  # fmt: skip
+    except KeyMissing:  # a collector merged parts meanwhile: what cannot be shown to be there is not held
+        return {}
+    return held
+
+
+def _describe_removed(row: Mapping[str, object]) -> RemovedResult | None:
+    parts = parse_result_key(str(row["key"]))
+    if parts is None:
+        return None
+    faults = row["fault_verdicts"]
+    return RemovedResult.model_validate(
+        {
+            "cell_id": parts.cell_id,
+            "repeat": parts.repeat,
+            "attempt": parts.attempt,
+            "status": row["status"],
+            "attempt_seconds": measure_attempt(row["started_at"], row["finished_at"]) or 0.0,  # type: ignore[arg-type]
+            "verdict": row["verdict"],
+            "is_contaminated": None if faults is None else "contaminated" in str(faults).split(),
+            "num_bytes": row["num_bytes"],
+            "version": row["object_version"],
+        }
+    )
