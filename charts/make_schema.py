@@ -18,8 +18,7 @@ from bench.registry import MODELS
 from bench.schema import Cell, PlannedCell
 from runner.kubernetes.rendering.manifest_check import KUBERNETES_VERSION
 from runner.matrix.builtin import list_builtin_matrices
-from runner.matrix.definition import TOP_KEYS
-from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS
+from runner.matrix.definition import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, TOP_KEYS
 from runner.profiles.builtin import BUILTIN_PROFILES
 from runner.profiles.gpu_words import WORDS
 from runner.profiles.model import Profile

@@ -27,11 +27,7 @@ from collector.access.scenario import (
 from collector.prices.offers import find_gpu_offers, find_machine_offers
 from collector.prices.table import PriceTable
 from runner.price_tables.loading import load_prices
-from runner.yaml_files.errors import ErrorKind
-from runner.yaml_files.node import Node
-from runner.yaml_files.reading import read_yaml
-from runner.yaml_files.validation import NodeValidator
-from runner.yaml_files.wording import join_words, suggest_word
+from runner.yaml_input import Node, NodeValidator, join_words, read_yaml, suggest_word
 
 if TYPE_CHECKING:  # pandas takes a second to import: only what reads a run does it
     from collector.results.collection import Collection
@@ -73,7 +69,7 @@ def load_scenario(name: str, *, weeks: int | None = None) -> tuple[Scenario, Nod
             f"about {num_jobs:,.0f} jobs would be simulated, more than {MAX_JOBS:,}; lower weeks, warm_up_weeks or the "
             "number of users, jobs, alternatives or policies"
         )
-        raise tree.find_nearest("weeks").error(ErrorKind.TOO_LARGE, message, key="weeks")
+        raise tree.find_nearest("weeks").error(message, key="weeks")
     return scenario, tree
 
 
@@ -81,7 +77,7 @@ def _make_lists(tree: Node) -> Node:
     """Return the tree with `job_hours: 3` of a group written as the list `[3]`; a wrong value too, to be named."""
     users = tree.find_child("users")
     if not isinstance(tree.value, dict):
-        raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {EXPECTED}")
+        raise tree.error(f"found no keys, expected {EXPECTED}")
     if users is None or not isinstance(users.value, list):
         return tree
     groups = []
@@ -141,7 +137,7 @@ def _read_measured(kind: Kind, measured: Measured, node: Node) -> KindFigures:
     try:
         collection = load_run(Store.open(measured.store, makes_directory=False), measured.run)
     except UserError as error:
-        raise place.error(ErrorKind.NOT_FOUND, str(error)) from None
+        raise place.error(str(error)) from None
     cell = _find_cell(measured, collection, place)
     count = "1 repeat" if cell["num_counted"] == 1 else f"{cell['num_counted']} repeats"
     gpu = cell["gpu_name"] if isinstance(cell["gpu_name"], str) else "no GPU"
@@ -166,11 +162,11 @@ def _find_cell(measured: Measured, collection: "Collection", node: Node) -> dict
             condition = parse_condition(text, "where")
         except UserError as error:
             message = str(error).removeprefix(f"where {text}: ")
-            raise place.error(ErrorKind.WRONG_FORMAT, message) from None
+            raise place.error(message) from None
         if condition.column not in summary:  # of repeats: a cell may have run on several hosts
             known = ", ".join(key for key, column in KEYS.items() if column in summary)
             message = f"'{condition.key}' does not choose a cell, since its repeats may differ in it; give {known}"
-            raise place.error(ErrorKind.NOT_A_CHOICE, message)
+            raise place.error(message)
         found = [row for row in found if condition.holds(row)]
     if len(found) == 1:
         return dict(found[0])
@@ -181,7 +177,7 @@ def _find_cell(measured: Measured, collection: "Collection", node: Node) -> dict
         problem = f"no cell fits all of it; alone and under sound conditions were measured {names}"
     else:
         problem = f"{len(found)} cells fit: {names}; add conditions until one is left, such as `phase=train`"
-    raise node.find_nearest("where").error(ErrorKind.NOT_FOUND, f"run {measured.run}: {problem}")
+    raise node.find_nearest("where").error(f"run {measured.run}: {problem}")
 
 
 def _read_slowdowns(collection: "Collection", cell: dict[str, Any], source: str) -> dict[Sharing, Slowdowns]:
@@ -220,7 +216,7 @@ def look_up_prices(scenario: Scenario, tree: Node) -> dict[str, HourlyPrice]:
                 f"found {scenario.currency}, and the price table is in {table.currency}; state prices, or use its "
                 "currency"
             )
-            raise tree.find_nearest("currency").error(ErrorKind.CONFLICT, message, key="currency")
+            raise tree.find_nearest("currency").error(message, key="currency")
         node = tree.find_nearest(f"alternatives[{place}].rent")
         prices[alternative.name] = _find_price(table, alternative, node)
     return prices
@@ -243,7 +239,7 @@ def _find_price(table: PriceTable, alternative: Alternative, node: Node) -> Hour
             f"the price table has no {purchase} price of the {what}{where}; give price_per_hour, or a kind or machine "
             f"that it has; its GPUs are {join_words(gpus)}"
         )
-        raise node.error(ErrorKind.NOT_FOUND, message)
+        raise node.error(message)
     row = min(offers, key=lambda row: row.compute_hourly_price(1))
     part = f", one of its {row.gpus_per_machine} GPUs" if row.gpus_per_machine > 1 else ""
     return HourlyPrice(row.compute_hourly_price(1), f"{row.place}{part}, {row.date}, {row.source}")

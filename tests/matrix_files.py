@@ -10,8 +10,7 @@ from bench.errors import UserError
 from bench.schema import PlannedCell
 from runner.matrix.definition import read_definition
 from runner.matrix.expansion import expand_matrix, load_matrix
-from runner.yaml_files.errors import YamlError
-from runner.yaml_files.reading import parse_yaml
+from runner.yaml_input import YamlError, parse_yaml
 
 DEMO = """\
 name: demo

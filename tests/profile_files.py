@@ -8,7 +8,7 @@ import yaml
 
 from runner.checkout import ROOT
 from runner.profiles.loading import load_profile
-from runner.yaml_files.errors import YamlError
+from runner.yaml_input import YamlError
 
 
 def write(folder: Path, text: str, name: str = "mine.yaml") -> str:

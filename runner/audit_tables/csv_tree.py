@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from collector.audit.table import TableRow
-from runner.yaml_files.errors import ErrorKind, YamlError
-from runner.yaml_files.node import Node, Scalar
-from runner.yaml_files.reading import read_bytes
-from runner.yaml_files.wording import quote, suggest_word
+from runner.yaml_input import Node, Scalar, YamlError, quote, read_bytes, suggest_word
 
 # Lists have no place in a cell of CSV.
 COLUMNS = tuple(name for name in TableRow.model_fields if name != "readings")
@@ -28,10 +25,10 @@ def read_csv(path: Path, file: str) -> Node:
         rows = list(_read_rows(reader, columns, file))
     except csv.Error as error:
         message = f"is not CSV: {error}; quote a text that holds commas or quotes"
-        raise YamlError(message, kind=ErrorKind.SYNTAX, file=file, line=reader.line_num) from None
+        raise YamlError(message, file=file, line=reader.line_num) from None
     if not rows:
         message = "the table has no rows; write one line per figure below the first"
-        raise YamlError(message, kind=ErrorKind.EMPTY, file=file, line=1)
+        raise YamlError(message, file=file, line=1)
     top = {
         "title": _make_node(path.stem, file, 1, "title"),
         "source": _make_node(path.name, file, 1, "source"),
@@ -47,21 +44,21 @@ def _read_text(path: Path, file: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         message = "is not UTF-8 text; save the table as CSV in UTF-8"
-        raise YamlError(message, kind=ErrorKind.UNREADABLE, file=file, line=line) from None
+        raise YamlError(message, file=file, line=line) from None
 
 
 def _check_header(found: list[str], file: str) -> list[str]:
     if not any(found):
         message = f"the file is empty, expected a first line with columns: {', '.join(COLUMNS)}"
-        raise YamlError(message, kind=ErrorKind.EMPTY, file=file, line=1)
+        raise YamlError(message, file=file, line=1)
     for index, name in enumerate(found):
         key = f"column {name if name in COLUMNS else quote(name)}"
         if name not in COLUMNS:
             message = f"unknown column; {suggest_word(name, COLUMNS)}"
-            raise YamlError(message, kind=ErrorKind.UNKNOWN_KEY, file=file, line=1, key=key)
+            raise YamlError(message, file=file, line=1, key=key)
         if name in found[:index]:
             message = "stands twice; remove one of the two"
-            raise YamlError(message, kind=ErrorKind.DUPLICATE, file=file, line=1, key=key)
+            raise YamlError(message, file=file, line=1, key=key)
     return found
 
 
@@ -76,7 +73,7 @@ def _read_rows(reader: Iterator[list[str]], columns: list[str], file: str) -> It
             message = (
                 f"found {len(cells)} cells, expected {len(columns)}, as many as the first line; quote texts with ','"
             )
-            raise YamlError(message, kind=ErrorKind.WRONG_LENGTH, file=file, line=line, key=key)
+            raise YamlError(message, file=file, line=line, key=key)
         nodes = {
             name: _make_node(_read_cell(name, cell.strip()), file, line, f"{key}.{name}", text=cell.strip())
             for name, cell in zip(columns, cells, strict=True)

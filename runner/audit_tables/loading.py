@@ -14,11 +14,7 @@ from collector.audit.devices import UnknownDeviceError, find_device
 from collector.audit.shipped import list_shipped_tables, make_study_table
 from collector.audit.table import AuditTable
 from runner.audit_tables.csv_tree import read_csv
-from runner.yaml_files.errors import ErrorKind, YamlError
-from runner.yaml_files.node import Node
-from runner.yaml_files.reading import read_yaml
-from runner.yaml_files.validation import NodeValidator
-from runner.yaml_files.wording import suggest_word
+from runner.yaml_input import Node, NodeValidator, YamlError, read_yaml, suggest_word
 
 DOCUMENTATION = "docs/audit.md"
 EXPECTED = "a table; give it the keys 'title', 'source' and 'rows'"
@@ -62,18 +58,18 @@ def _naming_rows() -> Iterator[None]:
             raise
         row = f"row {int(found[1]) + 1}"
         key = f"{row}, column {found[2]}" if found[2] else row
-        raise YamlError(error.message, kind=error.kind, file=error.file, line=error.line, key=key) from None
+        raise YamlError(error.message, file=error.file, line=error.line, key=key) from None
 
 
 def _fill_defaults(tree: Node) -> Node:
     """Return the tree with what `defaults` says put into the rows that do not say it themselves."""
     rows, defaults = tree.find_child("rows"), tree.find_child("defaults")
     if not isinstance(tree.value, dict):
-        raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {EXPECTED}")
+        raise tree.error(f"found no keys, expected {EXPECTED}")
     if defaults is None:
         return tree
     if not isinstance(defaults.value, dict):
-        raise defaults.error(ErrorKind.WRONG_TYPE, "found no keys, expected columns of the rows with their values")
+        raise defaults.error("found no keys, expected columns of the rows with their values")
     entries = {key: value for key, value in tree.value.items() if key != "defaults"}
     if rows is not None and isinstance(rows.value, list):
         filled = [
@@ -92,7 +88,7 @@ def _check_devices(table: AuditTable, tree: Node) -> None:
             rows = tree.find_child("rows")
             place = rows and rows.find_child(index)
             node = (place and place.find_child("device")) or tree
-            raise node.error(ErrorKind.NOT_FOUND, str(error), key=f"rows[{index}].device") from None
+            raise node.error(str(error), key=f"rows[{index}].device") from None
 
 
 def describe_shipped_table(name: str) -> str:

@@ -14,8 +14,7 @@ from pydantic import AfterValidator
 
 from bench.errors import UserError
 from bench.known_secrets import is_secret_variable
-from runner.yaml_files.validation import ExpectedError
-from runner.yaml_files.wording import quote
+from runner.yaml_input import ExpectedError, quote
 
 MAX_VARIABLE_BYTES = 32_768
 """The limit of a variable; Linux takes 128 KiB, https://man7.org/linux/man-pages/man2/execve.2.html."""

@@ -4,17 +4,22 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from runner.matrix.values import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, read_name, read_text, read_value
-from runner.yaml_files.errors import ErrorKind
-from runner.yaml_files.expectation import describe_found
-from runner.yaml_files.node import Node, Scalar
-from runner.yaml_files.validation import unknown_key_error
-from runner.yaml_files.wording import join_words, quote
+from pydantic import ConfigDict, TypeAdapter
+
+from bench.registry import MODELS
+from bench.schema import Cell, Document, Name, Neighbour, PlannedCell
+from runner.yaml_input import Node, NodeValidator, Scalar, describe_found, join_words, quote, unknown_key_error
 
 MAX_COMBINATIONS = 100_000
 """Combinations of axis values, those that `exclude` removes included; and entries, one for each value of a list."""
 
+CELL_KEYS = tuple(key for key in Cell.model_fields if key != "schema_version")
+EXECUTION_KEYS = tuple(key for key in PlannedCell.model_fields if key != "cell")
+NEIGHBOUR_KEYS = tuple(Neighbour.model_fields)
+
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include", "neighbours")
 
 
@@ -65,7 +70,7 @@ def read_definition(root: Node) -> MatrixDefinition:
     top = _read_mapping(root, TOP_KEYS, below | dict.fromkeys(EXECUTION_KEYS, f"{no_top} 'defaults'"))
     for key in ("name", "axes"):
         if key not in top:
-            raise root.error(ErrorKind.MISSING_KEY, "the key is missing, expected in every matrix; add it", key=key)
+            raise root.error("the key is missing, expected in every matrix; add it", key=key)
     axes = _read_axes(top["axes"])
     return MatrixDefinition(
         name=read_name(top["name"]),
@@ -83,15 +88,12 @@ def _read_axes(node: Node) -> dict[str, Axis]:
     no_axis = dict.fromkeys(EXECUTION_KEYS, "cannot be an axis; put it under 'defaults' or 'include'")
     entries = _read_mapping(node, CELL_KEYS, no_axis)
     if not entries:
-        raise node.error(
-            ErrorKind.EMPTY, "found no axis, expected at least one; write one under it, 'model: [conv6]' for example"
-        )
+        raise node.error("found no axis, expected at least one; write one under it, 'model: [conv6]' for example")
     axes = {key: _read_axis(key, values) for key, values in entries.items()}
     lengths = [len(settings) for settings in axes.values()]
     if math.prod(lengths) > MAX_COMBINATIONS:
         product = f"{' x '.join(map(str, lengths))} values make {math.prod(lengths):,} combinations"
         raise node.error(
-            ErrorKind.TOO_LARGE,
             f"{product}, expected at most {MAX_COMBINATIONS:,}; shorten an axis or split the matrix",
         )
     return axes
@@ -100,16 +102,16 @@ def _read_axes(node: Node) -> dict[str, Axis]:
 def _read_axis(key: str, node: Node) -> Axis:
     if not isinstance(node.value, list):
         hint = f"write '{key}: [{quote(node.text)[1:-1] or '...'}]'"
-        raise node.error(ErrorKind.WRONG_TYPE, f"found {describe_found(node)}, expected a list of values; {hint}")
+        raise node.error(f"found {describe_found(node)}, expected a list of values; {hint}")
     if not node.value:
-        raise node.error(ErrorKind.EMPTY, "found an empty list, expected at least one value; add one or remove the key")
+        raise node.error("found an empty list, expected at least one value; add one or remove the key")
     settings: Axis = {}
     for item in node.value:
         setting = _read_setting(key, item)
         if setting.value in settings:
             first = settings[setting.value].node.line
             message = f"found {describe_found(item)} again, first in line {first}; keep one of the two"
-            raise item.error(ErrorKind.DUPLICATE, message)
+            raise item.error(message)
         settings[setting.value] = setting
     return settings
 
@@ -133,7 +135,7 @@ def _read_entries(
         entries += itertools.islice(read_entries(item, axes), MAX_COMBINATIONS + 1)
         if len(entries) > MAX_COMBINATIONS:
             message = f"the lists in the entries so far make more than {MAX_COMBINATIONS:,} entries"
-            raise item.error(ErrorKind.TOO_LARGE, f"{message}, the limit; shorten a list or split the matrix")
+            raise item.error(f"{message}, the limit; shorten a list or split the matrix")
     return tuple(entries)
 
 
@@ -141,15 +143,13 @@ def _read_exclude(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
     no_axis = f"is not an axis of this matrix, so it matches no combination; exclude by {', '.join(axes)}"
     values = _read_mapping(node, list(axes), dict.fromkeys((*CELL_KEYS, *EXECUTION_KEYS), no_axis))
     if not values:
-        raise node.error(
-            ErrorKind.EMPTY, f"found an empty entry, expected axis values to leave out; name some of {', '.join(axes)}"
-        )
+        raise node.error(f"found an empty entry, expected axis values to leave out; name some of {', '.join(axes)}")
     chosen = {key: _read_choice(key, value) for key, value in values.items()}
     for key, settings in chosen.items():
         for value, setting in settings.items():
             if value not in axes[key]:
                 found = f"found {describe_found(setting.node)}, which matches no combination"
-                raise setting.node.error(ErrorKind.CONFLICT, f"{found}; the axis '{key}' has {join_words(axes[key])}")
+                raise setting.node.error(f"{found}; the axis '{key}' has {join_words(axes[key])}")
     for on_axes in _combine(chosen):
         yield Entry(on_axes=on_axes, added={}, node=node)
 
@@ -157,9 +157,7 @@ def _read_exclude(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
 def _read_include(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
     values = _read_mapping(node, [*CELL_KEYS, *EXECUTION_KEYS], {})
     if not values:
-        raise node.error(
-            ErrorKind.EMPTY, "found an empty entry, expected keys to add or a whole cell; fill it in or remove it"
-        )
+        raise node.error("found an empty entry, expected keys to add or a whole cell; fill it in or remove it")
     chosen = {key: _read_choice(key, values[key]) for key in axes if key in values}
     added = {key: _read_setting(key, value) for key, value in values.items() if key not in axes}
     for on_axes in _combine(chosen):
@@ -170,7 +168,7 @@ def _read_neighbours(node: Node) -> dict[str, dict[str, Setting]]:
     """Return what each name stands for: those keys of a cell that it gives."""
     if not isinstance(node.value, dict):
         message = f"found {describe_found(node)}, expected names, each with what such a neighbour runs"
-        raise node.error(ErrorKind.WRONG_TYPE, f"{message}; write 'serving: {{phase: infer, batch_size: 1}}' under it")
+        raise node.error(f"{message}; write 'serving: {{phase: infer, batch_size: 1}}' under it")
     of_the_cell = dict.fromkeys(
         [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in NEIGHBOUR_KEYS],
         f"is the same for all tenants of a cell; a neighbour may differ in {', '.join(NEIGHBOUR_KEYS)}",
@@ -179,9 +177,7 @@ def _read_neighbours(node: Node) -> dict[str, dict[str, Setting]]:
     for name, child in node.value.items():
         entries = _read_mapping(child, NEIGHBOUR_KEYS, of_the_cell)
         if not entries:
-            raise child.error(
-                ErrorKind.EMPTY, f"found an empty neighbour, expected what differs; name some of {NEIGHBOUR_KEYS}"
-            )
+            raise child.error(f"found an empty neighbour, expected what differs; name some of {NEIGHBOUR_KEYS}")
         found[name] = {key: _read_setting(key, value) for key, value in entries.items()}
     return found
 
@@ -204,12 +200,12 @@ def _read_mapping(node: Node, known: Sequence[str], misplaced: Mapping[str, str]
     """Return the entries of a mapping. `misplaced`: for keys that have their place elsewhere, what to say."""
     if not isinstance(node.value, dict):
         message = f"found {describe_found(node)}, expected keys with values; write them as 'key: value'"
-        raise node.error(ErrorKind.WRONG_TYPE, message)
+        raise node.error(message)
     for key, child in node.value.items():
         if key in known:
             continue
         if key in misplaced:
-            raise child.error(ErrorKind.MISPLACED_KEY, misplaced[key])
+            raise child.error(misplaced[key])
         raise unknown_key_error(child, key, list(known))
     return node.value
 
@@ -219,5 +215,43 @@ def _read_list(node: Node | None) -> list[Node]:
         return []
     if not isinstance(node.value, list):
         hint = "write '- ' before each entry, or remove the key"
-        raise node.error(ErrorKind.WRONG_TYPE, f"found {describe_found(node)}, expected a list of entries; {hint}")
+        raise node.error(f"found {describe_found(node)}, expected a list of entries; {hint}")
     return node.value
+
+
+def read_value(key: str, node: Node) -> Scalar:
+    """Return the value for a key of a cell or of its execution; YamlError if the key does not take it."""
+    value: Scalar = _VALIDATORS[key].validate(node)
+    return value
+
+
+def read_name(node: Node) -> str:
+    """Return the name of a matrix; YamlError if it cannot be one."""
+    name: str = _NAME.validate(node)
+    return name
+
+
+def read_text(node: Node) -> str:
+    """Return a text for people; YamlError if the value is none."""
+    text: str = _TEXT.validate(node)
+    return text
+
+
+def find_annotation(document: type[Document], key: str) -> Any:
+    """Return the type of the values that a file gives for a key of a cell or of its execution.
+
+    A file names a model, and a neighbour that it defines by itself.
+    """
+    info = document.model_fields[key]
+    named: dict[str, Any] = {"model": Literal[tuple(MODELS)], "neighbour": Name | None}
+    return named.get(key, Annotated[info.annotation, info])
+
+
+def _make_validator(document: type[Document], key: str) -> NodeValidator[Any]:
+    return NodeValidator(TypeAdapter(find_annotation(document, key), config=_STRICT))
+
+
+_VALIDATORS = {key: _make_validator(Cell, key) for key in CELL_KEYS}
+_VALIDATORS |= {key: _make_validator(PlannedCell, key) for key in EXECUTION_KEYS}
+_NAME: NodeValidator[str] = NodeValidator(TypeAdapter(Name, config=_STRICT))
+_TEXT: NodeValidator[str] = NodeValidator(TypeAdapter(str, config=_STRICT))

@@ -1,7 +1,6 @@
 """Load matrix files and expand them into planned cells."""
 
 import itertools
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,15 +11,10 @@ from pydantic import ValidationError
 
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS, ModelSpec
-from bench.schema import Cell, PlannedCell
+from bench.schema import Cell, Neighbour, PlannedCell
 from runner.matrix.builtin import BUILTIN_FOLDER, list_builtin_matrices
-from runner.matrix.definition import Entry, MatrixDefinition, Setting, read_definition
-from runner.matrix.neighbours import resolve_neighbour
-from runner.matrix.values import EXECUTION_KEYS
-from runner.yaml_files.errors import ErrorKind, YamlError
-from runner.yaml_files.node import Node, Scalar
-from runner.yaml_files.reading import read_yaml
-from runner.yaml_files.wording import quote, suggest_near_word
+from runner.matrix.definition import EXECUTION_KEYS, NEIGHBOUR_KEYS, Entry, MatrixDefinition, Setting, read_definition
+from runner.yaml_input import Node, Scalar, YamlError, quote, read_yaml, suggest_near_word, suggest_word
 
 DEFAULT_REPEATS = 3
 DEFAULT_TIMEOUT_SECONDS = 600.0
@@ -45,8 +39,6 @@ class Matrix:
 
 MAX_PLANNED_REPEATS = 1_000_000
 """Ten for each of 100,000 cells, the most that a run was measured with: every repeat is a Job, and a row in memory."""
-MAX_LOOKUPS = 10_000_000
-"""A look-up takes a microsecond or two: 100 different sets of axes among 100,000 combinations take a quarter minute."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +60,7 @@ def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
     cells = tuple(expand_matrix(definition, path.parent, is_data_here=is_data_here))
     if not cells:
         message = "leave no cell: every combination of the axes is excluded; remove an 'exclude' entry"
-        raise definition.exclude[0].node.error(ErrorKind.EMPTY, message, key="exclude")
+        raise definition.exclude[0].node.error(message, key="exclude")
     return Matrix(name=definition.name, description=definition.description, cells=cells, source=source)
 
 
@@ -85,7 +77,7 @@ def expand_matrix(definition: MatrixDefinition, folder: Path, *, is_data_here: b
         num_repeats += planned.repeats
         if num_repeats > MAX_PLANNED_REPEATS:
             message = f"the first {len(seen) + 1:,} cells have more than {MAX_PLANNED_REPEATS:,} repeats, the limit"
-            raise combination.node.error(ErrorKind.TOO_LARGE, f"{message}; give fewer 'repeats', or split the matrix")
+            raise combination.node.error(f"{message}; give fewer 'repeats', or split the matrix")
         cell_id = planned.cell.cell_id
         if cell_id in seen:
             raise _duplicate_error(planned.cell, combination.node, *seen[cell_id])
@@ -100,8 +92,6 @@ def _iter_combinations(definition: MatrixDefinition) -> Iterator[_Combination]:
     no such combination is a cell of its own. Axis values are never overwritten, added keys are, by later entries.
     """
     excluded, included = _index_entries(definition.exclude), _index_entries(definition.include)
-    _check_lookups(definition, len(excluded) + len(included))
-    _check_matches(definition)
     used: set[int] = set()
     for product in itertools.product(*(axis.values() for axis in definition.axes.values())):
         settings = dict(zip(definition.axes, product, strict=True))
@@ -114,37 +104,6 @@ def _iter_combinations(definition: MatrixDefinition) -> Iterator[_Combination]:
     for number, entry in enumerate(definition.include):
         if number not in used:
             yield _Combination(settings=entry.on_axes | entry.added, node=entry.node)
-
-
-def _check_lookups(definition: MatrixDefinition, num_kinds: int) -> None:
-    """Raise YamlError where entries that name ever other axes would take hours: each kind is looked up for each."""
-    num_combinations = math.prod(map(len, definition.axes.values()))
-    if num_kinds * num_combinations > MAX_LOOKUPS:
-        message = (
-            f"{num_kinds:,} different sets of axes in 'exclude' and 'include', and {num_combinations:,} combinations"
-        )
-        raise definition.axes_node.error(
-            ErrorKind.TOO_LARGE, f"found {message}; write entries that name the same axes, or split the matrix"
-        )
-
-
-def _check_matches(definition: MatrixDefinition) -> None:
-    """Raise YamlError where `include` entries that match ever the same combinations would take hours.
-
-    Entries of `exclude` need no limit: the first that matches is enough.
-    """
-    lengths = {name: len(axis) for name, axis in definition.axes.items()}
-    num_matches = 0
-    for entry in definition.include:
-        if all(setting.value in definition.axes[axis] for axis, setting in entry.on_axes.items()):
-            num_matches += math.prod(length for axis, length in lengths.items() if axis not in entry.on_axes)
-        if num_matches > MAX_LOOKUPS:
-            message = (
-                f"the 'include' entries so far match combinations more than {MAX_LOOKUPS:,} times, the limit (an entry "
-                "without axes matches every one)"
-            )
-            hint = "join entries that add keys to the same combinations, or split the matrix"
-            raise entry.node.error(ErrorKind.TOO_LARGE, f"{message}; {hint}")
 
 
 # By the axes that entries name, then by their values on these axes: the numbers of the entries.
@@ -209,14 +168,14 @@ def _find_data_dir(setting: Setting, folder: Path | None) -> str:
     if folder is None:
         if not os.path.isabs(str(setting.value)):
             message = f"found {setting.node.text!r}, expected a folder of the pod, as in /data/cifar-10"
-            raise setting.node.error(ErrorKind.WRONG_FORMAT, message)
+            raise setting.node.error(message)
         return str(setting.value)
     path = os.path.abspath(folder / os.path.expanduser(str(setting.value)))
     if not os.path.isdir(path):
         message = (
             f"there is no folder {path!r}, expected one with data; a relative path starts at the matrix file's folder"
         )
-        raise setting.node.error(ErrorKind.NOT_FOUND, message)
+        raise setting.node.error(message)
     return path
 
 
@@ -227,10 +186,10 @@ def _check_required(combination: _Combination, settings: Settings) -> None:
     keys = ", ".join(f"'{key}'" for key in missing)
     if combination.node.key == "axes":
         message = f"cells lack {keys}; give each a value under 'axes' or 'defaults'"
-        raise combination.node.error(ErrorKind.MISSING_KEY, message)
+        raise combination.node.error(message)
     message = f"matches no combination of the axes, so it is a cell of its own, and that lacks {keys}"
     hint = "add what is missing, or fix the axis values"
-    raise combination.node.error(ErrorKind.MISSING_KEY, f"{message}; {hint}")
+    raise combination.node.error(f"{message}; {hint}")
 
 
 def _cell_error(error: ValidationError, combination: _Combination, settings: Settings) -> YamlError:
@@ -239,16 +198,16 @@ def _cell_error(error: ValidationError, combination: _Combination, settings: Set
     node = settings[key].node if key in settings else combination.node
     cell = ", ".join(f"{name}={setting.value}" for name, setting in combination.settings.items())
     hint = "change it, exclude the combination, or give the value in an 'include' entry for the cells that it fits"
-    return node.error(ErrorKind.CONFLICT, f"{message} (in the cell {cell}); {hint}")
+    return node.error(f"{message} (in the cell {cell}); {hint}")
 
 
 def _duplicate_error(cell: Cell, node: Node, first_cell: Cell, first_node: Node) -> YamlError:
     if cell != first_cell:
         message = f"gives the id {cell.cell_id} to two different cells, by chance; split the matrix"
-        return node.error(ErrorKind.CONFLICT, message)
+        return node.error(message)
     first = f"'{first_node.key}' in line {first_node.line}"
     message = f"makes the cell {cell.cell_id} again, which {first} makes already; remove one of the two"
-    return node.error(ErrorKind.DUPLICATE, message)
+    return node.error(message)
 
 
 def _find_matrix(name_or_path: str) -> Path:
@@ -270,3 +229,32 @@ def _show_path(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, FileNotFoundError):  # elsewhere; or the working directory was deleted
         return str(path)
+
+
+def resolve_neighbour(
+    setting: Setting, definitions: Mapping[str, Mapping[str, Setting]], fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return every field of the neighbour that a cell with these `fields` names; YamlError for an unknown name.
+
+    What the definition does not give is the cell's; of another model, the input size is that model's own, and so is the
+    number of classes unless both models have classes.
+    """
+    name = str(setting.value)
+    if name not in definitions:
+        message = f"found '{name}', expected a name under 'neighbours'"
+        hint = suggest_word(name, list(definitions)) if definitions else "the matrix defines none; add it there"
+        raise setting.node.error(f"{message}; {hint}")
+    given = {key: found.value for key, found in definitions[name].items()}
+    of_cell = {key: fields.get(key, Cell.model_fields[key].default) for key in NEIGHBOUR_KEYS}
+    model = str(given.get("model", of_cell["model"]))
+    if model != of_cell["model"]:
+        spec = MODELS[model]
+        of_cell["input_size"] = spec.input_size
+        if spec.num_classes is None or of_cell["num_classes"] is None:
+            of_cell["num_classes"] = spec.num_classes
+    return of_cell | given
+
+
+def name_neighbours(neighbours: Mapping[Neighbour, str]) -> dict[str, Any]:
+    """Return `neighbours` of a matrix file in which each of these has its name."""
+    return {name: neighbour.model_dump(mode="json") for neighbour, name in neighbours.items()}

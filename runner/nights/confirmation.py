@@ -8,7 +8,7 @@ import yaml
 
 from bench.schema import Neighbour, PlannedCell, Run, Suspicion
 from collector.files import replace_text
-from runner.matrix.neighbours import name_neighbours
+from runner.matrix.expansion import name_neighbours
 from runner.matrix.plan import shorten_name
 
 NAME_PREFIX = "confirm-"

@@ -10,11 +10,7 @@ from bench.errors import UserError
 from bench.registry import Device
 from collector.prices.shipped import SHIPPED_PRICES
 from collector.prices.table import PriceTable
-from runner.yaml_files.errors import ErrorKind
-from runner.yaml_files.node import Node
-from runner.yaml_files.reading import read_yaml
-from runner.yaml_files.validation import NodeValidator
-from runner.yaml_files.wording import suggest_word
+from runner.yaml_input import Node, NodeValidator, read_yaml, suggest_word
 
 DOCUMENTATION = "docs/cost.md"
 EXPECTED = "a price table; give it the keys 'title', 'currency' and 'prices'"
@@ -68,5 +64,5 @@ def check_place(table: PriceTable, cloud: str | None, region: str | None, path: 
 def _read(path: Path, file: str) -> Node:
     tree = read_yaml(path, file, expected=EXPECTED)
     if not isinstance(tree.value, dict):
-        raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {EXPECTED}")
+        raise tree.error(f"found no keys, expected {EXPECTED}")
     return tree

@@ -8,7 +8,7 @@ from bench.errors import UserError
 from bench.registry import MODELS
 from bench.schema import Cell
 from runner.matrix.expansion import DEFAULT_MODES
-from runner.yaml_files.wording import suggest_word
+from runner.yaml_input import suggest_word
 
 # Adam makes its state in the first step, and the peak comes after that: three steps, the fewest that the harness takes.
 SHORT_PROTOCOL = {

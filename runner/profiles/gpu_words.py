@@ -7,9 +7,7 @@ Where a profile has a key of its own, that one holds.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from runner.yaml_files.errors import ErrorKind, YamlError
-from runner.yaml_files.node import Node
-from runner.yaml_files.wording import quote, suggest_near_word
+from runner.yaml_input import Node, YamlError, quote, suggest_near_word
 
 GPU_KINDS = "gpu_kinds"
 WORDS = ("T4", "L4", "A10G", "A100", "H100")
@@ -83,7 +81,7 @@ def _explain_unknown(name: Node, kinds: Mapping[str, Node]) -> YamlError:
     else:
         near = suggest_near_word(name.text, list(kinds))
         message = f"found {shown}, expected {words}; " + (f"{near} Or, {own}" if near else own)
-    return name.error(ErrorKind.NOT_A_CHOICE, message)
+    return name.error(message)
 
 
 def _read_entries(node: Node | None) -> dict[str, Node]:

@@ -14,11 +14,7 @@ from bench.errors import UserError
 from runner.profiles.builtin import BUILTIN_PROFILES, PROFILE_FOLDER
 from runner.profiles.gpu_words import GPU_KINDS, choose_gpu, expand_word, merge
 from runner.profiles.model import Profile
-from runner.yaml_files.errors import ErrorKind
-from runner.yaml_files.node import Node
-from runner.yaml_files.reading import read_yaml
-from runner.yaml_files.validation import NodeValidator
-from runner.yaml_files.wording import quote, suggest_near_word, suggest_word
+from runner.yaml_input import Node, NodeValidator, quote, read_yaml, suggest_near_word, suggest_word
 
 # How the tools of each cloud name the contexts that they write: gcloud, aws, eksctl, k3d and kind.
 _CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "k3d-": "k3s", "kind-": "kind"}
@@ -69,11 +65,11 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
     """Return the content of a profile merged into that of the profiles that it extends."""
     tree = read_yaml(path, file, expected=_EXPECTED)
     if not isinstance(tree.value, dict):
-        raise tree.error(ErrorKind.WRONG_TYPE, f"found no keys, expected {_EXPECTED}")
+        raise tree.error(f"found no keys, expected {_EXPECTED}")
     entries = dict(tree.value)
     if GPU_KINDS in entries and path.parent != PROFILE_FOLDER:
         message = "unknown key; write what GPUs of your own are in `gpu`, and where they are in `pools.gpu`"
-        raise entries[GPU_KINDS].error(ErrorKind.UNKNOWN_KEY, message)
+        raise entries[GPU_KINDS].error(message)
     base = entries.pop("extends", None)
     entries.setdefault("name", _make_name(tree, path.stem))
     own = expand_word(replace(tree, value=entries))
@@ -83,10 +79,10 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
     seen = (*seen, os.path.realpath(path))
     if os.path.realpath(found) in seen:
         message = f"found {quote(base.text)}, which extends this file in turn; remove one of the two"
-        raise base.error(ErrorKind.CONFLICT, message)
+        raise base.error(message)
     if len(seen) >= MAX_EXTENDED:
         message = f"found the {MAX_EXTENDED}th file that extends another, expected fewer; merge some of them"
-        raise base.error(ErrorKind.TOO_LARGE, message)
+        raise base.error(message)
     return merge(_read_tree(found, found.name if found.parent == PROFILE_FOLDER else str(found), seen), own)
 
 
@@ -95,13 +91,12 @@ def _find_base(base: Node, folder: Path) -> Path:
     found = _find_file(base.value, folder) if isinstance(base.value, str) else None
     advice = f"{', '.join(BUILTIN_PROFILES)} or the path of a .yaml file"
     if found is None:
-        kind = ErrorKind.NOT_FOUND if isinstance(base.value, str) else ErrorKind.WRONG_TYPE
         shown = quote(base.text) if isinstance(base.value, str) else "no name"
         near = suggest_near_word(base.text, BUILTIN_PROFILES)
-        raise base.error(kind, f"found {shown}, expected a profile: {advice}" + (f"; {near}" if near else ""))
+        raise base.error(f"found {shown}, expected a profile: {advice}" + (f"; {near}" if near else ""))
     if not os.path.isfile(found):
         message = f"there is no file {quote(base.text)}, seen from the folder of this one, expected a profile: {advice}"
-        raise base.error(ErrorKind.NOT_FOUND, message)
+        raise base.error(message)
     return found
 
 

@@ -10,8 +10,7 @@ from pydantic import AfterValidator, JsonValue
 from runner.kubernetes.rendering.job_name import OWN_LABELS
 from runner.kubernetes.rendering.manifest_check import find_mistake
 from runner.kubernetes.syntax import check_mount_path, check_variable_name, explain_secret_variable
-from runner.yaml_files.validation import ExpectedError
-from runner.yaml_files.wording import quote
+from runner.yaml_input import ExpectedError, quote
 
 CONTAINER = "bench"
 """The one container of a cell's pod."""

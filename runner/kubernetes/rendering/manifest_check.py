@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.errors import UserError
-from runner.yaml_files.wording import suggest_word
+from runner.yaml_input import suggest_word
 
 # The schemas that are checked against: clusters of a version before and after read the same fields.
 KUBERNETES_VERSION = "1.36"

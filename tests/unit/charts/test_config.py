@@ -9,8 +9,8 @@ from chart import NAMESPACE, find, find_pod, make_values, read_config, render
 from factories import make_cell
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.matrix.definition import CELL_KEYS
 from runner.matrix.expansion import load_matrix
-from runner.matrix.values import CELL_KEYS
 from runner.profiles.loading import load_profile
 
 MATRIX = {

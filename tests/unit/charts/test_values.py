@@ -17,7 +17,7 @@ from chart import CHART, NAMESPACE, make_overlay, make_values, render
 from runner.kubernetes.syntax import check_quantity
 from runner.profiles.builtin import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
-from runner.yaml_files.validation import ExpectedError
+from runner.yaml_input import ExpectedError
 
 MAKE_SCHEMA = runpy.run_path(str(CHART.parent / "make_schema.py"))
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())

@@ -12,7 +12,7 @@ from collector.access.outcomes import KindFigures
 from factories import make_result
 from measured_runs import collect_results, make_repeats
 from runner.access_scenarios import load_scenario, look_up_figures
-from runner.yaml_files.errors import YamlError
+from runner.yaml_input import YamlError
 from shared_runs import TRAINING, make_gpu_cell, make_tenants_result
 
 RUN_ID = "measured"

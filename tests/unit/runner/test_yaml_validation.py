@@ -5,9 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 
-from runner.yaml_files.errors import ErrorKind, YamlError
-from runner.yaml_files.reading import parse_yaml
-from runner.yaml_files.validation import ExpectedError, NodeValidator
+from runner.yaml_input import ExpectedError, NodeValidator, YamlError, parse_yaml
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
 
@@ -39,92 +37,82 @@ def catch_error(annotation: Any, text: str) -> YamlError:
 
 
 @pytest.mark.parametrize(
-    ("annotation", "text", "kind", "message"),
+    ("annotation", "text", "message"),
     [
-        (int, "'7'", ErrorKind.WRONG_TYPE, "found the text '7', expected a whole number; write 7 without quotes"),
-        (int, "1e3", ErrorKind.WRONG_TYPE, "found the text '1e3', expected a whole number; write 1000"),
-        (int, "7.0", ErrorKind.WRONG_TYPE, "found the number 7.0, expected a whole number; write 7"),
-        (int, "7.5", ErrorKind.WRONG_TYPE, "found the number 7.5, expected a whole number"),
-        (int, "yes", ErrorKind.WRONG_TYPE, "found `yes`, which YAML 1.1 reads as true, expected a whole number"),
-        (int | None, "a", ErrorKind.WRONG_TYPE, "found the text 'a', expected a whole number, or null"),
+        (int, "'7'", "found the text '7', expected a whole number; write 7 without quotes"),
+        (int, "1e3", "found the text '1e3', expected a whole number; write 1000"),
+        (int, "7.0", "found the number 7.0, expected a whole number; write 7"),
+        (int, "7.5", "found the number 7.5, expected a whole number"),
+        (int, "yes", "found `yes`, which YAML 1.1 reads as true, expected a whole number"),
+        (int | None, "a", "found the text 'a', expected a whole number, or null"),
         (
             float,
             "'0.5'",
-            ErrorKind.WRONG_TYPE,
             "found the text '0.5', expected a finite number; write 0.5 without quotes",
         ),
-        (float, ".inf", ErrorKind.OUT_OF_RANGE, "found the number .inf, expected a finite number"),
+        (float, ".inf", "found the number .inf, expected a finite number"),
         (
             Annotated[int, Field(ge=2, lt=5)],
             "5",
-            ErrorKind.OUT_OF_RANGE,
             "found the number 5, expected a whole number, at least 2, below 5",
         ),
         (
             Annotated[int, Field(ge=2)],
             "'1'",
-            ErrorKind.WRONG_TYPE,
             "found the text '1', expected a whole number, at least 2",
         ),
-        (str, "12", ErrorKind.WRONG_TYPE, "found the number 12, expected a text; put it in quotes"),
+        (str, "12", "found the number 12, expected a text; put it in quotes"),
         (
             str,
             "on",
-            ErrorKind.WRONG_TYPE,
             "found `on`, which YAML 1.1 reads as true, expected a text; put it in quotes",
         ),
-        (str, "~", ErrorKind.WRONG_TYPE, "found nothing (`~`), expected a text"),
-        (str, "[a]", ErrorKind.WRONG_TYPE, "found a list, expected a text; write one value"),
+        (str, "~", "found nothing (`~`), expected a text"),
+        (str, "[a]", "found a list, expected a text; write one value"),
         (
             Annotated[str, Field(min_length=1)],
             "''",
-            ErrorKind.WRONG_FORMAT,
             "found the text '', expected a text that is not empty",
         ),
-        (bool, "1", ErrorKind.WRONG_TYPE, "found the number 1, expected true or false"),
+        (bool, "1", "found the number 1, expected true or false"),
         (
             Literal["cpu", "gpu"],
             "GPU",
-            ErrorKind.NOT_A_CHOICE,
             "found the text 'GPU', expected 'cpu' or 'gpu'; did you mean 'gpu'?",
         ),
-        (Literal["cpu", "gpu"], "tpx", ErrorKind.NOT_A_CHOICE, "found the text 'tpx', expected 'cpu' or 'gpu'"),
+        (Literal["cpu", "gpu"], "tpx", "found the text 'tpx', expected 'cpu' or 'gpu'"),
     ],
 )
-def test_a_refused_value_is_shown_with_what_was_expected(
-    annotation: Any, text: str, kind: ErrorKind, message: str
-) -> None:
+def test_a_refused_value_is_shown_with_what_was_expected(annotation: Any, text: str, message: str) -> None:
     error = catch_error(annotation, text)
-    assert (error.kind, str(error)) == (kind, f"demo.yaml:1: {message}")
+    assert str(error) == f"demo.yaml:1: {message}"
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "key", "kind", "message"),
+    ("text", "line", "key", "message"),
     [
-        ("parts:\n  left: {sise: 1}", 2, "parts.left.sise", ErrorKind.UNKNOWN_KEY, "unknown key; did you mean 'size'?"),
+        ("parts:\n  left: {sise: 1}", 2, "parts.left.sise", "unknown key; did you mean 'size'?"),
         (
             "parts:\n  lft: {}",
             2,
             "parts.lft",
-            ErrorKind.NOT_A_CHOICE,
             "found the key lft, expected 'left' or 'right'; did you mean 'left'?",
         ),
         (
             "parts:\n  left:\n    size: 10",
             3,
             "parts.left.size",
-            ErrorKind.OUT_OF_RANGE,
             "found the number 10, expected a whole number, at least 1, at most 9",
         ),
-        ("pair: [1]", 1, "pair", ErrorKind.WRONG_LENGTH, "found a list of 1, expected one more value"),
-        ("pair: [1, 2, 3]", 1, "pair", ErrorKind.WRONG_LENGTH, "found a list of 3, expected at most 2"),
-        ("pair:\n- 1\n- a", 3, "pair[1]", ErrorKind.WRONG_TYPE, "found the text 'a', expected a whole number"),
-        ("word: odd", 1, "word", ErrorKind.WRONG_FORMAT, "found the text 'odd', expected an even number of letters"),
+        ("pair: [1]", 1, "pair", "found a list of 1, expected one more value"),
+        ("pair: [1, 2, 3]", 1, "pair", "found a list of 3, expected at most 2"),
+        ("pair:\n- 1\n- a", 3, "pair[1]", "found the text 'a', expected a whole number"),
+        ("word: odd", 1, "word", "found the text 'odd', expected an even number of letters"),
     ],
 )
-def test_an_error_in_the_depth_has_its_own_place(text: str, line: int, key: str, kind: ErrorKind, message: str) -> None:
+def test_an_error_in_the_depth_has_its_own_place(text: str, line: int, key: str, message: str) -> None:
     error = catch_error(Whole, text)
-    assert (error.line, error.key, error.kind) == (line, key, kind)
+    assert (error.line, error.key) == (line, key)
     assert str(error) == f"demo.yaml:{line}: {key}: {message}"
 
 
@@ -133,4 +121,4 @@ def test_null_is_a_value_or_an_absent_key() -> None:
     assert NodeValidator(TypeAdapter(Part), is_null_absent=True).validate(tree) == Part(size=1)
     with pytest.raises(YamlError) as caught:
         NodeValidator(TypeAdapter(Part)).validate(tree)
-    assert (caught.value.key, caught.value.kind) == ("size", ErrorKind.WRONG_TYPE)
+    assert (caught.value.key) == ("size")

@@ -1,1 +1,0 @@
-"""YAML files that users write, with the place of every value."""
