@@ -92,10 +92,10 @@ def audit(
     """
     import pandas as pd
 
-    from collector.audit.evaluation import audit_table
     from collector.audit.page import describe_row
+    from collector.audit.rows import audit_table
     from collector.results.summary import summarize_collections
-    from runner.audit_tables.loading import load_table
+    from runner.audit_tables import load_table
 
     collections = load_collections(runs, store, verify) if runs else []
     summary = summarize_collections(collections) if collections else None

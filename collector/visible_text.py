@@ -21,3 +21,9 @@ _STEERING = {
 def replace_steering(text: str) -> str:
     """Return a text, of any number of lines, with U+FFFD in the place of each character that steers."""
     return text if text.isprintable() else text.translate(_STEERING)
+
+
+def escape_markdown(text: str) -> str:
+    """Return one line of `text` in which nothing is read as markup, nor steers a terminal."""
+    escaped = "".join(f"\\{character}" if character in "\\`*_[]<>|#" else character for character in text)
+    return replace_steering(" ".join(escaped.split()))

@@ -9,7 +9,6 @@ a report is stale, or a number was typed. Reports take half a minute each: `--pa
 import argparse
 import json
 import sys
-import tempfile
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ import readme_example
 import sharing_tables
 from bench.store import Store
 from collector import units
-from collector.claims.page import write_claims_page
+from collector.audit.page import make_claims_page
 from collector.grid import make_grid
 from collector.report.page import make_data, read_data, write_page
 from collector.results.load import load_run
@@ -103,10 +102,7 @@ class Page:
 
     def make_claims(self) -> str:
         """Return claims.md as the results make it."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / CLAIMS
-            write_claims_page([self.runs[name].collection for name in self.settings.claims], path)
-            return path.read_text(encoding="utf-8")
+        return make_claims_page([self.runs[name].collection for name in self.settings.claims])[0]
 
     def make_files(self) -> Iterator[tuple[str, str]]:
         """Yield the name and text of each file that the results make, the reports aside."""

@@ -13,7 +13,6 @@ import pandas as pd
 
 from collector import comparisons
 from collector.analysis import Analysis, analyze_run
-from collector.claims.page import escape_markdown
 from collector.facts import count_things, list_facts, state_outcome
 from collector.labels import label_shared
 from collector.product_rates import list_drifted
@@ -27,6 +26,7 @@ from collector.tables.ratio_columns import ratio_column, ratio_interval_column
 from collector.tables.step_times import NOTE, REPEATS, VERDICT, time_columns
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, PERCENT, RATIO, TFLOPS, Unit, format_interval, format_number
+from collector.visible_text import escape_markdown
 
 COMPARISONS = {comparison.name: comparison for comparison in comparisons.COMPARISONS}
 STEP_COLUMNS = (

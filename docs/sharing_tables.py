@@ -10,7 +10,6 @@ import vl_convert
 
 from bench.schema import WHOLE_DEVICE, read_run
 from collector.analysis import Analysis
-from collector.claims.page import escape_markdown
 from collector.labels import SHARING_NAMES, add_labels, count_tenants
 from collector.report.plots.sharing import plot_aggregate
 from collector.report.plots.style import to_spec
@@ -18,6 +17,7 @@ from collector.report.sharing_figures import add_panels_of_cells, read_ratio
 from collector.results.frames import Row, list_rows
 from collector.tables.sharing import make_fallen_table
 from collector.units import RATIO, format_interval, format_number
+from collector.visible_text import escape_markdown
 from results_figures import StoredRun, write_markdown, write_table
 
 PAGE = Path(__file__).parent / "sharing.md"

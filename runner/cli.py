@@ -17,7 +17,6 @@ from runner.commands.access import access
 from runner.commands.audit import audit
 from runner.commands.batches import batches
 from runner.commands.cancel import cancel
-from runner.commands.claims import claims
 from runner.commands.clean import clean
 from runner.commands.collect import collect
 from runner.commands.compare import compare
@@ -118,9 +117,6 @@ _add(compare, READ, """
     compare RUN_A  # the newest run against an earlier one
     compare --a framework=pytorch --b framework=jax --where mode=compiled  # two frameworks within one run
     compare RUN_A RUN_B --floor 5 --markdown --output compare.md  # fail a pipeline if it got slower
-""")  # fmt: skip
-_add(claims, READ, """
-    claims GPU_RUN CPU_RUN --output claims.md  # one page about two runs
 """)  # fmt: skip
 _add(audit, READ, """
     audit --list  # list the tables that come with the tool

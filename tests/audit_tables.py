@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from collector.audit.evaluation import AuditedRow, audit_table
+from collector.audit.rows import AuditedRow, audit_table
 from collector.audit.table import AuditTable, StatedDevice, TableRow
 
 GIGA = 1e9

@@ -34,7 +34,7 @@ defaults: {{model: conv6, framework: pytorch, device: cpu, phase: train, num_ste
 WRITERS = (
     "report {run} --output report",
     "plot roofline {run} --output drawn.svg",
-    "claims {run} --output claims.md",
+    "audit study --run {run} --output claims.md",
     "forecast --plot forecast.svg",
     "audit nvidia-t4-resnet50 --run {run} --output audit.md",
 )

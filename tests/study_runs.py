@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.schema import Environment, Framework, Result
-from collector.claims.page import evaluate_claims
-from collector.claims.study import load_study
-from collector.claims.verdicts import ClaimResult
+from collector.audit.claims import evaluate_claims
+from collector.audit.measurements import ClaimResult
+from collector.audit.study import load_study
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_roofline
 from measured_runs import collect_results, make_repeats

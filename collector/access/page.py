@@ -24,10 +24,10 @@ from collector.access.outcomes import (
     find_rates,
 )
 from collector.access.scenario import DAYS, Alternative, Group, Rent, Scenario
-from collector.claims.page import escape_markdown
 from collector.tables.columns import text_column
 from collector.tables.table import ESSENTIAL, Column, Table, make_table
 from collector.units import PERCENT, RATIO, Unit, format_number, format_significant
+from collector.visible_text import escape_markdown
 
 HOUR = Unit(label="h", size=1.0)
 MILLION = Unit(label="millions", size=1e6)

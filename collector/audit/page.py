@@ -1,31 +1,35 @@
-"""Show an audited table: as a table for the terminal, as a page in Markdown, as a JSON document."""
+"""Show an audited table, and the study's claims: for the terminal, in Markdown, as JSON."""
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 
-from collector.audit.evaluation import AuditedRow
+from collector.audit.claims import evaluate_all, gather_context
+from collector.audit.measurements import ClaimContext, ClaimResult
+from collector.audit.rates import LARGER_TILE_SAVING, TOLERANCE, WINOGRAD_SAVING
+from collector.audit.rows import AuditedRow
+from collector.audit.study import load_study
 from collector.audit.table import AuditTable
-from collector.claims.page import escape_markdown
-from collector.claims.plausibility import LARGER_TILE_SAVING, WINOGRAD_SAVING
-from collector.claims.speedup import SPEEDUP_TOLERANCE
-from collector.files import replace_text
+from collector.facts import count_things, list_facts
+from collector.results.collection import Collection
+from collector.results.summary import summarize_collections
 from collector.tables.columns import text_column
 from collector.tables.table import ESSENTIAL, Column, Table, make_table
 from collector.units import PERCENT, Unit, choose_rate_unit, format_number
+from collector.visible_text import escape_markdown
 
-READING = (
+ROW_READING = (
     "By arithmetic, a figure is *possible* where the rate that it implies is within the bound of the device in its "
     "precision: its peak, or what its clock may add to that; *implausible without Winograd* where only convolutions "
     f"with {WINOGRAD_SAVING:g} times fewer multiplications reach it, which libraries ordinarily use, so it may well be "
     f"true; *implausible* where only those of larger tiles do, with {LARGER_TILE_SAVING:g} times fewer; *impossible* "
     "where these do not reach it either, or the weights cannot be read so fast, under every reading of the work; "
     "*unknown* where no peak is known. By measurement it is *reproduced* where it lies inside the 95 % interval of a "
-    f"measured cell of the same work on such a device, widened by {SPEEDUP_TOLERANCE / PERCENT.size:g} %; *not "
+    f"measured cell of the same work on such a device, widened by {TOLERANCE / PERCENT.size:g} %; *not "
     "reproduced* where it lies outside of all; *not tested* otherwise. The verdict is that by measurement where there "
     "is one; impossible stays impossible. Possible means that arithmetic does not object, no more."
 )
@@ -37,11 +41,10 @@ def introduce_table(table: AuditTable) -> str:
     return f"{table.title} ({table.source}{provenance})"
 
 
-def count_verdicts(rows: Sequence[AuditedRow]) -> str:
-    """Return how many rows have which verdict: `29 rows: 29 possible`."""
-    counts = Counter(row.verdict_in_words for row in rows)
-    found = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    return f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}: {found}"
+def count_verdicts(thing: str, verdicts: Sequence[str]) -> str:
+    """Return how many rows or claims have which verdict: `29 rows: 29 possible`."""
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in Counter(verdicts).most_common())
+    return f"{count_things(len(verdicts), thing)}: {counts}"
 
 
 def make_audit_table(table: AuditTable, rows: Sequence[AuditedRow]) -> Table:
@@ -75,7 +78,6 @@ def make_audit_table(table: AuditTable, rows: Sequence[AuditedRow]) -> Table:
 
 
 def _span_column(title: str, source: str, unit: Unit, *, priority: int = ESSENTIAL) -> Column:
-    """Return a column of an amount, or of the span from `source` to its most where readings differ."""
 
     def format_span(low: float, most: float) -> str:
         return " to ".join(dict.fromkeys(format_number(value, unit) for value in (low, most)))
@@ -91,16 +93,20 @@ def list_explanations(rows: Sequence[AuditedRow]) -> Iterator[tuple[str, list[st
         yield f"{row.number}. {row.name}", [*row.arithmetic.lines, *row.reasons, *source]
 
 
-def write_audit_page(table: AuditTable, rows: Sequence[AuditedRow], path: Path) -> None:
-    """Write the audit as a page in Markdown; the directory of `path` is made if absent."""
-    replace_text(path, "\n".join(_write_page(table, rows)))
+def write_audit_page(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
+    """Return the audit as a page in Markdown."""
+    return "\n".join(_write_page(table, rows))
 
 
-def write_audit_json(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
-    """Return the audit as JSON: the table's heading, and per row what was stated, calculated and found. Base units."""
+def write_audit_json(table: AuditTable, rows: Sequence[AuditedRow], claims: Sequence[ClaimResult] = ()) -> str:
+    """Return the audit as JSON: the table's heading, and per row what was stated, calculated and found. Base units.
+
+    With the study's claims, where runs judged them.
+    """
     document = {
         **table.model_dump(include={"title", "source", "provenance", "remark"}),
         "rows": [describe_row(row) for row in rows],
+        **({"claims": [asdict(claim) for claim in claims]} if claims else {}),
     }
     return json.dumps(document, indent=1, ensure_ascii=False)
 
@@ -133,11 +139,11 @@ def _write_page(table: AuditTable, rows: Sequence[AuditedRow]) -> Iterator[str]:
     yield f"{escape_markdown(introduce_table(table))}.\n"
     if table.remark:
         yield f"{escape_markdown(table.remark)}\n"
-    yield f"{READING}\n"
+    yield f"{ROW_READING}\n"
     runs = (
         "" if any(row.measured.reason for row in rows) else " No run was given: nothing was held against measurements."
     )
-    yield f"{count_verdicts(rows)}.{runs}\n"
+    yield f"{count_verdicts('row', [row.verdict_in_words for row in rows])}.{runs}\n"
     shown = make_audit_table(table, rows)
     yield f"| {' | '.join(map(escape_markdown, shown.headings))} |\n|{'---|' * len(shown.columns)}"
     yield from (f"| {' | '.join(map(escape_markdown, texts))} |" for texts in shown.format_rows())
@@ -149,3 +155,98 @@ def _write_page(table: AuditTable, rows: Sequence[AuditedRow]) -> Iterator[str]:
         yield f"\n**{escape_markdown(name)}**\n"
         yield from (f"- {escape_markdown(line)}" for line in lines)
     yield ""
+
+
+NOTHING_MEASURED = "nothing that answers it"
+CLAIM_READING = (
+    "By arithmetic alone, where a time that the claim rests on implies, under every reading of its work, a rate beyond "
+    "the stated device's: *implausible without Winograd*, if the time can be reached with the "
+    f"{WINOGRAD_SAVING:g} times fewer multiplications that Winograd's F(2x2, 3x3) needs in 3x3 convolutions of stride "
+    f"1; *implausible on the stated hardware*, if only with the {LARGER_TILE_SAVING:g} times fewer of F(4x4, 3x3); "
+    "*impossible on the stated hardware*, if not even so (arXiv 1509.09308; transforms are not counted). Operations "
+    "are counted as direct convolutions do them, a multiply-add as two. *Peak rates only*: the figure is the ratio of "
+    "two data sheets. Measured, at the claim's own configuration, on the stated hardware if it is about hardware, on "
+    "any GPU if it is about a framework: *reproduced*, the 95 % interval lies inside the claim's band; *not "
+    "reproduced*, it lies wholly outside; *not decided*, it is too wide to tell. *Not tested here*: all else. What was "
+    "measured at other batches, on other hardware or of other models is listed and decides nothing. After a semicolon "
+    "stands what arithmetic found beside the verdict. Each interval is that of its ratio alone; those of a report hold "
+    "for all ratios of a table together, and are wider."
+)
+FRAMEWORK_REMARK = (
+    "TensorFlow stands here for Keras 3 on TensorFlow, which computes a batch norm from several operations."
+)
+# Below it Student's quantile is 12.7: see "Can the interval be believed?" in docs/report.md.
+ENOUGH_REPEATS = 3
+
+
+def introduce_study() -> str:
+    """Return what study it is, who reports it, on what it ran, and what stands for its TensorFlow here."""
+    study = load_study()
+    ran = f"{study.title} ({study.source}), on a {study.gpu.name} and a {study.cpu.name}: {study.protocol}."
+    return f"{ran} {study.provenance}. {FRAMEWORK_REMARK}"
+
+
+def describe_claims(results: Sequence[ClaimResult]) -> str:
+    """Return how many claims have which verdict, and who reports them, for the terminal."""
+    counted = count_verdicts("claim", [result.verdict for result in results])
+    return f"{counted}. {load_study().provenance}."
+
+
+def make_claims_page(collections: Sequence[Collection]) -> tuple[str, tuple[ClaimResult, ...]]:
+    """Return what `collections`, runs of one machine or of several, say about each claim: a page, and as results.
+
+    GPU over CPU is compared across runs too.
+    """
+    context = gather_context(summarize_collections(collections))
+    results = evaluate_all(context)
+    return "\n".join(_write_claims_page(collections, context, results)), results
+
+
+def _write_claims_page(
+    collections: Sequence[Collection], context: ClaimContext, results: Sequence[ClaimResult]
+) -> Iterator[str]:
+    yield "# What was measured about the study's claims\n"
+    yield f"{escape_markdown(introduce_study())}\n"
+    yield f"{CLAIM_READING}\n"
+    yield from _warn_of_few_repeats(context.measurements.summary)
+    yield "| claim | of | verdict |\n|---|---|---|"
+    yield from (_write_claim_row(result) for result in results)
+    yield "\n## What was run\n"
+    for collection in collections:
+        facts = "; ".join(f"{name}: {text}" for name, text in list_facts(collection))
+        yield f"- {escape_markdown(facts)}"
+    for result in results:
+        yield from _write_claim(result)
+    yield ""
+
+
+def _warn_of_few_repeats(rows: pd.DataFrame) -> Iterator[str]:
+    measured = rows[rows["num_ok"] > 0]
+    few = int((measured["num_counted"] < ENOUGH_REPEATS).sum())
+    if few:
+        yield (
+            f"{few} of the {len(measured)} cells of the study's models at fp32 have fewer than {ENOUGH_REPEATS} "
+            "repeats that count: intervals from two repeats are wide, and from one there is none.\n"
+        )
+
+
+def _write_claim_row(result: ClaimResult) -> str:
+    names = [finding.title for finding in result.findings]
+    verdict = "; ".join([result.verdict, *names])
+    return f"| {escape_markdown(result.statement)} | {escape_markdown(result.provenance)} | {verdict} |"
+
+
+def _write_claim(result: ClaimResult) -> Iterator[str]:
+    yield f"\n## {escape_markdown(result.statement)}\n"
+    if result.quote:
+        yield f"> {escape_markdown(result.quote)}\n"
+    yield f"**{result.verdict}**, of {escape_markdown(result.provenance)}: {escape_markdown(result.full_reason)}."
+    if result.extremes:
+        yield f"\n{escape_markdown(result.extremes)}."
+    for finding in result.findings:
+        yield f"\nFinding, **{finding.title}**: {escape_markdown(finding.reason)}."
+    if result.arithmetic:
+        yield "\nBy arithmetic, and elsewhere:\n"
+        yield from (f"- {escape_markdown(line)}" for line in result.arithmetic)
+    yield "\nMeasured in these runs:\n"
+    yield from (f"- {escape_markdown(line)}" for line in result.measured or (NOTHING_MEASURED,))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from collector.claims.page import escape_markdown
 from collector.costs.document import CostDocument
 from collector.costs.tables import make_job_table, make_sample_table
 from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
 from collector.tables.table import Table
+from collector.visible_text import escape_markdown
 
 
 def write_markdown(document: CostDocument) -> str:

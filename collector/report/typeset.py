@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from collector.claims.page import escape_markdown
 from collector.tables.table import Table
+from collector.visible_text import escape_markdown
 
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from collector.claims.page import escape_markdown
 from collector.tables.table import Table
 from collector.versus.document import CompareDocument
 from collector.versus.method_texts import list_method_lines
@@ -17,6 +16,7 @@ from collector.versus.texts import (
     make_difference_table,
     sort_cells,
 )
+from collector.visible_text import escape_markdown
 
 SYMBOLS = {0: "✅", 1: "❌", 2: "❔"}
 URGENT = ("fails", "worse")

@@ -18,7 +18,7 @@ from runner.commands.options import (
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
-    from collector.audit.evaluation import AuditedRow
+    from collector.audit.rows import AuditedRow
     from collector.audit.table import AuditTable
 
 
@@ -42,44 +42,37 @@ def audit(
     """Hold somebody's table of times or rates against the roofline, and against runs.
 
     Every row gets its verdict with the arithmetic: possible, implausible without Winograd, impossible, reproduced, not
-    reproduced.
+    reproduced. With runs, `audit study` judges all of the study's claims, on a page of their own.
     """
+    from collector.audit.page import describe_claims, make_claims_page, write_audit_json, write_audit_page
+    from collector.audit.rows import audit_table
+    from collector.audit.study import STUDY_NAME, list_shipped_tables
+    from collector.files import replace_text
+    from collector.results.load import load_distinct_runs
+    from collector.results.summary import summarize_collections
+    from runner.audit_tables import describe_shipped_table, load_table
+    from runner.commands.shipped import print_shipped
+    from runner.reporting.stored_runs import open_existing_store, print_skipped
+
     if list_tables:
-        _print_shipped_tables()
+        print_shipped({name: describe_shipped_table(name) for name in list_shipped_tables()})
         return
     if table is None:
         raise UserError("TABLE is missing; give a YAML or CSV file, or a name that `benchmatrix audit --list` prints")
-    _audit(table, run_ids or [], store, verify, output=output, as_json=as_json)
-
-
-def _audit(
-    name: str,
-    run_ids: list[str],
-    store: str,
-    verify: list[Path] | None,
-    *,
-    output: Path | None,
-    as_json: bool,
-) -> None:
-    from collector.audit.evaluation import audit_table
-    from collector.audit.page import write_audit_json, write_audit_page
-    from collector.results.load import load_distinct_runs
-    from collector.results.summary import summarize_collections
-    from runner.audit_tables.loading import load_table
-    from runner.reporting.stored_runs import open_existing_store, print_skipped
-
-    table = load_table(name)
+    loaded = load_table(table)
     collections = load_distinct_runs(open_existing_store(store, verify=verify), run_ids) if run_ids else []
-    summary = summarize_collections(collections) if collections else None
-    rows = audit_table(table, summary)
+    rows = audit_table(loaded, summarize_collections(collections) if collections else None)
+    claims_page, claims = make_claims_page(collections) if collections and table == STUDY_NAME else (None, ())
     if output is not None:
-        write_audit_page(table, rows, output)
+        replace_text(output, claims_page or write_audit_page(loaded, rows))
     if as_json:
-        echo(write_audit_json(table, rows))
+        echo(write_audit_json(loaded, rows, claims))
     elif output is not None:
         CONSOLE.print(str(output), soft_wrap=True)
     else:
-        _print_audit(table, rows)
+        _print_audit(loaded, rows)
+    if claims and not as_json:
+        CONSOLE.print(describe_claims(claims), soft_wrap=True)
     for collection in collections:
         print_skipped(collection, make_error_console() if as_json else CONSOLE)
 
@@ -97,12 +90,4 @@ def _print_audit(table: "AuditTable", rows: "Sequence[AuditedRow]") -> None:
             CONSOLE.print(f"  {line}", soft_wrap=True)
     if table.remark:
         CONSOLE.print(f"\n{table.remark}", soft_wrap=True)
-    CONSOLE.print(f"\n{count_verdicts(rows)}", soft_wrap=True)
-
-
-def _print_shipped_tables() -> None:
-    from collector.audit.shipped import list_shipped_tables
-    from runner.audit_tables.loading import describe_shipped_table
-    from runner.commands.shipped import print_shipped
-
-    print_shipped({name: describe_shipped_table(name) for name in list_shipped_tables()})
+    CONSOLE.print(f"\n{count_verdicts('row', [row.verdict_in_words for row in rows])}", soft_wrap=True)

@@ -23,7 +23,7 @@ MAX_BYTES = 1000
 COMMANDS = {
     "report": ["report", RUN_ID, "--output", "out"],
     "tables": ["collect", RUN_ID, "--output", "out"],
-    "claims": ["claims", RUN_ID, "--output", "out/claims.md"],
+    "claims": ["audit", "study", "--run", RUN_ID, "--output", "out/claims.md"],
     "html": ["forecast", "--plot", "out/forecast.html"],
     "png": ["forecast", "--plot", "out/forecast.png"],
     "svg": ["forecast", "--plot", "out/forecast.svg"],

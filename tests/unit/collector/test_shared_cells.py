@@ -8,8 +8,8 @@ import pytest
 
 from audit_tables import audit_row, make_row
 from bench.schema import Cell, Result
-from collector.claims.measurements import gather_measurements
-from collector.claims.study import load_study
+from collector.audit.measurements import gather_measurements
+from collector.audit.study import load_study
 from collector.comparisons import compare_all
 from collector.machine_differences import tabulate_machines
 from collector.nights.cell_nights import read_cell_nights

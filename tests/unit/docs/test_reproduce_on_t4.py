@@ -11,7 +11,7 @@ import yaml
 
 from bench import capabilities
 from bench.schema import Cell
-from collector.claims.study import load_study
+from collector.audit.study import load_study
 from matrix_files import pick
 from runner.matrix.expansion import load_matrix
 from runner.profiles.loading import find_profile, load_profile
@@ -19,7 +19,7 @@ from runner.profiles.loading import find_profile, load_profile
 PAGE = Path(__file__).parents[3] / "docs" / "results" / "reproduce-on-t4.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 FIXED_SECONDS = 50
-# What the page takes for the rates of the two devices, FLOP/s; `cpu` is the lowest peak that claims.yaml gives it.
+# What the page takes for the rates of the two devices, FLOP/s; `cpu` is the lowest peak that study.yaml gives it.
 RATES = {"gpu": 3.5e12, "cpu": load_study().cpu.low_peak_flops_per_second}
 
 

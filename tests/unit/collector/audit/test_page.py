@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from audit_tables import make_row, make_table
-from collector.audit.evaluation import audit_table
 from collector.audit.page import count_verdicts, make_audit_table, write_audit_json, write_audit_page
+from collector.audit.rows import audit_table
 from collector.results.summary import summarize_cells
 from factories import make_cell
 from measured_runs import collect_results, make_repeats
@@ -22,8 +22,9 @@ TABLE = make_table(
 
 def test_verdicts_are_counted_in_words() -> None:
     rows = audit_table(TABLE)
-    assert count_verdicts(rows) == "3 rows: 1 possible, 1 implausible without Winograd, 1 impossible"
-    assert count_verdicts(rows[:1]) == "1 row: 1 possible"
+    verdicts = [row.verdict_in_words for row in rows]
+    assert count_verdicts("row", verdicts) == "3 rows: 1 possible, 1 implausible without Winograd, 1 impossible"
+    assert count_verdicts("row", verdicts[:1]) == "1 row: 1 possible"
 
 
 def test_without_a_run_the_table_has_one_verdict() -> None:
@@ -46,10 +47,8 @@ def test_with_a_run_both_verdicts_have_a_column(tmp_path: Path) -> None:
     assert table.format_rows()[0][-3:] == ("possible", "not tested", "possible")
 
 
-def test_the_page_holds_provenance_verdicts_and_arithmetic(tmp_path: Path) -> None:
-    path = tmp_path / "pages" / "audit.md"
-    write_audit_page(TABLE, audit_table(TABLE), path)
-    page = path.read_text()
+def test_the_page_holds_provenance_verdicts_and_arithmetic() -> None:
+    page = write_audit_page(TABLE, audit_table(TABLE))
     assert page.startswith("# Mine: audit\n\nMine (a test, as a blog reports it).\n\nRead this.\n")
     assert "No run was given: nothing was held against measurements." in page
     assert "| 1. slow\\|one, Round, batch 10, fp32 | 1 s | 0.100 | 10.0 | possible |" in page

@@ -6,10 +6,9 @@ Multiply-adds of a forward pass per image: ResNet-50 4.089 thousand million, VGG
 
 import pytest
 
-from collector.audit.evaluation import AuditedRow, audit_table
-from collector.audit.shipped import list_shipped_tables, make_study_table
-from collector.claims.study import load_study
-from runner.audit_tables.loading import load_table
+from collector.audit.rows import AuditedRow, audit_table
+from collector.audit.study import list_shipped_tables, load_study, make_study_table
+from runner.audit_tables import load_table
 
 
 def audit(name: str) -> tuple[AuditedRow, ...]:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from bench.store import Store
-from collector.claims.page import make_claims_page
+from collector.audit.page import make_claims_page
 from collector.results.load import load_distinct_runs, load_runs
 from collector.results.summary import summarize_collections
 from factories import START, make_failed_result

@@ -33,7 +33,7 @@ CallMain = Callable[..., tuple[int, str, str]]
         (["status", "x", "--store", "s3://b"], "error: store s3://b: no AWS credentials"),
         (["report", "mine"], "error: store file://results: "),
         (["collect", "../up"], "error: store file://results: "),
-        (["claims", "mine", "--output", "claims.md"], "error: store file://results: "),
+        (["audit", "study", "--run", "mine"], "error: store file://results: "),
         (["forecast", "--series", "best"], "error: --series best: "),
         (["forecast", "--table", "no.csv"], "error: no.csv: "),
     ],

@@ -1,4 +1,4 @@
-"""The commands that read finished runs: status, collect, report, claims; and forecast."""
+"""The commands that read finished runs: status, collect, report, audit; and forecast."""
 
 import os
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from collector.claims.study import load_study
+from collector.audit.study import load_study
 from factories import START, make_cell
 from fake_interpreters import read_log
 from runner.commands.json_documents import StatusDocument
@@ -86,7 +86,7 @@ def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, works
     for run_id in ("mine", "yours"):
         call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)
 
-    code, out, err = call_main("claims", "mine", "yours", "--output", "pages/claims.md")
+    code, out, err = call_main("audit", "study", "--run", "mine", "--run", "yours", "--output", "pages/claims.md")
     assert (code, err) == (0, "")
     first, second = out.splitlines()
     assert first == "pages/claims.md"
@@ -169,7 +169,7 @@ def test_a_site_is_made_anew_when_its_prices_have_changed(call_main: CallMain, w
     [
         "report mine",
         "collect mine --output out",
-        "claims mine",
+        "audit study --run mine",
         "cost mine --json",
         "audit nvidia-t4-resnet50 --run mine --json",
         "plot latencies mine --output out.svg",

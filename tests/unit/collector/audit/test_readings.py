@@ -1,4 +1,4 @@
-"""The FLOPs of the readings in claims.yaml, summed from the layers."""
+"""The FLOPs of the readings in study.yaml, summed from the layers."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from bench.models.flops.cyclegan import count_training_macs, list_discriminator,
 from bench.models.flops.layers import Layer, convolve, convolve_transposed
 from bench.registry import Phase
 from bench.schema import Cell
-from collector.claims.study import Reading, load_study
+from collector.audit.study import Reading, load_study
 from factories import make_cell
 
 

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.errors import UserError
-from collector.audit.shipped import list_shipped_tables
-from runner.audit_tables.loading import load_table
+from collector.audit.study import list_shipped_tables
+from runner.audit_tables import load_table
 from runner.yaml_input import YamlError
 
 TOP = "title: Mine\nsource: me\n"

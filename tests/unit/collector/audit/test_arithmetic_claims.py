@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.claims.study import load_study
+from collector.audit.study import load_study
 from factories import make_cell, make_environment, make_gpu, make_roofline
 from measured_runs import make_repeats
 from study_runs import H100, HOST, evaluate, evaluate_unmeasured

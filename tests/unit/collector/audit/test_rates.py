@@ -2,7 +2,7 @@
 
 import pytest
 
-from collector.claims.plausibility import (
+from collector.audit.rates import (
     Limit,
     Plausibility,
     Rate,

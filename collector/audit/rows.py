@@ -1,16 +1,19 @@
-"""Judge a row by arithmetic: the rate that its figure implies, held against what its device can do."""
+"""Judge the rows of a table: by arithmetic, by measured cells of their work, and by both."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import pandas as pd
+
 from bench.models.flops import StepCost, count_step_cost
-from bench.registry import MODELS
+from bench.registry import FRAMEWORKS, MODELS
 from bench.roofline import CACHE_TRANSFERS
-from collector.audit.devices import AuditedDevice
-from collector.audit.table import StatedPrecision, StatedReading, TableRow
-from collector.claims.plausibility import (
+from collector.audit.devices import AuditedDevice, find_device
+from collector.audit.rates import (
     LARGER_TILE_SAVING,
+    TOLERANCE,
     Algorithm,
     Limit,
     Rate,
@@ -19,7 +22,21 @@ from collector.claims.plausibility import (
     describe_algorithm,
     imply_rates,
 )
-from collector.units import GFLOP, MILLISECOND, PERCENT, Unit, choose_rate_unit, format_number, format_significant
+from collector.audit.table import PEAK_PRECISIONS, AuditTable, StatedPrecision, StatedReading, TableRow
+from collector.device_names import split_name
+from collector.labels import FRAMEWORK_NAMES
+from collector.results.cells import select_alone
+from collector.results.frames import Row, list_rows
+from collector.units import (
+    GFLOP,
+    MILLISECOND,
+    PERCENT,
+    Unit,
+    choose_rate_unit,
+    format_interval,
+    format_number,
+    format_significant,
+)
 
 ArithmeticVerdict = Literal["possible", "implausible", "impossible", "unknown"]
 
@@ -95,7 +112,6 @@ def describe_figure(row: TableRow) -> str:
 def _decide(
     row: TableRow, device: AuditedDevice, costs: Sequence[StepCost | None], kindest: Rate
 ) -> tuple[ArithmeticVerdict, str]:
-    """Return the verdict and its reason."""
     if device.bound_flops_per_second is None:
         return "unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})"
     memory = _explain_memory(row, costs, device)
@@ -105,17 +121,14 @@ def _decide(
 
 
 def _count_cost(row: TableRow, reading: StatedReading) -> StepCost | None:
-    """Return the cost of a sample by the registry's layers; None where the table states its FLOPs."""
     return None if reading.flops_per_sample is not None else count_step_cost(row.make_cell(reading))
 
 
 def _count_step_samples(row: TableRow) -> float:
-    """Return the samples of what is timed: a step, or a second where only a rate is known."""
     return row.batch_size or row.samples_per_second_stated
 
 
 def _make_limit(row: TableRow, device: AuditedDevice) -> Limit:
-    """Return what the row's devices together are not taken to exceed; any number where that is not known."""
     bound = device.bound_flops_per_second or 1.0
     word = "peak" if bound == device.peak_flops_per_second else "bound"
     return Limit(device=device.name, flops_per_second=row.num_devices * bound, word=word)
@@ -188,7 +201,6 @@ def _share(rate: Rate, flops_per_second: float) -> str:
 
 
 def _explain(row: TableRow, kindest: Rate, device: AuditedDevice) -> str:
-    """Return why direct convolutions cannot reach the figure; where they can, whether it is beyond the rated peak."""
     if kindest.plausibility == "possible":
         is_rated = kindest.flops_per_second <= row.num_devices * (device.peak_flops_per_second or 0)
         return "" if is_rated else "beyond the rated peak, within the bound: it needs a clock above the rated one"
@@ -224,3 +236,204 @@ def _explain_memory(row: TableRow, costs: Sequence[StepCost | None], device: Aud
         f"reading the weights once, {weights / 1e6:,.0f} MB less what the cache keeps, takes "
         f"{format_number(least_seconds, MILLISECOND)} ms at {device.bytes_per_second / 1e9:,.0f} GB/s"
     )
+
+
+MeasuredVerdict = Literal["reproduced", "not reproduced", "not tested"]
+
+# An interval that spans this factor would agree with a figure and with its double.
+TOO_WIDE = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What measured cells say of a row."""
+
+    verdict: MeasuredVerdict
+    reason: str
+    """Empty where no run was given."""
+
+
+def judge_by_measurement(row: TableRow, device: AuditedDevice, summary: pd.DataFrame | None) -> Measured:
+    """Return whether the row's figure lies inside the interval of a matching cell, widened by TOLERANCE.
+
+    `summary`: rows of `summarize_collections`; None where no run was given. Cells match in device, model, input size,
+    phase, precision, batch size, number of devices and, where the row gives one, framework; in any mode, on synthetic
+    data, without other tenants on the device.
+    """
+    if summary is None:
+        return Measured(verdict="not tested", reason="")
+    obstacle = _find_obstacle(row)
+    if obstacle:
+        return Measured(verdict="not tested", reason=obstacle)
+    cells = [cell for cell in _find_cells(row, device, summary) if cell["num_sound"] > 0]
+    if not cells:
+        return Measured(
+            verdict="not tested",
+            reason="no cell of this work, measured on this device under sound conditions",
+        )
+    decisive = [cell for cell in cells if _has_narrow_interval(cell)]
+    if not decisive:
+        return Measured(verdict="not tested", reason=f"no interval, or one too wide to tell: {_describe_cells(cells)}")
+    assert row.batch_size is not None
+    seconds = row.batch_size / row.samples_per_second_stated
+    agreeing = [cell for cell in decisive if _agrees(seconds, cell)]
+    band = f"widened by {TOLERANCE / PERCENT.size:g} %"
+    if agreeing:
+        return Measured(verdict="reproduced", reason=f"inside {_describe_cells(agreeing)}, {band}")
+    return Measured(verdict="not reproduced", reason=f"outside {_describe_cells(decisive)}, {band}")
+
+
+def _find_obstacle(row: TableRow) -> str:
+    if row.model is None:
+        return "the row names no model of the registry"
+    if row.batch_size is None:
+        return "the row gives no batch size"
+    if row.precision == "int8":
+        return "no cell measures int8"
+    if row.precision == "amp" and row.phase == "infer":
+        return "amp casts weights in every step; cells of inference hold them in fp16"
+    if row.framework is not None and _find_framework(row.framework) is None:
+        return f"no cell measures the framework '{row.framework}'; measured are {', '.join(FRAMEWORKS)}"
+    return ""
+
+
+def _find_framework(name: str) -> str | None:
+    return next((key for key, spec in FRAMEWORKS.items() if name.casefold() in (key, spec.label.casefold())), None)
+
+
+def _find_cells(row: TableRow, device: AuditedDevice, summary: pd.DataFrame) -> list[Row]:
+    assert row.model is not None
+    default = MODELS[row.model].input_size
+    sizes = {reading.input_size or default for reading in row.list_readings() if reading.is_model}
+    found = select_alone(summary)
+    found = found[
+        (found["model"] == row.model)
+        & found["input_size"].isin(sizes)
+        & (found["phase"] == row.phase)
+        & (found["precision"] == PEAK_PRECISIONS[row.precision])
+        & (found["batch_size"] == row.batch_size)
+        & (found["num_gpus"] == row.num_devices)
+        & found["data_dir"].isna()
+    ]
+    if row.framework is not None:
+        found = found[found["framework"] == _find_framework(row.framework)]
+    return [cell for cell in list_rows(found) if _is_on_device(cell, device)]
+
+
+def _is_on_device(cell: Row, device: AuditedDevice) -> bool:
+    name = cell["gpu_name"] if cell["device"] == "gpu" else cell["cpu_model"]
+    if pd.isna(name):
+        return False
+    if device.measured_names:
+        return cell["device"] == "gpu" and name in device.measured_names
+    if device.num_threads is not None and cell["device"] == "cpu" and cell["num_threads"] != device.num_threads:
+        return False
+    if device.measured_words is None:
+        return split_name(name) == split_name(device.name)
+    return re.search(rf"(?<!\w){re.escape(device.measured_words)}(?!\w)", name, re.IGNORECASE) is not None
+
+
+def _find_interval(cell: Row) -> tuple[float, float] | None:
+    low, high = cell["interval_low_seconds"], cell["interval_high_seconds"]
+    return (float(low), float(high)) if pd.notna(low) and pd.notna(high) else None
+
+
+def _has_narrow_interval(cell: Row) -> bool:
+    interval = _find_interval(cell)
+    return interval is not None and interval[1] < TOO_WIDE * interval[0]
+
+
+def _agrees(seconds: float, cell: Row) -> bool:
+    low, high = _find_interval(cell) or (0.0, 0.0)
+    return low * (1 - TOLERANCE) <= seconds <= high * (1 + TOLERANCE)
+
+
+def _describe_cells(cells: list[Row]) -> str:
+    texts = []
+    for cell in cells:
+        interval = _find_interval(cell)
+        span = f"{format_interval(*interval, MILLISECOND)} ms" if interval else "one repeat"
+        name = f"{FRAMEWORK_NAMES[cell['framework']]} {cell['mode']}"
+        texts.append(f"{span} ({name} at size {cell['input_size']}, run {cell['run_id']})")
+    return "; ".join(texts)
+
+
+AuditVerdict = Literal["possible", "implausible", "impossible", "unknown", "reproduced", "not reproduced"]
+
+CONTRADICTION = (
+    "measured cells agree with it nevertheless: the stated peak or the counted operations are wrong, or the cells are"
+)
+STATED_PEAK = "judged by a peak that the device does not have"
+"""How the reason begins that names such a peak: the verdict stays that by the stated one, as the table means it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditedRow:
+    """A row with its verdicts."""
+
+    number: int
+    """Its place in the table, from 1."""
+    row: TableRow
+    device: AuditedDevice
+    arithmetic: Arithmetic
+    measured: Measured
+
+    @property
+    def verdict(self) -> AuditVerdict:
+        """What was measured, where it was; `impossible` stands whatever was measured."""
+        if self.arithmetic.verdict == "impossible" or self.measured.verdict == "not tested":
+            return self.arithmetic.verdict
+        return self.measured.verdict
+
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict for people."""
+        return self.arithmetic_in_words if self.verdict == self.arithmetic.verdict else self.verdict
+
+    @property
+    def arithmetic_in_words(self) -> str:
+        """The verdict by arithmetic for people, in the words of the claims.
+
+        What F(2x2, 3x3) reaches, which float32 libraries ordinarily use, is `implausible without Winograd`; what only
+        the larger tiles of F(4x4, 3x3) reach is `implausible`.
+        """
+        is_ordinary = self.arithmetic.algorithm == "F(2x2, 3x3)"
+        return f"{self.arithmetic.verdict} without Winograd" if is_ordinary else self.arithmetic.verdict
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the verdicts are what they are; nothing where arithmetic has no objection and no run was given."""
+        by_arithmetic, by_measurement = self.arithmetic.reason, self.measured.reason
+        reasons = [f"{STATED_PEAK}: {self.device.contradiction}"] if self.device.contradiction else []
+        reasons += [f"{self.arithmetic_in_words}: {by_arithmetic}"] if by_arithmetic else []
+        reasons += [f"{self.measured.verdict}: {by_measurement}"] if by_measurement else []
+        if self.arithmetic.verdict == "impossible" and self.measured.verdict == "reproduced":
+            reasons.append(CONTRADICTION)
+        return tuple(reasons)
+
+    @property
+    def name(self) -> str:
+        """What was timed on what: `PyTorch AMP, Tesla T4, batch 64, amp`."""
+        row = self.row
+        what = row.label or " ".join(filter(None, (row.framework, row.model or "model", row.phase)))
+        devices = self.device.name if row.num_devices == 1 else f"{row.num_devices} x {self.device.name}"
+        batch = f"batch {row.batch_size}" if row.batch_size is not None else ""
+        return ", ".join(filter(None, (what, devices, batch, row.precision)))
+
+    @property
+    def figure(self) -> str:
+        """The figure as stated."""
+        return describe_figure(self.row)
+
+
+def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple[AuditedRow, ...]:
+    """Return the rows of `table` with their verdicts; `summary`: rows of `summarize_collections` of the runs, if any.
+
+    Raises UnknownDeviceError for a row whose device neither the table nor `bench.peaks` knows.
+    """
+    audited = []
+    for number, row in enumerate(table.rows, start=1):
+        device = find_device(table, row)
+        arithmetic, measured = judge_by_arithmetic(row, device), judge_by_measurement(row, device, summary)
+        audited.append(AuditedRow(number=number, row=row, device=device, arithmetic=arithmetic, measured=measured))
+    return tuple(audited)

@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 
 from bench.schema import Environment
-from collector.claims.measurements import gather_measurements
-from collector.claims.speedup import evaluate_speedup
-from collector.claims.stated_times import count_flops
-from collector.claims.study import load_study
-from collector.claims.verdicts import ClaimContext
+from collector.audit.measurements import ClaimContext, gather_measurements
+from collector.audit.speedups import evaluate_speedup
+from collector.audit.study import count_flops, load_study
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_environment, make_validity
 from measured_runs import collect_results, make_repeats

@@ -7,8 +7,10 @@ from typing import Literal
 import pandas as pd
 
 from bench.schema import Phase
-from collector.claims.study import StatedDevice, Study
-from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, Comparison, compare_cells
+from collector.audit.rates import Algorithm, Rate, describe_algorithm
+from collector.audit.study import Counted, ReadTime, Study, StudyDevice
+from collector.comparisons import DEVICES, FRAMEWORKS, PRECISIONS, Comparison, compare_cells
+from collector.facts import count_left_out
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
 from collector.results.cells import select_alone
 from collector.results.frames import Row, list_rows
@@ -32,8 +34,6 @@ FUSION = Comparison(
     pairs=(("graph", "unfused"), ("fused-norm", "graph"), ("compiled", "graph")),
     measure="time ratio",
 )
-TABLES = {FUSION.name: MODES.name}
-"""By the name of a comparison that only the claims make, the one whose table has its pairs."""
 # Models of claims that are not the study's.
 OTHER_MODELS = ("text-classifier", "matmul")
 
@@ -58,40 +58,26 @@ class Measurements:
     others: pd.DataFrame
     precisions: pd.DataFrame
 
-    @property
-    def is_there(self) -> bool:
-        """Whether anything was measured that bears on a claim about devices or frameworks."""
-        pairs = (self.speedups, self.latencies, self.fusion, self.others)
-        return any(frame["ratio"].notna().any() for frame in pairs)
 
-
-def gather_measurements(
-    summary: pd.DataFrame, study: Study, *, include_invalid: bool = False, num_tested: Mapping[str, int] | None = None
-) -> Measurements:
-    """Return what the rows of `summarize_collections` say about the study's models and those of the other claims.
-
-    `num_tested`: how many ratios the table of each comparison tests in a report: the words have its intervals.
-    """
-
-    def compare(rows: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
-        pairs = compare_cells(rows, comparison, include_invalid=include_invalid)
-        number = (num_tested or {}).get(TABLES.get(comparison.name, comparison.name), 1)
-        return pairs.assign(num_together=pairs["p_value"].notna().map({True: number, False: 1}).astype("int64"))
-
+def gather_measurements(summary: pd.DataFrame, study: Study) -> Measurements:
+    """Return what the rows of `summarize_collections` say about the study's models and those of the other claims."""
     single = select_alone(summary[summary["num_gpus"] == 1])
     fp32 = single[single["precision"] == "fp32"]
     rows, others = fp32[fp32["model"].isin(study.workloads)], fp32[fp32["model"].isin(OTHER_MODELS)]
     infer = rows[(rows["phase"] == "infer") & (rows["device"] == "gpu") & find_stated_sizes(rows, study)]
-    latencies, precisions = compare(infer, FRAMEWORKS), compare(single[single["device"] == "gpu"], PRECISIONS)
+    latencies, precisions = (
+        compare_cells(infer, FRAMEWORKS),
+        compare_cells(single[single["device"] == "gpu"], PRECISIONS),
+    )
     return Measurements(
         summary=rows,
         inference=infer,
-        speedups=compare(rows, DEVICES),
+        speedups=compare_cells(rows, DEVICES),
         latencies=latencies[latencies["framework_subject"] == "tensorflow"],
-        fusion=compare(infer[infer["framework"] == "tensorflow"], FUSION),
-        phases=compare(rows, PHASES),
+        fusion=compare_cells(infer[infer["framework"] == "tensorflow"], FUSION),
+        phases=compare_cells(rows, PHASES),
         other_rows=others,
-        others=compare(others, DEVICES),
+        others=compare_cells(others, DEVICES),
         precisions=precisions[precisions["precision_subject"] == "tf32"],
     )
 
@@ -214,7 +200,6 @@ def shorten(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _describe_first(rows: pd.DataFrame, labels: Iterable[str], describe: Callable[[str, Row], str]) -> tuple[str, ...]:
-    """Return a line for each row by its label, as `shorten` does: of many rows, only those shown are put into words."""
     num_shown = len(rows) if len(rows) <= MAX_LINES else MAX_LINES - 1
     lines = tuple(map(describe, labels, list_rows(rows.head(num_shown))))
     return lines if num_shown == len(rows) else (*lines, _count_others(len(rows) - num_shown))
@@ -248,7 +233,7 @@ def find_stated_cpu(pairs: pd.DataFrame, study: Study, side: Side) -> "pd.Series
     return _find_named(pairs[f"cpu_model_{side}"], study.cpu) & has_threads
 
 
-def _find_named(names: "pd.Series[str]", device: StatedDevice) -> "pd.Series[bool]":
+def _find_named(names: "pd.Series[str]", device: StudyDevice) -> "pd.Series[bool]":
     return names.map(lambda name: pd.notna(name) and device.is_named(name)).astype(bool)
 
 
@@ -258,7 +243,7 @@ def _describe_devices(pair: Row) -> str:
 
 
 def _describe_ratio(pair: Row) -> str:
-    ends = read_estimate(pair, center="ratio").find_joint_interval(pair["num_together"])
+    ends = read_estimate(pair, center="ratio").find_joint_interval(1)
     interval = "no interval, one repeat" if ends is None else f"95 % interval {format_interval(*ends, RATIO)}"
     return f"{format_significant(pair['ratio'])} times ({interval})"
 
@@ -288,3 +273,132 @@ def _index_rows(summary: pd.DataFrame) -> Mapping[RowKey, Row]:
 
 def _key(pair: Row, side: str) -> RowKey:
     return pair[f"run_id_{side}"], pair[f"cell_id_{side}"], pair[f"environment_id_{side}"]
+
+
+ClaimVerdict = Literal[
+    "reproduced",
+    "not reproduced",
+    "not decided",
+    "implausible without Winograd",
+    "implausible on the stated hardware",
+    "impossible on the stated hardware",
+    "peak rates only",
+    "not tested here",
+]
+FindingName = Literal[
+    "too slow to be a baseline", "its own table disagrees", "no kernel time", "misses if fitted up to 2022"
+]
+ReasonedVerdict = tuple[ClaimVerdict, str]
+Interval = tuple[float, float]
+Place = Literal["inside", "outside", "across"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What arithmetic shows about a claim and no verdict says; it decides nothing."""
+
+    name: FindingName
+    reason: str
+    scope: str = ""
+    """The reading that it holds under, as in `at 32 px`; empty where it holds under every one."""
+
+    @property
+    def title(self) -> str:
+        """The name with its scope."""
+        return f"{self.name} {self.scope}".strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimResult:
+    """A claim with what arithmetic and runs say about it."""
+
+    statement: str
+    verdict: ClaimVerdict
+    reason: str
+    """What the verdict rests on, without a full stop."""
+    nearest: str = ""
+    """What was measured at the stated work where that is not what decides, as a sentence without a full stop."""
+    id: str = ""
+    """That of the claim in study.yaml."""
+    provenance: str = ""
+    """Who reports the claim, in words that follow "of": the verdict is of the claim as they report it."""
+    quote: str = ""
+    extremes: str = ""
+    """The best and the worst for the claim of several cells; empty where fewer than two were measured."""
+    findings: tuple[Finding, ...] = ()
+    arithmetic: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+
+    @property
+    def full_reason(self) -> str:
+        """The reason, and what was measured at the stated work."""
+        return ". ".join(filter(None, (self.reason, self.nearest)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimContext:
+    """What claims are evaluated from."""
+
+    study: Study
+    counted: Counted
+    measurements: Measurements
+
+
+def choose_verdict(worst: ReadTime, measured: ReasonedVerdict) -> ReasonedVerdict:
+    """Return the verdict on a claim whose least plausible time is `worst`.
+
+    What is impossible by arithmetic stays so; otherwise what was measured decides, and arithmetic only where that
+    decides nothing.
+    """
+    plausibility = worst.rate.plausibility
+    is_decided = measured[0] not in ("not decided", "not tested here")
+    if plausibility != "impossible" and (is_decided or plausibility == "possible"):
+        return measured
+    return judge_rate(worst.rate), f"{worst.describe()}: {describe_algorithm(worst.rate)}"
+
+
+def judge_rate(rate: Rate) -> ClaimVerdict:
+    """Return the verdict on a claim that rests on a time of this rate, by arithmetic alone."""
+    verdicts: Mapping[Algorithm | None, ClaimVerdict] = {
+        "direct convolutions": "not tested here",
+        "F(2x2, 3x3)": "implausible without Winograd",
+        "F(4x4, 3x3)": "implausible on the stated hardware",
+        None: "impossible on the stated hardware",
+    }
+    return verdicts[rate.algorithm]
+
+
+def list_intervals(pairs: pd.DataFrame) -> list[Interval]:
+    """Return the interval of each pair's ratio; every pair must have one."""
+    return [(row["ratio_low"], row["ratio_high"]) for row in list_rows(pairs)]
+
+
+def place_interval(interval: Interval, band: Interval) -> Place:
+    """Return where an interval lies: inside the band, outside without touching it, or across one of its edges."""
+    low, high = interval
+    if band[0] <= low and high <= band[1]:
+        return "inside"
+    return "outside" if high < band[0] or low > band[1] else "across"
+
+
+def decide(places: Sequence[Place]) -> ClaimVerdict:
+    """Return the verdict on a claim that must hold in every one of `places`, of which there is one at least."""
+    if "outside" in places:
+        return "not reproduced"
+    return "not decided" if "across" in places else "reproduced"
+
+
+def explain_missing_intervals(pairs: pd.DataFrame) -> str:
+    """Return why pairs have no interval: left out, of a single repeat, not comparable; empty where all have one."""
+    single = int((pairs["ratio"].notna() & pairs["ratio_low"].isna()).sum())
+    not_compared = pairs.loc[pairs["ratio"].isna() & pairs["left_out"].isna(), "verdict"].value_counts()
+    reasons = [count_left_out([pairs]).removesuffix(".")]
+    reasons += [f"no interval for {single} of {len(pairs)} pairs, as a side has one repeat" if single else ""]
+    reasons += [f"{verdict} ({count} of {len(pairs)} pairs)" for verdict, count in not_compared.items()]
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def list_missing_intervals(pairs: pd.DataFrame) -> tuple[str, ...]:
+    """Return the text of `explain_missing_intervals` as the only line, or no line if it is empty."""
+    reasons = explain_missing_intervals(pairs)
+    return (reasons,) if reasons else ()

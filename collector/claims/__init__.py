@@ -1,1 +1,0 @@
-"""The study's claims, evaluated against measurements."""

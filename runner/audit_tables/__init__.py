@@ -1,1 +1,0 @@
-"""Read tables that are audited from YAML and CSV files of users."""
