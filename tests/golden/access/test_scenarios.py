@@ -15,7 +15,7 @@ FILES = sorted(Path(__file__).parent.glob("*.csv"))
 def test_a_shipped_scenario_gives_the_same_figures(path: Path) -> None:
     scenario, tree = load_scenario(path.stem)
     choices, _ = list_choices(scenario, look_up_figures(scenario, tree), look_up_prices(scenario, tree))
-    found = {}
+    found: dict[tuple[str, ...], Figure] = {}
     for choice in choices:
         outcome = evaluate_choice(choice, scenario.weeks)
         counts = {name: Figure(getattr(outcome, name)) for name in ("num_jobs", "num_unended")}
