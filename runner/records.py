@@ -1,18 +1,15 @@
 """Reads which repeats of a run have a record in the store, and which of the records are ok, not ok or damaged.
 
-A damaged record (cut, empty, not of this version, another's than its key says, or one that contradicts itself) counts
-as none, as in the report, and so does a copy of another, or one that is not signed rightly where that is checked.
+A damaged record (cut, empty, not of this version, another's than its key says) counts as none, as in the report, and so
+does one that is not signed rightly where that is checked.
 One that `benchmatrix clean` removed counts as what it was.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Literal
 
-from bench.contradictions import find_contradiction
-from bench.copied_steps import StepsRecord, find_copies, list_digests
 from bench.raw_removals import check_raw_removals, index_removed_results, read_raw_removals
 from bench.schema import InvalidDocumentError, RemovedResult, Result, Run, Status, measure_attempt, read_result
 from bench.signatures.signed_store import UnverifiedObject
@@ -51,8 +48,6 @@ class RecordSnapshot:
     """How many records each repeat has, damaged ones included."""
     damaged: tuple[str, ...]
     """Keys of damaged records, sorted; of those that are not signed rightly too."""
-    copies: tuple[str, ...] = ()
-    """Keys of readable records that do not count, since they have the step times of another; sorted."""
     unverified: tuple[str, ...] = ()
     """Those of `damaged` that are not signed rightly, sorted."""
     refused_removals: tuple[str, ...] = ()
@@ -76,8 +71,6 @@ class Records:
     """By key, of the records that were read; a run may have 100,000."""
     _conditions: dict[str, Condition] = field(default_factory=dict, repr=False)
     """By key, of those that are not ok, or contaminated."""
-    _steps: dict[str, tuple[datetime, *tuple[int, ...]]] = field(default_factory=dict, repr=False)
-    """By key, of the records that were read: when they began, and digests of their steps, where these show a copy."""
     _unverified: set[str] = field(default_factory=set, repr=False)
     _refused_removals: tuple[str, ...] = ()
 
@@ -99,9 +92,6 @@ class Records:
         self._read(new)
         # Once more, before a repeat is measured again: the answer may have been another object's.
         self._read([key for key in new if self._conditions.get(key) == "damaged"])
-        num_records, copies = Counter(keys.values()), self._find_copies(keys)
-        if copies:
-            keys = {key: repeat for key, repeat in keys.items() if key not in copies}
         not_ok, disturbed = (self._find_repeats(keys, condition) for condition in ("not-ok", "contaminated"))
         sound = frozenset(repeat for key, repeat in keys.items() if key not in self._conditions)
         ok = sound | disturbed if disturbed else sound
@@ -111,10 +101,9 @@ class Records:
         return RecordSnapshot(
             ok=ok,
             ended=ok | not_ok if not_ok else ok,  # a set of 100,000 repeats takes 4 MB
-            num_records=num_records,
+            num_records=Counter(keys.values()),
             contaminated=disturbed - sound,
             damaged=tuple(sorted(key for key in keys if self._conditions.get(key) == "damaged")),
-            copies=tuple(sorted(copies)),
             unverified=tuple(sorted(self._unverified & keys.keys())),
             refused_removals=self._refused_removals,
             seconds=seconds,
@@ -128,35 +117,9 @@ class Records:
         for key, data in self.store.get_listed(keys):
             self._unverified -= {key}
             if isinstance(data, bytes):
-                result = _parse(data, _require_parts(key))
-                self._note_steps(key, result)
-                self._note(key, *_classify(result))
+                self._note(key, *_classify(_parse(data, _require_parts(key))))
             elif isinstance(data, UnverifiedObject):
                 self._unverified.add(key)
-
-    def _note_steps(self, key: str, result: Result | None) -> None:
-        digests = () if result is None else list_digests(result)
-        if result is None or not digests:
-            self._steps.pop(key, None)
-        else:
-            self._steps[key] = (result.started_at, *(int(digest, 16) for digest in digests))
-
-    def _find_copies(self, keys: Iterable[str]) -> frozenset[str]:
-        """Return which of these records do not count, as they have the steps of others; as in the report."""
-        firsts: dict[int, str] = {}
-        groups: defaultdict[int, set[str]] = defaultdict(set)  # nearly always empty
-        for key in keys:
-            for digest in self._steps.get(key, ())[1:]:
-                if (first := firsts.setdefault(digest, key)) != key:
-                    groups[digest] |= {first, key}
-        return frozenset(
-            copy
-            for alike in groups.values()
-            for copy in find_copies(
-                StepsRecord(key=key, cell_id=_require_parts(key).cell_id, started_at=self._steps[key][0])
-                for key in alike
-            )
-        )
 
     def count_by_key(self) -> Counter[RepeatKey]:
         """Return how many records each repeat has, damaged ones included, without reading any."""
@@ -230,7 +193,7 @@ def find_fault(result: Result, key: ResultKey) -> str | None:
         key.attempt,
     ):
         return f"it is of {result.run_id}/{result.cell_id}, repeat {result.repeat}, attempt {result.attempt}"
-    return find_contradiction(result)
+    return None
 
 
 def _parse(data: bytes, key: ResultKey) -> Result | None:

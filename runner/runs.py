@@ -249,11 +249,10 @@ def count_failed(run: Run, snapshot: RecordSnapshot) -> int:
 
 
 def describe_damage(snapshot: RecordSnapshot, warn: Callable[[str], None]) -> None:
-    """Warn of records that cannot be read, are not signed rightly, or are copies: they count as missing."""
+    """Warn of records that cannot be read or are not signed rightly: they count as missing."""
     damaged = sorted(set(snapshot.damaged) - set(snapshot.unverified))
     for what, keys in (
         ("damaged records", damaged),
-        ("records with the step times of another", snapshot.copies),
         ("records that are not signed rightly", snapshot.unverified),
     ):
         if keys:

@@ -6,7 +6,7 @@ laptop's environment. Times are arbitrary: `make_result(step_seconds=(0.1, 0.2, 
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from bench.schema import (
     Cell,
@@ -31,7 +31,6 @@ from bench.schema import (
     Validity,
     Verdict,
 )
-from fitted_results import Sink, find_end, fit_roofline
 
 RUN_ID = "smoke-20260301-120000-ab12"
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -41,6 +40,13 @@ FAILURE_KINDS: dict[Status, FailureKind] = {
     "timeout": "timeout",
     "preempted": "preempted",
 }
+
+
+class Sink(Protocol):
+    """Where documents can be put: a `bench.store.Store`, or a dict with a `put`."""
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep `data` under `key`."""
 
 
 def make_cell(**overrides: Any) -> Cell:
@@ -202,7 +208,7 @@ def make_result(
     reached_steady: bool = True,
     **overrides: Any,
 ) -> Result:
-    """Return the ok result of repeat 1, its roofline and end fitted to the steps; any field can be overridden."""
+    """Return the ok result of repeat 1; any field can be overridden."""
     cell = cell or make_cell()
     samples = Samples(
         warmup_step_seconds=tuple(warmup_step_seconds),
@@ -210,22 +216,18 @@ def make_result(
         device_step_seconds=None if device_step_seconds is None else tuple(device_step_seconds),
         reached_steady=reached_steady,
     )
-    samples = overrides.get("samples") or samples
     phases = overrides.get("phases") or make_phases(step_seconds, warmup_step_seconds)
     measured = {
         "status": "ok",
-        "finished_at": find_end({"started_at": START, "gpu_use": (make_gpu_use(),)} | overrides, phases),
         "phases": phases,
         "samples": samples,
         "memory": make_memory(),
         "cpu_use": make_cpu_use(phases.steady_seconds or 1.0),
         "gpu_use": (make_gpu_use(),) if cell.device == "gpu" else (),
+        "roofline": make_roofline(),
         "validity": make_validity(),
         "environment": make_environment(gpus=(make_gpu(),) if cell.device == "gpu" else ()),
     }
-    gpus = overrides.get("environment", measured["environment"]).gpus if overrides.get("environment", 1) else ()
-    own = fit_roofline(overrides, make_roofline(), cell, samples.center_step_seconds, gpus)
-    overrides |= {"roofline": own} if overrides.get("roofline", own) is not None else {}
     return Result(**(_describe_attempt(cell) | measured | overrides))
 
 

@@ -22,7 +22,6 @@ from bench.store import Store, result_key
 from container_states import EXITS, WAITING, describe_added, list_added
 from factories import make_failed_result, make_result, make_validity
 from fake_nodes import FakeNodes, format_now
-from fitted_results import count_steps
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 
@@ -226,7 +225,7 @@ class FakeKubelet:
     def _put_record(self, pod: Pod, *, is_ok: bool, validity: Validity) -> None:
         variables = read_variables(pod)
         cell = Cell.model_validate_json(variables["BENCH_CELL"])
-        steps, warmup = ((0.1,) * number for number in (count_steps(cell, 0.1), cell.num_warmup_steps))
+        steps, warmup = ((0.1,) * number for number in (cell.num_steps, cell.num_warmup_steps))
         make: Callable[..., Result] = make_result if is_ok else make_failed_result
         now = datetime.now(UTC)
         result = make(

@@ -6,7 +6,6 @@ from typing import Any
 
 from bench.schema import Cell
 from factories import make_result
-from fitted_results import count_steps
 
 REPEAT, RUN_ID, ATTEMPT = 987_654, "the-run-id", "the-attempt"
 
@@ -19,7 +18,7 @@ def make_writing_interpreter(folder: Path, cells: Sequence[Cell], *, log: Path) 
     cases = []
     for cell in cells:
         steps: dict[str, Any] = {
-            "step_seconds": (0.1,) * count_steps(cell, 0.1),
+            "step_seconds": (0.1,) * cell.num_steps,
             "warmup_step_seconds": (0.1,) * cell.num_warmup_steps,
         }
         result = make_result(cell, run_id=RUN_ID, repeat=REPEAT, attempt=ATTEMPT, **steps)

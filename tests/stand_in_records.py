@@ -7,7 +7,6 @@ from typing import cast
 from bench.order import Order
 from bench.schema import Failure, Result, Verdict
 from factories import make_failed_result, make_result, make_validity
-from fitted_results import count_steps
 
 BYTES_PER_SAMPLE = 2**30
 STEP_VARIABLE = "FAKE_STEP_SECONDS"
@@ -32,7 +31,7 @@ def make_ok(order: Order) -> Result:
         repeat=order.repeat,
         attempt=order.attempt,
         started_at=datetime.now(UTC),
-        step_seconds=(seconds,) * count_steps(order.cell, seconds),
+        step_seconds=(seconds,) * order.cell.num_steps,
         warmup_step_seconds=(0.1,) * order.cell.num_warmup_steps,
         validity=make_validity(*verdicts),
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 from bench.schema import Cell, Result, Run
 from factories import (
+    Sink,
     make_cell,
     make_environment,
     make_failed_result,
@@ -22,7 +23,6 @@ from factories import (
     make_validity,
     put_documents,
 )
-from fitted_results import Sink
 
 BASE_SECONDS = {"conv6": 2e-4, "resnet18": 2e-3, "vgg16": 8e-3}
 """Of one sample in training on the CPU in PyTorch, eager; made up."""

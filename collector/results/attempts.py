@@ -1,9 +1,8 @@
 """Order the attempts of a run's repeats, and choose the one of each that counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -41,13 +40,8 @@ class OrderedAttempts:
     """Repeats of which every attempt that ended ok was disturbed by others."""
 
 
-def order_attempts(
-    rows: pa.Table, planned: Sequence[PlannedCell], copied: Mapping[int, str] = MappingProxyType({})
-) -> tuple[OrderedAttempts, list[SkippedDocument]]:
-    """Return the order of the attempts, and those at cells or repeats that were not planned, or that are copies.
-
-    `copied`: rows that do not count as they are copies, each with the reason.
-    """
+def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[OrderedAttempts, list[SkippedDocument]]:
+    """Return the order of the attempts, and those at cells or repeats that were not planned."""
     starts = np.cumsum([0, *(plan.repeats for plan in planned)])
     plans = {plan.cell.cell_id: (int(start), plan.repeats) for plan, start in zip(planned, starts[:-1], strict=True)}
     columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "attempt")]
@@ -56,8 +50,8 @@ def order_attempts(
     sortable, skipped = [], []
     for index, (cell_id, repeat, attempt) in enumerate(zip(*columns, strict=True)):
         start, repeats = plans.get(cell_id, (0, 0))
-        if repeat > repeats or index in copied:
-            reason = copied.get(index) or _explain_unplanned(cell_id, repeat, repeats)
+        if repeat > repeats:
+            reason = _explain_unplanned(cell_id, repeat, repeats)
             skipped.append(SkippedDocument(key=rows["key"][index].as_py(), reason=reason))
         else:
             at = (started[index] in UNSET_CLOCKS, started[index])

@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from bench.contradictions import PREFIX as CONTRADICTION
 from bench.schema import Environment, NodeFault, Run
 
 if TYPE_CHECKING:
     from collector.results.host_products import HostProducts
     from collector.results.steps import StepTimes
-
-
-COPY = "a copy: "
-"""How the reason begins for which an attempt with the step times of another does not count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +24,6 @@ class SkippedDocument:
     """What is wrong with its signature, if that is why; only where signatures are checked."""
     is_unread: bool = False
     """Whether the store does not give it at present, so that nobody knows what it says."""
-
-    @property
-    def is_contradiction(self) -> bool:
-        """Whether it contradicts itself, or has another's step times."""
-        return self.reason.startswith((CONTRADICTION, COPY))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,8 +50,6 @@ MEANINGS: Mapping[str, str] = {
     "status": "`ok`, `failed`, `oom`, `timeout`, `preempted`; in the results `missing` where there is no result, "
     "and `unreadable` where the store does not give it.",
     "framework": "`pytorch`, `tensorflow` or `jax`.",
-    "steps_digest": "Of the timed steps, of several tenants those of each: two repeats that have one in common are "
-    "copies. Missing where the steps are too few, or too alike, to tell.",
     "started_at": "When the attempt began, in UTC.",
     "finished_at": "When the attempt ended, in UTC.",
     "num_warmup_steps_taken": "Warm-up steps, the first one not counted.",

@@ -26,16 +26,13 @@ class CopyFinder:
         """Return which rows of a run's results are another run's measurements, and the first such run."""
         results, run_id = collection.results, collection.run.run_id
         is_copy, original = np.zeros(len(results), dtype=np.bool_), None
-        columns = (results[name].tolist() for name in ("status", "steps_digest", *IDENTITY))
-        for place, (status, digest, *identity) in enumerate(zip(*columns, strict=True)):
+        columns = (results[name].tolist() for name in ("status", *IDENTITY))
+        for place, (status, *identity) in enumerate(zip(*columns, strict=True)):
             if status != "ok":
                 continue
-            # The digest is of the steps alone: it finds copies that were given other ids and dates.
-            digests = digest.split() if isinstance(digest, str) else []  # one of each tenant
-            for mark in [hash(tuple(identity)), *map(hash, digests)]:
-                owner = self._owners.setdefault(mark, run_id)
-                if owner != run_id:
-                    is_copy[place], original = True, original or owner
+            owner = self._owners.setdefault(hash(tuple(identity)), run_id)
+            if owner != run_id:
+                is_copy[place], original = True, original or owner
         return is_copy, original
 
     def drop_copies(self, collection: Collection) -> tuple[Collection, str]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.copied_steps import list_digests
 from bench.registry import FRAMEWORKS
 from bench.schema import Environment, Failure, Framework, Memory, Phases, Result, Samples
 from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
@@ -97,7 +96,6 @@ RESULT_COLUMNS: Columns = {
     "mean_step_seconds": "float64",
     "center_step_seconds": "float64",
     "summarized_by": "str",
-    "steps_digest": "str",
     "window_samples_per_s": "float64",
     **PACE_COLUMNS,
     **MEMORY_COLUMNS,
@@ -185,7 +183,6 @@ def describe_result(result: Result) -> Row:
             "mean_step_seconds": fmean(result.samples.step_seconds or [math.nan]),
             "center_step_seconds": result.samples.center_step_seconds,
             "summarized_by": result.samples.summarized_by,
-            "steps_digest": " ".join(list_digests(result)) or None,
         }
         row |= _describe_pace(result, result.samples)
     if result.memory is not None:

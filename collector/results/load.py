@@ -19,7 +19,6 @@ from collector.results.attempts import IntArray, order_attempts
 from collector.results.centers import unify_centers
 from collector.results.collection import Collection, SignatureCheck, SkippedDocument
 from collector.results.copied_runs import drop_copies
-from collector.results.copies import find_copied_attempts
 from collector.results.dataset.columns import ENVIRONMENTS, PLACEMENTS, make_schema
 from collector.results.dataset.digests import DamagedPartError
 from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, make_result_kind
@@ -99,7 +98,7 @@ class _Loader:
         quarantined = list_quarantined(results)
         results.objects = {}  # a listing of 100,000 results takes 36 MB
         pa.default_memory_pool().release_unused()
-        ordered, left_out = order_attempts(attempts.rows, run.cells, find_copied_attempts(attempts.rows))
+        ordered, left_out = order_attempts(attempts.rows, run.cells)
         placements, skipped_placements = self._load_placements()
         node_faults, skipped_faults = self._load_node_faults()
         counted = select_counted(ordered)

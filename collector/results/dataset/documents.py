@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.contradictions import read_consistent_result
 from bench.schema import (
     Environment,
     Framework,
@@ -15,6 +14,7 @@ from bench.schema import (
     hash_text,
     read_node_fault,
     read_placement,
+    read_result,
 )
 from bench.store import (
     ResultKey,
@@ -72,9 +72,9 @@ class EnvironmentRows:
 def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows) -> Rows:
     """Return the rows of one result.
 
-    Raises InvalidDocumentError where it is damaged, contradicts itself, or is another's than its key says.
+    Raises InvalidDocumentError where it is damaged or another's than its key says.
     """
-    result = read_consistent_result(data)
+    result = read_result(data)
     for name in ("run_id", "cell_id", "repeat", "attempt"):
         held, expected = getattr(result, name), getattr(key, name)
         if held != expected:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from bench.contradictions import read_consistent_result
 from bench.errors import UserError
-from bench.schema import Cell, Failure, InvalidDocumentError, PlannedCell, Result, Run
+from bench.schema import Cell, Failure, InvalidDocumentError, PlannedCell, Result, Run, read_result
 from bench.store import Store, result_key, run_key
 from collector.analysis import analyze_run
 from collector.export import write_collection
@@ -214,7 +213,7 @@ def make_extreme(value: str) -> str:
             continue
         changed = replace_leaf(text, path, value)
         try:
-            read_consistent_result(changed.encode())
+            read_result(changed.encode())
         except InvalidDocumentError:
             continue
         text = changed

@@ -6,19 +6,18 @@ from typing import Any
 
 import pytest
 
-from bench.schema import EARLIEST, Cell, Result, Run
+from bench.schema import EARLIEST, Run
 from bench.store import Store, raw_removal_key, result_key
 from collector.results.load import load_run
-from factories import START, make_cell, make_result, make_run, put_documents
+from factories import make_result, put_documents
 from raw_removals import make_raw_removal
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.records import NO_RETRIES, Records, Retries
-from runner.runs import describe_damage, find_unfinished_run, select_missing
+from runner.runs import describe_damage, find_unfinished_run
 from signing import put_signed
 from stored_runs import CELL_A, CELL_B, count_failed_repeats, list_missing_repeats, make_ok, make_own_run, name_repeats
-from tenancies import make_record, make_shared_result, make_tenancy
 
 
 def damage_first(run: Run, store: Store, how: str) -> str:
@@ -132,49 +131,10 @@ def test_records_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) ->
     assert (len(read), len(snapshot.ok)) == (2, 2)
 
 
-STEPS = tuple(0.1 + 0.0001 * number for number in range(30))
-
-
-def make_timed(cell: Cell, repeat: int, steps: tuple[float, ...] = STEPS) -> Result:
-    begun = START + timedelta(minutes=repeat)
-    return make_result(cell, run_id="run", repeat=repeat, attempt=f"a{repeat}", step_seconds=steps, started_at=begun)
-
-
-@pytest.mark.parametrize("has_other_cell", [False, True])
-def test_the_copies_that_do_not_count_for_the_report_do_not_count_for_the_runner(
-    store: Store, has_other_cell: bool
-) -> None:
-    """`status` would say that a repeat is missing, and `run` that all are there."""
-    slower = tuple(1.01 * step for step in STEPS)
-    run = make_own_run(run_id="run", repeats=3)
-    results = [make_timed(CELL_A, 1), make_timed(CELL_A, 2), make_timed(CELL_A, 3, slower)]
-    put_documents(store, run, results + ([make_timed(CELL_B, 1)] if has_other_cell else []))
-
-    records = Records.of(store, run)
-    for _ in range(2):  # read, and remembered
-        snapshot = records.read_snapshot()
-        copies = list(snapshot.copies)
-        assert copies == [found.key for found in load_run(store, "run").skipped]
-        assert len(copies) == (3 if has_other_cell else 1)
-        missing = {repeat.key for repeat in select_missing(run, snapshot)}
-        frame = load_run(store, "run").results
-        rows = frame[frame["status"] == "missing"]
-        assert missing == set(zip(rows["cell_id"], rows["repeat"], strict=True))
-        assert snapshot.num_records[CELL_A.cell_id, 2] == 1
-        assert (CELL_A.cell_id, 2) not in snapshot.seconds
-    warnings: list[str] = []
-    describe_damage(snapshot, warnings.append)
-    number = len(copies)
-    assert warnings == [
-        f"records with the step times of another: {number}, which count as missing; such as {copies[0]}"
-    ]
-
-
-@pytest.mark.parametrize("how", ["contradicts itself", "of another attempt"])
-def test_what_does_not_count_for_the_report_is_no_record_of_a_job(how: str, store: Store) -> None:
+def test_what_does_not_count_for_the_report_is_no_record_of_a_job(store: Store) -> None:
     run = make_own_run(run_id="run")
-    result = make_timed(CELL_A, 1, (0.1, 0.2, 0.4) * 10 if how == "contradicts itself" else STEPS)
-    key = result_key("run", CELL_A.cell_id, 1, "other" if how == "of another attempt" else result.attempt)
+    result = make_result(CELL_A, run_id="run")
+    key = result_key("run", CELL_A.cell_id, 1, "other")
     put_documents(store, run, [])
     store.put(key, result.to_json())
     (repeat, _) = list_missing_repeats(store, run)
@@ -182,23 +142,3 @@ def test_what_does_not_count_for_the_report_is_no_record_of_a_job(how: str, stor
     recorder = ResultRecorder(connection=None, namespace="none", store=store)  # type: ignore[arg-type]
     assert recorder.find_record(tracked) is None
     assert [found.key for found in load_run(store, "run").skipped] == [key]
-
-
-def test_the_copied_steps_of_a_further_tenant_do_not_count_for_the_runner_either(store: Store) -> None:
-    cell = make_cell(tenants=2)
-    run = make_run([cell], run_id="run", repeats=2)
-    results = [
-        make_shared_result(
-            make_tenancy(
-                make_record(0, step_seconds=[(1 + 0.01 * number) * step for step in STEPS]),
-                make_record(1, step_seconds=[1.1 * step for step in STEPS]),
-                window_seconds=4.0,
-            ),
-            run_id="run", repeat=number, attempt=f"a{number}", started_at=START + timedelta(minutes=number),
-        )
-        for number in (1, 2)
-    ]  # fmt: skip
-    put_documents(store, run, results)
-    (copy,) = Records.of(store, run).read_snapshot().copies
-    assert [copy] == [found.key for found in load_run(store, "run").skipped]
-    assert copy.endswith("/2-a2.json")
