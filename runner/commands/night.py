@@ -2,11 +2,11 @@
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -34,11 +34,8 @@ METRICS_SECONDS = 75.0
 interval of 30 s, and some."""
 
 
-class MeasuresAgain(Protocol):
-    """Measures a matrix as a run of its own, where the night was measured."""
-
-    def measure(self, matrix: str, run_id: str) -> None:
-        """Measure the matrix file `matrix` as the run `run_id`, or what that run still lacks."""
+MeasureAgain = Callable[[str, str], None]
+"""Measures a matrix file as the run of an id, or what that run still lacks, where the night was measured."""
 
 
 @dataclass(kw_only=True)
@@ -61,7 +58,7 @@ class NightWatch:
 
         return cls(store=store, webhooks=parse_webhooks(webhooks), metrics=NightMetrics())
 
-    def follow(self, run: Run, console: Console, again: MeasuresAgain) -> None:
+    def follow(self, run: Run, console: Console, again: MeasureAgain) -> None:
         """Look at the night, have measured again what is suspected, decide it, and send what is confirmed.
 
         What goes wrong here is said, and the night still gets its report. TransientError if the store is away.
@@ -86,7 +83,7 @@ class NightWatch:
             with end_like_interrupt():
                 time.sleep(METRICS_SECONDS)
 
-    def _look(self, run: Run, console: Console, again: MeasuresAgain) -> "NightReport":
+    def _look(self, run: Run, console: Console, again: MeasureAgain) -> "NightReport":
         from runner.nights.display import list_lines
         from runner.nights.watch import Watch
 
@@ -107,7 +104,7 @@ class NightWatch:
         return report
 
     def _measure_again(
-        self, watch: "Watch", report: "NightReport", console: Console, again: MeasuresAgain
+        self, watch: "Watch", report: "NightReport", console: Console, again: MeasureAgain
     ) -> "NightReport":
         from runner.nights.confirmation import write_matrix
 
@@ -120,7 +117,7 @@ class NightWatch:
             path = Path(folder) / "confirmation.yaml"
             write_matrix(path, report.night, report.pending)
             try:
-                again.measure(str(path), run_id)
+                again(str(path), run_id)
             except TransientError:
                 raise
             except UserError as error:
@@ -128,71 +125,56 @@ class NightWatch:
         return watch.look(is_final=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocalConfirmation:
-    """Measures again on this machine."""
+def confirm_here(local: LocalRun, console: Console, events: RunEvents | None) -> MeasureAgain:
+    """Return what measures again on this machine."""
 
-    local: LocalRun
-    console: Console
-    events: RunEvents | None = None
+    def measure(matrix: str, run_id: str) -> None:
+        again = replace(local, matrix=matrix, run_id=run_id, start_new=False, retries=NO_RETRIES)
+        run = again.choose_run()
+        again.measure(run, console, resume_command=format_resume_command(run), events=events)
 
-    def measure(self, matrix: str, run_id: str) -> None:
-        """Measure the matrix as the run `run_id`, or what that run still lacks."""
-        local = replace(self.local, matrix=matrix, run_id=run_id, start_new=False, retries=NO_RETRIES)
-        run = local.choose_run()
-        local.measure(run, self.console, resume_command=format_resume_command(run), events=self.events)
+    return measure
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterConfirmation:
-    """Measures again on the night's cluster, with the night's profile, until the night's deadline."""
+def confirm_there(
+    there: "ClusterRun", night: Run, connection: "Connection", observer: "ClusterObserver", console: Console
+) -> MeasureAgain:
+    """Return what measures again on the night's cluster, with its profile, until its deadline.
 
-    there: "ClusterRun"
-    night: Run
-    connection: "Connection"
-    observer: "ClusterObserver"
-    console: Console
-    marks: frozenset[str]
-    """The marks of the night's cancellations before it was measured; a later one ends the confirmation, too."""
+    Call it before the night is measured: it reads the marks of its cancellations; a later one ends the confirmation.
+    """
+    from runner.kubernetes.cancellation import RunCancelled, list_marks
 
-    @classmethod
-    def prepare(
-        cls, there: "ClusterRun", night: Run, connection: "Connection", observer: "ClusterObserver", console: Console
-    ) -> "ClusterConfirmation":
-        """Return what measures a night's suspicions again. Call it before the night is measured: it reads its marks."""
-        from runner.kubernetes.cancellation import list_marks
+    marks = list_marks(there.store, night.run_id)
 
-        marks = list_marks(there.store, night.run_id)
-        return cls(there=there, night=night, connection=connection, observer=observer, console=console, marks=marks)
-
-    def measure(self, matrix: str, run_id: str) -> None:
-        """Measure the matrix as the run `run_id`, if the night's deadline leaves time for it."""
-        from runner.kubernetes.cancellation import RunCancelled
-
-        there = replace(
-            self.there,
+    def measure(matrix: str, run_id: str) -> None:
+        again = replace(
+            there,
             matrix=matrix,
             run_id=run_id,
             start_new=False,
             retries=NO_RETRIES,
-            deadline_seconds=self._count_seconds(run_id),
-            cancelled_with={self.night.run_id: self.marks},
+            deadline_seconds=_count_seconds(there, night, run_id),
+            cancelled_with={night.run_id: marks},
         )
         try:
-            there.measure(there.choose_run(), self.connection, self.observer, self.console)
+            again.measure(again.choose_run(), connection, observer, console)
         except RunCancelled:  # the night itself is over, and gets its report
             raise UserError(f"{run_id}, or its night, was cancelled") from None
 
-    def _count_seconds(self, run_id: str) -> float | None:
-        """Return the deadline of the confirmation, from its beginning; None for no deadline. UserError if it is near.
+    return measure
 
-        A confirmation that an earlier runner began keeps what was left of the night then.
-        """
-        deadline = self.there.find_deadline(self.night)
-        if deadline is None:
-            return None
-        now = datetime.now(UTC)
-        if (deadline - now).total_seconds() < MIN_CONFIRMATION_SECONDS:
-            raise UserError("the deadline of the night leaves no time; a longer --deadline would")
-        begun = read_run(self.there.store, run_id)
-        return (deadline - (now if begun is None else begun.created_at)).total_seconds()
+
+def _count_seconds(there: "ClusterRun", night: Run, run_id: str) -> float | None:
+    """Return the deadline of the confirmation, from its beginning; None for no deadline. UserError if it is near.
+
+    A confirmation that an earlier runner began keeps what was left of the night then.
+    """
+    deadline = there.find_deadline(night)
+    if deadline is None:
+        return None
+    now = datetime.now(UTC)
+    if (deadline - now).total_seconds() < MIN_CONFIRMATION_SECONDS:
+        raise UserError("the deadline of the night leaves no time; a longer --deadline would")
+    begun = read_run(there.store, run_id)
+    return (deadline - (now if begun is None else begun.created_at)).total_seconds()

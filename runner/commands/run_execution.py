@@ -13,7 +13,7 @@ from bench.schema import Run
 from bench.store import Store
 from runner.commands.estimates import find_prices, print_dry_run
 from runner.commands.exit_codes import EXIT_NOT_OK, find_end_code
-from runner.commands.night import ClusterConfirmation, LocalConfirmation, NightWatch
+from runner.commands.night import NightWatch, confirm_here, confirm_there
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
 from runner.commands.resume_command import format_resume_command, format_retry_command
 from runner.commands.run import RunOptions
@@ -171,8 +171,7 @@ def _measure_here(local: LocalRun, execution: Execution) -> RunEnd:
             resume, retry = format_resume_command(chosen), format_retry_command(chosen)
             local.measure(chosen, messages, resume_command=resume, retry_command=retry, events=execution.events)
             if night is not None:
-                again = LocalConfirmation(local=local, console=messages, events=execution.events)
-                night.follow(chosen, messages, again)
+                night.follow(chosen, messages, confirm_here(local, messages, execution.events))
             end = execution.finish(local.store, chosen, messages)
     except KeyboardInterrupt as interrupt:
         execution.end_early("interrupted")
@@ -203,7 +202,7 @@ def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
                 messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
             with ClusterProgress(CONSOLE, as_json=execution.events is not None) as progress:
                 observer = observe_with_metrics(progress, connection, port, None if night is None else night.metrics)
-                again = ClusterConfirmation.prepare(there, chosen, connection, observer, messages) if night else None
+                again = confirm_there(there, chosen, connection, observer, messages) if night else None
                 there.measure(chosen, connection, observer, messages)
                 if night is not None and again is not None:
                     night.follow(chosen, messages, again)

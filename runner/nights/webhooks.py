@@ -4,21 +4,19 @@ Every alarm is sent at least once: its mark is written to the store after the se
 killed in between sends it again, with the same `alarm_id`.
 """
 
-import http.client
 import json
+import logging
 import os
 import re
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import Literal
-from urllib.parse import urlsplit
 
-from bench.bounded_work import WorkTooSlowError, run_bounded
+import urllib3
+from urllib3.exceptions import HTTPError, LocationParseError, MaxRetryError
+
 from bench.errors import UserError
 from bench.schema import Alarm, AlarmedChange, Notice, hash_text, read_time_of_day
 from bench.store import Store, notice_key, report_key
@@ -30,10 +28,15 @@ from runner.nights.watch import NightReport
 Kind = Literal["json", "slack"]
 KINDS: tuple[Kind, ...] = ("json", "slack")
 TIMEOUT_SECONDS = 10.0
-"""Of silence; ANSWER_SECONDS is the limit of the whole."""
-ANSWER_SECONDS = 30.0
-PAUSES_SECONDS = (1.0, 5.0)
-"""Before the second and the third try: a server that restarts is back, and the night's report is not kept waiting."""
+"""Of silence."""
+RETRIES = urllib3.Retry(
+    total=2,
+    backoff_factor=2.5,  # a server that restarts is back, and the night's report is not kept waiting
+    status_forcelist=[429, *range(500, 600)],
+    allowed_methods=None,
+    raise_on_status=False,
+    respect_retry_after_header=False,
+)
 RESEND_WITHIN = timedelta(days=7)
 """An older regression is not announced any more: a webhook that is new gets no news of last year."""
 MAX_SHOWN = 10
@@ -84,20 +87,17 @@ def parse_webhooks(values: Sequence[str], environment: Mapping[str, str] = os.en
 
 def _find_fault(url: str) -> str:
     """Return why nothing can be sent to a URL, without a part of it; empty where it can be tried."""
-    if not re.fullmatch(r"[!-~]*", url):  # urlsplit leaves out tabs and line breaks
+    if not re.fullmatch(r"[!-~]*", url):
         return "it has a space, a line break or a character that is not ASCII; write that as %XX"
-    try:
-        parts = urlsplit(url)
-        host, has_user = parts.hostname, "@" in parts.netloc
-        parts.port  # noqa: B018  (ValueError where it is none: a connection would take its last 16 bits)
-        (host or "").encode("idna")
-    except ValueError:  # its text may name the host
-        return "its host or its port is none"
-    if parts.scheme not in ("http", "https"):
+    if not url.startswith(("http://", "https://")):
         return "it does not begin with http:// or https://"
-    if not host:
+    try:
+        parts = urllib3.util.parse_url(url)
+    except LocationParseError:  # its text may name the host
+        return "its host or its port is none"
+    if not parts.host:
         return "it names no host"
-    return "it has a user or a password before the host, which would not be sent" if has_user else ""
+    return "it has a user or a password before the host, which would not be sent" if parts.auth else ""
 
 
 def send_alarms(store: Store, report: NightReport, webhooks: Sequence[Webhook]) -> list[str]:
@@ -146,42 +146,33 @@ def format_text(alarm: Alarm) -> str:
 
 def post(webhook: Webhook, body: bytes) -> None:
     """Send a body; raise WebhookError if the server does not take it in three tries."""
-    for pause in (*PAUSES_SECONDS, None):
-        try:
-            _post_once(webhook, body)
-            return
-        except WebhookError as error:
-            if pause is None or not error.args[1]:
-                raise
-            time.sleep(pause)
-
-
-def _post_once(webhook: Webhook, body: bytes) -> None:
-    try:
-        run_bounded(partial(_send, webhook.url, body), limit_seconds=ANSWER_SECONDS)
-    except WorkTooSlowError as late:
-        raise WebhookError(f"the server's answer is {late}", True) from None
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise WebhookError(f"the server answered {error.code}", error.code >= 500 or error.code == 429) from None
-    except urllib.error.URLError as error:  # its text may name the host
-        raise WebhookError(f"the server cannot be reached ({type(error.reason).__name__})", True) from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise WebhookError(f"the request failed ({type(error).__name__})", True) from None
-
-
-def _send(url: str, body: bytes) -> None:
+    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # its warnings show the URL
     headers = {"Content-Type": "application/json", "User-Agent": "benchmatrix"}
-    opener = urllib.request.build_opener(_NoRedirect)
-    with opener.open(urllib.request.Request(url, data=body, headers=headers), timeout=TIMEOUT_SECONDS) as response:
-        response.read(1)
+    try:
+        with _make_pool(webhook.url) as pool:
+            answer = pool.request(
+                "POST",
+                webhook.url,
+                body=body,
+                headers=headers,
+                timeout=TIMEOUT_SECONDS,
+                retries=RETRIES,
+                redirect=False,  # following one would send a GET, which tells nobody anything
+            )
+    except (HTTPError, OSError, ValueError) as error:  # their texts name the host
+        reason = error.reason if isinstance(error, MaxRetryError) else error
+        raise WebhookError(f"the server cannot be reached ({type(reason).__name__})") from None
+    if not 200 <= answer.status < 300:
+        raise WebhookError(f"the server answered {answer.status}")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Takes a redirect for an error: following one would send a GET, which tells nobody anything."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
+def _make_pool(url: str) -> urllib3.PoolManager:
+    """Return what connects to a URL, by the proxy that the environment names for it."""
+    parts = urllib3.util.parse_url(url)
+    proxy = urllib.request.getproxies().get(parts.scheme or "")
+    if not proxy or urllib.request.proxy_bypass(parts.host or ""):
+        return urllib3.PoolManager()
+    return urllib3.ProxyManager(proxy if "://" in proxy else f"http://{proxy}")
 
 
 def _send_night(store: Store, webhook: Webhook, changes: Sequence[RecordedChange]) -> str:
@@ -190,7 +181,7 @@ def _send_night(store: Store, webhook: Webhook, changes: Sequence[RecordedChange
     try:
         post(webhook, body)
     except WebhookError as error:
-        return f"not sent to {webhook.kind}:{webhook.variable}: {error.args[0]}; the next `watch` tries again"
+        return f"not sent to {webhook.kind}:{webhook.variable}: {error}; the next `watch` tries again"
     for change in changes:
         suspicion = change.suspicion
         notice = Notice(

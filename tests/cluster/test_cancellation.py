@@ -15,7 +15,7 @@ from bench.store import Store, cancelled_prefix
 from collector.nights.confirmation_name import name_confirmation
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
-from runner.commands.night import ClusterConfirmation
+from runner.commands.night import confirm_there
 from runner.kubernetes.cancellation import Cancellation, RunCancelled, leave_mark
 from runner.kubernetes.connection import Connection
 from runner.matrix.plan import read_user_name
@@ -216,13 +216,11 @@ def test_a_night_that_is_cancelled_before_its_confirmation_begins_is_not_measure
     again = name_confirmation(night.run.matrix, namespace)
     path = tmp_path / "again.yaml"
     path.write_text(yaml.safe_dump(describe_matrix(night.run, list(night.run.cells))))
-    confirmation = ClusterConfirmation.prepare(
-        night.make_cluster_run(), night.run, connection, Observed(), Console(quiet=True)
-    )
+    measure = confirm_there(night.make_cluster_run(), night.run, connection, Observed(), Console(quiet=True))
     leave_mark(store, namespace)
 
     with pytest.raises(UserError, match=f"{again}, or its night, was cancelled"):
-        confirmation.measure(str(path), again)
+        measure(str(path), again)
     assert night.list_jobs() == []
 
 

@@ -10,17 +10,16 @@ from bench.errors import UserError
 from bench.schema import Alarm
 from bench.store import Store
 from nights import SLOWED, SimulatedNights
-from raw_server import Answer, continue_for_long, drip_headers, serve
 from runner.nights import webhooks
 from runner.nights.display import format_metrics
 from runner.nights.watch import NightReport, Watch
-from runner.nights.webhooks import WebhookError, parse_webhooks, post, send_alarms
+from runner.nights.webhooks import parse_webhooks, send_alarms
 from webhook_receiver import Receiver, receive
 
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    monkeypatch.setattr(webhooks, "PAUSES_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(webhooks, "RETRIES", webhooks.RETRIES.new(backoff_factor=0))
     with receive() as running:
         yield running
 
@@ -95,17 +94,9 @@ def test_a_server_that_fails_is_tried_again_and_one_that_refuses_is_not(
     assert bool(Watch(store=nights.store).look().regressions[0].channels) == is_taken
 
 
-@pytest.mark.parametrize("answer", [continue_for_long, drip_headers])
-def test_a_server_whose_answer_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
-    monkeypatch.setattr(webhooks, "PAUSES_SECONDS", ())
-    monkeypatch.setattr(webhooks, "ANSWER_SECONDS", 0.5)
-    with serve(answer) as url:
-        (found,) = parse_webhooks(["json:HOOK"], {"HOOK": f"{url}/secret-path"})
-        with pytest.raises(WebhookError, match="the server's answer is not done after 0.5 s"):
-            post(found, b"{}")
-
-
-def test_a_url_is_in_no_message_and_no_document(nights: SimulatedNights, receiver: Receiver) -> None:
+def test_a_url_is_in_no_message_no_log_and_no_document(
+    nights: SimulatedNights, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
     report = confirm_regression(nights)
     away = parse_webhooks(["slack:AWAY"], {"AWAY": "http://127.0.0.1:9/secret-path"})
     found = [*parse_webhooks(["json:HOOK"], {"HOOK": receiver.url}), *away]
@@ -115,6 +106,7 @@ def test_a_url_is_in_no_message_and_no_document(nights: SimulatedNights, receive
     kept = b"".join(nights.store.get(key) for key in nights.store.list_keys("nights"))
     shown = " ".join([*lines, repr(found), format_metrics(report), kept.decode()])
     assert "not sent to slack:AWAY: the server cannot be reached" in shown
+    assert caplog.text == ""
     assert "secret" not in shown
     assert "127.0.0.1" not in shown
 
@@ -129,15 +121,9 @@ def test_a_webhook_that_is_wrong_is_one_message_without_what_was_given(value: st
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("http://[secret", "its host or its port is none"),
-        ("http://secret\u2100.example/", "not ASCII"),
-        ("https://secret.example:99999/", "its host or its port is none"),
         ("https://secret.example:x/", "its host or its port is none"),
-        (f"https://{'secret' * 11}.example/", "its host or its port is none"),
-        ("https://secret..example/", "its host or its port is none"),
         ("https://user:secret@hooks.example/", "a user or a password"),
         ("https://hooks.example/a secret", "a space"),
-        ("https://hooks.example/\nsecret", "a line break"),
         ("https://:80/secret", "no host"),
         ("file:///secret", "http://"),
         ("", "http://"),
