@@ -4,10 +4,9 @@ import errno
 import os
 import re
 import secrets
-import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +16,7 @@ from collector.visible_text import replace_steering
 
 URL_BEGINNING = re.compile("(?:file|s3|gs|az|https?):")
 """The first part of what was a URL before it was taken for a path."""
+STDOUT = (Path("-"), Path("/dev/stdout"))
 
 
 @contextmanager
@@ -24,11 +24,15 @@ def replace_file(path: Path, *, may_be_read: bool = False) -> Iterator[BinaryIO]
     """Yield a binary file whose content replaces `path` when the block ends; make the folders of `path`.
 
     The content is written to a temporary file in the same folder and is on the disk before it takes the name `path`.
-    If anything fails, the temporary file is removed and `path` stays as it was. A terminal, /dev/null and a pipe that
-    somebody reads are written to, and so is the file that stdout or stderr go to, behind what is there. Raises
-    UserError, naming the file, where it cannot be written, and where this process has read it, unless it
-    `may_be_read`: a table or a plan that a command is given would be lost.
+    If anything fails, the temporary file is removed and `path` stays as it was. `-` is stdout; what is no regular file,
+    as /dev/null, is written to. Raises UserError, naming the file, where it cannot be written, and where this process
+    has read it, unless it `may_be_read`: a table or a plan that a command is given would be lost.
     """
+    if path in STDOUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
     if path.parts[:1] and URL_BEGINNING.fullmatch(path.parts[0]):  # not shown: it may hold a password
         raise UserError("output: takes the path of a file or a folder on this machine, and no URL")
     if not may_be_read and was_read(path):
@@ -38,11 +42,8 @@ def replace_file(path: Path, *, may_be_read: bool = False) -> Iterator[BinaryIO]
     except OSError as error:
         raise _explain(path.parent, error) from error
     try:
-        if (stream := _find_own_stream(path)) is not None:  # /dev/stdout: a shell's `>> log` is not to be replaced
-            with stream as file:
-                yield file
-        elif _leads_to_other(path):  # a terminal, a pipe: nothing that could be replaced
-            with _open_other(path) as file:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
                 yield file
         else:
             with _replace_regular(Path(os.path.realpath(path))) as file:  # a link stays one
@@ -66,25 +67,6 @@ def replace_text(path: Path, text: str, *, may_be_read: bool = False) -> None:
         file.write(replace_steering(text).encode())
 
 
-def _find_own_stream(path: Path) -> BinaryIO | None:
-    """Return stdout or stderr as a file of its own where `path` leads to the file that it goes to; None if to none."""
-    for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
-        with suppress(OSError, ValueError):  # nothing is there, or the stream is closed
-            if os.path.samestat(os.stat(path), os.fstat(descriptor)):
-                if stream is not None:
-                    stream.flush()
-                return os.fdopen(os.dup(descriptor), "wb")
-    return None
-
-
-def _leads_to_other(path: Path) -> bool:
-    """Return whether there is something at the end of `path` that is no regular file; OSError for links in a circle."""
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:  # also of a link whose target is to be made
-        return False
-
-
 @contextmanager
 def _replace_regular(target: Path) -> Iterator[BinaryIO]:
     temporary = target.parent / f".benchmatrix-{secrets.token_hex(8)}.tmp"
@@ -100,31 +82,8 @@ def _replace_regular(target: Path) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)  # after the replacement there is none
 
 
-def _open_other(path: Path) -> BinaryIO:
-    """Open what is no regular file; OSError for a directory, a disk, and a pipe that nobody reads."""
-    # O_NONBLOCK: to open a pipe would wait for its reader. The writing itself may wait for it.
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    try:
-        if stat.S_ISBLK(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "is a disk")
-        os.set_blocking(descriptor, True)
-        return os.fdopen(descriptor, "wb")
-    except OSError:
-        os.close(descriptor)
-        raise
-
-
 def _explain(path: Path, error: OSError) -> UserError:
     reason = error.strerror or str(error)
-    if error.errno == errno.ENXIO:
-        reason = "nobody reads this pipe" if _is_pipe(path) else "is a socket, or a device without a driver"
     return UserError(
         f"{path}: cannot be written ({reason}); what was there is as it was; free space or name another place"
     )
-
-
-def _is_pipe(path: Path) -> bool:
-    try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)
-    except OSError:
-        return False

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from collector.facts import count_things, join_words
 from collector.labels import FRAMEWORK_NAMES
-from collector.results.host_products import MAX_DRIFT, Host, HostProducts
+from collector.results.host_peaks import MAX_DRIFT, Host, HostProducts
 from collector.units import PERCENT, choose_rate_unit, format_number
 
 LEAST_RESULTS = 2

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
+import pandas as pd
 
 from bench.schema import EARLIEST, LATEST, PlannedCell
 from collector.results.collection import SkippedDocument
@@ -40,19 +40,19 @@ class OrderedAttempts:
     """Repeats of which every attempt that ended ok was disturbed by others."""
 
 
-def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[OrderedAttempts, list[SkippedDocument]]:
+def order_attempts(rows: pd.DataFrame, planned: Sequence[PlannedCell]) -> tuple[OrderedAttempts, list[SkippedDocument]]:
     """Return the order of the attempts, and those at cells or repeats that were not planned."""
     starts = np.cumsum([0, *(plan.repeats for plan in planned)])
     plans = {plan.cell.cell_id: (int(start), plan.repeats) for plan, start in zip(planned, starts[:-1], strict=True)}
-    columns = [rows[name].to_pylist() for name in ("cell_id", "repeat", "attempt")]
+    columns = [rows[name].to_list() for name in ("cell_id", "repeat", "attempt")]
     ranks = _rank_attempts(rows)
-    started = rows["started_at"].cast(pa.int64()).to_pylist()
+    started = rows["started_at"].astype("int64").to_list()  # microseconds
     sortable, skipped = [], []
     for index, (cell_id, repeat, attempt) in enumerate(zip(*columns, strict=True)):
         start, repeats = plans.get(cell_id, (0, 0))
         if repeat > repeats:
             reason = _explain_unplanned(cell_id, repeat, repeats)
-            skipped.append(SkippedDocument(key=rows["key"][index].as_py(), reason=reason))
+            skipped.append(SkippedDocument(key=rows["key"][index], reason=reason))
         else:
             at = (started[index] in UNSET_CLOCKS, started[index])
             sortable.append((start + repeat - 1, at, attempt, ranks[index], index))
@@ -77,16 +77,16 @@ def order_attempts(rows: pa.Table, planned: Sequence[PlannedCell]) -> tuple[Orde
     return ordered, skipped
 
 
-def _rank_attempts(rows: pa.Table) -> list[int]:
+def _rank_attempts(rows: pd.DataFrame) -> list[int]:
     """Return for each attempt how it ended.
 
     Others disturbed it where any reason of its verdict is `contaminated`: graver ones, as `over-peak`, are judged by
     step times, which must not decide which attempt counts.
     """
-    columns = [rows[name].to_pylist() for name in ("status", "verdict", "fault_verdicts")]
+    columns = [rows[name].fillna("").to_list() for name in ("status", "verdict", "fault_verdicts")]
     ranks = []
     for status, verdict, faults in zip(*columns, strict=True):
-        is_contaminated = verdict == "contaminated" or "contaminated" in (faults or "").split()
+        is_contaminated = verdict == "contaminated" or "contaminated" in faults.split()
         ranks.append((CONTAMINATED if is_contaminated else UNDISTURBED) if status == "ok" else FAILED)
     return ranks
 

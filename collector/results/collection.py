@@ -10,7 +10,7 @@ import pandas as pd
 from bench.schema import Environment, NodeFault, Run
 
 if TYPE_CHECKING:
-    from collector.results.host_products import HostProducts
+    from collector.results.host_peaks import HostProducts
     from collector.results.steps import StepTimes
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 
 MAX_CLOCK_STEP = timedelta(minutes=1)
 """By so much a clock may be set while its machine runs. A boot that moves by more is another machine's, which was
@@ -149,14 +148,6 @@ def name_machines(results: pd.DataFrame) -> pd.DataFrame:
     """
     columns = zip(("host", "machine"), _name_rows(results[list(Place._fields)]), strict=True)
     return results.assign(**{name: pd.Series(values, results.index, "str") for name, values in columns})
-
-
-def name_machines_of_attempts(attempts: pa.Table) -> pa.Table:
-    """Return the table of attempts with the columns `host` and `machine` filled in as `name_machines` does."""
-    hosts, machines = _name_rows(attempts.select(Place._fields).to_pandas(strings_to_categorical=True))
-    for name, values in (("host", hosts), ("machine", machines)):
-        attempts = attempts.set_column(attempts.column_names.index(name), name, pa.array(values, pa.string()))
-    return attempts
 
 
 def name_machines_of_rows(rows: Iterable[dict[str, Any]]) -> None:

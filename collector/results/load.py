@@ -1,66 +1,53 @@
-"""Load a run from a store, by its data set. What cannot count is named and skipped, never fatal."""
+"""Load a run from a store, by its tables. What cannot count is named and skipped, never fatal."""
 
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from bench.errors import UserError
 from bench.raw_removals import check_raw_removals
 from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_document, read_node_fault, read_run
 from bench.store import KeyMissing, Store, run_key
 from bench.stored_runs import read_runs
-from collector.results.attempts import IntArray, order_attempts
+from collector.results.attempts import order_attempts
 from collector.results.centers import unify_centers
 from collector.results.collection import Collection, SignatureCheck, SkippedDocument
 from collector.results.copied_runs import drop_copies
-from collector.results.dataset.columns import ENVIRONMENTS, PLACEMENTS, make_schema
-from collector.results.dataset.digests import DamagedPartError
-from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, make_result_kind
-from collector.results.dataset.places import Places
-from collector.results.dataset.selection import SelectedRows, select_rows
-from collector.results.dataset.update import RunTable, list_quarantined, update_table
+from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, PLACEMENTS, TABLE_COLUMNS, TENANTS
+from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, Kind, make_result_kind
+from collector.results.dataset.tables import DamagedTableError, RunTables, to_frame, update_tables
 from collector.results.dates import describe_odd_dates
-from collector.results.host_peaks import HostPeaks
-from collector.results.hosts import name_machines, name_machines_of_attempts
-from collector.results.repeats import select_counted, tabulate_repeats
-from collector.results.steps import StepTimes, name_series
-from collector.results.tenants import read_tenants, tabulate_tenants
+from collector.results.frames import TENANT_COLUMNS, make_frame
+from collector.results.host_peaks import find_host_peaks, list_products, relate_to_hosts
+from collector.results.hosts import name_machines
+from collector.results.repeats import tabulate_repeats
+from collector.results.steps import find_steps
 from collector.results.unread import UnreadRecords
 
-__all__ = ["Collection", "SkippedDocument", "join_results", "load_run", "load_runs"]
-
 NUM_NEWEST_RUNS = 5
-# A part may be merged into another and deleted between its listing and its reading; hardly twice in a row.
-MAX_LOADS = 3
 
 
 def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds_tables: bool = False) -> Collection:
-    """Return the run with all its results, after the data set was brought up to date.
+    """Return the run with all its results, after its tables were brought up to date.
 
-    `writes_tables`: write few new results into the data set too, see `update_table`. `rebuilds_tables`: read all
+    `writes_tables`: write few new results into the store's tables too, see `update_tables`. `rebuilds_tables`: read all
     results anew. Raises UserError where the run is not there or cannot be read.
     """
     run = _read_run(store, run_id)
-    for attempt in range(MAX_LOADS):
-        try:
-            return _Loader(store, run, writes_all=writes_tables, rebuilds=rebuilds_tables).load()
-        except KeyMissing as error:
-            if attempt == MAX_LOADS - 1:
-                raise UserError(explain_damage(store, run_id, str(error))) from error
-        except DamagedPartError as error:
-            raise UserError(explain_damage(store, run_id, str(error))) from error
-    raise AssertionError("the loop returns or raises")
 
+    def update(kind: Kind) -> RunTables:
+        return update_tables(store, kind, run_id, writes=writes_tables, rebuilds=rebuilds_tables)
 
-def explain_damage(store: Store, run_id: str, error: str) -> str:
-    """Return in words that the data set of a run is damaged, and how to mend it."""
-    return f"{error}; `benchmatrix collect {run_id} --store {store.url} --rebuild` makes the tables anew"
+    try:
+        results = update(make_result_kind())
+        on_cluster = [update(kind) for kind in (PLACEMENT_KIND, NODE_FAULT_KIND)] if run.executor == "kubernetes" else []
+        return _assemble(store, run, results, on_cluster)
+    except DamagedTableError as error:
+        raise UserError(
+            f"{error}; `benchmatrix collect {run_id} --store {store.url} --rebuild` makes the tables anew"
+        ) from error
 
 
 def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
@@ -78,76 +65,60 @@ def join_results(collections: Iterable[Collection]) -> pd.DataFrame:
     return name_machines(pd.concat([collection.results for collection in collections], ignore_index=True))
 
 
-class _Loader:
-    """Loads one run once."""
+def _assemble(store: Store, run: Run, results: RunTables, on_cluster: Sequence[RunTables]) -> Collection:
+    attempts = to_frame(results.rows, TABLE_COLUMNS[ATTEMPTS])
+    ordered, left_out = order_attempts(attempts, run.cells)
+    counted = ordered.counted[ordered.counted >= 0]
+    skipped = (
+        *sorted([*results.skipped, *left_out], key=lambda document: document.key),
+        *(document for table in on_cluster for document in table.skipped),
+        *_list_refused_removals(store, run.run_id),
+    )
+    doubts = describe_odd_dates(attempts, run)
+    attempts = name_machines(unify_centers(attempts, counted))
+    hosts = find_host_peaks(attempts.iloc[ordered.order])
+    attempts = relate_to_hosts(attempts, hosts)
+    tenants = _select_tenants(results, attempts.iloc[counted])
+    placements = make_frame([], TABLE_COLUMNS[PLACEMENTS])
+    if on_cluster:
+        placements = to_frame(on_cluster[0].rows, TABLE_COLUMNS[PLACEMENTS])
+    unread = UnreadRecords.among(results.skipped)
+    return Collection(
+        run=run,
+        results=tabulate_repeats(run, attempts, ordered, placements, unread),
+        tenants=tenants[list(TENANT_COLUMNS)],
+        steps=find_steps(results, attempts.iloc[counted], tenants),
+        environments=_read_environments(results, attempts.iloc[counted]),
+        skipped=skipped,
+        host_products=list_products(hosts),
+        node_faults=_read_node_faults(on_cluster[1]) if on_cluster else (),
+        signatures=_count_signatures(store, len(attempts), skipped),
+        notices=tuple(dict.fromkeys(notice for table in (results, *on_cluster) for notice in table.notices)),
+        doubts=doubts,
+        num_contaminated=ordered.num_contaminated,
+    )
 
-    def __init__(self, store: Store, run: Run, *, writes_all: bool, rebuilds: bool) -> None:
-        self._store = store
-        self._run = run
-        self._places = Places(store)
-        self._options = {"writes_all": writes_all, "rebuilds": rebuilds}
 
-    def load(self) -> Collection:
-        # Arrow's own pool keeps what is freed: of 100,000 results, 80 MB more at the end of their loading.
-        pa.set_memory_pool(pa.system_memory_pool())
-        pa.default_memory_pool().release_unused()  # of the JSON of 20,000 cells, 33 MB
-        run, kind = self._run, make_result_kind()
-        results = update_table(self._places, self._store, kind, run.run_id, **self._options)
-        attempts = select_rows(self._store, run.run_id, results)
-        num_read = attempts.rows.num_rows
-        quarantined = list_quarantined(results)
-        results.objects = {}  # a listing of 100,000 results takes 36 MB
-        pa.default_memory_pool().release_unused()
-        ordered, left_out = order_attempts(attempts.rows, run.cells)
-        placements, skipped_placements = self._load_placements()
-        node_faults, skipped_faults = self._load_node_faults()
-        counted = select_counted(ordered)
-        skipped = sorted([*results.skipped, *quarantined, *left_out], key=lambda found: found.key)
-        doubts, tenants = describe_odd_dates(attempts.rows, run), read_tenants(results, attempts, counted)
-        unread = UnreadRecords.among(results.skipped)
-        all_skipped = (*skipped, *skipped_placements, *skipped_faults, *_list_refused_removals(self._store, run.run_id))
-        steps = _find_steps(attempts, counted, tenants)
-        environments = _read_environments(results, attempts, counted)
-        rows = name_machines_of_attempts(unify_centers(attempts.rows, counted))
-        host_peaks = HostPeaks(rows, ordered.order)
-        related = host_peaks.relate(ordered.counted)
-        columns = dict(zip(rows.column_names, rows.columns, strict=True))
-        del results, attempts, rows  # each column goes when it is converted: they would be in memory twice
-        return Collection(
-            run=run,
-            results=tabulate_repeats(run.run_id, run.cells, columns, ordered, related, placements, unread),
-            tenants=tabulate_tenants(tenants),
-            steps=steps,
-            environments=environments,
-            skipped=all_skipped,
-            host_products=host_peaks.list_products(),
-            node_faults=node_faults,
-            signatures=_count_signatures(self._store, num_read, all_skipped),
-            notices=tuple(self._places.notices),
-            doubts=doubts,
-            num_contaminated=ordered.num_contaminated,
-        )
+def _select_tenants(results: RunTables, counted: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the table of tenants of the attempts that count, in their order.
 
-    def _load_placements(self) -> tuple[pa.Table, list[SkippedDocument]]:
-        """Return the rows of a run's placements; a local run has none."""
-        if self._run.executor != "kubernetes":
-            return make_schema(PLACEMENTS).empty_table(), []
-        table = update_table(self._places, self._store, PLACEMENT_KIND, self._run.run_id, **self._options)
-        rows = select_rows(self._store, self._run.run_id, table).rows
-        return rows, [*table.skipped, *list_quarantined(table)]
+    A column `owner` says which of the counted attempts a row is of, from 0.
+    """
+    names = ["key", "object_version"]
+    if not (counted["tenants"] > 1).any():  # as in most runs, whose table is not read then
+        return make_frame([], {**TABLE_COLUMNS[TENANTS], "owner": "int64"})
+    found = to_frame(results.read(TENANTS), TABLE_COLUMNS[TENANTS])
+    owners = counted[names].reset_index(drop=True).rename_axis("owner").reset_index()
+    return found.merge(owners, on=names).sort_values(["owner", "tenant"], ignore_index=True)
 
-    def _load_node_faults(self) -> tuple[tuple[NodeFault, ...], list[SkippedDocument]]:
-        """Return the node faults of a run, the oldest first; a local run has none."""
-        if self._run.executor != "kubernetes":
-            return (), []
-        table = update_table(self._places, self._store, NODE_FAULT_KIND, self._run.run_id, **self._options)
-        documents = select_rows(self._store, self._run.run_id, table).rows["document"].to_pylist()
-        try:
-            faults = [read_node_fault(text.encode()) for text in documents]
-        except InvalidDocumentError as error:
-            raise DamagedPartError(f"a node fault of the tables cannot be read ({error})") from None
-        faults.sort(key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt))
-        return tuple(faults), [*table.skipped, *list_quarantined(table)]
+
+def _read_node_faults(table: RunTables) -> tuple[NodeFault, ...]:
+    """Return the attempts that nodes could not measure, the oldest first."""
+    try:
+        faults = [read_node_fault(text.encode()) for text in table.rows["document"].to_pylist()]
+    except InvalidDocumentError as error:
+        raise DamagedTableError(f"a node fault of the tables cannot be read ({error})") from None
+    return tuple(sorted(faults, key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt)))
 
 
 def _list_refused_removals(store: Store, run_id: str) -> list[SkippedDocument]:
@@ -169,61 +140,20 @@ def _count_signatures(store: Store, num_read: int, skipped: Sequence[SkippedDocu
     return SignatureCheck(num_right=num_read, problems={str(name): count for name, count in problems.most_common()})
 
 
-def _find_steps(attempts: SelectedRows, counted: IntArray, tenants: pa.Table) -> StepTimes:
-    """Return where the series of steps are: of each counted attempt, and after them of its further `tenants`."""
-    names = ["key", "object_version", "cell_id", "repeat", "num_warmup_steps_taken", "num_steps_taken"]
-    rows = attempts.rows.select(names).take(counted)
-    rows = rows.append_column("tenant", pa.array(np.zeros(len(counted), dtype=np.int64)))
-    others = tenants.filter(pc.greater(tenants["tenant"], 0))
-    places = others["place"].to_numpy()
-    series = [rows, others]
-    numbers = (_count_steps(found) for found in series)
-
-    def join(name: str) -> list[Any]:
-        return [value for found in series for value in found[name].to_pylist()]
-
-    return StepTimes(
-        documents=pa.concat_arrays([name_series(found).combine_chunks() for found in series]),
-        tenants=join("tenant"),
-        owners=[*range(len(counted)), *places.tolist()],
-        cell_ids=pa.concat_tables([found.select(["cell_id"]) for found in series])["cell_id"]
-        .combine_chunks()
-        .dictionary_encode(),
-        repeats=join("repeat"),
-        num_steps=np.concatenate(list(numbers)),
-        part_numbers=np.concatenate([attempts.part_numbers[counted], attempts.part_numbers[counted][places]]),
-        parts=attempts.parts,
-    )
-
-
-def _count_steps(rows: pa.Table) -> IntArray:
-    """Return how many steps each row has, warm-up included."""
-    numbers = [pc.fill_null(rows[name], 0).to_numpy() for name in ("num_warmup_steps_taken", "num_steps_taken")]
-    counts: IntArray = np.add(*numbers)
-    return counts
-
-
-def _read_environments(results: RunTable, attempts: SelectedRows, counted: IntArray) -> dict[str, Environment]:
+def _read_environments(results: RunTables, counted: pd.DataFrame) -> dict[str, Environment]:
     """Return the first environment that has each id, in the order of the plan."""
-    names = attempts.rows.select(["environment_id", "environment_document"]).take(counted)
-    first: dict[str, str] = {}
-    for environment_id, document in zip(*(column.to_pylist() for column in names.columns), strict=True):
-        if environment_id is not None:
-            first.setdefault(environment_id, document)
-    texts: dict[str, str] = {}
-    for content in results.contents:
-        if set(first.values()) - set(texts) and ENVIRONMENTS in content.other_tables:
-            rows = content.part.read(ENVIRONMENTS)
-            texts |= zip(rows["environment_document"].to_pylist(), rows["document"].to_pylist(), strict=True)
-    return {name: _read_environment(texts, document) for name, document in first.items()}
-
-
-def _read_environment(texts: dict[str, str], document: str) -> Environment:
-    """Return an environment of the data set; DamagedPartError where the data set has none of this id."""
-    try:
-        return read_document(Environment, texts[document].encode())
-    except (KeyError, InvalidDocumentError) as error:
-        raise DamagedPartError(f"the environment {document} of the tables cannot be read ({error})") from None
+    known = counted[counted["environment_id"].notna()].drop_duplicates("environment_id")
+    if known.empty:
+        return {}
+    rows = results.read(ENVIRONMENTS)
+    texts = dict(zip(rows["environment_document"].to_pylist(), rows["document"].to_pylist(), strict=True))
+    found = {}
+    for name, document in zip(known["environment_id"], known["environment_document"], strict=True):
+        try:
+            found[name] = read_document(Environment, texts[document].encode())
+        except (KeyError, InvalidDocumentError) as error:
+            raise DamagedTableError(f"the environment {document} of the tables cannot be read ({error})") from None
+    return found
 
 
 def _read_run(store: Store, run_id: str) -> Run:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.product_rates import describe_drift, describe_unequal_products, list_drifted
-from collector.results.host_products import HostProducts
+from collector.results.host_peaks import HostProducts
 from collector.tables.columns import CELL, number_column, text_column
 from collector.tables.table import Column, Table, make_table
 from collector.units import GFLOP, MILLISECOND, NOT_THERE, PERCENT, choose_rate_unit

@@ -1,13 +1,12 @@
-"""Define the columns of the data set's tables, and the version that the names of their files carry."""
+"""Define the columns of the data set's tables, and the version that their files carry."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 import pyarrow as pa
 
 from bench.schema import Result, hash_text
-from collector.results.dataset.shared_values import share_values
 from collector.results.frames import RESULT_COLUMNS, TENANT_COLUMNS, Columns
 from collector.results.placements import PLACEMENT_COLUMNS
 from collector.results.tenancy import STEP_SERIES
@@ -16,7 +15,7 @@ TABLES_VERSION = 1
 """Goes up when a column's meaning changes while its name stays: rows of other versions are read anew from the JSON."""
 
 ATTEMPTS, STEPS, ENVIRONMENTS = "attempts", "steps", "environments"
-TENANTS, PLACEMENTS, NODE_FAULTS, QUARANTINE = "tenants", "placements", "node-faults", "quarantine"
+TENANTS, PLACEMENTS, NODE_FAULTS = "tenants", "placements", "node-faults"
 
 ARROW_TYPES: Mapping[str, pa.DataType] = {
     "str": pa.string(),
@@ -27,10 +26,6 @@ ARROW_TYPES: Mapping[str, pa.DataType] = {
     "datetime64[us, UTC]": pa.timestamp("us", tz="UTC"),
     "list[float64]": pa.list_(pa.float64()),
 }
-# What a column says in rows of versions of the tool that did not have it, where that is known.
-DEFAULTS: Mapping[str, int | str] = {"tenants": 1, "sharing": "time-slicing", "tenant": 0}
-FORMER_NAMES: Mapping[str, str] = {"window_samples_per_s": "throughput_samples_per_s"}
-"""What columns were called by versions of the tool that gave them another name."""
 # The object that a row was made from, as a listing names it.
 OBJECT_COLUMNS: Columns = {"key": "str", "object_version": "str", "num_bytes": "int64"}
 _ATTEMPT_IDENTITY: Columns = {"cell_id": "str", "repeat": "int64", "attempt": "str"}
@@ -79,7 +74,6 @@ TABLE_COLUMNS: Mapping[str, Columns] = {
         "qos_class": "str",
     },
     NODE_FAULTS: {**OBJECT_COLUMNS, "run_id": "str", **_ATTEMPT_IDENTITY, "document": "str"},
-    QUARANTINE: {**OBJECT_COLUMNS, "run_id": "str", "reason": "str"},
 }
 
 
@@ -91,35 +85,6 @@ def make_schema(table: str) -> pa.Schema:
 
 @cache
 def compute_version() -> str:
-    """Return the version of the tables' layout, such as `1-0a1b2c3d`; it changes whenever a column or field does.
-
-    Two versions of the tool that differ in either have rows of their own, side by side: neither takes for damaged what
-    the other can read, and neither misses a column that the other did not know.
-    """
+    """Return the version of the tables' layout, such as `1-0a1b2c3d`; it changes whenever a column or field does."""
     contract = {"columns": TABLE_COLUMNS, "result": Result.model_json_schema()}
     return f"{TABLES_VERSION}-{hash_text(json.dumps(contract, sort_keys=True, default=dict))}"
-
-
-def align_table(found: pa.Table, table: str, names: Sequence[str] | None = None) -> pa.Table:
-    """Return rows of any version of the tool with the present columns: those that they lack are DEFAULTS or missing.
-
-    `names`: the columns that are wanted; all by default.
-
-    The only place that knows older tables: a column that was renamed, or whose meaning changed, is converted here.
-    """
-    schema = make_schema(table)
-    if names is not None:
-        schema = pa.schema([schema.field(name) for name in names])
-    named = {
-        field.name: name
-        for field in schema
-        for name in (FORMER_NAMES.get(field.name), field.name)
-        if name in found.column_names
-    }
-    columns = [
-        found.column(named[field.name]).cast(field.type)
-        if field.name in named
-        else pa.repeat(pa.scalar(DEFAULTS.get(field.name), field.type), found.num_rows)
-        for field in schema
-    ]
-    return share_values(pa.Table.from_arrays(columns, schema=schema))

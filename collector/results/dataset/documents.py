@@ -1,6 +1,6 @@
 """Turn the JSON documents of a run into rows of the data set, each checked against the key that it was found under."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,13 +40,18 @@ Rows = dict[str, list[Row]]
 class Kind:
     """A kind of document: where a run has them, and which rows they become."""
 
-    table: str
-    """The table that names each document."""
+    tables: tuple[str, ...]
+    """The first has a row for each document."""
     find_prefix: Callable[[str], str]
     parse_key: Callable[[str], ResultKey | None]
     describe: Callable[[bytes, ResultKey], Rows]
     """Raises InvalidDocumentError."""
     noun: str
+
+    @property
+    def table(self) -> str:
+        """The table that names each document."""
+        return self.tables[0]
 
 
 class EnvironmentRows:
@@ -128,7 +133,7 @@ def make_result_kind() -> Kind:
     """Return the kind of a run's results; environments are remembered for as long as it is used."""
     environments = EnvironmentRows()
     return Kind(
-        table=ATTEMPTS,
+        tables=(ATTEMPTS, STEPS, ENVIRONMENTS, TENANTS),
         find_prefix=results_prefix,
         parse_key=parse_result_key,
         describe=lambda data, key: describe_attempt(data, key, environments),
@@ -137,21 +142,16 @@ def make_result_kind() -> Kind:
 
 
 PLACEMENT_KIND = Kind(
-    table=PLACEMENTS,
+    tables=(PLACEMENTS,),
     find_prefix=placements_prefix,
     parse_key=parse_placement_key,
     describe=_describe_placement,
     noun="placement",
 )
 NODE_FAULT_KIND = Kind(
-    table=NODE_FAULTS,
+    tables=(NODE_FAULTS,),
     find_prefix=node_faults_prefix,
     parse_key=parse_node_fault_key,
     describe=_describe_node_fault,
     noun="node fault",
 )
-OTHER_TABLES: Mapping[str, tuple[str, ...]] = {
-    ATTEMPTS: (STEPS, ENVIRONMENTS, TENANTS),
-    PLACEMENTS: (),
-    NODE_FAULTS: (),
-}
