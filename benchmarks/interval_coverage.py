@@ -16,7 +16,6 @@ from bootstrap_interval import estimate_by_bootstrap
 from card_coverage import list_card_lines
 from interval_scenarios import NOISES, TWO_LEVELS, draw_steps
 
-from collector.moderation import moderate_estimates
 from collector.statistics import Estimate, estimate_center, estimate_ratio
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,13 +23,13 @@ FloatArray = npt.NDArray[np.float64]
 SEED = 20261122
 NUM_RUNS = 1000
 NUM_CELLS = 10
-"""Cells of a simulated run: what a moderated interval learns from. The first two are compared with each other."""
+"""Cells of a simulated run; the first two are compared with each other."""
 BETWEEN = (0.01, 0.02, 0.05)
 REPEATS = (2, 3, 5, 10)
 TRUE_RATIO = 1.05
 NUM_TRUTH = 20_000
 """Repeats from which the true centre of a scenario is taken."""
-METHODS = ("bootstrap", "t", "moderated t")
+METHODS = ("bootstrap", "t")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +72,6 @@ def main() -> None:
     if arguments.every:
         for line in list_scenario_lines(outcomes):
             print(line)
-    for line in list_mixed_lines(rng):
-        print(line)
     for line in list_card_lines(rng):
         print(line)
     for line in list_level_lines(np.random.default_rng((SEED, 1)), arguments.runs):
@@ -89,7 +86,6 @@ def simulate(scenario: Scenario, num_runs: int, rng: np.random.Generator) -> Ite
         steps = draw_steps(rng, (NUM_CELLS, scenario.num_repeats), between=scenario.between, noise=scenario.noise)
         plain = [estimate_center(list(medians)) for medians in np.median(steps, axis=-1)]
         runs["t"].append(plain)
-        runs["moderated t"].append(moderate_estimates(plain))
         runs["bootstrap"].append([estimate_by_bootstrap(list(cell), rng) for cell in steps[:2]])
     for method in METHODS:
         yield judge(scenario, method, runs[method], truth["bootstrap" if method == "bootstrap" else "t"])
@@ -197,30 +193,6 @@ def read_medians(steps: FloatArray) -> FloatArray:
 def read_means(steps: FloatArray) -> FloatArray:
     """Return the mean of the steps of each repeat: the inverse of its mean rate."""
     return np.asarray(steps.mean(axis=-1))
-
-
-def list_mixed_lines(rng: np.random.Generator, num_runs: int = 2000) -> Iterator[str]:
-    """Yield how often a moderated interval holds the truth where the cells of a run differ in their spread."""
-    kinds = {"all alike": 0.0, "spreads differ by a factor of 1.6": 0.5, "one cell has five times the spread": None}
-    yield "| cells | their spreads | plain t, 3 repeats | moderated t, all cells | the cell with the widest spread |"
-    yield "|---|---|---|---|---|"
-    for num_cells in (4, 10, 30):
-        for kind, deviation in kinds.items():
-            held = np.zeros((num_runs, 3))
-            for run in range(num_runs):
-                between = np.full(num_cells, 0.02)
-                between[0] *= 5 if deviation is None else 1
-                between *= np.exp((deviation or 0) * rng.standard_normal(num_cells))
-                logs = between[:, np.newaxis] * rng.standard_normal((num_cells, 3))
-                plain = [estimate_center(list(values)) for values in np.exp(logs)]
-                holds, moderated = (
-                    [low <= 1 <= high for low, high in map(read_interval, estimates)]
-                    for estimates in (plain, moderate_estimates(plain))
-                )
-                held[run] = np.mean(holds), np.mean(moderated), moderated[int(between.argmax())]
-            shares = " | ".join(f"{share:.0%}".replace("%", " %") for share in held.mean(axis=0))
-            yield f"| {num_cells} | {kind} | {shares} |"
-    yield ""
 
 
 if __name__ == "__main__":

@@ -31,10 +31,6 @@ class Analysis:
     """The pairs of `compare_all`, by the name of the comparison."""
     sharing: pd.DataFrame
     """The rows of `tabulate_sharing` with the labels of `add_labels`: what tenants do to each other."""
-    include_invalid: bool
-    """Whether cells without a valid repeat are compared too."""
-    moderated: bool
-    """Whether intervals draw on the spread of the run's other cells too."""
     history: ChangeHistory = ChangeHistory()
     """The changes that were seen in the nights of the run's matrix."""
     costs: CostDocument | None = None
@@ -49,8 +45,6 @@ class Analysis:
 def analyze_run(
     collection: Collection,
     *,
-    include_invalid: bool = False,
-    moderated: bool = False,
     history: ChangeHistory | None = None,
     prices: PriceTable | None = None,
 ) -> Analysis:
@@ -58,15 +52,13 @@ def analyze_run(
 
     `prices`: None for a report without costs.
     """
-    summary = add_labels(sort_cells(summarize_cells(collection, moderated=moderated)))
-    question, priced = CostQuestion(include_invalid=include_invalid), summary.head(MAX_PRICED_CELLS)
+    summary = add_labels(sort_cells(summarize_cells(collection)))
+    question, priced = CostQuestion(), summary.head(MAX_PRICED_CELLS)
     return Analysis(
         collection=collection,
         summary=summary,
-        comparisons=compare_all(summary, include_invalid=include_invalid),
-        sharing=add_labels(tabulate_sharing(collection, include_invalid=include_invalid)),
-        include_invalid=include_invalid,
-        moderated=moderated,
+        comparisons=compare_all(summary),
+        sharing=add_labels(tabulate_sharing(collection)),
         history=history or ChangeHistory(),
         costs=None if prices is None else evaluate_costs([collection], prices, question, summary=priced),
     )

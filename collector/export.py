@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from collector.comparisons import compare_all
 from collector.files import replace_file

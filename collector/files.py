@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ def replace_file(path: Path, *, may_be_read: bool = False) -> Iterator[BinaryIO]
     except OSError as error:
         raise _explain(path.parent, error) from error
     try:
-        if path.exists() and not path.is_file():
+        if _leads_to_other(path):
             with path.open("wb") as file:
                 yield file
         else:
@@ -65,6 +66,14 @@ def replace_text(path: Path, text: str, *, may_be_read: bool = False) -> None:
     """Replace `path` by a file of `text` in UTF-8, less what steers its reader's terminal; see `replace_file`."""
     with replace_file(path, may_be_read=may_be_read) as file:
         file.write(replace_steering(text).encode())
+
+
+def _leads_to_other(path: Path) -> bool:
+    """Return whether there is something at the end of `path` that is no regular file; OSError for links in a circle."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:  # also of a link whose target is to be made
+        return False
 
 
 @contextmanager

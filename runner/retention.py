@@ -199,32 +199,18 @@ def _find_questioned_runs(store: Store) -> set[str]:
 
 
 def read_held_results(store: Store, run_id: str) -> HeldResults:
-    """Return the results of a run of which the data set in the store has every row, in every version of it.
+    """Return the results of a run of which the tables in the store have every row.
 
     Only rows of this version of the tool count: those of an older one may lack what the raw result still has. They are
     read from the rows themselves, not from a list beside them. UserError if they cannot be read.
     """
-    from collector.results.dataset.columns import ATTEMPTS, STEPS
-    from collector.results.dataset.compaction import drop_replaced
-    from collector.results.dataset.digests import DamagedPartError
-    from collector.results.dataset.parts import PartContent, list_parts, read_contents
+    from collector.results.dataset.tables import read_whole
 
-    held: dict[tuple[str, int, str], RemovedResult] = {}
-    try:
-        parts = [part for part in list_parts(store, ATTEMPTS, run_id) if part.is_current]
-        for content in drop_replaced([found for found in read_contents(parts) if isinstance(found, PartContent)]):
-            rows = content.rows.select(list(COLUMNS)).to_pylist()
-            try:
-                steps = {name: content.part.read(name) for name in content.other_tables}.get(STEPS)
-            except (DamagedPartError, KeyMissing):
-                continue
-            with_steps = set[str]() if steps is None else set(steps["key"].to_pylist())
-            if all(row["key"] in with_steps for row in rows if row["status"] == "ok"):
-                held |= {(row["key"], row["num_bytes"], row["object_version"]): found
-                         for row in rows if (found := _describe_removed(row)) is not None}  # fmt: skip
-    except KeyMissing:  # a collector merged parts meanwhile: what cannot be shown to be there is not held
-        return {}
-    return held
+    return {
+        (row["key"], row["num_bytes"], row["object_version"]): found
+        for row in read_whole(store, run_id).select(COLUMNS).to_pylist()
+        if (found := _describe_removed(row)) is not None
+    }
 
 
 def _describe_removed(row: Mapping[str, object]) -> RemovedResult | None:

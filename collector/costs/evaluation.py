@@ -55,7 +55,6 @@ class CostQuestion:
     machines: Mapping[Device, str] = field(default_factory=dict)
     """Machine types that stand for the device of the cells, whatever they were measured on."""
     counts_whole_machines: bool = False
-    include_invalid: bool = False
 
 
 def evaluate_costs(
@@ -64,18 +63,16 @@ def evaluate_costs(
     question: CostQuestion,
     *,
     summary: pd.DataFrame | None = None,
-    moderated: bool = False,
 ) -> CostDocument:
     """Return what the cells of `collections` cost; those without a sound repeat only if the question includes them.
 
     `summary`: the rows of `summarize_cells` with the labels of `add_labels`, where the caller has them already.
-    `moderated`: as in `summarize_cells`.
     """
     if summary is None:
-        frames = [add_labels(summarize_cells(collection, moderated=moderated)) for collection in collections]
+        frames = [add_labels(summarize_cells(collection)) for collection in collections]
         summary = pd.concat(frames, ignore_index=True)
     repeats = _index_repeats(collections)
-    is_counted = summary["num_ok" if question.include_invalid else "num_sound"] > 0
+    is_counted = summary["num_sound"] > 0
     rows = list_rows(summary.loc[is_counted & ~_find_shared(summary), list(SUMMARY_COLUMNS)])
     works = _name_works(rows)
     cells = tuple(

@@ -119,9 +119,14 @@ def relate_to_hosts(attempts: pd.DataFrame, hosts: dict[Host, HostFigures]) -> p
     """
     known = {host: (figures.peak_flops_per_second, figures.source) for host, figures in hosts.items()}
     places = zip(*(attempts[name] for name in HOST_COLUMNS), strict=True)
-    found = [known.get(Host(*place)) if device == "cpu" else None for device, place in zip(attempts["device"], places, strict=True)]
+    found = [
+        known.get(Host(*place)) if device == "cpu" else None
+        for device, place in zip(attempts["device"], places, strict=True)
+    ]
     peaks = np.array([peak if (peak := one and one[0]) else np.nan for one in found], dtype=np.float64)
-    is_related = ~np.isnan(peaks) & (attempts["flops_per_step"].notna() & attempts["center_step_seconds"].notna()).to_numpy()
+    is_related = (
+        ~np.isnan(peaks) & (attempts["flops_per_step"].notna() & attempts["center_step_seconds"].notna()).to_numpy()
+    )
     if not is_related.any():
         return attempts
     rows, peaks = attempts[is_related], peaks[is_related]
@@ -150,5 +155,7 @@ def _add_notes(rows: pd.DataFrame, shares_of_peak: "pd.Series[float]") -> "pd.Se
     shares = shares_of_peak * (rows["least_flops_per_step"].astype("float64") / operations).fillna(1.0)
     is_over = (shares > 1) | rows["fault_verdicts"].fillna("").str.split().map(lambda faults: "over-peak" in faults)
     is_over &= rows["verdict"].notna() & (operations > 0)
-    own = shares.map("{:.0%} of the host's peak of this run, by the fewest operations that known algorithms need".format)
+    own = shares.map(
+        "{:.0%} of the host's peak of this run, by the fewest operations that known algorithms need".format
+    )
     return rows["notes"].mask(is_over, (rows["notes"] + "; ").fillna("") + own)

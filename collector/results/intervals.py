@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import pandas as pd
 
-from collector.moderation import moderate_estimates
 from collector.statistics import Estimate, estimate_machines
 
 Row = dict[str, Any]
@@ -32,12 +30,6 @@ there are several.
 `hostnames`: the hosts, by name and what tells those of one name apart.
 `instance_types`: the machine types of a cluster's nodes; missing where no placement says them.
 `machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each machine."""
-MODERATED = "moderated "
-"""How the `interval_method` of a moderated interval begins."""
-MODERATED_WARNING = (
-    "Intervals are moderated: they use the spread of the run's other cells too, and hold the truth less often in cells "
-    "that vary more than the others."
-)
 NO_INTERVAL = "one repeat says nothing about the spread between repeats"
 
 
@@ -55,27 +47,6 @@ def describe_center(
         "instance_types": _list_types(instance_types),
         "machine_step_seconds": json.dumps(means),
     }
-
-
-def moderate_rows(rows: list[Row]) -> list[Row]:
-    """Return the rows with moderated intervals, as `moderate_estimates` computes them.
-
-    Spreads between repeats and spreads between machines are different things, and so are those of cells that had their
-    device to themselves and of cells that shared it (`is_shared`): each kind is moderated by itself.
-    """
-    moderated = list(rows)
-    for kind in product((False, True), repeat=2):
-        indices = [
-            index
-            for index, row in enumerate(rows)
-            if row.get("log_standard_error") is not None and (row["num_machines"] > 1, row["is_shared"]) == kind
-        ]
-        estimates = [read_estimate(rows[index]) for index in indices]
-        for index, before, after in zip(indices, estimates, moderate_estimates(estimates), strict=True):
-            if after is not before:
-                method = f"{MODERATED}{rows[index]['interval_method']}"
-                moderated[index] = rows[index] | _describe_estimate(after, method)
-    return moderated
 
 
 def read_estimate(row: Row, suffix: str = "", *, center: str = "center_step_seconds") -> Estimate:

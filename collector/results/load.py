@@ -42,7 +42,9 @@ def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds
 
     try:
         results = update(make_result_kind())
-        on_cluster = [update(kind) for kind in (PLACEMENT_KIND, NODE_FAULT_KIND)] if run.executor == "kubernetes" else []
+        on_cluster = (
+            [update(kind) for kind in (PLACEMENT_KIND, NODE_FAULT_KIND)] if run.executor == "kubernetes" else []
+        )
         return _assemble(store, run, results, on_cluster)
     except DamagedTableError as error:
         raise UserError(

@@ -80,9 +80,8 @@ class StepTimes:
         ):
             warmup, timed, device = (column[place] for column in columns)
             if len(warmup) + len(timed) != number:
-                raise self._explain(
-                    f"{table_key(STEPS, self.tables.run_id)} has {len(warmup) + len(timed)} of the {number} steps of {key}"
-                )
+                there = f"{table_key(STEPS, self.tables.run_id)} has {len(warmup) + len(timed)}"
+                raise self._explain(f"{there} of the {number} steps of {key}")
             found.append((warmup, timed, device))
         return found
 

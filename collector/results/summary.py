@@ -28,7 +28,7 @@ from collector.results.frames import (
     Row,
     make_frame,
 )
-from collector.results.intervals import INTERVAL_COLUMNS, moderate_rows
+from collector.results.intervals import INTERVAL_COLUMNS
 from collector.statistics import FloatArray, compute_quantiles
 
 # Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
@@ -101,7 +101,7 @@ FAILURE_COLUMNS: Columns = {
 }
 
 
-def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.DataFrame:
+def summarize_cells(collection: Collection) -> pd.DataFrame:
     """Return one row per cell and environment with the columns SUMMARY_COLUMNS, in the order of the plan.
 
     The `num_counted` repeats that figures come from are those whose conditions were not at fault, or all ok ones where
@@ -110,7 +110,6 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
     shares of the roofline; the throughput is the batch over that time; durations and the other conditions are medians
     over them, quartiles and percentiles those of all their timed steps pooled, memory and temperature the largest. A
     cell without any ok repeat has one row without figures.
-    `moderated`: intervals draw on the spread of the run's other cells too (`collector.moderation`).
     """
     repeats = Repeats(collection.results)
     cells = repeats.group_by_cell()
@@ -119,11 +118,11 @@ def summarize_cells(collection: Collection, *, moderated: bool = False) -> pd.Da
     own = {name: dtype for name, dtype in SUMMARY_COLUMNS.items() if name not in {*numbers, *TAKEN_COLUMNS}}
     described = _describe_cells(collection, repeats, cells, groups)
     pieces, places = [make_frame([], own)], []
-    # As rows of Python objects, those of 20,000 cells take 40 MB. Moderation needs them all.
-    while batch := list(islice(described, len(groups) + len(cells) if moderated else CELLS_AT_ONCE)):
+    # As rows of Python objects, those of 20,000 cells take 40 MB.
+    while batch := list(islice(described, CELLS_AT_ONCE)):
         rows = [row for row, _ in batch]
         places += [place for _, place in batch]
-        pieces.append(make_frame(moderate_rows(rows) if moderated else rows, own))
+        pieces.append(make_frame(rows, own))
         del batch, rows
         pa.default_memory_pool().release_unused()
     repeats.forget_values()
@@ -164,9 +163,9 @@ def _describe_cells(
             yield row | {"note": _note(row)}, place
 
 
-def summarize_collections(collections: Sequence[Collection], *, moderated: bool = False) -> pd.DataFrame:
-    """Return the rows of `summarize_cells` of several runs, one run after the other; each is moderated by itself."""
-    frames = [summarize_cells(collection, moderated=moderated) for collection in collections]
+def summarize_collections(collections: Sequence[Collection]) -> pd.DataFrame:
+    """Return the rows of `summarize_cells` of several runs, one run after the other."""
+    frames = [summarize_cells(collection) for collection in collections]
     return pd.concat(frames, ignore_index=True)
 
 

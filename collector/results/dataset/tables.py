@@ -134,13 +134,24 @@ def find_whole(attempts: pa.Table, others: Mapping[str, pa.Table]) -> npt.NDArra
     )
 
 
+def read_whole(store: Store, run_id: str) -> pa.Table:
+    """Return the rows of a run's results that this version wrote with all that belongs to them; StoreError."""
+    found = {}
+    for name in (ATTEMPTS, STEPS, ENVIRONMENTS, TENANTS):
+        try:
+            found[name], is_current = read_table(store, name, run_id)
+        except DamagedTableError:
+            is_current = False
+        if not is_current:
+            return make_schema(ATTEMPTS).empty_table()
+    return found[ATTEMPTS].filter(pa.array(find_whole(found[ATTEMPTS], found)))
+
+
 def _name(rows: pa.Table) -> tuple[list[str], list[str]]:
     return rows["key"].to_pylist(), rows["object_version"].to_pylist()
 
 
-def update_tables(
-    store: Store, kind: Kind, run_id: str, *, writes: bool = False, rebuilds: bool = False
-) -> RunTables:
+def update_tables(store: Store, kind: Kind, run_id: str, *, writes: bool = False, rebuilds: bool = False) -> RunTables:
     """Return the documents of a kind after those that are new were read; StoreError where the store cannot be read.
 
     `writes`: write fewer than MIN_NEW_DOCUMENTS too. `rebuilds`: read all documents anew. Where signatures are
@@ -152,7 +163,7 @@ def update_tables(
     rows = old[kind.tables[0]]
     removed = _find_removed(found) if damages or not set(rows["key"].to_pylist()) <= found.objects.keys() else {}
     kept = _find_kept(rows, found.objects, removed, is_usable=is_current and not rebuilds)
-    if kept.all() and not rebuilds and found.objects.keys() <= set(rows["key"].to_pylist()):
+    if kept.all() and not rebuilds and not damages and found.objects.keys() <= set(rows["key"].to_pylist()):
         found.tables = old
         return found
     others, _, further = _read_old(found, kind.tables[1:])
@@ -220,7 +231,9 @@ def _find_kept(
     """Return which rows are of documents as the store has them now, or as they were when they were removed."""
     return np.array(
         [
-            removed.get(key) == version if (stored := objects.get(key)) is None else is_usable and stored.version == version
+            removed.get(key) == version
+            if (stored := objects.get(key)) is None
+            else is_usable and stored.version == version
             for key, version in zip(*_name(rows), strict=True)
         ],
         dtype=np.bool_,
@@ -282,9 +295,7 @@ def _read_documents(found: RunTables, new: Mapping[str, StoredObject]) -> tuple[
         if isinstance(data, KeyMissing):
             num_gone += 1
         elif isinstance(data, UnverifiedObject):
-            found.skipped.append(
-                SkippedDocument(key=stored.key, reason=data.reason, signature_problem=data.problem)
-            )
+            found.skipped.append(SkippedDocument(key=stored.key, reason=data.reason, signature_problem=data.problem))
         elif isinstance(data, StoreError):  # it may be readable tomorrow
             found.skipped.append(SkippedDocument(key=stored.key, reason=f"cannot be read: {data}", is_unread=True))
         elif stored.num_bytes > MAX_DOCUMENT_BYTES:
@@ -312,9 +323,20 @@ def _get_documents(
             yield new[key], data
 
 
-def _join(
-    old: Mapping[str, pa.Table], kept: npt.NDArray[np.bool_], batch: _Batch, kind: Kind
-) -> dict[str, pa.Table]:
+def to_frame(rows: pa.Table, columns: Columns) -> pd.DataFrame:
+    """Return rows as a data frame of these columns, as `make_frame` makes it of the same values."""
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    return pd.DataFrame(
+        {
+            name: pd.Series(
+                rows[name].to_pandas(types_mapper=nullable.get if dtype in ("Int64", "boolean") else None), dtype=dtype
+            )
+            for name, dtype in columns.items()
+        }
+    )
+
+
+def _join(old: Mapping[str, pa.Table], kept: npt.NDArray[np.bool_], batch: _Batch, kind: Kind) -> dict[str, pa.Table]:
     """Return the tables of the kept rows of the first one and of the new documents, sorted by the documents' keys."""
     rows = old[kind.table].filter(pa.array(kept))
     documents = pc.binary_join_element_wise(rows["key"], rows["object_version"], "\n")
@@ -342,5 +364,7 @@ def _write(found: RunTables) -> None:
         try:
             found.store.put_with_short_retries(table_key(name, found.run_id), file.getvalue())
         except StoreError as error:
-            found.notices.append(f"{error}; the tables cannot be written there: the next command reads the results anew")
+            found.notices.append(
+                f"{error}; the tables cannot be written there: the next command reads the results anew"
+            )
             return

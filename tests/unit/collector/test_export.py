@@ -1,11 +1,13 @@
 """Tables written to files."""
 
+import io
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
+import pytest
 
-from collector.export import write_collection
+from collector.export import write_collection, write_csv
 from factories import (
     make_failed_result,
     make_result,
@@ -38,3 +40,26 @@ def test_measured_values_have_no_dictionary_in_parquet_files(tmp_path: Path) -> 
     }
     assert encoded["kind"]
     assert not encoded["seconds"]
+
+
+def format_csv(frame: pd.DataFrame) -> bytes:
+    file = io.BytesIO()
+    write_csv(frame, file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("text", ["=cmd()", "+1+cmd", "-2+3", "@sum", "\t=x", "=1"])
+def test_a_text_that_a_spreadsheet_would_calculate_is_none_any_more(text: str) -> None:
+    frame = pd.DataFrame({"a": pd.Series([text, None], dtype="str"), "b": pd.Series([text, 1], dtype="object")})
+    first = pd.read_csv(io.BytesIO(format_csv(frame)), dtype="str").iloc[0].to_list()
+    assert first == [f"'{text}"] * 2
+
+
+@pytest.mark.parametrize("text", ["-1", "+1.5e-7", "-.5", "-inf", "-", "x=1"])
+def test_numbers_are_no_formulas(text: str) -> None:
+    assert format_csv(pd.DataFrame({"a": [text], "b": ["y"]})) == f"a,b\n{text},y\n".encode()
+
+
+def test_a_carriage_return_does_not_end_the_line() -> None:
+    frame = pd.DataFrame({"a": ["one\rtwo", "x"], "b": ["y", "z"]})
+    assert pd.read_csv(io.BytesIO(format_csv(frame))).to_dict("list") == {"a": ["one\ufffdtwo", "x"], "b": ["y", "z"]}

@@ -2,7 +2,6 @@
 
 import os
 import resource
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -168,17 +167,14 @@ def test_a_folder_in_the_place_of_a_file_is_one_message(tmp_path: Path) -> None:
         replace_text(tmp_path, "text")
 
 
-def test_a_pipe_that_nobody_reads_is_an_error_and_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UserError, match="pipe: cannot be written \\(nobody reads this pipe\\)"):
-        replace_text(tmp_path / "pipe", "x")
-
-
-def test_stdout_is_written_to_by_its_name_where_it_is_a_pipe() -> None:
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_stdout_has_a_name(name: str) -> None:
     program = (
-        "from pathlib import Path; from collector.files import replace_text; replace_text(Path('/dev/stdout'), 'x')"
+        "from pathlib import Path; from collector.files import replace_text; "
+        f"print('before'); replace_text(Path('{name}'), 'page\\n'); print('after')"
     )
-    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout == b"x"
+    found = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert found.stdout == b"before\npage\nafter\n"
 
 
 def test_a_text_with_half_a_character_is_written(tmp_path: Path) -> None:
@@ -207,26 +203,3 @@ def test_a_url_is_no_path_and_its_password_is_not_shown(tmp_path: Path, monkeypa
         replace_text(Path("s3://user:secret@bucket/page.html"), "x")
     assert "secret" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_socket_is_not_called_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # names of sockets are short
-    with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind("socket")
-        with pytest.raises(UserError, match="socket: cannot be written \\(is a socket, or a device without"):
-            replace_text(Path("socket"), "x")
-
-
-@pytest.mark.parametrize(("target", "mode"), [("/dev/stdout", "ab"), ("log", "ab"), ("/dev/stdout", "wb")])
-def test_the_file_that_stdout_goes_to_is_written_behind_what_is_there(target: str, mode: str, tmp_path: Path) -> None:
-    """As in `benchmatrix audit TABLE --output /dev/stdout >> log`: the log was replaced."""
-    (tmp_path / "log").write_text("earlier\n")
-    program = (
-        "import sys; from pathlib import Path; from collector.files import replace_text\n"
-        "print('before'); replace_text(Path(sys.argv[1]), 'page\\n'); print('after')"
-    )
-    with (tmp_path / "log").open(mode) as log:
-        subprocess.run([sys.executable, "-c", program, target], stdout=log, check=True, cwd=tmp_path)
-    earlier = "earlier\n" if mode == "ab" else ""
-    assert (tmp_path / "log").read_text() == f"{earlier}before\npage\nafter\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["log"]

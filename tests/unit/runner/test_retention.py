@@ -15,6 +15,8 @@ from bench.errors import UserError
 from bench.raw_removals import read_raw_removals
 from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store, StoreError, cancelled_key, report_key, results_prefix
+from collector.results.dataset import tables
+from collector.results.dataset.tables import table_key
 from collector.results.load import load_run
 from factories import make_validity, put_documents
 from runner.records import Retries
@@ -172,18 +174,47 @@ def test_another_file_of_the_same_size_and_time_of_writing_is_not_held(store: St
 
 
 @pytest.mark.parametrize("table", ["attempts", "steps", "environments"])
-@pytest.mark.parametrize("damage", ["cut", "gone", "old"])
-def test_nothing_is_held_by_a_part_that_cannot_be_read_in_full(store: Store, old: Run, table: str, damage: str) -> None:
-    (key,) = store.list_keys(f"tables/{table}/{old.run_id}")
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_nothing_is_held_by_tables_that_cannot_be_read_in_full(
+    store: Store, old: Run, table: str, damage: str
+) -> None:
+    key = table_key(table, old.run_id)
     whole = store.get(key)
     store.delete_many([key])
     if damage == "cut":
         store.put(key, whole[:-20])
-    elif damage == "old":  # of another version of the tool
-        folder, _, name = key.rpartition("/")
-        store.put(f"{folder}/1-00000000.{name.partition('.')[2]}", whole)
 
     assert list_planned(store) == set()
+
+
+def test_rows_of_another_version_of_the_tool_are_no_reason_to_delete(
+    store: Store, old: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "compute_version", lambda: "1-00000000")
+    assert list_planned(store) == set()
+
+
+@pytest.mark.parametrize("rebuilds", [False, True])
+def test_a_damaged_table_with_the_only_rows_of_removed_results_counts_again_when_it_is_put_back(
+    store: Store, old: Run, rebuilds: bool
+) -> None:
+    before = load_run(store, old.run_id)
+    remove(store)
+    key = table_key("attempts", old.run_id)
+    whole = store.get(key)
+    store.put(key, whole[:100])
+
+    damaged = load_run(store, old.run_id, writes_tables=True, rebuilds_tables=rebuilds)
+    assert set(damaged.results["status"]) == {"missing"}
+    assert damaged.notices[-1].startswith(
+        f"{old.run_id}: 2 results have no row that can be read, and their raw results were removed: put the files "
+    )
+    assert store.get(key) == whole[:100]
+
+    store.put(key, whole)
+    after = load_run(store, old.run_id, writes_tables=True)
+    pd.testing.assert_frame_equal(after.results, before.results)
+    assert after.notices == ()
 
 
 def test_the_newest_run_and_the_one_of_the_newest_report_stay(store: Store, old: Run) -> None:

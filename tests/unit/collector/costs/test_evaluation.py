@@ -166,7 +166,6 @@ def test_cells_that_share_their_device_are_left_out(on_gpu: Collection) -> None:
     assert len(evaluate_costs([on_gpu], make_price_table(T4), CostQuestion(), summary=alone).cells) == 1
 
 
-def test_cells_without_a_sound_repeat_are_asked_for(collect: Collect) -> None:
+def test_cells_without_a_sound_repeat_have_no_price(collect: Collect) -> None:
     collection = collect(*make_repeats(make_cell(), 0.1, 0.1, validity=make_validity("contaminated")))
     assert ask(collection).cells == ()
-    assert len(ask(collection, include_invalid=True).cells) == 1

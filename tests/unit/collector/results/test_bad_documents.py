@@ -9,7 +9,7 @@ from rich.console import Console
 
 from bench.store import Store, result_key
 from collector.results.collection import Collection
-from collector.results.dataset import update
+from collector.results.dataset import tables
 from collector.results.load import load_run
 from factories import RUN_ID, make_result, make_run, put_documents
 from runner.reporting.stored_runs import print_skipped
@@ -64,7 +64,7 @@ def test_a_link_that_leads_to_no_file_is_named(place: Path, target: str, reason:
 
 
 def test_a_result_that_is_too_large_is_not_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(update, "MAX_DOCUMENT_BYTES", 50_000)
+    monkeypatch.setattr(tables, "MAX_DOCUMENT_BYTES", 50_000)
     place.write_bytes(b" " * 50_001)
     assert find_reason(place) == "too large: 50,001 bytes, a result has at most 50,000"
 

@@ -14,7 +14,7 @@ from bench.signatures.text import split_signature
 from bench.store import Store, listing, node_fault_key, placement_key, raw_removal_key, result_key, run_key
 from collector.facts import describe_signatures, list_facts
 from collector.results.collection import Collection, SignatureCheck
-from collector.results.dataset import update
+from collector.results.dataset import tables
 from collector.results.load import load_run
 from factories import RUN_ID, make_placement, make_result, make_run, make_validity
 from node_faults import make_node_fault
@@ -101,12 +101,10 @@ def test_a_plan_without_a_cell_cannot_take_the_place_of_the_signed_one(folder: P
     assert collection.signatures == SignatureCheck(num_right=0, problems={"wrong signature": 4})
 
 
-@pytest.mark.parametrize("batch_bytes", [1, update.BATCH_BYTES], ids=["many-parts", "one-part"])
 def test_tables_are_not_believed_whatever_versions_their_rows_claim(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, batch_bytes: int
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(update, "MIN_PART_DOCUMENTS", 1)
-    monkeypatch.setattr(update, "BATCH_BYTES", batch_bytes)
+    monkeypatch.setattr(tables, "MIN_NEW_DOCUMENTS", 1)
     # As on a file system that has no time of change of its own.
     monkeypatch.setattr(listing, "describe_version", lambda status: f"{status.st_mtime_ns}-{status.st_size}")
     plain, path = Store.open(f"file://{folder}"), folder / KEYS[3]

@@ -1,23 +1,16 @@
 """Tenants through the data set and back: each has its row and its raw steps, and older tables are still read."""
 
-import io
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 from bench.schema import Result
-from bench.store import Store, raw_removal_key
+from bench.store import Store
 from collector.results.collection import Collection
-from collector.results.dataset import update
-from collector.results.dataset.columns import ATTEMPTS, STEPS, TENANTS
-from collector.results.dataset.parts import list_parts
 from collector.results.frames import TENANT_COLUMNS
 from collector.results.load import load_run
-from factories import RUN_ID, make_cell, make_result, make_run, put_documents
-from parquet_bombs import dump_table
-from raw_removals import make_raw_removal
+from factories import RUN_ID, make_result, make_run, put_documents
 from shared_runs import TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
 
 CELLS = [make_gpu_cell(), make_gpu_cell(tenants=3), make_gpu_cell(phase="infer", tenants=2, neighbour=TRAINING)]
@@ -38,9 +31,7 @@ def collect(store: Store, *results: Result) -> Collection:
     """Put results as a run and return what is read back from Parquet files."""
     put_documents(store, make_run(CELLS, repeats=2), results)
     load_run(store, RUN_ID, writes_tables=True)
-    collection = load_run(store, RUN_ID)
-    assert all(part.store is not None for part in collection.steps.parts)
-    return collection
+    return load_run(store, RUN_ID)
 
 
 def assert_same(actual: Collection, expected: Collection) -> None:
@@ -91,34 +82,6 @@ def test_the_attempt_that_counts_brings_its_tenants(store: Store) -> None:
     assert alone["status"].to_list() == ["ok", "oom", "ok"]
     assert alone["error_kind"].to_list()[1] == "out-of-memory"
     assert alone["num_steps_taken"].isna().to_list() == [False, True, False]
-
-
-def test_two_collectors_at_once_double_no_tenant(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = collect(store, *RESULTS)
-    monkeypatch.setattr(update, "list_parts", lambda *_: [])  # this one listed the parts before the other wrote its
-    load_run(store, RUN_ID, writes_tables=True)
-    monkeypatch.undo()
-    assert len(list_parts(store, TENANTS, RUN_ID)) == 2
-    assert_same(load_run(store, RUN_ID), expected)
-
-
-def test_tables_from_before_there_were_tenants_are_read_as_of_cells_alone(store: Store) -> None:
-    results = [make_result(make_cell(), repeat=repeat, step_seconds=(0.1 * repeat,) * 3) for repeat in (1, 2)]
-    put_documents(store, make_run([make_cell()], repeats=2), results)
-    expected = load_run(store, RUN_ID, writes_tables=True)
-    expected.samples  # noqa: B018  (read now)
-    versions = {found.key: found.version for found in store.list_objects(f"runs/{RUN_ID}/results")}
-    for table, names in ((ATTEMPTS, ["tenants", "sharing", "neighbour"]), (STEPS, ["tenant"])):
-        (part,) = list_parts(store, table, RUN_ID)
-        rows = pq.read_table(io.BytesIO(store.get(part.key_of(table))))
-        store.put(part.key_of(table), dump_table(rows.drop_columns(names)))
-    # The JSON is gone on purpose: the rows are all there is.
-    for key in versions:
-        store.delete(key)
-    store.put(raw_removal_key(RUN_ID, "a"), make_raw_removal(results, versions=versions).to_json())
-    collection = load_run(store, RUN_ID)
-    assert_same(collection, expected)
-    assert set(collection.samples["tenant"]) == {0}
 
 
 def test_energy_of_a_shared_device_is_that_of_the_samples_of_all_tenants(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from bench.store import Store, StoreError, StoreUnreachable, StoreUntrusted
 from collector.results.dataset.columns import ATTEMPTS
-from collector.results.dataset.parts import list_parts
+from collector.results.dataset.tables import table_key
 from nights import SLOWED, SimulatedNights
 from workspace import Workspace
 
@@ -99,12 +99,12 @@ def test_tables_written_half_change_no_answer_and_foreign_files_are_counted(
     expected = call_main(*words)
     for run_id in ("night-0", "night-2"):
         assert call_main("collect", run_id, "--output", "tables")[0] == 0
-        (part,) = list_parts(store, ATTEMPTS, run_id)
-        data = store.get(part.key_of(ATTEMPTS))
-        store.put(part.key_of(ATTEMPTS), data[: len(data) // 2])
+        key = table_key(ATTEMPTS, run_id)
+        data = store.get(key)
+        store.put(key, data[: len(data) // 2])
         for number in range(50):
             store.put(f"runs/{run_id}/results/photo-{number}.jpg", b"")
-            store.put(f"tables/attempts/{run_id}/photo-{number}.parquet", b"")
+            store.put(f"tables/attempts/photo-{number}.parquet", b"")
     code, out, _ = call_main(*words)
     counts = [line for line in out.splitlines() if "50 documents" in line]
     damaged = [line for line in out.splitlines() if line.endswith("; its documents are read anew")]
