@@ -175,9 +175,7 @@ def test_another_file_of_the_same_size_and_time_of_writing_is_not_held(store: St
 
 @pytest.mark.parametrize("table", ["attempts", "steps", "environments"])
 @pytest.mark.parametrize("damage", ["cut", "gone"])
-def test_nothing_is_held_by_tables_that_cannot_be_read_in_full(
-    store: Store, old: Run, table: str, damage: str
-) -> None:
+def test_nothing_is_held_by_tables_that_cannot_be_read_in_full(store: Store, old: Run, table: str, damage: str) -> None:
     key = table_key(table, old.run_id)
     whole = store.get(key)
     store.delete_many([key])
