@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+from runner.kubernetes.doctor.queue_fit import fit_queue
+
 from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, read_item
 from runner.kubernetes.autoscaler_limits import count_cells_within_limits, explain_unready, list_node_pool_misfits
-from runner.kubernetes.doctor.node_fit import count_daemon_requests, fit_pod, read_node_status
-from runner.kubernetes.doctor.queue_fit import fit_queue
+from runner.kubernetes.fit import count_daemon_requests, fit_pod, read_node_status
 from runner.kubernetes.kueue import read_inactivity, read_wait
 from runner.kubernetes.node_labels import describe_node
 from runner.kubernetes.object_status import read_pod_status, read_remaining_job

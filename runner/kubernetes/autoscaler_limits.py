@@ -17,7 +17,7 @@ from typing import Any
 
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits, list_untolerated
+from runner.kubernetes.fit import NodeStatus, list_label_misfits, list_untolerated
 from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.pod_requests import sum_requests

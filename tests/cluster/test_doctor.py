@@ -10,7 +10,7 @@ from runs import wait_for
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.doctor.api_server_checks import describe_clock_finding
+from runner.kubernetes.doctor.checks import describe_clock_finding
 from s3_server import S3Server
 
 
@@ -24,14 +24,13 @@ def test_the_lines_name_check_state_and_remedy(call_main: CallMain, connection: 
     assert "failed  service account: there is no benchmatrix-cell" in lines
     assert "failed  store secret: there is no benchmatrix-store" in lines
     assert any(line.startswith("ok      API server: v1.") for line in lines)
-    assert "to announce regressions" not in out  # only --watch needs it
     assert lines[-1].startswith(f"{sum(line[:2] in ('ok', 'wa', 'fa') for line in lines)} checks: ")
 
 
 def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
     examine: Examine, control_plane: ControlPlane
 ) -> None:
-    code, findings = examine("--watch", on=f"{control_plane.context}-user")
+    code, findings = examine(on=f"{control_plane.context}-user")
 
     assert code == 1
     needed = findings["permission: jobs"]
@@ -41,11 +40,6 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
     assert ("warning", True) == (
         housekeeping["state"],
         housekeeping["message"].startswith("you may not patch jobs in namespace "),
-    )
-    alarms = findings["permission: events, to announce regressions"]
-    assert ("warning", True) == (
-        alarms["state"],
-        alarms["message"].startswith("you may not create events in namespace "),
     )
     machines = findings["permission: nodes, to say which machines"]
     assert ("warning", "you may not get and list nodes") == (machines["state"], machines["message"])

@@ -12,7 +12,7 @@ from runs import make_cells, make_profile, wait_for
 
 from bench.schema import PlannedCell
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.doctor.node_fit import count_daemon_requests, fit_pod, list_misfits, read_node_status
+from runner.kubernetes.fit import count_daemon_requests, fit_pod, list_misfits, read_node_status
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
 from s3_server import S3Server
@@ -30,7 +30,7 @@ def test_nothing_fails_where_everything_is_there(
 
     assert set(list_states(findings).values()) == {"ok", "warning"}
     warnings = {check for check, state in list_states(findings).items() if state == "warning"}
-    assert warnings == {"namespace", "store"}  # rclone's server would not stop a second runner
+    assert warnings == {"namespace"}
     assert "has no Pod Security level" in findings["namespace"]["message"]
     assert code == 0
     assert findings["nodes for cells on the CPU"]["message"] == "1 of 2 nodes can hold one"

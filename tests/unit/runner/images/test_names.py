@@ -10,8 +10,8 @@ from factories import make_cell
 from runner.images import names as images
 from runner.images.names import choose_images, find_image, list_images, make_arguments, name_image
 from runner.kubernetes.doctor.context import CellKind
-from runner.kubernetes.doctor.node_checks import describe_image_finding
-from runner.kubernetes.doctor.node_fit import read_node_status
+from runner.kubernetes.doctor.nodes import describe_image_finding
+from runner.kubernetes.fit import read_node_status
 from runner.profiles.loading import load_profile
 
 ROOT = Path(__file__).parents[4]

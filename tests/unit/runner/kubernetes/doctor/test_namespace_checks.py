@@ -2,7 +2,7 @@
 
 import pytest
 
-from runner.kubernetes.doctor.namespace_checks import explain_store_secret
+from runner.kubernetes.doctor.checks import explain_store_secret
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.kubernetes.doctor.store_check import check_store, compare_endpoints
+from runner.kubernetes.doctor.checks import check_store, compare_endpoints
 from runner.profiles.loading import load_profile
 from s3_server import S3Server
 

@@ -1,18 +1,113 @@
-"""Checks of the GPUs: that they are offered to pods, that claims can be met, and that drivers are new enough."""
+"""Checks of the nodes: which can hold the cells, whether they have the images, and GPUs with drivers new enough."""
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from http import HTTPStatus
 
 from bench.schema import Framework
-from runner.images.names import locate_requirements
-from runner.kubernetes.doctor.cluster_inventory import ClusterInventory
-from runner.kubernetes.doctor.context import CellKind, DoctorContext
-from runner.kubernetes.doctor.findings import Finding, FindingState, find_object
-from runner.kubernetes.doctor.node_fit import NodeStatus, list_label_misfits
+from runner.images.names import LOCAL_REGISTRY, locate_requirements
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.doctor.context import CellKind, DoctorContext, Finding, FindingState, find_object
+from runner.kubernetes.fit import NodeStatus, count_daemon_requests, fit_pod, list_label_misfits, read_node_status
 from runner.kubernetes.tracked_jobs import name_node_kind
 from runner.profiles.gpus import Gpus
 from runner.sources import find_source
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterInventory:
+    """The nodes of the cluster, and what is known about them only in part."""
+
+    nodes: tuple[NodeStatus, ...]
+    autoscaler: str
+    """What may add nodes; empty: nothing that is known."""
+
+    @classmethod
+    def take(cls, connection: Connection) -> "ClusterInventory":
+        """List the nodes; ApiError where we may not."""
+        listed = connection.list_items("/api/v1/nodes")
+        taken = count_daemon_requests(_list_pods(connection))
+        nodes = tuple(read_node_status(node, taken.get(node["metadata"]["name"], {})) for node in listed)
+        return cls(nodes=nodes, autoscaler=_find_autoscaler(connection))
+
+
+def _list_pods(connection: Connection) -> list[dict[str, object]]:
+    """Return the running pods of all namespaces; none if the user may not list them."""
+    try:
+        return connection.list_items("/api/v1/pods", fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
+    except ApiError as error:
+        if error.status == HTTPStatus.FORBIDDEN:
+            return []
+        raise
+
+
+def _find_autoscaler(connection: Connection) -> str:
+    """Return what adds nodes to the cluster, by what is known to leave a sign; empty where nothing does."""
+    signs = {
+        "Karpenter": "/apis/karpenter.sh",
+        "the cluster autoscaler": "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status",
+    }
+    for name, path in signs.items():
+        try:
+            if find_object(connection, path) is not None:
+                return name
+        except ApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+    return ""
+
+
+def check_nodes(context: DoctorContext, inventory: ClusterInventory) -> Iterator[Finding]:
+    """Find, for each kind of cell, the nodes that can hold it, or why none can."""
+    for kind in {kind.place: kind for kind in context.kinds}.values():
+        fit = fit_pod(kind.pod_spec, inventory.nodes)
+        check, total = f"nodes for cells on {kind.place}", len(inventory.nodes)
+        message = f"{len(fit.fitting) or 'none'} of {total} nodes can hold one"
+        if fit.fitting:
+            yield Finding(check=check, state="ok", message=message, details=fit.describe())
+        elif inventory.autoscaler:
+            hint = f"{inventory.autoscaler} may add one that can; see that one of its pools has what is missing"
+            yield Finding(check=check, state="warning", message=message, hint=hint, details=fit.describe())
+        else:
+            hint = "add such a node, or change the pool of the profile: its labels, tolerations, cpus or memory"
+            yield Finding(check=check, state="failed", message=message, hint=hint, details=fit.describe())
+
+
+def check_images(context: DoctorContext, inventory: ClusterInventory) -> Iterator[Finding]:
+    """Find which image each kind of cell is run from, and whether nodes have it already. No registry is asked."""
+    named = [kind for kind in context.kinds if kind.has_image]
+    for kind in {(kind.cell.framework, kind.cell.device): kind for kind in named}.values():
+        nodes = fit_pod(kind.pod_spec, inventory.nodes).fitting
+        is_named = kind.cell.device in context.profile.images.get(kind.cell.framework, {})
+        yield describe_image_finding(kind, context.profile.find_image(kind.cell), nodes, is_named=is_named)
+
+
+def describe_image_finding(kind: CellKind, image: str, nodes: Sequence[NodeStatus], *, is_named: bool) -> Finding:
+    """Return the finding about the image of this kind of cells. `nodes`: those that could run them.
+
+    `is_named`: the profile's `images` gives its full name; otherwise its tag comes from the checkout, and it may not
+    have been built.
+    """
+    check = f"image: {kind.cell.framework} for {kind.cell.device}"
+    having = [node for node in nodes if image in node.images or f"docker.io/{image}" in node.images]
+    if having:
+        return Finding(check=check, state="ok", message=f"{image} is on {len(having)} of {len(nodes)} nodes")
+    message = f"{image} is on none of the nodes that could run it, as far as they report"
+    if is_named:
+        return Finding(check=check, state="ok", message=f"{message}: they pull it")
+    state: FindingState = "warning"
+    if image.startswith(f"{LOCAL_REGISTRY}/"):  # of no registry: nothing pulls it
+        hint = "bring it to them (`kind load docker-image`)"
+        if nodes and all(node.names_all_images for node in nodes):
+            state, message = "failed", f"{image} is on none of the nodes that could run it: cells would wait for it"
+    else:
+        hint = f"see that the registry has it: docker manifest inspect {image}"
+    hint += "; if it was built with --base or --cpu-index, write image_base or image_cpu_index in the profile"
+    return Finding(check=check, state=state, message=message, hint=hint)
+
 
 # Labels of GPU feature discovery, newer name first:
 # https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery#generated-labels
