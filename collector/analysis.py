@@ -53,12 +53,12 @@ def analyze_run(
     `prices`: None for a report without costs.
     """
     summary = add_labels(sort_cells(summarize_cells(collection)))
-    question, priced = CostQuestion(), summary.head(MAX_PRICED_CELLS)
+    priced = summary.head(MAX_PRICED_CELLS)
     return Analysis(
         collection=collection,
         summary=summary,
         comparisons=compare_all(summary),
         sharing=add_labels(tabulate_sharing(collection)),
         history=history or ChangeHistory(),
-        costs=None if prices is None else evaluate_costs([collection], prices, question, summary=priced),
+        costs=None if prices is None else evaluate_costs([collection], prices, CostQuestion(), summary=priced),
     )

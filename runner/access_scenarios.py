@@ -24,8 +24,7 @@ from collector.access.scenario import (
     Scenario,
     Sharing,
 )
-from collector.prices.offers import find_gpu_offers, find_machine_offers
-from collector.prices.table import PriceTable
+from collector.prices.table import PriceTable, find_gpu_offers, find_machine_offers
 from runner.price_tables.loading import load_prices
 from runner.yaml_input import Node, NodeValidator, join_words, read_yaml, suggest_word
 

@@ -1,26 +1,187 @@
-"""Price the measured cells of runs: every cell on every machine of the price table that has its device."""
+"""Price the measured cells of runs, and their energy, on every machine of the price table that has their device."""
 
+import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 import pandas as pd
 
+from bench.errors import UserError
 from bench.registry import Device
 from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose_for_deadline
-from collector.costs.datasets import DataSet
 from collector.costs.document import CellCost, CostDocument, Energy, Figure, Job, OfferCost
-from collector.costs.energy import CPU_ENERGY, GPU_ENERGY, THOUSAND, find_energy, make_figure, name_hardware
 from collector.facts import count_things
 from collector.labels import add_labels, label_panels
-from collector.prices.offers import find_cpu_offers, find_gpu_offers, find_machine_offers
-from collector.prices.table import PriceRow, PriceTable, Purchase
+from collector.prices.table import (
+    PowerRow,
+    PriceRow,
+    PriceTable,
+    Purchase,
+    find_cpu_offers,
+    find_gpu_offers,
+    find_machine_offers,
+    find_power,
+)
 from collector.results.cell_repeats import Repeats, choose_counted
 from collector.results.collection import Collection
 from collector.results.frames import Row, list_rows
 from collector.results.intervals import read_estimate
 from collector.results.summary import summarize_cells
-from collector.statistics import scale_estimate
+from collector.statistics import Estimate, estimate_cell, scale_estimate
+
+MAX_SAMPLES = 10**15
+MAX_DIGITS = 100
+"""Leading zeros included: Python reads no number of more than 4,300."""
+SAMPLES = re.compile("[0-9_]+|[0-9]{1,3}(?:,[0-9]{3})+")
+"""`50000`, `50_000` or `50,000`; not `1,5`, which may be one and a half."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """A training set and its size."""
+
+    name: str
+    title: str
+    num_samples: int
+    """Samples of an epoch, as a step of a cell counts them."""
+    source: str
+
+
+DATA_SETS = {
+    found.name: found
+    for found in (
+        DataSet(
+            name="imagenet",
+            title="ImageNet-1k (ILSVRC 2012), training set",
+            num_samples=1_281_167,
+            source="1,281,167 training images, as the documentation of many libraries has it (DeepOBS, MLDatasets.jl; "
+            "read 2026-11-22); image-net.org itself was not read",
+        ),
+        DataSet(
+            name="cifar10",
+            title="CIFAR-10, training set",
+            num_samples=50_000,
+            source="https://huggingface.co/Sendeky/Cifar10/raw/main/cifar10.py, read 2026-11-22",
+        ),
+        # A sample of CycleGAN is a pair; an epoch of its authors' code ends with the larger of both sets.
+        DataSet(
+            name="horse2zebra",
+            title="horse2zebra, the larger of its two training sets",
+            num_samples=1_334,
+            source="https://github.com/tensorflow/datasets/blob/master/docs/catalog/cycle_gan.md, read 2026-11-22",
+        ),
+    )
+}
+
+
+def find_data_set(text: str) -> DataSet:
+    """Return the data set of this name, or one with so many samples; UserError where it is neither."""
+    if text in DATA_SETS:
+        return DATA_SETS[text]
+    digits = re.sub("[_,]", "", text) if SAMPLES.fullmatch(text) else ""
+    if 0 < len(digits) <= MAX_DIGITS and 0 < (number := int(digits)) <= MAX_SAMPLES:
+        return DataSet(name=text, title=f"a data set of {number:,} samples", num_samples=number, source="the user")
+    if digits and int(digits[:MAX_DIGITS]):
+        raise UserError(f"--dataset {text}: expected a number of samples above 0, at most {MAX_SAMPLES:,}")
+    near = difflib.get_close_matches(text.lower(), DATA_SETS, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(DATA_SETS)}."
+    raise UserError(f"--dataset {text}: is no known data set; {hint} Of another give the number of its samples")
+
+
+THOUSAND = 1000
+CPU_SOCKETS = "CPU sockets"
+GPU_ENERGY, CPU_ENERGY = "gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"
+
+
+def make_figure(estimate: Estimate) -> Figure:
+    """Return an estimate as a figure of a document."""
+    low, high = estimate.interval or (None, None)
+    return Figure(value=estimate.center, low=low, high=high)
+
+
+def name_hardware(row: Row) -> str:
+    """Return the name of a cell's GPU, or the model of its CPU; empty where it is not known."""
+    name = row["gpu_name" if row["device"] == "gpu" else "cpu_model"]
+    return "" if pd.isna(name) else str(name)
+
+
+def find_energy(row: Row, repeats: Sequence[Row], table: PriceTable, seconds_per_1000: Figure) -> Energy | None:
+    """Return the energy of 1,000 samples of a cell; None where it was not measured and no power is known.
+
+    `row`: of the summary. `repeats`: rows of the results, those that the cell's figures come from.
+    """
+    if row["device"] == "gpu":
+        return _measure_gpu(repeats) or _estimate_gpu(row, table, seconds_per_1000)
+    return _measure_cpu(repeats) or _estimate_cpu(row, table, seconds_per_1000)
+
+
+def _measure_gpu(repeats: Sequence[Row]) -> Energy | None:
+    of_gpus, of_cpus = (_list_values(repeats, name) for name in (GPU_ENERGY, CPU_ENERGY))
+    if of_gpus is None:
+        return None
+    method = f"GPU: {repeats[0]['gpu_energy_source']}"
+    if of_cpus is None:
+        return _make_measured(of_gpus, repeats, ("GPU",), method)
+    both = [gpu + cpu for gpu, cpu in zip(of_gpus, of_cpus, strict=True)]
+    return _make_measured(both, repeats, ("GPU", CPU_SOCKETS), f"{method}; CPU sockets: RAPL")
+
+
+def _measure_cpu(repeats: Sequence[Row]) -> Energy | None:
+    values = _list_values(repeats, CPU_ENERGY)
+    return None if values is None else _make_measured(values, repeats, (CPU_SOCKETS,), "CPU sockets: RAPL")
+
+
+def _make_measured(values: Sequence[float], repeats: Sequence[Row], covers: tuple[str, ...], method: str) -> Energy:
+    estimate = estimate_cell(values, [repeat["machine"] for repeat in repeats])
+    figure = make_figure(estimate).scale(THOUSAND)
+    return Energy(joules_per_1000_samples=figure, covers=covers, is_estimate=False, method=method)
+
+
+def _estimate_gpu(row: Row, table: PriceTable, seconds_per_1000: Figure) -> Energy | None:
+    power = find_power(table, "gpu", name_hardware(row))
+    if power is None:
+        return None
+    num_gpus = int(row["num_gpus"])
+    formula = f"at most GPUs x full power x time, with {power.full_watts:g} W for {power.device}"
+    calculation = f"{num_gpus} x {power.full_watts:g} W x {seconds_per_1000.value:.3g} s"
+    return _make_estimate(seconds_per_1000, num_gpus * power.full_watts, "GPU", formula, calculation, power)
+
+
+def _estimate_cpu(row: Row, table: PriceTable, seconds_per_1000: Figure) -> Energy | None:
+    power = find_power(table, "vcpu", name_hardware(row))
+    if power is None or power.idle_watts is None or pd.isna(row["num_threads"]):
+        return None
+    num_threads, own = int(row["num_threads"]), row["cpu_own_cores"]
+    busy = float(num_threads) if pd.isna(own) else min(float(own), float(num_threads))
+    watts = num_threads * power.idle_watts + busy * (power.full_watts - power.idle_watts)
+    formula = (
+        "(vCPUs x idle power + busy vCPUs x (full power - idle power)) x time, with "
+        f"{power.idle_watts:g} and {power.full_watts:g} W per vCPU"
+    )
+    rise = power.full_watts - power.idle_watts
+    seconds = seconds_per_1000.value
+    calculation = f"({num_threads} x {power.idle_watts:g} W + {busy:.3g} x {rise:.3g} W) x {seconds:.3g} s"
+    return _make_estimate(seconds_per_1000, watts, "vCPUs", formula, calculation, power)
+
+
+def _make_estimate(seconds: Figure, watts: float, part: str, formula: str, calculation: str, power: PowerRow) -> Energy:
+    return Energy(
+        joules_per_1000_samples=seconds.scale(watts),
+        covers=(part,),
+        is_estimate=True,
+        method=f"{part}, estimated: {formula} ({power.source}, {power.date})",
+        calculation=calculation,
+    )
+
+
+def _list_values(repeats: Sequence[Row], name: str) -> list[float] | None:
+    values = [repeat[name] for repeat in repeats]
+    if not values or any(pd.isna(value) or value <= 0 for value in values):
+        return None
+    return [float(value) for value in values]
+
 
 SECONDS_PER_HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
@@ -64,7 +225,7 @@ def evaluate_costs(
     *,
     summary: pd.DataFrame | None = None,
 ) -> CostDocument:
-    """Return what the cells of `collections` cost; those without a sound repeat only if the question includes them.
+    """Return what the cells of `collections` with a sound repeat cost.
 
     `summary`: the rows of `summarize_cells` with the labels of `add_labels`, where the caller has them already.
     """
@@ -98,12 +259,10 @@ def evaluate_costs(
 
 
 def _find_shared(summary: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which rows are of cells that have no device to themselves: a machine's price is not theirs alone."""
     return (summary["tenants"] > 1) | (summary["sharing"] == "mig")
 
 
 def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, str], list[Row]]:
-    """Return the rows of the repeats that figures come from, by run, cell and environment."""
     found: dict[tuple[str, str, str], list[Row]] = {}
     for collection in collections:
         repeats, rows = Repeats(collection.results), list_rows(collection.results[list(REPEAT_COLUMNS)])
@@ -116,7 +275,6 @@ def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, st
 
 
 def _name_works(rows: Sequence[Row]) -> list[str]:
-    """Return what each row computes: `resnet18 train, 224 px, fp32`, with classes and data where they vary."""
     frame = pd.DataFrame(rows, columns=None if rows else [*WORK_COLUMNS])
     if frame.empty:
         return []
@@ -225,7 +383,6 @@ def _price_offer(
 
 
 def _explain_missing(row: Row, hardware: str, unwanted: Sequence[PriceRow]) -> str:
-    """Return why a cell has no price; `unwanted`: prices of it that the question leaves out."""
     device = row["device"]
     if device == "gpu" and row["num_gpus"] > 1:
         hardware = f"a machine with {int(row['num_gpus'])} or more {hardware}"
@@ -259,7 +416,6 @@ def _describe_job(question: CostQuestion) -> Job | None:
 
 
 def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost]) -> Iterator[str]:
-    """Yield what the costs rest on, one sentence each."""
     yield (
         "A sample costs the time of its step: start, data, warm-up, idle nodes, disks, traffic and control planes are "
         "not in it."

@@ -1,6 +1,6 @@
-"""Make the tables of what cells cost: per 1,000 samples, and for the job that was asked about."""
+"""Show what cells cost: tables, sentences and Markdown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 
@@ -8,6 +8,7 @@ from collector.costs.document import CellCost, CostDocument, Figure, OfferCost, 
 from collector.tables.columns import CELL, interval_column, number_column, text_column
 from collector.tables.table import Column, Table, make_table
 from collector.units import JOULE, Unit
+from collector.visible_text import escape_markdown
 
 Row = dict[str, object]
 
@@ -84,7 +85,6 @@ def _make_cost_table(
     document: CostDocument,
     describe: Callable[[CellCost, OfferCost | None], Row],
 ) -> Table:
-    """Return a row per cell: what both tables say of it, and what `describe` says of it and its cheapest machine."""
     rows = []
     for cell in document.cells:
         offer = cell.offers[0] if cell.offers else None
@@ -125,9 +125,66 @@ def _spread(name: str, figure: Figure | None) -> Row:
 
 
 def _make_frame(rows: Sequence[Row], columns: Sequence[Column]) -> pd.DataFrame:
-    """Return the rows as a frame with what `columns` are made of; one of numbers without any value is one of floats."""
     texts = {"label", "run_id", "place", "energy_of"}
     values = {source: [row[source] for row in rows] for column in columns for source in column.sources}
     return pd.DataFrame(
         {name: pd.Series(found, dtype="str" if name in texts else "float64") for name, found in values.items()}
     )
+
+
+def list_answer_lines(document: CostDocument) -> Iterator[str]:
+    """Yield the choices for a deadline and a budget, and where a CPU node is the cheaper answer."""
+    yield from (choice.sentence for choice in document.choices)
+    yield from (answer.sentence for answer in document.cpu_answers)
+
+
+def list_unpriced_lines(document: CostDocument) -> Iterator[str]:
+    """Yield why cells have no price, each reason once with the number of its cells."""
+    reasons = [cell.reason for cell in document.cells if cell.reason]
+    for reason in dict.fromkeys(reasons):
+        number = reasons.count(reason)
+        yield f"{number} {'cell' if number == 1 else 'cells'}: {reason}"
+
+
+def list_basis_lines(document: CostDocument) -> Iterator[str]:
+    """Yield what the costs rest on: the prices used with their days and sources, methods of energy, assumptions."""
+    yield f"Prices: {document.prices}, in {document.currency}."
+    used = {
+        (offer.place, f"{offer.machine_price_per_hour:g}", str(offer.price_date), offer.source)
+        for cell in document.cells
+        for offer in cell.offers[:1]
+    }
+    for place, price, day, source in sorted(used):
+        yield f"{place}: {price} {document.currency} per hour, {day}, {source}"
+    methods = {cell.energy.method for cell in document.cells if cell.energy is not None}
+    yield from (f"Energy: {method}" for method in sorted(methods))
+    if document.job is not None:
+        yield f"{document.job.title}: {document.job.num_samples:,} samples, {document.job.source}"
+    yield from document.assumptions
+
+
+def write_markdown(document: CostDocument) -> str:
+    """Return tables, answers and their basis as Markdown, in which no text of a result is read as markup."""
+    return "\n".join(_list_parts(document)) + "\n"
+
+
+def _list_parts(document: CostDocument) -> Iterator[str]:
+    for table in (make_job_table(document), make_sample_table(document)):
+        if table is not None:
+            yield from _write_table(table)
+    for title, lines in (
+        ("Answers", list(list_answer_lines(document))),
+        ("Without a price", list(list_unpriced_lines(document))),
+        ("What this rests on", list(list_basis_lines(document))),
+    ):
+        if lines:
+            yield f"**{title}**\n"
+            yield from (f"- {escape_markdown(line)}" for line in lines)
+            yield ""
+
+
+def _write_table(table: Table) -> Iterator[str]:
+    yield f"**{escape_markdown(table.caption)}**\n"
+    yield f"| {' | '.join(map(escape_markdown, table.headings))} |\n|{'---|' * len(table.columns)}"
+    yield from (f"| {' | '.join(map(escape_markdown, texts))} |" for texts in table.format_rows())
+    yield ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 
 from collector.analysis import Analysis
-from collector.batches.cards import CARDS, CONTEXT_BYTES
+from collector.batches import CARDS, CONTEXT_BYTES
 from collector.comparisons import DEVICES, STRONG_SCALING, WEAK_SCALING
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared
 from collector.nights.records import RecordedChange

@@ -6,21 +6,204 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bench.schema import Cell
-from collector.ratio_verdicts import adjust_verdicts
-from collector.results.cells import find_shared
+from collector.facts import count_things
+from collector.labels import count_tenants
+from collector.ratio_verdicts import NO_INTERVAL, adjust_verdicts
+from collector.results.cells import describe_cell, find_shared
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, ENVIRONMENT_COLUMNS, Columns, Row, make_frame
-from collector.sharing.alone import Alone, AloneByWork, find_alone, index_alone
-from collector.sharing.fallen import count_fallen
-from collector.sharing.figures import SharedCell, describe_device, describe_role
-from collector.sharing.repeats import (
+from collector.sharing.measure import (
     PERCENTILES,
+    Alone,
+    AloneByWork,
     CellGroup,
     GroupFigures,
     Role,
+    Series,
+    compute_jain_index,
+    estimate_quotient,
+    estimate_total,
+    find_alone,
+    index_alone,
     list_groups,
     measure_groups,
+    spread,
 )
+from collector.statistics import Estimate, compute_geometric_mean, invert_estimate
+from collector.units import format_significant
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedCell:
+    """A cell with tenants, and what it is held against."""
+
+    group: CellGroup
+    figures: GroupFigures
+    alone: Mapping[Role, GroupFigures]
+    """By role, the same work alone; a role that is held against nothing is left out."""
+
+    def take_rates(self, role: Role) -> Series | None:
+        """Return the samples per second of all tenants with the role together."""
+        return self.figures.make_series([sum(rates) for rates in self.figures.rates[role]])
+
+    def take_alone_rate(self, role: Role) -> Series | None:
+        """Return the samples per second of the role's work alone."""
+        figures = self.alone.get(role)
+        return figures.make_series([rate for (rate,) in figures.rates["cell"]]) if figures else None
+
+
+def describe_role(shared: SharedCell, role: Role) -> Row:
+    """Return the columns of the tenants with one role: speed and latency, and both against the same work alone."""
+    figures, alone = shared.figures, shared.alone.get(role)
+    rates = shared.take_rates(role)
+    mean = figures.make_series([_average(found) for found in figures.rates[role]])
+    slowest = figures.make_series([min(found) for found in figures.rates[role]])
+    alone_rate = shared.take_alone_rate(role)
+    return {
+        **spread("role_samples_per_s", rates.estimate() if rates else None),
+        **spread("tenant_samples_per_s", mean.estimate() if mean else None),
+        **spread("alone_samples_per_s", alone_rate.estimate() if alone_rate else None),
+        **spread("slowdown", _divide(alone_rate, mean)),
+        **spread("slowest_slowdown", _divide(alone_rate, slowest)),
+        **_describe_latencies(figures, role, alone),
+        "tenant_peak_bytes": max((max(peaks) for peaks in figures.memory_bytes[role] if peaks), default=None),
+        "role_peak_bytes": max((sum(peaks) for peaks in figures.memory_bytes[role] if peaks), default=None),
+    }
+
+
+def describe_device(shared: SharedCell) -> Row:
+    """Return the columns of the device: what all tenants get together, how evenly, and for what energy."""
+    roles = shared.group.roles
+    rates = [shared.take_rates(role) for role in roles]
+    alone = [shared.take_alone_rate(role) for role in roles]
+    aggregate = _total(rates, alone)
+    return {
+        **spread("aggregate_ratio", aggregate),
+        "aggregate_log_standard_error": aggregate.log_standard_error if aggregate else None,
+        "aggregate_degrees_of_freedom": aggregate.degrees_of_freedom if aggregate else None,
+        **_judge(aggregate),
+        **_describe_fairness(shared, alone),
+        **_describe_energy(shared, rates),
+        "device_peak_bytes": shared.figures.device_peak_bytes,
+    }
+
+
+def _describe_latencies(figures: GroupFigures, role: Role, alone: GroupFigures | None) -> Row:
+    row: Row = {}
+    for percent in PERCENTILES:
+        shared = figures.make_series(figures.latencies[role][percent])
+        before = alone.make_series(alone.latencies["cell"][percent]) if alone else None
+        row |= spread(f"p{percent}_step_seconds", shared.estimate() if shared else None)
+        row[f"alone_p{percent}_step_seconds"] = before.estimate().center if before else None
+        row |= spread(f"p{percent}_ratio", _divide(shared, before))
+    return row
+
+
+def _describe_fairness(shared: SharedCell, alone: Sequence[Series | None]) -> Row:
+    """Return Jain's index over the tenants' rates, each as a share of what its work does alone.
+
+    Where all tenants run the same, that divisor is the same for all and cancels.
+    """
+    roles = shared.group.roles
+    divisors = [series.estimate().center if series else None for series in alone] if len(roles) > 1 else [1.0]
+    if shared.group.row["tenants"] < 2 or None in divisors:
+        return {}
+    shares = [
+        [rate / by for rates, by in zip(repeat, divisors, strict=True) if by is not None for rate in rates]
+        for repeat in zip(*(shared.figures.rates[role] for role in roles), strict=True)
+    ]
+    indices = [compute_jain_index(found) for found in shares]
+    series = shared.figures.make_series(indices)
+    row = dict(spread("jain_index", series.estimate() if series else None))
+    if row["jain_index_high"] is not None:
+        row["jain_index_high"] = min(1.0, row["jain_index_high"])  # the index is no larger
+    return row | {"lowest_jain_index": min(indices)}
+
+
+def _describe_energy(shared: SharedCell, rates: Sequence[Series | None]) -> Row:
+    figures = shared.figures
+    joules = figures.make_series(figures.joules_per_sample)
+    if joules is None or None in rates:
+        return {}
+    known = [series for series in rates if series is not None]
+    watts = [
+        energy * sum(parts) for energy, *parts in zip(joules.values, *(series.values for series in known), strict=True)
+    ]
+    per_joule = [
+        figures.make_series([value / power for value, power in zip(series.values, watts, strict=True)])
+        for series in known
+    ]
+    alone = [
+        found.make_series([1 / value for value in found.joules_per_sample]) if found else None
+        for found in (shared.alone.get(role) for role in shared.group.roles)
+    ]
+    gain = _total(per_joule, alone)
+    return {
+        **spread("joules_per_sample", joules.estimate()),
+        **spread("energy_ratio", invert_estimate(gain) if gain else None),
+    }
+
+
+def _judge(aggregate: Estimate | None) -> Row:
+    if aggregate is None:
+        return {}
+    if aggregate.interval is None:
+        return {"verdict": NO_INTERVAL}
+    direction = "more than one alone" if aggregate.center > 1 else "less than one alone"
+    verdict = f"together {format_significant(aggregate.center)}x one alone"
+    return {"verdict": verdict, "p_value": aggregate.p_value, "estimate": aggregate, "direction": direction}
+
+
+def _average(rates: Sequence[float]) -> float:
+    return compute_geometric_mean(rates) if min(rates) > 0 else 0.0
+
+
+def _divide(numerator: Series | None, denominator: Series | None) -> Estimate | None:
+    return estimate_quotient(numerator, denominator) if numerator and denominator else None
+
+
+def _total(numerators: Sequence[Series | None], denominators: Sequence[Series | None]) -> Estimate | None:
+    over, under = [one for one in numerators if one], [one for one in denominators if one]
+    if len(over) < len(numerators) or len(under) < len(denominators):
+        return None
+    return estimate_total(over, under)
+
+
+OUT_OF_MEMORY = "oom"
+
+
+def count_fallen(tenants: pd.DataFrame) -> dict[str, Row]:
+    """Return, by cell, in how many repeats tenants fell out of memory, and how many did; cells without any left out.
+
+    `tenants`: rows of TENANT_COLUMNS.
+    """
+    fallen = tenants[tenants["status"] == OUT_OF_MEMORY]
+    numbers = tenants.groupby("cell_id")["tenant"].max() + 1
+    found: dict[str, Row] = {}
+    for cell_id, rows in fallen.groupby("cell_id", sort=False):
+        counts = rows.groupby("repeat").size()
+        span = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
+        of_all = count_tenants(int(numbers[cell_id]))
+        text = f"{span} of {of_all} in {count_things(len(counts), 'repeat')}"
+        found[str(cell_id)] = {"num_fallen_repeats": len(counts), "fallen": text}
+    return found
+
+
+def select_fallen(collection: Collection) -> pd.DataFrame:
+    """Return one row per tenant that fell out of memory: CELL_COLUMNS of its cell, and what it says of itself.
+
+    `num_running`: how many tenants of its repeat ran to the end, in words.
+    """
+    tenants = collection.tenants
+    cells = {planned.cell.cell_id: describe_cell(planned.cell) for planned in collection.run.cells}
+    fallen = tenants[tenants["status"] == OUT_OF_MEMORY].reset_index(drop=True)
+    ok = tenants[tenants["status"] == "ok"].groupby(["cell_id", "repeat"]).size()
+    sizes = tenants.groupby(["cell_id", "repeat"]).size()
+    keys = list(zip(fallen["cell_id"], fallen["repeat"], strict=True))
+    running = [f"{ok.get(key, 0)} of {sizes[key] - 1}" for key in keys]
+    names = ("repeat", "tenant", "peak_memory_reserved_bytes", "error_message")
+    named = make_frame([cells[cell_id] for cell_id, _ in keys], CELL_COLUMNS)
+    return named.assign(**{name: fallen[name] for name in names}, num_running=running)
 
 
 def _with_interval(*names: str) -> Columns:
@@ -82,11 +265,11 @@ JUDGED_COLUMNS = ("joint_low", "joint_high", "p_adjusted", "verdict", "adjusted_
 """What is found of all cells together."""
 
 
-def tabulate_sharing(collection: Collection, *, include_invalid: bool = False) -> pd.DataFrame:
+def tabulate_sharing(collection: Collection) -> pd.DataFrame:
     """Return one row per cell that shared its device, environment and role, with the columns SHARING_COLUMNS.
 
     A figure that cannot be given is missing; `not_compared` says why a row is held against nothing alone.
-    `include_invalid`: as in `compare_cells`. A run without such a cell has no rows, and none of its steps are read.
+    A run without such a cell has no rows, and none of its steps are read.
     """
     if not find_shared(collection.results).any():
         return make_frame([], SHARING_COLUMNS)
@@ -94,7 +277,7 @@ def tabulate_sharing(collection: Collection, *, include_invalid: bool = False) -
     cells = {planned.cell.cell_id: planned.cell for planned in collection.run.cells}
     shared = [group for group in groups if group.is_shared]
     alone = index_alone(groups)
-    asked = [_Asked.make(group, cells[group.row["cell_id"]], alone, include_invalid) for group in shared]
+    asked = [_Asked.make(group, cells[group.row["cell_id"]], alone) for group in shared]
     needed = {id(group): group for one in asked for group in one.needed}
     figures = dict(zip(needed, measure_groups(collection, list(needed.values())), strict=True))
     fallen = count_fallen(collection.tenants)
@@ -110,15 +293,15 @@ class _Asked:
     alone: Mapping[Role, Alone]
 
     @classmethod
-    def make(cls, group: CellGroup, cell: Cell, alone: AloneByWork, include_invalid: bool) -> "_Asked":
+    def make(cls, group: CellGroup, cell: Cell, alone: AloneByWork) -> "_Asked":
         """Return the cell with the cells that it is compared with: those that had the device to themselves."""
         if not group.ok:
             ends = ", ".join(f"{count} {status}" for status, count in group.statuses.items())
             return cls(group=group, alone={role: Alone(reason=f"no ok repeat ({ends})") for role in group.roles})
-        if not group.sound and not include_invalid:
+        if not group.sound:
             reason = "no repeat was measured under sound conditions"
             return cls(group=group, alone={role: Alone(reason=reason) for role in group.roles})
-        found = {role: find_alone(group, role, cell, alone, include_invalid=include_invalid) for role in group.roles}
+        found = {role: find_alone(group, role, cell, alone) for role in group.roles}
         return cls(group=group, alone=found)
 
     @property
@@ -129,7 +312,6 @@ class _Asked:
 
 
 def _describe(asked: _Asked, figures: Mapping[int, GroupFigures], fallen: Row) -> list[Row]:
-    """Return the rows of one cell in one environment, one for each role."""
     group = asked.group
     common = group.row | {
         "num_environments": group.num_environments,
@@ -154,7 +336,6 @@ def _describe(asked: _Asked, figures: Mapping[int, GroupFigures], fallen: Row) -
 
 
 def _adjust(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with the verdict on the aggregate, which allows for one ratio for each cell."""
     first = [index for index, row in enumerate(rows) if row["role"] == "cell"]
     adjusted = adjust_verdicts([rows[index] for index in first])
     own = dict(zip(first, adjusted, strict=True))
@@ -167,7 +348,6 @@ def _adjust(rows: Sequence[Row]) -> list[Row]:
 
 
 def _note(group: CellGroup, alone: Alone) -> str:
-    """Return what a reader must know beside the figures of a row."""
     notes = []
     if len(group.counted) < len(group.ok):
         notes.append(f"figures from {len(group.counted)} of {len(group.ok)} ok, those with sound conditions")

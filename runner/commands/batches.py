@@ -11,8 +11,7 @@ from runner.commands.forecast import LevelOption
 from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, VerifyOption, make_error_console
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
-    from collector.batches.memory_lines import MemoryLine
-    from collector.batches.words import ProbedLimit
+    from collector.batches import MemoryLine, ProbedLimit
     from runner.probe.search import ProbeReport
 
 MAX_PROBE_BYTES = 2**20  # a search of fifty tries has 20 KB
@@ -34,8 +33,7 @@ def batches(
     level: LevelOption = 95.0,
 ) -> None:
     """Fit memory over batch size to measured cells: the largest batch for cards of 16 to 141 GB, with intervals."""
-    from collector.batches.memory_lines import fit_lines, list_single_batches
-    from collector.batches.words import describe_single_batches
+    from collector.batches import describe_single_batches, fit_lines, list_single_batches
     from collector.results.load import join_results, load_distinct_runs
     from runner.reporting.stored_runs import open_existing_store, print_skipped
 
@@ -72,7 +70,7 @@ def _explain_no_line(run_ids: list[str], on_no_line: list[str]) -> str:
 def _print_lines(
     lines: "list[MemoryLine]", probed: "list[list[ProbedLimit]]", level: float, on_no_line: list[str]
 ) -> None:
-    from collector.batches.words import describe_line
+    from collector.batches import describe_line
 
     for line, found in zip(lines, probed, strict=True):
         for sentence in describe_line(line, level, found):
@@ -102,7 +100,7 @@ def _list_available(report: "ProbeReport") -> list[int]:
 
 
 def _summarize(path: Path, report: "ProbeReport") -> "ProbedLimit":
-    from collector.batches.words import ProbedLimit
+    from collector.batches import ProbedLimit
 
     return ProbedLimit(
         source=str(path),

@@ -108,8 +108,7 @@ def _check_positive(option: str, value: float) -> float:
 def _ask_for_job(
     dataset: str | None, epochs: float | None, deadline: float | None, max_cost: float | None
 ) -> "CostQuestion":
-    from collector.costs.datasets import find_data_set
-    from collector.costs.evaluation import CostQuestion
+    from collector.costs.evaluation import CostQuestion, find_data_set
 
     for name, value in (("--epochs", epochs), ("--deadline", deadline), ("--max-cost", max_cost)):
         if value is not None and dataset is None:
@@ -146,7 +145,7 @@ def _evaluate(
 
 
 def _show(document: "CostDocument", *, as_json: bool, as_markdown: bool, output: Path | None) -> None:
-    from collector.costs.markdown import write_markdown
+    from collector.costs.tables import write_markdown
     from collector.files import replace_text
 
     if output is None and not as_json and not as_markdown:
@@ -166,8 +165,13 @@ def _show(document: "CostDocument", *, as_json: bool, as_markdown: bool, output:
 
 
 def _print_document(document: "CostDocument", console: Console) -> None:
-    from collector.costs.tables import make_job_table, make_sample_table
-    from collector.costs.texts import list_answer_lines, list_basis_lines, list_unpriced_lines
+    from collector.costs.tables import (
+        list_answer_lines,
+        list_basis_lines,
+        list_unpriced_lines,
+        make_job_table,
+        make_sample_table,
+    )
     from collector.report.terminal import print_table
 
     if not document.cells:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from bench.errors import UserError
 from bench.registry import Device
-from collector.prices.offers import find_machine_offers
-from collector.prices.table import PriceTable
+from collector.prices.table import PriceTable, find_machine_offers
 from runner.price_tables.loading import check_machines, load_prices
 from runner.profiles.model import Profile
 

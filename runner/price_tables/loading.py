@@ -8,8 +8,7 @@ from pydantic import TypeAdapter
 
 from bench.errors import UserError
 from bench.registry import Device
-from collector.prices.shipped import SHIPPED_PRICES
-from collector.prices.table import PriceTable
+from collector.prices.table import SHIPPED_PRICES, PriceTable
 from runner.yaml_input import Node, NodeValidator, read_yaml, suggest_word
 
 DOCUMENTATION = "docs/cost.md"

@@ -13,7 +13,7 @@ import pandas as pd
 from bench.store import Store
 from collector.analysis import Analysis, analyze_run
 from collector.audit.claims import evaluate_claims
-from collector.batches.memory_lines import fit_lines
+from collector.batches import fit_lines
 from collector.doubts import list_doubts
 from collector.forecast.fit import fit_forecast
 from collector.forecast.series import load_series

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.store import Store
 from collector.costs.evaluation import CostQuestion, evaluate_costs
-from collector.costs.texts import list_answer_lines
+from collector.costs.tables import list_answer_lines
 from collector.prices.table import CarbonRow, PowerRow, PriceRow, PriceTable
 from collector.results.load import load_runs
 from runner.price_tables.loading import load_prices

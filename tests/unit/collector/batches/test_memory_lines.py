@@ -7,18 +7,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from collector.batches.cards import CARDS, DRIVER_BYTES
-from collector.batches.memory_lines import (
-    LINE_COLUMNS,
+from collector.batches import (
+    CARDS,
+    DRIVER_BYTES,
     MemoryLine,
+    ProbedLimit,
+    describe_key,
+    describe_line,
+    describe_probe,
     fit_line,
     fit_lines,
-    hold_out_largest,
     list_single_batches,
 )
-from collector.batches.words import ProbedLimit, describe_key, describe_line, describe_probe, describe_single_batches
-from collector.results.cells import PROTOCOL_FIELDS
-from collector.results.frames import CELL_COLUMNS
 
 MIB = 2**20
 KEY = {
@@ -96,14 +96,6 @@ def test_interval_holds_95_percent_of_the_true_limits_where_batches_are_off_the_
     assert held / trials == pytest.approx(0.95, abs=0.03)
 
 
-def test_two_batches_have_no_interval_and_one_no_line() -> None:
-    assert fit_line(KEY, {64: 1000}) is None
-    line = make_line({1: 110, 4: 140})
-    assert math.isnan(line.find_largest(1000.0, 0.95).lower)
-    (sentence,) = describe_line(line, 0.95)
-    assert sentence.endswith("so there is no interval and no largest batch; measure a third.")
-
-
 def test_memory_that_may_not_grow_has_no_upper_bound_and_one_that_shrinks_no_largest_batch() -> None:
     noisy = make_line({1: 100, 2: 300, 4: 90, 8: 310})
     assert math.isinf(noisy.find_largest(10_000.0, 0.95).upper)
@@ -149,12 +141,6 @@ def test_batch_of_several_gpus_is_that_of_one_and_the_context_is_what_is_beside_
     assert line.context_bytes == 700
 
 
-def test_held_out_batch_says_how_far_the_line_reaches() -> None:
-    assert hold_out_largest(make_line({1: 110, 2: 120, 4: 140})) is None
-    bent = hold_out_largest(make_line({1: 110, 2: 120, 4: 140, 8: 200}))
-    assert bent == pytest.approx(180 / 200 - 1)
-
-
 def test_cards_leave_room_for_driver_and_context() -> None:
     t4 = CARDS[0]
     assert t4.find_budget(700 * MIB) == (15_360 - 700) * MIB - DRIVER_BYTES
@@ -179,24 +165,6 @@ def test_cells_that_share_their_gpu_are_on_no_line(shared: dict[str, object]) ->
     ]
     (line,) = fit_lines(make_results(*alone, {"batch_size": 8, "peak_memory_allocated_bytes": 9000} | shared))
     assert line.needed_bytes == (180, 260, 420)
-
-
-def test_real_data_and_synthetic_data_are_two_lines_with_two_names() -> None:
-    """The pipeline of real data can hold batches on the GPU: one line through both would be that of neither."""
-    real = {"data_dir": "/data/cifar-10-batches-bin"}
-    results = make_results(
-        {"batch_size": 8, "peak_memory_allocated_bytes": 180},
-        {"batch_size": 16, "peak_memory_allocated_bytes": 260},
-        {"batch_size": 8, "peak_memory_allocated_bytes": 1080, **real},
-        {"batch_size": 32, "peak_memory_allocated_bytes": 1320, **real},
-    )
-    lines = {line.key["data_dir"]: line for line in fit_lines(results)}
-    assert {name: line.needed_bytes for name, line in lines.items()} == {
-        "/data/cifar-10-batches-bin": (1080, 1320),
-        None: (180, 260),
-    }
-    assert describe_key(lines["/data/cifar-10-batches-bin"]).endswith("NVIDIA H200, data /data/cifar-10-batches-bin")
-    assert describe_key(lines[None]).endswith("NVIDIA H200")
 
 
 def make_version(version: str | None, points: dict[int, int], **fields: object) -> list[dict[str, object]]:
@@ -226,49 +194,8 @@ def test_versions_of_a_framework_are_on_lines_of_their_own_and_an_unknown_one_is
     assert list_single_batches(results) == []
 
 
-def test_batches_that_only_other_versions_could_be_compared_with_are_named() -> None:
-    results = make_results(
-        *make_version("2.11.0", {8: 180, 16: 260}), *make_version("2.14.0", {64: 900}), *make_version(None, {32: 500})
-    )
-    (line,) = fit_lines(results)
-    assert line.batches == (8, 16)
-    (single,) = list_single_batches(results)
-    assert describe_single_batches(single) == (
-        "resnet18 train, pytorch eager, fp32, size 224, NVIDIA H200: on no line: batch 64 in 2.14.0, batch 32 in a "
-        "version that is not recorded. Other batches ran in other versions of pytorch, which may need other memory; "
-        "measure a second batch in the same version."
-    )
-
-
-def test_one_batch_alone_is_no_matter_of_versions() -> None:
-    assert list_single_batches(make_results(*make_version("2.11.0", {8: 180}), *make_version("2.14.0", {8: 190}))) == []
-
-
-def test_a_line_through_results_of_several_environments_says_so() -> None:
-    rows = make_version("2.11.0", {8: 180, 16: 270, 32: 420})
-    rows[2]["environment_id"] = "99999999"
-    (line,) = fit_lines(make_results(*rows))
-    assert line.environment_ids == ("0a1b2c3d", "99999999")
-    assert describe_line(line, 0.95)[2].startswith("  its results are of 2 environments (0a1b2c3d, 99999999): ")
-    (same,) = fit_lines(make_results(*rows[:2], rows[2] | {"environment_id": "0a1b2c3d"}))
-    assert len(describe_line(same, 0.95)) == 2
-
-
-def test_every_field_of_a_cell_that_says_what_is_measured_divides_lines() -> None:
-    """Of a shared device no line is made, and a seed changes no size."""
-    not_needed = {"batch_size", "device", "tenants", "sharing", "neighbour", "seed", *PROTOCOL_FIELDS}
-    assert set(LINE_COLUMNS) - {"gpu_name", "framework_version"} == set(CELL_COLUMNS) - not_needed
-
-
 def test_memory_that_is_the_same_at_all_batches_has_no_largest_batch() -> None:
     """Rounding alone would be a slope, and the largest batch for a T4 2,201,300,514,627,665,664."""
     line = make_line(dict.fromkeys((8, 16, 32, 64), 2**30))
     assert (line.sample_bytes, line.fixed_bytes, line.residual_bytes) == (0, 2**30, 0)
     assert describe_line(line, 0.95)[0].endswith("so no largest batch follows.")
-
-
-def test_a_largest_batch_that_took_nothing_is_held_out_of_no_share() -> None:
-    line = make_line({1: 0, 6: 100, 7: 100, 8: 0})
-    assert line.sample_bytes > 0
-    assert hold_out_largest(line) is None
-    assert "misses the largest batch" not in describe_line(line, 0.95)[0]

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose_for_deadline, divide_figures
+from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose_for_deadline
 from collector.costs.document import CellCost, Choice, Figure, OfferCost
 
 HOUR = 3600.0
@@ -107,11 +107,6 @@ def test_an_option_without_an_interval_is_named_where_it_would_be_chosen() -> No
     assert choose_for_deadline("work", [FAST, other], 5 * HOUR, "EUR").not_known == ("other",)  # on e, not on f
 
 
-def test_without_a_price_nothing_is_chosen() -> None:
-    choice = choose_for_deadline("work", [make_cost("none", (1.0, 1.0, 1.0), {})], HOUR, "EUR")
-    assert (choice.cell_id, choice.sentence) == (None, "work: no cell has a price")
-
-
 def test_a_cpu_node_is_the_cheaper_answer_where_the_interval_says_so() -> None:
     gpu = make_cost("gpu", (1.0, 0.9, 1 / 0.9), {"g": 8.0})
     cpu = make_cost("cpu", (10.0, 9.0, 10 / 0.9), {"n": 0.4}, device="cpu")
@@ -126,20 +121,6 @@ def test_a_cpu_node_is_the_cheaper_answer_where_the_interval_says_so() -> None:
     assert answer.break_even_price_per_hour is not None
     assert answer.break_even_price_per_hour.value == pytest.approx(0.8)
     assert answer.sentence.startswith("work: a CPU node is cheaper: n costs 0.500 (0.431 to 0.580) times as much as g;")
-
-
-@pytest.mark.parametrize("prices", [{"n": 0.4}, {}])
-def test_the_answer_says_what_each_side_ran_where_that_differs(prices: dict[str, float]) -> None:
-    """A reader took the ratio of a batch of 16 and one of 64 for that of the devices."""
-    gpu = make_cost("work, GPU, batch 64, JAX compiled", (1.0, 0.9, 1 / 0.9), {"g": 8.0})
-    cpu = make_cost("work, CPU, batch 16, PyTorch eager", (10.0, 9.0, 10 / 0.9), prices, device="cpu")
-    answer = answer_cpu_or_gpu("work", [gpu, cpu], "EUR")
-    assert answer is not None
-    assert answer.sentence.endswith(" (CPU: batch 16, PyTorch eager; GPU: batch 64, JAX compiled)")
-    alike = make_cost("work, CPU, batch 64, JAX compiled", (10.0, 9.0, 10 / 0.9), prices, device="cpu")
-    answer = answer_cpu_or_gpu("work", [gpu, alike], "EUR")
-    assert answer is not None
-    assert "batch" not in answer.sentence
 
 
 @pytest.mark.parametrize(("price", "verdict"), [(0.81, "undecided"), (1.6, "gpu")])
@@ -161,7 +142,3 @@ def test_a_cpu_without_a_price_has_a_break_even() -> None:
     assert unpriced is not None
     assert unpriced.break_even_price_per_hour is None
     assert answer_cpu_or_gpu("work", [gpu], "EUR") is None
-
-
-def test_a_ratio_without_an_interval_has_none() -> None:
-    assert divide_figures(Figure(value=6.0), Figure(value=3.0, low=2.0, high=4.0)) == Figure(value=2.0)

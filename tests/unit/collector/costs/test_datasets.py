@@ -3,7 +3,7 @@
 import pytest
 
 from bench.errors import UserError
-from collector.costs.datasets import find_data_set
+from collector.costs.evaluation import find_data_set
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,3 @@ def test_another_name_is_one_message(text: str, hint: str) -> None:
     with pytest.raises(UserError, match="give the number of its samples") as caught:
         find_data_set(text)
     assert hint in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["9" * 23, "9" * 6000])
-def test_more_samples_than_any_data_set_has_are_no_unknown_name(text: str) -> None:
-    with pytest.raises(UserError, match="expected a number of samples above 0, at most 1,000,000,000,000,000"):
-        find_data_set(text)

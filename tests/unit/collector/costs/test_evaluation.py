@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from collector.costs.datasets import DataSet
 from collector.costs.document import CellCost, CostDocument
-from collector.costs.evaluation import CostQuestion, evaluate_costs
+from collector.costs.evaluation import CostQuestion, DataSet, evaluate_costs
 from collector.labels import add_labels
 from collector.prices.table import PriceRow
 from collector.results.collection import Collection
@@ -53,12 +52,6 @@ def test_a_sample_costs_the_time_of_its_step(on_gpu: Collection) -> None:
     assert dearer.cost_per_1000_samples.high == pytest.approx(15.625 * row["interval_high_seconds"] * 0.002)
 
 
-def test_whole_machines_count_all_of_their_gpus(on_gpu: Collection) -> None:
-    cell = ask_one(on_gpu, counts_whole_machines=True)
-    assert [offer.machine for offer in cell.offers] == ["box", "four"]
-    assert [offer.price_per_hour for offer in cell.offers] == pytest.approx([7.2, 14.4])
-
-
 def test_energy_is_what_the_gpu_counted_and_co2_follows(on_gpu: Collection) -> None:
     cell = ask_one(on_gpu)
     assert cell.energy is not None
@@ -87,14 +80,6 @@ def test_energy_of_a_cpu_is_estimated_by_its_formula(on_cpu: Collection) -> None
     # Two busy vCPUs of 4 W for 1.5625 s.
     assert estimated.joules_per_1000_samples.value == pytest.approx(8 * 1.5625)
     assert (estimated.covers, estimated.calculation) == (("vCPUs",), "(2 x 1 W + 2 x 3 W) x 1.56 s")
-
-
-def test_energy_of_a_cpu_is_that_of_its_sockets_where_they_count(collect: Collect) -> None:
-    use = make_cpu_use(energy_joules=19.2)  # of three steps
-    measured = ask_one(collect(*make_repeats(make_cell(), 0.1, 0.1, 0.1, cpu_use=use))).energy
-    assert measured is not None
-    assert measured.joules_per_1000_samples.value == pytest.approx(19.2 / 3 / 64 * 1000)
-    assert (measured.covers, measured.is_estimate) == (("CPU sockets",), False)
 
 
 def test_a_cell_on_more_gpus_than_any_machine_has_says_how_many_it_needs(collect: Collect) -> None:
@@ -143,18 +128,6 @@ def test_a_job_is_so_many_epochs_of_its_samples(on_gpu: Collection) -> None:
     assert (document.job and document.job.num_samples, document.job and document.job.epochs) == (64_000, 2.0)
 
 
-def test_cells_of_other_sizes_are_other_work(collect: Collect) -> None:
-    cells = [make_cell(), make_cell(input_size=64), make_cell(num_classes=20), make_cell(mode="compiled")]
-    results = [result for cell in cells for result in make_repeats(cell, 0.1)]
-    works = [cell.work for cell in ask(collect(*results)).cells]
-    assert works == [
-        "conv6 train, 32 px, fp32, 10 classes, synthetic data",
-        "conv6 train, 64 px, fp32, 10 classes, synthetic data",
-        "conv6 train, 32 px, fp32, 20 classes, synthetic data",
-        "conv6 train, 32 px, fp32, 10 classes, synthetic data",
-    ]
-
-
 def test_cells_that_share_their_device_are_left_out(on_gpu: Collection) -> None:
     summary = add_labels(summarize_cells(on_gpu))
     for tenants, sharing in ((2, "mps"), (1, "mig")):
@@ -166,6 +139,6 @@ def test_cells_that_share_their_device_are_left_out(on_gpu: Collection) -> None:
     assert len(evaluate_costs([on_gpu], make_price_table(T4), CostQuestion(), summary=alone).cells) == 1
 
 
-def test_cells_without_a_sound_repeat_have_no_price(collect: Collect) -> None:
+def test_cells_without_a_sound_repeat_are_left_out(collect: Collect) -> None:
     collection = collect(*make_repeats(make_cell(), 0.1, 0.1, validity=make_validity("contaminated")))
     assert ask(collection).cells == ()

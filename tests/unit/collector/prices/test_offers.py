@@ -4,8 +4,15 @@ from datetime import date
 
 import pytest
 
-from collector.prices.offers import find_cpu_offers, find_gpu_offers, find_machine_offers, find_power
-from collector.prices.table import PowerRow, PriceRow, PriceTable, Purchase
+from collector.prices.table import (
+    PowerRow,
+    PriceRow,
+    PriceTable,
+    Purchase,
+    find_cpu_offers,
+    find_gpu_offers,
+    find_power,
+)
 
 
 def make_row(
@@ -58,10 +65,6 @@ def test_offers_of_a_gpu_come_by_their_price_per_gpu() -> None:
     assert [row.compute_hourly_price(1) for row in offers] == [2.0, 4.0, 5.0]
 
 
-def test_a_word_finds_every_gpu_of_that_name() -> None:
-    assert [row.machine for row in find_gpu_offers(TABLE, "H100", purchases=["on-demand"])] == ["nvl", "eight", "one"]
-
-
 def test_a_cell_on_several_gpus_needs_a_machine_that_has_them() -> None:
     (row,) = find_gpu_offers(TABLE, "NVIDIA H100 80GB HBM3", num_gpus=2)
     assert (row.machine, row.compute_hourly_price(2)) == ("eight", 8.0)
@@ -79,11 +82,6 @@ def test_a_cpu_is_found_by_its_model_alone() -> None:
     assert [(row.machine, row.region) for row in offers] == [("xeon", "north"), ("xeon", "south")]
     assert offers[0].compute_hourly_price(0) == 0.4
     assert find_cpu_offers(TABLE, "Intel(R) Xeon(R) Gold 6148") == []
-
-
-def test_a_machine_type_is_found_in_one_region_or_in_all() -> None:
-    assert [row.region for row in find_machine_offers(TABLE, "xeon")] == ["north", "south"]
-    assert [row.region for row in find_machine_offers(TABLE, "xeon", "south")] == ["south"]
 
 
 def test_the_power_with_the_most_words_counts_and_any_cpu_is_the_rest() -> None:

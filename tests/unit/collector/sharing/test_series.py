@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from collector.sharing.series import Series, compute_jain_index, estimate_quotient, estimate_total
+from collector.sharing.measure import Series, compute_jain_index, estimate_quotient, estimate_total
 from intervals import measure_coverage, read_interval
 
 ONE = ("host GPU-1",) * 3
@@ -49,22 +49,6 @@ def test_intervals_of_two_kinds_hold_the_truth_in_95_percent_of_runs() -> None:
         tenants, works = ([Series(values=tuple(one), machines=("m",) * 4) for one in found] for found in (rates, alone))
         estimates.append(estimate_total(tenants, works))
     assert 0.92 < measure_coverage(estimates, truth=30 / 60 + 700 / 1000) < 0.98
-
-
-def test_what_a_machine_does_to_both_sides_cancels() -> None:
-    machines = ("GPU-1", "GPU-2", "GPU-3")
-    tenants = Series(values=(30.0, 60.0, 90.6), machines=machines)
-    alone = Series(values=(60.0, 120.0, 180.0), machines=machines)
-    ratios = np.log([0.5, 0.5, 90.6 / 180])
-    half = stats.t.ppf(0.975, 2) * ratios.std(ddof=1) / math.sqrt(3)
-    expected = (math.exp(ratios.mean() - half), math.exp(ratios.mean() + half))
-    for estimate in (estimate_total([tenants], [alone]), estimate_quotient(tenants, alone)):
-        assert read_interval(estimate) == pytest.approx(expected)
-
-
-def test_one_repeat_has_no_interval() -> None:
-    single = Series(values=(30.0,), machines=("GPU-1",))
-    assert estimate_total([single, single], [ALONE, single]).interval is None
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Fit lines of memory over batch size to measured cells, and invert them: the largest batch for a budget."""
+"""Fit lines of memory over batch size to measured cells: the largest batch for a card, and what that rests on."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,8 +10,53 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from collector.batches.cards import CONTEXT_BYTES
 from collector.results.cells import select_alone
+from collector.units import GIB, MIB, format_number
+from collector.word_lists import join_some
+
+MIB_BYTES = 2**20
+# The driver keeps memory that it counts neither as used nor as free: 616 MiB on an H200 (143,771 MiB in total, less 788
+# used and 142,367 free: docs/results/2026-11-22-h200). A T4 keeps 250 MiB (15,360 less the 15,110 that CUDA sees, as
+# deviceQuery prints). What an H200 keeps is taken for all: on a T4 that leaves a batch 366 MiB too little.
+DRIVER_BYTES = 616 * MIB_BYTES
+# The CUDA context with the libraries' kernels, where a framework does not say what its allocator holds: what PyTorch
+# training takes on an H100 and an H200 (the most in use less what the allocator held, docs/results).
+CONTEXT_BYTES = 768 * MIB_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A size of GPU memory."""
+
+    name: str
+    sold_as: str
+    """The size by which its vendor sells it, such as `16 GB`."""
+    total_bytes: int
+    """As the driver reports it."""
+
+    @property
+    def label(self) -> str:
+        """The size that it is sold as, and its name."""
+        return f"{self.sold_as} ({self.name})"
+
+    def find_budget(self, context_bytes: int) -> int:
+        """Return the bytes that tensors can have."""
+        return self.total_bytes - DRIVER_BYTES - context_bytes
+
+
+# Totals as nvidia-smi reports them: https://thundergolfer.com/blog/nvidia-gpu-memory-capacity (read in November 2026);
+# those of the H100 and the H200 are also in docs/results. The marketed GB are sometimes GiB and sometimes less.
+CARDS = tuple(
+    Card(name=name, sold_as=sold_as, total_bytes=mebibytes * MIB_BYTES)
+    for name, sold_as, mebibytes in (
+        ("T4", "16 GB", 15_360),
+        ("L4", "24 GB", 23_034),
+        ("A100", "40 GB", 40_960),
+        ("H100", "80 GB", 81_559),
+        ("H200", "141 GB", 143_771),
+    )
+)
+
 
 MIN_BATCHES = 3
 """Fewest batch sizes for an interval: two are a line whatever they are."""
@@ -179,7 +224,6 @@ def _select_measured(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _find_batches(rows: pd.DataFrame) -> "pd.Series[int]":
-    """Return of each row the batch of one GPU."""
     return rows["batch_size"] // rows["num_gpus"]
 
 
@@ -192,7 +236,6 @@ def _take_known(value: Any) -> Any:
 
 
 def _find_context(rows: pd.DataFrame) -> int:
-    """Return the most that a process took beside its allocator; CONTEXT_BYTES where nothing says it."""
     beside = (rows["gpu_memory_peak_bytes"] - rows["peak_memory_reserved_bytes"]).dropna()
     return int(beside.max()) if len(beside) else CONTEXT_BYTES
 
@@ -209,3 +252,111 @@ def hold_out_largest(line: MemoryLine) -> float | None:
     if shorter is None:
         return None
     return shorter.predict_bytes(line.batches[-1]) / line.needed_bytes[-1] - 1
+
+
+MAX_NAMED = 3
+"""Environments, and batches on no line, that a sentence names; the others are counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbedLimit:
+    """What a search for the largest batch found on a GPU (`benchmatrix probe --json`)."""
+
+    source: str
+    gpu_name: str
+    largest_batch: int
+    available_bytes: int
+    """The most that a trial could have had."""
+
+
+def describe_line(line: MemoryLine, level: float, probes: Sequence[ProbedLimit] = ()) -> list[str]:
+    """Return the line's sentence, the largest batch for each card, and what each search found beside the line."""
+    intro = (
+        f"{describe_key(line)}: {format_number(line.fixed_bytes, GIB)} GiB and "
+        f"{format_number(line.sample_bytes, MIB)} MiB a sample, from {len(line.batches)} batches, {line.batches[0]} to "
+        f"{line.batches[-1]}"
+    )
+    off = f"; single batches are off it by {format_number(line.residual_bytes, MIB)} MiB"
+    if line.sample_bytes <= 0:
+        scattered = off if line.has_interval and line.residual_bytes else ""
+        return [
+            f"{intro}{scattered}: memory does not grow with the batch here, so no largest batch follows.",
+            *_list_cautions(line),
+        ]
+    if not line.has_interval:
+        return [
+            f"{intro}: any two batches are on a line, so there is no interval and no largest batch; measure a third.",
+            *_list_cautions(line),
+        ]
+    held_out = hold_out_largest(line)
+    checked = "" if held_out is None else f"; the others' line misses the largest batch by {100 * held_out:+.1f} %"
+    sizes = [
+        f"{card.label} {format_largest(line.find_largest(card.find_budget(line.context_bytes), level))}"
+        for card in CARDS
+    ]
+    beyond = f"Batches above {line.batches[-1]} were not measured: the intervals hold if the line goes on."
+    return [
+        f"{intro}{off}{checked}.",
+        f"  largest batch ({100 * level:g} % interval): {', '.join(sizes)}. {beyond}",
+        *_list_cautions(line),
+        *(f"  {describe_probe(line, probe, level)}" for probe in probes),
+    ]
+
+
+def _list_cautions(line: MemoryLine) -> Iterator[str]:
+    if line.is_bent:
+        yield "  it gives no sample less than no memory, so memory bends: larger batches may take more than it says."
+    ids = line.environment_ids
+    if len(ids) > 1:
+        yield (
+            f"  its results are of {len(ids)} environments ({join_some(ids, MAX_NAMED)}): other libraries or settings "
+            "may need other memory, which the line takes for chance."
+        )
+
+
+def describe_key(line: MemoryLine) -> str:
+    """Return what the cells of a line are."""
+    version = line.key[VERSION] or "(version not recorded)"
+    return _describe_cells(line.key, f"{line.key['framework']} {version}")
+
+
+def describe_single_batches(single: SingleBatches) -> str:
+    """Return which batches are on no line, and in which versions they ran."""
+    framework = single.key["framework"]
+    named = [
+        f"batch {batch} in a version that is not recorded" if version is None else f"batch {batch} in {version}"
+        for version, batch in single.batch_by_version
+    ]
+    return (
+        f"{_describe_cells(single.key, str(framework))}: on no line: {join_some(named, MAX_NAMED)}. Other batches ran "
+        f"in other versions of {framework}, which may need other memory; measure a second batch in the same version."
+    )
+
+
+def _describe_cells(key: Mapping[str, object], program: str) -> str:
+    gpus = "" if key["num_gpus"] == 1 else f" x {key['num_gpus']}, batch of one GPU"
+    data = "" if key["data_dir"] is None else f", data {key['data_dir']}"
+    return (
+        f"{key['model']} {key['phase']}, {program} {key['mode']}, {key['precision']}, "
+        f"size {key['input_size']}, {key['gpu_name'] or 'GPU not recorded'}{gpus}{data}"
+    )
+
+
+def describe_probe(line: MemoryLine, probe: ProbedLimit, level: float) -> str:
+    """Return the prediction for what a search could have had, beside what it found."""
+    predicted = line.find_largest(probe.available_bytes, level)
+    error = predicted.value / probe.largest_batch - 1
+    place = "inside" if predicted.lower <= probe.largest_batch <= predicted.upper else "outside"
+    return (
+        f"{probe.source}: on {probe.gpu_name} a search found {probe.largest_batch:,}, the line gives "
+        f"{format_largest(predicted)}: off by {100 * error:+.1f} %, {place} the interval "
+        "(which version of the framework searched is not recorded)."
+    )
+
+
+def format_largest(largest: LargestBatch) -> str:
+    """Return a largest batch with its interval."""
+    if math.isnan(largest.lower):
+        return f"{largest.value:,} (no interval)"
+    upper = "no bound" if math.isinf(largest.upper) else f"{largest.upper:,}"
+    return f"{largest.value:,} ({largest.lower:,} to {upper})"
