@@ -7,16 +7,13 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import yaml
 
 from bench.registry import MODELS
 from bench.schema import Cell, PlannedCell
-from runner.kubernetes.rendering.manifest_check import KUBERNETES_VERSION
 from runner.matrix.builtin import list_builtin_matrices
 from runner.matrix.definition import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, TOP_KEYS
 from runner.profiles.builtin import BUILTIN_PROFILES
@@ -41,20 +38,25 @@ OWN_GPU_KEYS = ("request", "device_class", "claim_prefix")
 """Keys of a profile's `gpu` that `claims` says."""
 QUANTITY = "^[1-9][0-9]{0,14}(Ki|Mi|Gi|Ti|k|M|G|T)?$"
 """Of a profile, as in runner/kubernetes/syntax.py."""
-OVERLAY_POD_KEYS = (
-    "dnsConfig",
-    "dnsPolicy",
-    "enableServiceLinks",
-    "hostAliases",
-    "runtimeClassName",
-    "schedulerName",
-    "securityContext",
-    "terminationGracePeriodSeconds",
-    "volumes",
-)
+OVERLAY_POD_KEYS: dict[str, Any] = {
+    "dnsConfig": {"type": "object"},
+    "dnsPolicy": {"type": "string"},
+    "enableServiceLinks": {"type": "boolean"},
+    "hostAliases": {"type": "array"},
+    "runtimeClassName": {"type": "string"},
+    "schedulerName": {"type": "string"},
+    "securityContext": {"type": "object"},
+    "terminationGracePeriodSeconds": {"type": "integer"},
+    "volumes": {"type": "array"},
+}
 """Fields of a pod that `runner.overlay` may add. Others have a value of their own, or would break a run: a pod that
 starts again, or ends after a time of its own, is not the one that the Job counts on."""
-OVERLAY_CONTAINER_KEYS = ("env", "envFrom", "securityContext", "volumeMounts")
+OVERLAY_CONTAINER_KEYS: dict[str, Any] = {
+    "env": {"type": "array"},
+    "envFrom": {"type": "array"},
+    "securityContext": {"type": "object"},
+    "volumeMounts": {"type": "array"},
+}
 NAME_PATTERN = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 """Of a matrix and of a neighbour, as in bench.schema."""
 IMAGE = "^[^\\s]+$"
@@ -75,11 +77,10 @@ def make_schema() -> Schema:
     schema["properties"]["matrix"] |= {"enum": list_builtin_matrices()}
     schema["properties"]["customMatrix"] |= {"if": {"minProperties": 1}, "then": {"$ref": "#/$defs/matrix"}}
     runner = schema["properties"]["runner"]["properties"]
-    runner["affinity"] |= refer("Affinity")
-    runner["topologySpreadConstraints"] |= {"items": refer("TopologySpreadConstraint")}
+    runner["affinity"] |= {"type": "object"}  # what is in it, Kubernetes judges
+    runner["topologySpreadConstraints"] |= {"items": {"type": "object"}}
     runner["overlay"] |= make_overlay_schema()
     schema["$defs"] |= definitions | {"matrix": make_matrix_schema()}
-    schema["$defs"] |= collect_kubernetes_schemas(schema)
     return {"$comment": "made by `make chart` from values.schema.yaml"} | schema
 
 
@@ -122,61 +123,15 @@ def make_profile_schema() -> tuple[Schema, dict[str, Schema]]:
 
 def make_overlay_schema() -> Schema:
     """Return the schema of `runner.overlay`: the fields of a pod's template that it may add."""
-    spec = load_kubernetes_schemas()["io.k8s.api.core.v1.PodSpec"]["properties"]
-    container = load_kubernetes_schemas()["io.k8s.api.core.v1.Container"]["properties"]
-    its_container = _make_object(
-        {"name": {"const": "runner"}} | {key: container[key] for key in OVERLAY_CONTAINER_KEYS}
-    ) | {"required": ["name"]}
+    its_container = _make_object({"name": {"const": "runner"}} | OVERLAY_CONTAINER_KEYS) | {"required": ["name"]}
     containers = {"type": "array", "maxItems": 1, "items": its_container}
     texts = {"$ref": "#/$defs/ownTexts"}
     return _make_object(
         {
             "metadata": _make_object({"labels": texts, "annotations": texts}),
-            "spec": _make_object({key: spec[key] for key in OVERLAY_POD_KEYS} | {"containers": containers}),
+            "spec": _make_object(OVERLAY_POD_KEYS | {"containers": containers}),
         }
     )
-
-
-def refer(kind: str) -> Schema:
-    """Return a reference to the schema of a kind of Kubernetes' core."""
-    return {"$ref": f"#/$defs/io.k8s.api.core.v1.{kind}"}
-
-
-@cache
-def load_kubernetes_schemas() -> dict[str, Schema]:
-    """Return Kubernetes' schemas by name: unknown keys are refused, descriptions left out."""
-    folder = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema"
-    text = (folder / f"v{KUBERNETES_VERSION}.0-local-strict" / "_definitions.json").read_text(encoding="utf-8")
-    schemas: dict[str, Schema] = _shorten(json.loads(text)["$defs"])
-    return schemas
-
-
-def _shorten(part: Any) -> Any:
-    """Return a part of a schema without what it does not check, with references to `$defs` of this file."""
-    if isinstance(part, list):
-        return [_shorten(item) for item in part]
-    if not isinstance(part, dict):
-        return part
-    kept = {
-        key: _shorten(value)
-        for key, value in part.items()
-        if not (key == "description" and isinstance(value, str)) and not key.startswith("x-kubernetes-")
-    }
-    if isinstance(kept.get("$ref"), str):
-        return {"$ref": f"#/$defs/{kept['$ref'].rpartition('/')[2]}"}
-    return kept
-
-
-def collect_kubernetes_schemas(schema: Schema) -> dict[str, Schema]:
-    """Return those schemas of Kubernetes that a schema refers to, and that these refer to."""
-    known, found = load_kubernetes_schemas(), dict[str, Schema]()
-    texts = [json.dumps(schema)]
-    while texts:
-        for name in sorted(set(re.findall(r'"#/[$]defs/([^"]+)"', texts.pop()))):
-            if name in known and name not in found:
-                found[name] = known[name]
-                texts.append(json.dumps(known[name]))
-    return dict(sorted(found.items()))
 
 
 def loosen(schema: Schema) -> Schema:
@@ -271,9 +226,21 @@ def make_files() -> dict[Path, str]:
     readme = README.read_text(encoding="utf-8")
     table = f"{BEGIN}\n{make_table()}\n{END}"
     return {
-        SCHEMA: json.dumps(make_schema(), indent=1, ensure_ascii=False) + "\n",
+        SCHEMA: dump_compactly(make_schema()),
         README: re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda match: table, readme, flags=re.DOTALL),
     }
+
+
+def dump_compactly(schema: Schema) -> str:
+    """Return JSON with a line for each value and each definition, so that a change of one is a change of one line."""
+    parts = []
+    for key, part in schema.items():
+        if key in ("properties", "$defs"):
+            lines = [f"{json.dumps(name)}:{json.dumps(value, ensure_ascii=False)}" for name, value in part.items()]
+            parts.append(f"{json.dumps(key)}:{{\n" + ",\n".join(lines) + "\n}")
+        else:
+            parts.append(f"{json.dumps(key)}:{json.dumps(part, ensure_ascii=False)}")
+    return "{" + ",\n".join(parts) + "}\n"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-{{/* Further fields of the pods of runner and doctor, merged as `kubectl patch` and a profile's `overlay` merge. */}}
+{{/* Further fields of the pods of runner and doctor, added to what the chart says: lists are appended to, and a variable of the same name is replaced. */}}
 
 {{/* The template of a pod with the overlay in it, as YAML. Argument: list of the root and the template's own YAML. */}}
 {{- define "benchmatrix.overlaid" -}}
@@ -22,44 +22,22 @@
 {{- end -}}
 {{- $template := index . 1 | fromYaml -}}
 {{- with $template.Error -}}{{- fail . -}}{{- end -}}
-{{- (include "benchmatrix.mergeOverlay" (list $template $overlay "") | fromJson).merged | toYaml -}}
+{{- $spec := $template.spec -}}
+{{- $container := first $spec.containers -}}
+{{- range ($overlay.spec | default dict).containers -}}
+{{- $names := list -}}
+{{- range get . "env" -}}{{- $names = append $names .name -}}{{- end -}}
+{{- $kept := list -}}
+{{- range get $container "env" -}}{{- if not (has .name $names) -}}{{- $kept = append $kept . -}}{{- end -}}{{- end -}}
+{{- $_ := set $container "env" $kept -}}
+{{- $own := . -}}
+{{- range $key := list "env" "envFrom" "volumeMounts" -}}
+{{- with get $own $key -}}{{- $_ := set $container $key (concat (get $container $key | default list) .) -}}{{- end -}}
 {{- end -}}
-
-{{/* Two values in one, as the JSON of a mapping with the key `merged`: mappings key by key, lists by the names of their items, other lists one after the other. A
-value of the overlay goes before. Argument: list of the value, that of the overlay, and the key of both. */}}
-{{- define "benchmatrix.mergeOverlay" -}}
-{{- $base := index . 0 -}}{{- $added := index . 1 -}}{{- $key := index . 2 -}}
-{{- $merged := $added -}}
-{{- if and (kindIs "map" $base) (kindIs "map" $added) -}}
-{{- $merged = deepCopy $base -}}
-{{- range $name, $value := $added -}}
-{{- if hasKey $base $name -}}
-{{- $value = (include "benchmatrix.mergeOverlay" (list (index $base $name) $value $name) | fromJson).merged -}}
+{{- with .securityContext -}}{{- $_ := mergeOverwrite $container.securityContext (deepCopy .) -}}{{- end -}}
 {{- end -}}
-{{- $_ := set $merged $name $value -}}
-{{- end -}}
-{{- else if and (kindIs "slice" $base) (kindIs "slice" $added) -}}
-{{- $merged = (include "benchmatrix.mergeLists" . | fromJson).merged -}}
-{{- end -}}
-{{- dict "merged" $merged | toJson -}}
-{{- end -}}
-
-{{/* As above, of lists. The keys that tell items apart are those of Kubernetes (x-kubernetes-patch-merge-key). */}}
-{{- define "benchmatrix.mergeLists" -}}
-{{- $base := index . 0 -}}{{- $added := index . 1 -}}{{- $list := index . 2 -}}
-{{- $merged := $base -}}
-{{- $id := get (dict "containers" "name" "env" "name" "volumes" "name" "volumeMounts" "mountPath" "hostAliases" "ip") $list -}}
-{{- range $item := $added -}}
-{{- $replaced := false -}}
-{{- $next := list -}}
-{{- range $known := $merged -}}
-{{- if and $id (eq (toString (get $known $id)) (toString (get $item $id))) -}}
-{{- $known = (include "benchmatrix.mergeOverlay" (list $known $item "") | fromJson).merged -}}
-{{- $replaced = true -}}
-{{- end -}}
-{{- $next = append $next $known -}}
-{{- end -}}
-{{- $merged = $replaced | ternary $next (append $next $item) -}}
-{{- end -}}
-{{- dict "merged" $merged | toJson -}}
+{{- $_ := set $spec "volumes" (concat $spec.volumes (($overlay.spec | default dict).volumes | default list)) -}}
+{{- $_ = mergeOverwrite $spec (omit ($overlay.spec | default dict | deepCopy) "containers" "volumes") -}}
+{{- $_ = mergeOverwrite $template.metadata ($overlay.metadata | default dict | deepCopy) -}}
+{{- toYaml $template -}}
 {{- end -}}

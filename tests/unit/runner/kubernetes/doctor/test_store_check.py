@@ -6,7 +6,6 @@ import pytest
 
 from runner.kubernetes.doctor.checks import check_store, compare_endpoints
 from runner.profiles.loading import load_profile
-from s3_server import S3Server
 
 SHELL = {"AWS_ENDPOINT_URL": "http://10.0.0.7:9000"}
 INSIDE = {"AWS_ENDPOINT_URL": "http://minio.storage:9000"}
@@ -75,13 +74,6 @@ def test_a_shell_that_was_not_told_of_the_cells_server_is_told_when_the_store_is
     assert "export AWS_ENDPOINT_URL" in told.hint
     assert told.hint.startswith(f"{untold.hint}; ")
     assert "minio" not in untold.hint
-
-
-def test_a_server_that_would_not_stop_a_second_runner_is_named(s3_server: S3Server) -> None:
-    finding = check_store(f"s3://{s3_server.bucket}", {})
-    assert finding.state == "warning"
-    assert "its server ignores If-None-Match" in finding.message
-    assert "start no two runners under one --run-id" in finding.hint
 
 
 @pytest.mark.parametrize(("host", "in_profile"), [("10.0.0.7:9000", False), ("localhost:9000", True)])
