@@ -142,7 +142,6 @@ MEANINGS: Mapping[str, str] = {
     "host_theoretical_flops_per_second": "Cores times width times clock of a CPU cell's host.",
     "document": "The JSON document.",
     "node_name": "The node.",
-    "reason": "Why the document does not count.",
 }
 
 

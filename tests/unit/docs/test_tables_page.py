@@ -52,7 +52,7 @@ def test_a_unit_follows_from_the_name(column: str, unit: str) -> None:
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a store with the tables of two runs, one of which two collectors wrote at once."""
+    """Return a store with the tables of two runs."""
     directory = tmp_path_factory.mktemp("store")
     store = Store.open(f"file://{directory}")
     cells = [make_cell(), make_cell(framework="jax", mode="compiled")]
@@ -68,8 +68,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         put_documents(store, make_run(cells, run_id=run_id), [*results, noisy, throttled])
         load_run(store, run_id, writes_tables=True)
-    (part,) = (directory / "tables" / "attempts" / "night-2").iterdir()
-    (part.parent / part.name.replace(part.stem.split(".")[1], "0" * 32)).write_bytes(part.read_bytes())
     return directory
 
 
