@@ -1,7 +1,7 @@
 """Decide which fields of Kubernetes a profile's overlay may add to a pod, and say why others are refused."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, Any
 
@@ -20,90 +20,22 @@ CONTAINER_KEYS = (
     *("name", "env", "envFrom", "imagePullPolicy", "resources", "securityContext", "volumeDevices", "volumeMounts"),
 )
 """Keys of the container that an overlay may have."""
-_NODE_PROCESSES = "a cell must neither see nor disturb the other processes of its node"
-_RIGHTS = "a cell runs without any right that Pod Security `restricted` refuses"
-_PROFILE_KEY = "is a key of the profile: write `{}` there"
-
-
-def _is_set(value: Any) -> bool:
-    return value is not None
-
-
-def _is_true(value: Any) -> bool:
-    return value is True
-
-
-def _is_false(value: Any) -> bool:
-    return value is False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refusal:
-    """Why a value in a place of a pod is refused."""
-
-    reason: str
-    is_refused: Callable[[Any], bool] = _is_set
-
-
-REFUSALS: Mapping[str, Refusal] = {
-    "spec.hostNetwork": Refusal(reason=_NODE_PROCESSES, is_refused=_is_true),
-    "spec.hostPID": Refusal(reason=_NODE_PROCESSES, is_refused=_is_true),
-    "spec.hostIPC": Refusal(reason=_NODE_PROCESSES, is_refused=_is_true),
-    "spec.shareProcessNamespace": Refusal(
-        reason="the cell must be process 1 of its container, which gets SIGTERM", is_refused=_is_true
-    ),
-    "spec.nodeName": Refusal(
-        reason="it goes around the scheduler, which keeps two cells off one node; use `pools.*.node_selector`"
-    ),
-    "spec.restartPolicy": Refusal(reason="a container that starts again would measure twice; the Job retries"),
-    "spec.activeDeadlineSeconds": Refusal(
-        reason="it follows from the cell's `timeout_seconds` and the profile's `start_seconds`"
-    ),
-    "spec.terminationGracePeriodSeconds": Refusal(reason=_PROFILE_KEY.format("termination_grace_period_seconds")),
-    "spec.serviceAccountName": Refusal(reason=_PROFILE_KEY.format("service_account")),
-    "spec.serviceAccount": Refusal(reason=_PROFILE_KEY.format("service_account")),
-    "spec.automountServiceAccountToken": Refusal(reason="a cell gets no token of the API server", is_refused=_is_true),
-    "spec.priorityClassName": Refusal(reason=_PROFILE_KEY.format("priority_class")),
-    "spec.priority": Refusal(reason=_PROFILE_KEY.format("priority_class")),
-    "spec.resources": Refusal(reason="the requests of the container decide what is measured: `pools.*.cpus`, `memory`"),
-    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": Refusal(
-        reason="its terms are alternatives, so that a further one would let cells onto other machines; use "
-        "`pools.*.node_affinity` or `pools.*.node_requirements`"
-    ),
-    "spec.nodeSelector.kubernetes.io/arch": Refusal(reason=_PROFILE_KEY.format("architecture")),
-    "spec.nodeSelector.kubernetes.io/os": Refusal(reason="the images are for Linux"),
-    "spec.initContainers": Refusal(
-        reason="what runs in the pod beside or before the cell is in none of its figures; put it into the image, or "
-        "fill a volume beforehand"
-    ),
-    "spec.ephemeralContainers": Refusal(reason="another container would use the cell's CPUs"),
-    "spec.volumes[].hostPath": Refusal(
-        reason="a cell must not see its node's files; use a "
-        "PersistentVolumeClaim, of the type `local` for a disk of the node"
-    ),
-    "spec.containers[].resources.claims": Refusal(reason=_PROFILE_KEY.format("gpu.request: claim")),
+REFUSALS: Mapping[str, str] = {
+    "spec.shareProcessNamespace": "the cell must be process 1 of its container, which gets SIGTERM",
+    "spec.nodeName": "it goes around the scheduler, which keeps two cells off one node; use `pools.*.node_selector`",
+    "spec.restartPolicy": "a container that starts again would measure twice; the Job retries",
+    "spec.activeDeadlineSeconds": "it follows from the cell's `timeout_seconds` and the profile's `start_seconds`",
+    "spec.resources": "the requests of the container decide what is measured: `pools.*.cpus`, `memory`",
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": "its terms are alternatives, so that "
+    "a further one would let cells onto other machines; use `pools.*.node_affinity` or `pools.*.node_requirements`",
+    "spec.nodeSelector.kubernetes.io/arch": "is a key of the profile: write `architecture` there",
+    "spec.initContainers": "what runs in the pod beside or before the cell is in none of its figures; put it into the "
+    "image, or fill a volume beforehand",
+    "spec.ephemeralContainers": "another container would use the cell's CPUs",
+    "spec.containers[].resources.claims": "is a key of the profile: write `gpu.request: claim` there",
 }
-"""By the place in a pod; `[]` stands for every item of a list."""
-_SECURITY: Mapping[str, Refusal] = {
-    "privileged": Refusal(reason=_RIGHTS, is_refused=_is_true),
-    "allowPrivilegeEscalation": Refusal(reason=_RIGHTS, is_refused=_is_true),
-    "runAsNonRoot": Refusal(reason=_RIGHTS, is_refused=_is_false),
-    "runAsUser": Refusal(reason=_RIGHTS, is_refused=lambda value: value == 0),
-    "capabilities.add": Refusal(reason=_RIGHTS, is_refused=bool),
-    "procMount": Refusal(reason=_RIGHTS, is_refused=lambda value: value not in (None, "Default")),
-    "seccompProfile.type": Refusal(reason=_RIGHTS, is_refused=lambda value: value == "Unconfined"),
-    "appArmorProfile.type": Refusal(reason=_RIGHTS, is_refused=lambda value: value == "Unconfined"),
-    "windowsOptions": Refusal(reason="the images are for Linux"),
-    "readOnlyRootFilesystem": Refusal(
-        reason="what a cell writes belongs into /tmp, whose size `tmp_size` reserves", is_refused=_is_false
-    ),
-}
-"""By the place in a `securityContext`, of the pod or of the container."""
-_ALL_REFUSALS = {
-    **REFUSALS,
-    **{f"spec.securityContext.{place}": refusal for place, refusal in _SECURITY.items()},
-    **{f"spec.containers[].securityContext.{place}": refusal for place, refusal in _SECURITY.items()},
-}
+"""Why a field that would falsify a measurement is refused, by its place in a pod; `[]` stands for every item of a list.
+What would weaken a cell's isolation is refused by Pod Security, in the namespace that `setup` makes."""
 
 
 def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -142,12 +74,12 @@ def _find_unknown_parts(overlay: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _find_refused(overlay: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the places of values that would break isolation or the measurement."""
+    """Yield the places of values that would falsify the measurement."""
     for path, value in _walk(overlay, ""):
         place = ".".join(path)
-        refusal = _ALL_REFUSALS.get(_generalise(path))
-        if refusal is not None and refusal.is_refused(value):
-            yield f"{place}: is refused: {refusal.reason}"
+        reason = REFUSALS.get(re.sub(r"\[\d+\]", "[]", place))
+        if reason is not None and value not in (None, False):
+            yield f"{place}: is refused: {reason}"
     for number, container in enumerate(_read_list(overlay, "containers")):
         yield from _find_refused_container_parts(container, f"spec.containers[{number}]")
 
@@ -211,8 +143,3 @@ def _walk(value: Any, key: str, parents: tuple[str, ...] = ()) -> Iterator[tuple
     elif isinstance(value, list):
         for number, child in enumerate(value):
             yield from _walk(child, f"{key}[{number}]", parents)
-
-
-def _generalise(path: tuple[str, ...]) -> str:
-    """Return a path with `[]` for every index."""
-    return ".".join(f"{part.rpartition('[')[0]}[]" if part.endswith("]") else part for part in path)
