@@ -11,11 +11,19 @@ from bench.schema import Run
 from bench.store import Store
 from runner.commands.machines import parse_machines
 from runner.commands.options import CONSOLE
-from runner.estimates.durations import is_at_place, read_alike_runs, read_durations, read_near_durations
-from runner.estimates.expected_precision import describe_expected_precision
-from runner.estimates.local_estimate import estimate_here
-from runner.estimates.pool_prices import PoolPrice, find_pool_prices
-from runner.estimates.run_estimate import SECONDS_PER_HOUR, describe_estimates, estimate_pools
+from runner.estimates import (
+    SECONDS_PER_HOUR,
+    PoolPrice,
+    describe_estimates,
+    describe_expected_precision,
+    estimate_here,
+    estimate_pools,
+    find_pool_prices,
+    is_at_place,
+    read_alike_runs,
+    read_durations,
+    read_near_durations,
+)
 from runner.matrix.plan import order_repeats
 from runner.profiles.model import Profile
 from runner.records import Records, Retries

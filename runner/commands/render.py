@@ -25,7 +25,7 @@ from runner.terminal_text import echo
 if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.registry import Device
     from bench.schema import Run
-    from runner.estimates.pool_prices import PoolPrice
+    from runner.estimates import PoolPrice
     from runner.matrix.expansion import Matrix
     from runner.profiles.model import Profile
 

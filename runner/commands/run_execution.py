@@ -124,7 +124,7 @@ def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
 
 
 def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
-    from runner.estimates.pool_prices import price_profile
+    from runner.estimates import price_profile
     from runner.kubernetes.rendering.job_template import JobOwner
     from runner.kubernetes.run import ClusterRun
     from runner.kubernetes.target import ClusterTarget

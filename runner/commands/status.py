@@ -53,7 +53,6 @@ def status(
     """
     from collector.results.statuses import MISSING
     from runner.commands.run_state import find_run_state
-    from runner.reporting.resumed_runs import list_worked_on_later
     from runner.reporting.stored_runs import load_collection, open_existing_store
 
     opened = open_existing_store(store, verify=verify)
@@ -66,9 +65,6 @@ def status(
         echo(_make_document(collection, counts, lines, state).model_dump_json())
         return
     _print_collection(collection, counts, opened, state)
-    if run_id is None:
-        for line in list_worked_on_later(opened, collection):
-            CONSOLE.print(line, soft_wrap=True)
     if on is not None:
         for line in _ask_cluster(collection.run, on, place, opened, counts[MISSING]):
             CONSOLE.print(line, soft_wrap=True)

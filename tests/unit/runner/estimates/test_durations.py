@@ -10,7 +10,7 @@ import pytest
 from bench.schema import Cell, Cluster, Run
 from bench.store import Store
 from factories import START, make_cell, make_failed_result, make_result, make_run, put_documents
-from runner.estimates.durations import MAX_RUNS, is_at_place, read_alike_runs, read_durations, read_near_durations
+from runner.estimates import MAX_RUNS, is_at_place, read_alike_runs, read_durations, read_near_durations
 
 KNOWN, OTHER = make_cell(), make_cell(batch_size=8)
 

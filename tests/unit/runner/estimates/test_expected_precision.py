@@ -14,8 +14,7 @@ from collector.ratio_verdicts import count_tested
 from collector.repeats_needed import RepeatVariances, count_repeats_to_show, find_power, find_shown_difference
 from collector.results.load import load_run
 from factories import make_cell, make_environment, make_result, make_run
-from runner.estimates.durations import read_alike_runs
-from runner.estimates.expected_precision import describe_expected_precision
+from runner.estimates import describe_expected_precision, read_alike_runs
 from two_runs import EVEN, put_run, scale
 
 EAGER, COMPILED = make_cell(batch_size=8), make_cell(batch_size=8, mode="compiled")

@@ -2,7 +2,7 @@
 
 from bench.schema import PlannedCell
 from factories import make_cell
-from runner.estimates.local_estimate import estimate_here
+from runner.estimates import estimate_here
 from runner.matrix.plan import order_repeats
 
 CPU, OTHER_CPU, GPU = make_cell(), make_cell(batch_size=8), make_cell(device="gpu")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from runner.estimates.pool_prices import find_pool_prices, price_profile
+from runner.estimates import find_pool_prices, price_profile
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 

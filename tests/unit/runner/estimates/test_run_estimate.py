@@ -5,8 +5,7 @@ import pytest
 from bench.registry import Device
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
-from runner.estimates.pool_prices import PoolPrice
-from runner.estimates.run_estimate import NOT_INCLUDED, describe_estimates, estimate_pools
+from runner.estimates import NOT_INCLUDED, PoolPrice, describe_estimates, estimate_pools
 from runner.matrix.plan import Repeat
 
 ON_CPU, ON_GPU, UNKNOWN = make_cell(), make_cell(device="gpu"), make_cell(device="gpu", batch_size=8)

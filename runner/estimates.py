@@ -1,0 +1,442 @@
+"""Estimate what a run takes and which differences it will show, before it is measured and by earlier results."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from bench.errors import TransientError, UserError
+from bench.registry import Device
+from bench.schema import Cell, Run
+from bench.store import Store
+from bench.stored_runs import read_runs
+from collector.prices.table import PriceTable, find_machine_offers
+from runner.matrix.plan import Repeat
+from runner.price_tables.loading import check_machines, load_prices
+from runner.profiles.model import Profile
+from runner.records import Records
+from runner.runs import list_passed_over, warn_on_stderr
+from runner.terminal_text import format_wait
+
+if TYPE_CHECKING:
+    from collector.comparisons import Comparison
+
+MAX_RUNS = 5
+"""Runs that are read, the newest first: each costs a listing and its records."""
+NEAR_FIELDS = ("phase", "mode", "precision", "batch_size", "input_size")
+"""What near cells may differ in."""
+
+
+def read_alike_runs(store: Store, is_alike: Callable[[Run], bool]) -> list[Run]:
+    """Return the plans of the runs that estimates rest on, the newest first; StoreError if the store cannot be read.
+
+    `is_alike`: whether a run was where this one will be; another machine takes another time. Of a store that checks
+    signatures, the runs that are in no estimate are named on stderr.
+    """
+    runs, unreadable = read_runs(store, store.list_run_ids())
+    if store.checks_signatures:
+        for line in list_passed_over(unreadable):
+            warn_on_stderr(line)
+    return sorted(filter(is_alike, runs), key=lambda one: one.created_at, reverse=True)
+
+
+def select_newest(runs: Iterable[Run], is_wanted: Callable[[Cell], bool]) -> list[Run]:
+    """Return the first MAX_RUNS of the runs that planned a wanted cell."""
+    return list(islice((one for one in runs if any(is_wanted(planned.cell) for planned in one.cells)), MAX_RUNS))
+
+
+def read_durations(store: Store, runs: Iterable[Run], run: Run) -> Mapping[str, float]:
+    """Return the median seconds of the repeats of each cell that ended ok in the newest runs, by the cell's id.
+
+    `runs`: as `read_alike_runs` returns them. The attempts of a repeat count together. StoreError if the store cannot
+    be read.
+    """
+    wanted = {planned.cell.cell_id for planned in run.cells}
+    found = _read_seconds(store, runs, lambda cell: cell.cell_id in wanted)
+    return {cell.cell_id: median(seconds) for cell, seconds in found.items()}
+
+
+def read_near_durations(store: Store, runs: Iterable[Run], run: Run, known: Container[str]) -> Mapping[str, float]:
+    """Return the median seconds of the nearest measured cells for each cell that is not `known`, by its id.
+
+    Near is a cell of the same model, framework and device; nearest, those that share most of NEAR_FIELDS with it.
+    """
+    wanted = [planned.cell for planned in run.cells if planned.cell.cell_id not in known]
+    kinds = set(map(identify_work, wanted))
+    found = _read_seconds(store, runs, lambda cell: identify_work(cell) in kinds) if wanted else {}
+    return {cell.cell_id: median(seconds) for cell in wanted if (seconds := _choose_nearest(cell, found))}
+
+
+def identify_work(cell: Cell) -> tuple[object, ...]:
+    """Return what near cells have in common."""
+    return cell.model, cell.framework, cell.device, cell.tenants
+
+
+def _choose_nearest(cell: Cell, found: Mapping[Cell, Sequence[float]]) -> list[float]:
+    near = {
+        other: sum(getattr(other, name) == getattr(cell, name) for name in NEAR_FIELDS)
+        for other in found
+        if identify_work(other) == identify_work(cell)
+    }
+    most = max(near.values(), default=0)
+    return [seconds for other, shared in near.items() if shared == most for seconds in found[other]]
+
+
+def _read_seconds(store: Store, runs: Iterable[Run], is_wanted: Callable[[Cell], bool]) -> Mapping[Cell, list[float]]:
+    """Return the seconds of the repeats that ended ok of each wanted cell in the newest runs that have one."""
+    seconds: defaultdict[Cell, list[float]] = defaultdict(list)
+    for found in select_newest(runs, is_wanted):
+        cells = {planned.cell.cell_id: planned.cell for planned in found.cells if is_wanted(planned.cell)}
+        snapshot = Records.of(store, found).read_snapshot()
+        for key in snapshot.ok:
+            if key[0] in cells and snapshot.seconds[key] > 0:
+                seconds[cells[key[0]]].append(snapshot.seconds[key])
+    return seconds
+
+
+def is_at_place(place: Run, found: Run) -> bool:
+    """Return whether two runs are on the same machine, or on the same cluster with the same profile."""
+    if place.cluster is None or found.cluster is None:
+        return place.cluster is None and found.cluster is None and place.hostname == found.hostname
+    if place.cluster.is_apart_from(found.cluster):
+        return False
+    return (place.cluster.context, place.cluster.profile) == (found.cluster.context, found.cluster.profile)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolPrice:
+    """The price of a node."""
+
+    per_hour: float
+    currency: str
+    source: str
+    """Where it is from, in words."""
+
+
+def find_pool_prices(
+    profile: Profile | None, machines: Mapping[Device, str], prices: Path | None
+) -> dict[Device, PoolPrice]:
+    """Return the price of each pool that has one. Raise UserError where the prices have different currencies.
+
+    `machines`: machine types by device, looked up in the price table `prices` (None: the shipped one), on demand, in
+    the cheapest region. They go before the profile's `price_per_hour`.
+    """
+    found: dict[Device, PoolPrice] = {}
+    if profile is not None:
+        for device, pool in profile.pools.items():
+            if pool.price_per_hour is not None:
+                source = f"profile {profile.name}"
+                found[device] = PoolPrice(per_hour=pool.price_per_hour, currency=profile.currency, source=source)
+    if machines:
+        table = load_prices(prices)
+        check_machines(table, machines, prices)
+        found |= {device: _find_price(table, device, machine) for device, machine in machines.items()}
+    currencies = sorted({price.currency for price in found.values()})
+    if len(currencies) > 1:
+        raise UserError(
+            f"--machine: its price is in {table.currency}, another one of the profile in another currency "
+            f"({', '.join(currencies)}); name the machines of all pools, or none"
+        )
+    return found
+
+
+def price_profile(profile: Profile, prices: Mapping[Device, PoolPrice]) -> Profile:
+    """Return the profile with these prices in its pools, so that the cap on the cost of a run can use them."""
+    pools = {
+        device: pool.model_copy(update={"price_per_hour": prices[device].per_hour}) if device in prices else pool
+        for device, pool in profile.pools.items()
+    }
+    currency = next((price.currency for price in prices.values()), profile.currency)
+    return profile.model_copy(update={"pools": pools, "currency": currency})
+
+
+def _find_price(table: PriceTable, device: Device, machine: str) -> PoolPrice:
+    """Return the cheapest on-demand price of a machine type, with a GPU for the pool `gpu` and without for `cpu`."""
+    rows = [
+        row
+        for row in find_machine_offers(table, machine)
+        if row.purchase == "on-demand" and (row.gpu is not None) == (device == "gpu")
+    ]
+    if not rows:
+        kind = "with a GPU" if device == "gpu" else "without a GPU"
+        raise UserError(f"--machine {device}={machine}: the price table has no on-demand price of it {kind}")
+    row = min(rows, key=lambda found: found.price_per_hour)
+    return PoolPrice(per_hour=row.price_per_hour, currency=table.currency, source=f"{row.place}, {row.date}")
+
+
+SECONDS_PER_HOUR = 3600.0
+NOT_INCLUDED = "not in it: nodes that boot, pull images or are idle, disks, traffic, control planes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolEstimate:
+    """What the repeats of one device take."""
+
+    device: Device
+    num_repeats: int
+    num_known: int
+    """Repeats of cells of which earlier results say how long they take."""
+    expected_hours: float
+    """Node-hours; a repeat of an unknown cell counts with its time limit."""
+    most_hours: float
+    """Node-hours if every repeat took its time limit."""
+    price: PoolPrice | None
+
+    @property
+    def expected_cost(self) -> float | None:
+        """What the expected hours cost; None where the nodes have no price."""
+        return None if self.price is None else self.expected_hours * self.price.per_hour
+
+
+def estimate_pools(
+    repeats: Sequence[Repeat], durations: Mapping[str, float], prices: Mapping[Device, PoolPrice]
+) -> list[PoolEstimate]:
+    """Return an estimate for each device of the repeats; `durations` in seconds, by the cell's id."""
+    devices: list[Device] = sorted({repeat.planned.cell.device for repeat in repeats})
+    return [
+        _estimate_pool(device, [one for one in repeats if one.planned.cell.device == device], durations, prices)
+        for device in devices
+    ]
+
+
+def _estimate_pool(
+    device: Device, repeats: Sequence[Repeat], durations: Mapping[str, float], prices: Mapping[Device, PoolPrice]
+) -> PoolEstimate:
+    limits = [repeat.planned.timeout_seconds for repeat in repeats]
+    known = [durations.get(repeat.planned.cell.cell_id) for repeat in repeats]
+    expected = [limit if found is None else min(found, limit) for found, limit in zip(known, limits, strict=True)]
+    return PoolEstimate(
+        device=device,
+        num_repeats=len(repeats),
+        num_known=sum(found is not None for found in known),
+        expected_hours=sum(expected) / SECONDS_PER_HOUR,
+        most_hours=sum(limits) / SECONDS_PER_HOUR,
+        price=prices.get(device),
+    )
+
+
+def describe_estimates(estimates: Sequence[PoolEstimate], max_cost: float | None = None) -> Iterator[str]:
+    """Yield the estimates in words, their sum, and whether a cap on the cost leaves room for them."""
+    for one in estimates:
+        hours = _describe_amount(one.expected_hours, one.most_hours, "node-hours", is_known=one.num_known > 0)
+        basis = "by their time limits" if not one.num_known else f"{one.num_known} of them by earlier results"
+        yield f"{one.device}: {one.num_repeats} repeats take {hours}, {basis}{_describe_price(one)}"
+    if not estimates:
+        return
+    yield f"in all: {_describe_sum(estimates)}; {NOT_INCLUDED}"
+    total = _sum_costs(estimates)
+    if max_cost is not None and total is not None and total > max_cost:
+        yield f"--max-cost {max_cost:g}: the run would end before all of it is measured"
+
+
+def _describe_amount(expected: float, most: float, unit: str, *, is_known: bool) -> str:
+    """Return `about 0.50 node-hours, at most 2.00`; the limit alone where nothing is known of any repeat."""
+    return f"about {expected:.2f} {unit}, at most {most:.2f}" if is_known else f"at most {most:.2f} {unit}"
+
+
+def _describe_price(one: PoolEstimate) -> str:
+    if one.price is None:
+        return "; no price: give --machine, or price_per_hour in the profile"
+    expected, most = (hours * one.price.per_hour for hours in (one.expected_hours, one.most_hours))
+    amount = _describe_amount(expected, most, one.price.currency, is_known=one.num_known > 0)
+    return f"; {amount} ({one.price.per_hour:g} per hour, {one.price.source})"
+
+
+def _describe_sum(estimates: Iterable[PoolEstimate]) -> str:
+    estimates = list(estimates)
+    is_known = any(one.num_known for one in estimates)
+    hours, most = (
+        sum(hours) for hours in zip(*((one.expected_hours, one.most_hours) for one in estimates), strict=True)
+    )
+    text = _describe_amount(hours, most, "node-hours", is_known=is_known)
+    cost = _sum_costs(estimates)
+    if cost is None:
+        return text
+    (currency,) = {one.price.currency for one in estimates if one.price is not None}
+    highest = sum(one.most_hours * one.price.per_hour for one in estimates if one.price is not None)
+    return f"{text}; {_describe_amount(cost, highest, currency, is_known=is_known)}"
+
+
+def _sum_costs(estimates: Iterable[PoolEstimate]) -> float | None:
+    """Return the expected cost of all pools; None where one has no price."""
+    costs = [one.expected_cost for one in estimates]
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
+GUESSED_SECONDS: Mapping[Device, float] = {"cpu": 27.0, "gpu": 16.0}
+"""Medians of the 64 repeats on CPUs and 342 on GPUs in docs/results (of cells without tenants), process start included.
+The slowest took 103 s and 51 s."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalEstimate:
+    """Estimates how long the repeats of one device take on this machine, one after the other."""
+
+    device: Device
+    num_repeats: int
+    num_known: int
+    """Repeats of cells that were measured here before."""
+    num_near: int
+    """Repeats of other cells, of whose model, framework and device some were."""
+    seconds: float
+    """A repeat of a cell of which nothing near is known counts as the mean of the others, or with GUESSED_SECONDS."""
+
+    def describe(self) -> str:
+        """Return the estimate in a sentence, with what it rests on."""
+        parts = [
+            (self.num_known, "as they took here before"),
+            (self.num_near, "as the nearest cells of the same model, framework and device took here"),
+            (self.num_repeats - self.num_known - self.num_near, self._describe_others()),
+        ]
+        named = [(number, words) for number, words in parts if number]
+        basis = "; ".join(words if len(named) == 1 else f"{number} {words}" for number, words in named)
+        return f"{self.device}: {self.num_repeats} repeats take about {format_wait(self.seconds)} ({basis})"
+
+    def _describe_others(self) -> str:
+        if self.num_known or self.num_near:
+            return "as the mean of the others"
+        each = format_wait(self.seconds / self.num_repeats)
+        return f"a guess, {each} each: nothing like them was measured here before, and large models take longer"
+
+
+def estimate_here(
+    repeats: Sequence[Repeat], durations: Mapping[str, float], near: Mapping[str, float]
+) -> Iterator[LocalEstimate]:
+    """Yield an estimate for each device of the repeats.
+
+    `durations`, `near`: seconds by the cell's id, of the cell itself and of the nearest ones.
+    """
+    devices: list[Device] = sorted({repeat.planned.cell.device for repeat in repeats})
+    for device in devices:
+        here = [repeat for repeat in repeats if repeat.planned.cell.device == device]
+        known = [durations.get(repeat.planned.cell.cell_id) for repeat in here]
+        others = [near.get(repeat.planned.cell.cell_id) for repeat in here]
+        found = [other if own is None else own for own, other in zip(known, others, strict=True)]
+        measured = [seconds for seconds in found if seconds is not None]
+        rest = fmean(measured) if measured else GUESSED_SECONDS[device]
+        limits = [repeat.planned.timeout_seconds for repeat in here]
+        num_known = sum(own is not None for own in known)
+        yield LocalEstimate(
+            device=device,
+            num_repeats=len(here),
+            num_known=num_known,
+            num_near=len(measured) - num_known,
+            seconds=sum(min(rest if one is None else one, limit) for one, limit in zip(found, limits, strict=True)),
+        )
+
+
+COMPARED_FIELDS = ("framework", "mode", "precision", "device")
+"""What the report compares within one kind of work."""
+ASKED_LOG_RATIO = math.log(1.1)
+"""A difference of 10 %, for which the number of repeats is named."""
+
+
+def describe_expected_precision(store: Store, runs: Sequence[Run], run: Run) -> Iterator[str]:
+    """Yield for each device which difference the planned repeats show in most cases; nothing where none is known.
+
+    By the spread between the repeats of near cells (`identify_work`) in the newest of `runs`.
+    """
+    for device in sorted({planned.cell.device for planned in run.cells}):
+        planned = {one.cell: one.repeats for one in run.cells if one.cell.device == device}
+        if len(set(map(_identify_kind, planned))) == len(planned) or min(planned.values()) < 2:
+            continue
+        found = _pool_variance(store, runs, planned)
+        if found is not None and count_ratios(planned):
+            num_ratios = count_ratios([one.cell for one in run.cells if one.repeats > 1])
+            yield f"{device}: {_describe(*found, number=min(planned.values()), num_ratios=num_ratios)}"
+
+
+def count_ratios(cells: Collection[Cell]) -> int:
+    """Return how many ratios the report judges together: those of its table that has most of these cells.
+
+    Efficiencies are not tested.
+    """
+    from collector.comparisons import COMPARISONS
+
+    return max(_count_pairs(cells, comparison) for comparison in COMPARISONS if comparison.measure != "efficiency")
+
+
+def _count_pairs(cells: Collection[Cell], comparison: "Comparison") -> int:
+    """Return how many pairs the comparison makes of the cells, if all run on one machine."""
+    groups: defaultdict[tuple[object, ...], Counter[object]] = defaultdict(Counter)
+    fields = [name for name in comparison.match if name not in comparison.derived]
+    for cell in cells:
+        groups[tuple(getattr(cell, name) for name in fields)][getattr(cell, comparison.field)] += 1
+    return sum(
+        values[subject] * values[reference] for values in groups.values() for subject, reference in comparison.pairs
+    )
+
+
+def _describe(variance: float, num_cells: int, freedom: float, *, number: int, num_ratios: int) -> str:
+    from collector.repeats_needed import (
+        FEW_FREEDOM,
+        MAX_REPEATS,
+        POWER_WORDS,
+        RepeatVariances,
+        count_repeats_to_show,
+        find_shown_difference,
+    )
+
+    variances = RepeatVariances(one=variance, other=variance)
+    shown = find_shown_difference(variances, number, num_ratios)
+    needed = count_repeats_to_show(ASKED_LOG_RATIO, variances, num_ratios)
+    difference = "ten times" if shown is None else f"{100 * math.expm1(shown):.2g} %"
+    together = f", {num_ratios} ratios judged together" if num_ratios > 1 else ""
+    is_rough = freedom <= FEW_FREEDOM
+    repeats = f"more than {MAX_REPEATS}" if needed is None else f"{'at least about ' if is_rough else ''}{needed}"
+    shows = "show at best about" if is_rough else "show"
+    cases = "" if is_rough else f" in {POWER_WORDS}"
+    asked = "" if needed == number else f"; 10 % takes {repeats} repeats"
+    return (
+        f"repeats of such cells differed by {100 * math.expm1(math.sqrt(variance)):.2g} % here before (standard "
+        f"deviation, of {num_cells} cell{'' if num_cells == 1 else 's'}): {number} repeats a side {shows} a difference "
+        f"of {difference}{cases}{together}{asked} (`repeats:` in the matrix)"
+    )
+
+
+def _identify_kind(cell: Cell) -> str:
+    """Return what cells have in common that the report compares with each other."""
+    return cell.model_dump_json(exclude=set(COMPARED_FIELDS))
+
+
+def _pool_variance(store: Store, runs: Sequence[Run], planned: Mapping[Cell, int]) -> tuple[float, int, float] | None:
+    """Return the variance of the log of one repeat, pooled over near cells, their number, and its degrees of freedom.
+
+    None without any cell.
+    """
+    kinds = set(map(identify_work, planned))
+    squares, freedoms, num_cells = 0.0, 0.0, 0
+    for found in select_newest(runs, lambda cell: identify_work(cell) in kinds):
+        near = {one.cell.cell_id for one in found.cells if identify_work(one.cell) in kinds}
+        for variance, freedom in _read_variances(store, found.run_id, near):
+            squares, freedoms, num_cells = squares + variance * freedom, freedoms + freedom, num_cells + 1
+    return (squares / freedoms, num_cells, freedoms) if freedoms else None
+
+
+def _read_variances(store: Store, run_id: str, cell_ids: set[str]) -> Iterator[tuple[float, float]]:
+    """Yield the variance between the repeats of each of the cells of a run, with its degrees of freedom.
+
+    Of a cell on several machines, the spread is that of the machines.
+    """
+    from collector.repeats_needed import measure_variance
+    from collector.results.frames import list_rows
+    from collector.results.intervals import read_estimate
+    from collector.results.load import load_run
+    from collector.results.summary import summarize_cells
+
+    try:
+        summary = summarize_cells(load_run(store, run_id))
+    except TransientError:
+        raise
+    except UserError:
+        return  # it was deleted or replaced since its plan was read
+    has_spread = (summary["num_sound"] > 1) & summary["log_standard_error"].notna()
+    known = summary["cell_id"].isin(cell_ids) & has_spread & (summary["num_machines"] == 1)
+    for row in list_rows(summary[known]):
+        variance = measure_variance(read_estimate(row), row["num_counted"])
+        if variance is not None:
+            yield variance, row["num_counted"] - 1
