@@ -1,7 +1,7 @@
 """The records that the stand-ins of tests/fake_interpreters.py write, apart: its program starts without any model."""
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from bench.order import Order
@@ -25,12 +25,14 @@ def make_ok(order: Order) -> Result:
     """Return the ok record of an order."""
     verdicts = cast("list[Verdict]", [os.environ[VERDICT_VARIABLE]] if VERDICT_VARIABLE in os.environ else [])
     seconds = float(os.environ.get(STEP_VARIABLE, "0.1"))
+    now = datetime.now(UTC)
     return make_result(
         order.cell,
         run_id=order.run_id,
         repeat=order.repeat,
         attempt=order.attempt,
-        started_at=datetime.now(UTC),
+        started_at=now,
+        finished_at=now + timedelta(seconds=5),
         step_seconds=(seconds,) * order.cell.num_steps,
         warmup_step_seconds=(0.1,) * order.cell.num_warmup_steps,
         validity=make_validity(*verdicts),
