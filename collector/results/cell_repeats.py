@@ -1,8 +1,4 @@
-"""Group the repeats of a run by cell and environment, and compute the figures of each group that its repeats give.
-
-A run has up to 100,000 repeats in 20,000 cells, so columns are taken out of the data frame once, and medians and
-maxima are computed for all groups at once.
-"""
+"""Group the repeats of a run by cell and environment, and compute the figures of each group that its repeats give."""
 
 import math
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -11,7 +7,6 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from collector.results.conditions import CONDITION_COLUMNS
@@ -28,9 +23,6 @@ from collector.results.intervals import describe_center
 from collector.results.notes import merge_notes
 from collector.results.statuses import WITHOUT_RECORD
 from collector.statistics import average_by_machine, compute_geometric_mean
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Of the repeats that count, the largest; of the other numbers, the median.
 LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
@@ -74,13 +66,6 @@ class Repeats:
         self.values = cache(self._list_values)
         """The values of a column; None where one is missing."""
 
-    def forget_values(self) -> None:
-        """Give up the `values` that were asked for: those of 100,000 repeats take 30 MB as Python objects.
-
-        The cache of a method refers to its object, which therefore outlives its last user until cycles are collected.
-        """
-        self.values.cache_clear()
-
     def group_by_cell(self) -> list[CellRepeats]:
         """Return the cells in the order of the rows."""
         cells: dict[str, CellRepeats] = {}
@@ -100,14 +85,17 @@ class Repeats:
         """Yield the figures of each group of rows that count, less those of `summarize_columns`."""
         return map(self._describe_group, groups)
 
-    def summarize_columns(self, groups: Sequence[Sequence[int]]) -> dict[str, Sequence[Any] | FloatArray]:
-        """Return the medians and maxima of each group of rows that count, by column; NaN or None where unknown."""
-        flat = _flatten(groups)
-        columns: dict[str, Sequence[Any] | FloatArray] = {
-            name: _find_medians(self._read_floats(name), flat) for name in MEDIANS
-        }
-        columns["flat_after_seconds"] = self._find_settling(flat)
-        return columns | {name: self._find_largest(name, groups) for name in LARGEST}
+    def summarize_columns(self, groups: Sequence[Sequence[int]]) -> pd.DataFrame:
+        """Return the medians and maxima of each group of rows that count, a row for each; missing where unknown."""
+        rows = self._results.iloc[[row for group in groups for row in group]]
+        owners = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+        # Never flat is longer than any time: where half of the repeats or more were not, the cell was not.
+        is_never = rows["sustained_seconds"].notna() & rows["flat_after_seconds"].isna()
+        times = rows[[*MEDIANS, "flat_after_seconds"]].assign(
+            flat_after_seconds=rows["flat_after_seconds"].mask(is_never, math.inf)
+        )
+        medians = times.groupby(owners).median().replace(math.inf, math.nan)
+        return medians.join(rows[list(LARGEST)].groupby(owners).max()).reindex(range(len(groups)))
 
     def take_columns(self, cells: Sequence[int], firsts: Sequence[int], computed: Container[str]) -> dict[str, Any]:
         """Return the columns of a summary that single repeats say, one value for each of its rows.
@@ -152,35 +140,12 @@ class Repeats:
         means = average_by_machine(rates, [machines[index] for index in known])
         return compute_geometric_mean(list(means.values()))
 
-    def _find_settling(self, flat: "_Flat") -> FloatArray:
-        """Return the median time until the speed was flat; NaN where half of the repeats or more were never flat."""
-        flat_after = self._read_floats("flat_after_seconds")
-        is_sustained = ~np.isnan(self._read_floats("sustained_seconds"))
-        values = np.where(is_sustained & np.isnan(flat_after), math.inf, flat_after)
-        values[~is_sustained] = math.nan
-        medians = _find_medians(values, flat)
-        return np.where(np.isfinite(medians), medians, math.nan)
-
-    def _find_largest(self, name: str, groups: Sequence[Sequence[int]]) -> list[Any]:
-        """Return the largest of each group's known values; None without any."""
-        if not self._results[name].notna().any():
-            return [None] * len(groups)
-        values = self._list_values(name)
-        return [max((values[row] for row in group if values[row] is not None), default=None) for group in groups]
-
     def _select_known(self, name: str, group: Sequence[int]) -> list[Any]:
         values = self.values(name)
         return [values[index] for index in group if values[index] is not None]
 
-    def _read_floats(self, name: str) -> FloatArray:
-        return self._results[name].to_numpy(dtype=np.float64)
-
     def _list_values(self, name: str) -> list[Any]:
         column = self._results[name]
-        if isinstance(column.dtype, pd.StringDtype):  # equal texts are one object: most rows share theirs with others
-            codes, texts = pd.factorize(column.array)
-            known = [*texts.tolist(), None]
-            return [known[code] for code in codes]
         return [value if known else None for value, known in zip(column.to_list(), column.notna(), strict=True)]
 
     @cached_property
@@ -195,33 +160,3 @@ def choose_counted(repeats: Repeats, ok: Sequence[int]) -> Sequence[int]:
     verdicts = repeats.values("verdict")
     sound = [index for index in ok if verdicts[index] in SOUND_VERDICTS]
     return sound or ok
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Flat:
-    """Groups of rows, one after the other."""
-
-    owners: IntArray
-    """The group of each row."""
-    rows: IntArray
-    starts: IntArray
-    """Where each group begins among the rows."""
-
-
-def _flatten(groups: Sequence[Sequence[int]]) -> _Flat:
-    sizes = np.array([len(group) for group in groups], dtype=np.int64)
-    rows = np.fromiter((row for group in groups for row in group), dtype=np.int64, count=int(sizes.sum()))
-    return _Flat(owners=np.repeat(np.arange(len(groups)), sizes), rows=rows, starts=np.cumsum(sizes) - sizes)
-
-
-def _find_medians(values: FloatArray, flat: _Flat) -> FloatArray:
-    """Return the median of each group's known values; NaN without any."""
-    starts = flat.starts
-    if not len(starts) or np.isnan(values).all():
-        return np.full(len(starts), math.nan)
-    own = values[flat.rows]
-    counts = np.bincount(flat.owners, weights=~np.isnan(own), minlength=len(starts)).astype(np.int64)
-    own = own[np.lexsort((own, flat.owners))]  # missing values are the last of each group
-    last = np.maximum(counts - 1, 0)
-    middles: FloatArray = (own[starts + last // 2] + own[starts + np.where(counts > 0, counts // 2, 0)]) / 2
-    return middles

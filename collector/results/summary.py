@@ -7,10 +7,9 @@ environment: a cell that ran in two environments has two rows, never one.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count, islice
+from itertools import count
 
 import pandas as pd
-import pyarrow as pa
 
 from collector.results.calibrations import READ_COLUMNS, describe_deviations
 from collector.results.cell_repeats import RATES, SOUND_VERDICTS, CellRepeats, Repeats, choose_counted
@@ -73,7 +72,6 @@ TAKEN_COLUMNS = (
     *("run_id", "cell_id", *CELL_COLUMNS),
     *(name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name not in (*RATES, "environment_id")),
 )
-CELLS_AT_ONCE = 1024
 # Of a cell without an ok repeat, these are zero.
 COUNTS = ("num_ok", "num_valid", "num_sound", "num_counted", "num_steady", "num_steps_taken", "num_machines")
 INVALID_COLUMNS: Columns = {
@@ -116,24 +114,14 @@ def summarize_cells(collection: Collection) -> pd.DataFrame:
     groups = [choose_counted(repeats, ok) for cell in cells for ok in cell.ok]
     numbers = repeats.summarize_columns(groups)
     own = {name: dtype for name, dtype in SUMMARY_COLUMNS.items() if name not in {*numbers, *TAKEN_COLUMNS}}
-    described = _describe_cells(collection, repeats, cells, groups)
-    pieces, places = [make_frame([], own)], []
-    # As rows of Python objects, those of 20,000 cells take 40 MB.
-    while batch := list(islice(described, CELLS_AT_ONCE)):
-        rows = [row for row, _ in batch]
-        places += [place for _, place in batch]
-        pieces.append(make_frame(rows, own))
-        del batch, rows
-        pa.default_memory_pool().release_unused()
-    repeats.forget_values()
-    del described
-    pa.default_memory_pool().release_unused()
-    described_cells = [cell.first for cell in cells for _ in cell.ok or (None,)]
+    described = list(_describe_cells(collection, repeats, cells, groups))
+    places = [place for _, place in described]
     firsts = [groups[place][0] if place >= 0 else -1 for place in places]
-    taken = repeats.take_columns(described_cells, firsts, {*numbers, *own})
-    for name, values in numbers.items():  # the place of a cell without figures is -1: the last value, which is missing
-        taken[name] = pd.Series([*values, None], dtype=SUMMARY_COLUMNS[name]).take(places).array
-    frame = pd.concat(pieces, ignore_index=True).assign(**taken)
+    taken = repeats.take_columns([cell.first for cell in cells for _ in cell.ok or (None,)], firsts, {*numbers, *own})
+    figures = numbers.reindex(places).reset_index(drop=True)  # a cell without figures has the place -1, which is none
+    for name in numbers:
+        taken[name] = figures[name].astype(SUMMARY_COLUMNS[name]).array
+    frame = make_frame([row for row, _ in described], own).assign(**taken)
     frame["throughput_samples_per_s"] = frame["batch_size"] / frame["center_step_seconds"]
     return frame[list(SUMMARY_COLUMNS)]
 

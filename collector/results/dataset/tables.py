@@ -313,10 +313,10 @@ def _get_documents(
     store: Store, new: Mapping[str, StoredObject]
 ) -> Iterator[tuple[StoredObject, bytes | KeyMissing | StoreError]]:
     """Yield each document with its bytes, the large ones last; StoreError where none can be read."""
-    large = [key for key, stored in new.items() if stored.num_bytes > LARGE_DOCUMENT_BYTES]
-    readable = [key for key in large if new[key].num_bytes <= MAX_DOCUMENT_BYTES]
-    yield from ((new[key], b"") for key in sorted(set(large) - set(readable)))
-    for keys, num_parallel in ((list(new.keys() - set(large)), 16), (readable, 1)):
+    small = [key for key, stored in new.items() if stored.num_bytes <= LARGE_DOCUMENT_BYTES]
+    large = [key for key, stored in new.items() if LARGE_DOCUMENT_BYTES < stored.num_bytes <= MAX_DOCUMENT_BYTES]
+    yield from ((stored, b"") for stored in new.values() if stored.num_bytes > MAX_DOCUMENT_BYTES)
+    for keys, num_parallel in ((small, 16), (large, 1)):
         for key, data in store.try_many(keys, num_parallel=num_parallel) if keys else ():
             if isinstance(data, StoreUnreachable | StoreUntrusted):
                 raise data
