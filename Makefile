@@ -77,7 +77,7 @@ faults: .venv/dev ## a hundred kills of each process, full disks and faulty answ
 	@$(BIN)/python benchmarks/faults.py $(ARGS)
 
 audit: .venv/dev ## known weaknesses of what the locks install, less those reviewed in audit-ignore.txt
-	@for lock in requirements.lock images/bench/requirements-build.txt images/bench/requirements-signing.txt $(foreach image,$(IMAGES),images/$(image)/requirements-cpu.txt images/$(image)/requirements-cuda.txt); do \
+	@for lock in requirements.lock images/bench/requirements-build.txt $(foreach image,$(IMAGES),images/$(image)/requirements-cpu.txt images/$(image)/requirements-cuda.txt); do \
 		echo "$$lock"; $(BIN)/pip-audit --disable-pip --no-deps --requirement $$lock $$(sed -n 's/^\([A-Z][A-Z0-9-]*\).*/--ignore-vuln \1/p' audit-ignore.txt) || exit 1; done
 
 check: .venv/dev ## lint, types, import rules
@@ -98,7 +98,6 @@ format: .venv/dev ## format the code, apply ruff's fixes
 lock: .venv/dev ## resolve all requirements anew and write the locks
 	$(COMPILE) --universal pyproject.toml -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml -o requirements-dev.lock
-	$(COMPILE) --python-platform x86_64-manylinux_2_28 images/bench/requirements-signing.in -o images/bench/requirements-signing.txt
 	$(foreach image,$(IMAGES),$(foreach flavour,cpu cuda,$(call lock-image,$(image),$(flavour))))
 	$(BIN)/python images/make_sizes.py
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from benchmatrix.reading import DEFAULT_STORE, load_collections, read_keys
+from benchmatrix.reading import DEFAULT_STORE, load_collections
 
 if TYPE_CHECKING:  # pandas and the collector take a second to import: only what reads results does it
     import pandas as pd
@@ -26,7 +26,6 @@ def compare(
     metric: str | None = None,
     floor_percent: float | None = None,
     include_invalid: bool = False,
-    verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "CompareDocument":
     """Return whether B is slower than A, cell by cell, as `benchmatrix compare --json` prints it.
 
@@ -34,7 +33,7 @@ def compare(
     `runs` (patterns of ids; none for the newest run). `where` restricts both sides. `metric`: `step-time`,
     `time-per-sample`, `pipelined-step-time`, `peak-memory` or `energy`; None for the step time, and where the
     batches of the sides differ for the time per sample. `floor_percent`: smaller differences are taken for none.
-    `benchmatrix schema compare` describes the document; ratios are B over A. `verify`: as for `load_repeats`.
+    `benchmatrix schema compare` describes the document; ratios are B over A.
     Raise UserError if a run is not there, or the sides have nothing in common.
 
     >>> found = compare(
@@ -59,7 +58,6 @@ def compare(
         run_patterns=tuple(runs),
         store=store,
         store_b=store_b,
-        verify=read_keys(verify),
     )
     return compare_runs(choice, _write(where or {}), metric, floor=floor_percent, include_invalid=include_invalid)[1]
 
@@ -78,12 +76,11 @@ def audit(
     runs: str | Sequence[str] = (),
     *,
     store: str = DEFAULT_STORE,
-    verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "pd.DataFrame":
     """Return one row for each row of a table of stated times or rates, with its verdicts and the arithmetic.
 
     `table`: a YAML or CSV file (docs/audit.md), or the name of a table that comes with the tool. `runs`: measured runs
-    that it is held against; none for arithmetic alone; `verify`: as for `load_repeats`. Rates are in FLOP/s;
+    that it is held against; none for arithmetic alone; Rates are in FLOP/s;
     `share_of_bound` is the stated rate over the highest that the device allows. Raise UserError if the table is wrong
     or a run is not there.
 
@@ -97,7 +94,7 @@ def audit(
     from collector.results.summary import summarize_collections
     from runner.audit_tables import load_table
 
-    collections = load_collections(runs, store, verify) if runs else []
+    collections = load_collections(runs, store) if runs else []
     summary = summarize_collections(collections) if collections else None
     rows = audit_table(load_table(str(table)), summary)
     return pd.DataFrame([describe_row(row) for row in rows])

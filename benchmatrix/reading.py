@@ -1,8 +1,6 @@
 """Read what runs measured, as data frames."""
 
 from collections.abc import Sequence
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.errors import UserError
@@ -32,15 +30,12 @@ def list_runs(store: str = DEFAULT_STORE) -> list[str]:
 def load_repeats(
     runs: str | Sequence[str] | None = None,
     store: str = DEFAULT_STORE,
-    *,
-    verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "pd.DataFrame":
     """Return one row for each planned repeat of the runs, with its status, its verdict and what it measured.
 
     The columns are those of the table `results` in docs/tables.md; times are in seconds, memory is in bytes. A repeat
     without a result has the status `missing`. `runs`: one id, several, or None for the newest run of the store.
-    `verify`: files of public keys (PEM): a result that none of them signed is missing (docs/how-to/sign-results.md).
-    Raise UserError if a run is not there, or if its plan is not signed by one of the keys.
+    Raise UserError if a run is not there.
 
     >>> repeats = load_repeats("study-h200-2", "file://docs/results/2026-11-21-h200")
     >>> repeats["status"].value_counts().to_dict()
@@ -48,19 +43,17 @@ def load_repeats(
     """
     import pandas as pd
 
-    return pd.concat([found.results for found in load_collections(runs, store, verify)], ignore_index=True)
+    return pd.concat([found.results for found in load_collections(runs, store)], ignore_index=True)
 
 
 def load_cells(
     runs: str | Sequence[str] | None = None,
     store: str = DEFAULT_STORE,
-    *,
-    verify: Sequence[str | PathLike[str]] | None = None,
 ) -> "pd.DataFrame":
     """Return one row for each cell of the runs: the centre of its valid repeats, its 95 % interval, its verdicts.
 
     The columns are those of the table `cells` in docs/tables.md.
-    `runs`, `verify`: as for `load_repeats`. Raise UserError if a run is not there.
+    `runs`: as for `load_repeats`. Raise UserError if a run is not there.
 
     >>> cells = load_cells("study-h200-2", "file://docs/results/2026-11-21-h200")
     >>> best = cells[cells["phase"] == "train"].nlargest(1, "throughput_samples_per_s")
@@ -69,46 +62,33 @@ def load_cells(
     """
     from collector.results.summary import summarize_collections
 
-    return summarize_collections(load_collections(runs, store, verify))
+    return summarize_collections(load_collections(runs, store))
 
 
-def load_steps(
-    run: str | None = None, store: str = DEFAULT_STORE, *, verify: Sequence[str | PathLike[str]] | None = None
-) -> "pd.DataFrame":
+def load_steps(run: str | None = None, store: str = DEFAULT_STORE) -> "pd.DataFrame":
     """Return one row for each step of the attempts of a run that count, warm-up included: `seconds`, in their order.
 
     All steps are in memory then: a run of 10,000 cells has tens of millions. `run`: None for the newest run of the
-    store. `verify`: as for `load_repeats`. Raise UserError if the run is not there.
+    store. Raise UserError if the run is not there.
 
     >>> steps = load_steps("study-h200-2", "file://docs/results/2026-11-21-h200")
     >>> list(steps.columns)
     ['cell_id', 'repeat', 'tenant', 'kind', 'index', 'seconds', 'device_seconds']
     """
-    (found,) = load_collections(run, store, verify)
+    (found,) = load_collections(run, store)
     return found.samples
 
 
-def load_collections(
-    runs: str | Sequence[str] | None, store: str, verify: Sequence[str | PathLike[str]] | None = None
-) -> "list[Collection]":
+def load_collections(runs: str | Sequence[str] | None, store: str) -> "list[Collection]":
     """Return the runs as the collector has them, each once. Raise UserError."""
     from collector.results.load import load_runs
     from runner.reporting.stored_runs import open_existing_store
     from runner.runs import find_newest_run
 
-    opened = open_existing_store(store, "store", verify=read_keys(verify))
+    opened = open_existing_store(store, "store")
     if runs is None:
         return load_runs(opened, [find_newest_run(opened).run_id])
     named = [runs] if isinstance(runs, str) else list(runs)
     if not named:
         raise UserError("runs: expected at least one id; give None for the newest run")
     return load_runs(opened, named)
-
-
-def read_keys(verify: Sequence[str | PathLike[str]] | None) -> tuple[Path, ...]:
-    """Return the paths. Raise UserError for an empty list: who finds no keys would believe that they were checked."""
-    if verify is None:
-        return ()
-    if not (files := tuple(map(Path, verify))):
-        raise UserError("verify: expected at least one file; give None to check no signatures")
-    return files

@@ -30,7 +30,6 @@ OWN_PROFILE_KEYS = (
     "service_account",
     "service_account_annotations",
     "store_secret",
-    "signing_secret",
     "image_pull_secrets",
 )
 """Keys of a profile that the chart says."""

@@ -83,7 +83,6 @@ def list_facts(collection: Collection) -> list[tuple[str, str]]:
         ("frameworks", _list_frameworks(ok, collection)),
         ("left out", count_things(len(run.left_out), "cell") if run.left_out else ""),
         ("nodes at fault", "; ".join(describe_node_faults(collection.node_faults))),
-        ("signatures", describe_signatures(collection) if collection.signatures is not None else ""),
         ("skipped", count_things(len(collection.skipped), "document") if collection.skipped else ""),
         ("planned", f"{_format_time(run.created_at)} by {run.user} on {run.hostname}"),
         ("tool", f"benchmatrix {run.tool_version}{revision}"),
@@ -113,17 +112,6 @@ def _select_timed(results: pd.DataFrame) -> pd.DataFrame:
 def _describe_range(values: "pd.Series[float]", form: str) -> str:
     ends = dict.fromkeys(form.format(value) for value in (values.min(), values.max()))
     return " to ".join(ends)
-
-
-def describe_signatures(collection: Collection) -> str:
-    """Return in words what was found of the signatures of the plan and the results, or that they were not checked."""
-    found = collection.signatures
-    if found is None:
-        return "not checked: whoever may write to the store can have invented or changed results"
-    right = f"right of the plan and of {count_things(found.num_right, 'result')}"
-    problems = ", ".join(f"{count:,} {problem}" for problem, count in found.problems.items())
-    num_wrong = sum(found.problems.values())
-    return f"{right}; {count_things(num_wrong, 'document')} left out: {problems}" if problems else right
 
 
 def describe_node_faults(faults: Sequence[NodeFault]) -> list[str]:

@@ -20,10 +20,8 @@ RUN python -m venv /opt/bench && sh /build/install_requirements.sh /opt/bench /b
 # A layer of its own: a registry and the nodes that have the frameworks take only this one when the package changes.
 FROM framework AS package
 COPY images/bench /build/bench
-# What signs results, where that is asked for (docs/how-to/sign-results.md), is no part of the environments on a machine.
 RUN /build/tools/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /build/wheels /build/bench \
-    && /build/tools/bin/pip install --no-cache-dir --no-deps --no-index --target /build/package /build/wheels/*.whl \
-    && /build/tools/bin/pip install --no-cache-dir --require-hashes --only-binary :all: --target /build/package -r /build/bench/requirements-signing.txt
+    && /build/tools/bin/pip install --no-cache-dir --no-deps --no-index --target /build/package /build/wheels/*.whl
 
 FROM ${BASE} AS base-cpu
 ENV PATH=/opt/bench/bin:$PATH

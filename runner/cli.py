@@ -30,7 +30,6 @@ from runner.commands.exit_codes import (
 )
 from runner.commands.forecast import forecast
 from runner.commands.images import build, push
-from runner.commands.keys import new, show
 from runner.commands.plot import plot
 from runner.commands.probe import probe
 from runner.commands.render import render
@@ -61,7 +60,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 images = typer.Typer(no_args_is_help=True, help="Build and push the container images of benchmatrix.")
-keys = typer.Typer(no_args_is_help=True, help="Make and show the keys that results are signed with.")
 
 
 def _add(
@@ -79,7 +77,6 @@ _add(run, MEASURE, """
     run smoke --run-id RUN_ID --retry-failed  # resume a run by its name, and measure again what failed
     run smoke --run-id RUN_ID --retry-contaminated  # measure again, in the same run, only what others disturbed
     run my.yaml --python pytorch=/opt/torch/bin/python  # use a Python of your own; nothing is installed
-    run smoke --sign signing-key.pem  # sign plan and results with a key of `benchmatrix keys new`
     run smoke --on current --store s3://BUCKET/runs --max-cost 20  # run on a cluster, with a limit
 """)  # fmt: skip
 _add(render, MEASURE, """
@@ -100,7 +97,6 @@ _add(status, MEASURE, """
 _add(report, READ, """
     report  # of the newest run, into reports/RUN_ID
     report RUN_ID --store gs://BUCKET/runs --output report  # of a run in a bucket, into a folder
-    report RUN_ID --verify signing-key.pem.pub  # of nothing but what a key signed
     report --store s3://BUCKET/runs --site pages  # pages of all runs and nights of a store
 """)  # fmt: skip
 _add(collect, READ, """
@@ -170,21 +166,12 @@ _add(build, CLUSTER, """
 _add(push, CLUSTER, """
     images push registry.example/team  # all images for CPUs
 """, group=images)  # fmt: skip
-_add(new, TOOL, """
-    keys new  # signing-key.pem and signing-key.pem.pub in this folder
-    keys new --output cells.pem  # a key for the cells of a cluster
-""", group=keys)  # fmt: skip
-_add(show, TOOL, """
-    keys show signing-key.pem.pub  # whose signature is it?
-    keys show signing-key.pem --public  # the public half of a secret key
-""", group=keys)  # fmt: skip
 _add(schema, TOOL, """
     schema  # of the documents in the store
     schema status  # of what `benchmatrix status --json` prints
 """)  # fmt: skip
 
 app.add_typer(images, name="images", rich_help_panel=CLUSTER)
-app.add_typer(keys, name="keys", rich_help_panel=TOOL)
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -19,7 +19,6 @@ from runner.matrix.plan import Repeat
 from runner.price_tables.loading import check_machines, load_prices
 from runner.profiles.model import Profile
 from runner.records import Records
-from runner.runs import list_passed_over, warn_on_stderr
 from runner.terminal_text import format_wait
 
 if TYPE_CHECKING:
@@ -34,13 +33,9 @@ NEAR_FIELDS = ("phase", "mode", "precision", "batch_size", "input_size")
 def read_alike_runs(store: Store, is_alike: Callable[[Run], bool]) -> list[Run]:
     """Return the plans of the runs that estimates rest on, the newest first; StoreError if the store cannot be read.
 
-    `is_alike`: whether a run was where this one will be; another machine takes another time. Of a store that checks
-    signatures, the runs that are in no estimate are named on stderr.
+    `is_alike`: whether a run was where this one will be; another machine takes another time.
     """
-    runs, unreadable = read_runs(store, store.list_run_ids())
-    if store.checks_signatures:
-        for line in list_passed_over(unreadable):
-            warn_on_stderr(line)
+    runs, _ = read_runs(store, store.list_run_ids())
     return sorted(filter(is_alike, runs), key=lambda one: one.created_at, reverse=True)
 
 

@@ -1,7 +1,6 @@
 """Reads which repeats of a run have a record in the store, and which of the records are ok, not ok or damaged.
 
-A damaged record (cut, empty, not of this version, another's than its key says) counts as none, as in the report, and so
-does one that is not signed rightly where that is checked.
+A damaged record (cut, empty, not of this version, another's than its key says) counts as none, as in the report.
 One that `benchmatrix clean` removed counts as what it was.
 """
 
@@ -10,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bench.raw_removals import check_raw_removals, index_removed_results, read_raw_removals
+from bench.raw_removals import index_removed_results, read_raw_removals
 from bench.schema import InvalidDocumentError, RemovedResult, Result, Run, Status, measure_attempt, read_result
-from bench.signatures.signed_store import UnverifiedObject
 from bench.store import ResultKey, Store, parse_result_key, raw_removals_prefix, results_prefix
 
 RepeatKey = tuple[str, int]
@@ -47,11 +45,7 @@ class RecordSnapshot:
     num_records: Counter[RepeatKey]
     """How many records each repeat has, damaged ones included."""
     damaged: tuple[str, ...]
-    """Keys of damaged records, sorted; of those that are not signed rightly too."""
-    unverified: tuple[str, ...] = ()
-    """Those of `damaged` that are not signed rightly, sorted."""
-    refused_removals: tuple[str, ...] = ()
-    """Keys of what says that records were removed and is not signed rightly: it does not count."""
+    """Keys of damaged records, sorted."""
     seconds: Mapping[RepeatKey, float] = field(default_factory=dict)
     """How long the attempts of the readable records took, by repeat; nothing of those of which it is not known."""
 
@@ -71,8 +65,6 @@ class Records:
     """By key, of the records that were read; a run may have 100,000."""
     _conditions: dict[str, Condition] = field(default_factory=dict, repr=False)
     """By key, of those that are not ok, or contaminated."""
-    _unverified: set[str] = field(default_factory=set, repr=False)
-    _refused_removals: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, store: Store, run: Run) -> "Records":
@@ -104,8 +96,6 @@ class Records:
             num_records=Counter(keys.values()),
             contaminated=disturbed - sound,
             damaged=tuple(sorted(key for key in keys if self._conditions.get(key) == "damaged")),
-            unverified=tuple(sorted(self._unverified & keys.keys())),
-            refused_removals=self._refused_removals,
             seconds=seconds,
         )
 
@@ -115,11 +105,8 @@ class Records:
 
     def _read(self, keys: Sequence[str]) -> None:
         for key, data in self.store.get_listed(keys):
-            self._unverified -= {key}
             if isinstance(data, bytes):
                 self._note(key, *_classify(_parse(data, _require_parts(key))))
-            elif isinstance(data, UnverifiedObject):
-                self._unverified.add(key)
 
     def count_by_key(self) -> Counter[RepeatKey]:
         """Return how many records each repeat has, damaged ones included, without reading any."""
@@ -138,9 +125,7 @@ class Records:
         return {key: (parts.cell_id, parts.repeat) for key, parts in found if parts is not None}
 
     def _read_removed(self) -> dict[str, RemovedResult]:
-        found = check_raw_removals(self.store, self.run_id)
-        self._refused_removals = tuple(sorted(found.refused))
-        return index_removed_results(found.counted)
+        return index_removed_results(read_raw_removals(self.store, self.run_id))
 
 
 @dataclass(kw_only=True)

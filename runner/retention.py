@@ -46,7 +46,6 @@ class RunPlan:
     """A run whose raw results are removed."""
 
     run_id: str
-    is_signed: bool
     last_write: datetime
     """When the newest object of the run was written, by the store's clock, or when the run began, if that is later."""
     results: Mapping[str, RemovedResult]
@@ -109,10 +108,7 @@ def plan_removal(
                     "(`benchmatrix collect` brings them in)"
                 )
             else:
-                is_signed = run.signature is not None
-                planned.append(
-                    RunPlan(run_id=run.run_id, is_signed=is_signed, last_write=last_write, results=removable)
-                )
+                planned.append(RunPlan(run_id=run.run_id, last_write=last_write, results=removable))
     return RemovalPlan(runs=planned, kept_runs=kept, num_younger=num_younger, num_removed_before=num_removed_before)
 
 
@@ -179,8 +175,6 @@ def _find_questioned_runs(store: Store) -> set[str]:
     keys = set(store.list_keys("nights"))
     found = {key: match["change"] for key in keys if (match := SUSPICION_KEY.fullmatch(key))}
     decisions = {f"{change}/decision.json" for change in found.values()} & keys
-    if store.checks_signatures:  # one that is not signed rightly decides nothing
-        decisions = {key for key, data in store.get_listed(sorted(decisions)) if isinstance(data, bytes)}
     pending = [key for key, change in found.items() if f"{change}/decision.json" not in decisions]
     run_ids = set()
     for key, data in store.get_listed(pending):

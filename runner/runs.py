@@ -132,9 +132,6 @@ def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) 
     """
     ids = [run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)]
     runs, unreadable = read_runs(store, ids)
-    if store.checks_signatures:  # one of them may be the newest
-        for line in list_passed_over(unreadable):
-            warn(line)
     if not runs:
         hint = "name the right one with --store, or begin one with `benchmatrix run`"
         raise UserError(f"store {store.url}: no run here{_describe_problems(unreadable)}; {hint}")
@@ -249,19 +246,9 @@ def count_failed(run: Run, snapshot: RecordSnapshot) -> int:
 
 
 def describe_damage(snapshot: RecordSnapshot, warn: Callable[[str], None]) -> None:
-    """Warn of records that cannot be read or are not signed rightly: they count as missing."""
-    damaged = sorted(set(snapshot.damaged) - set(snapshot.unverified))
-    for what, keys in (
-        ("damaged records", damaged),
-        ("records that are not signed rightly", snapshot.unverified),
-    ):
-        if keys:
-            warn(f"{what}: {len(keys):,}, which count as missing; such as {keys[0]}")
-    if snapshot.refused_removals:
-        warn(
-            f"records of removed results that are not signed rightly: {len(snapshot.refused_removals):,}; what they "
-            f"name counts as missing; such as {snapshot.refused_removals[0]}"
-        )
+    """Warn of records that cannot be read: they count as missing."""
+    if snapshot.damaged:
+        warn(f"damaged records: {len(snapshot.damaged):,}, which count as missing; such as {snapshot.damaged[0]}")
 
 
 def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], None]) -> None:

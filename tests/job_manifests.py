@@ -63,7 +63,6 @@ def make_full_profile() -> Profile:
         images=IMAGES,
         image_pull_secrets=("pull",),
         store_secret="keys",
-        signing_secret="signing-keys",
         environment={"MINE": "value"},
         data=Data(claim="claim", mount_path="/data"),
         compile_cache=CompileCache(claim="kernels", mount_path="/kernels"),
@@ -85,7 +84,7 @@ def make_renderer(profile: Profile, **overrides: Any) -> JobRenderer:
 
 def collect_full_values() -> dict[str, object]:
     """Return what the template of a Job takes where everything is asked for."""
-    renderer = make_renderer(make_full_profile(), queue="team", owner=OWNER, run_digest="0" * 64)
+    renderer = make_renderer(make_full_profile(), queue="team", owner=OWNER)
     return renderer.collect_values(plan(make_cell()))
 
 

@@ -1,8 +1,9 @@
-"""Say in words what a forecast gives, what it refuses and how it was checked."""
+"""Say in words, or as a JSON document, what a forecast gives, what it refuses and how it was checked."""
 
 import math
-from typing import Any
+from typing import Any, Literal
 
+from bench.schema import Document
 from collector.forecast.fit import Forecast, Gap, Growth, Ranking, Rate, format_amount, format_plain
 from collector.forecast.series import Series
 
@@ -137,3 +138,125 @@ def describe_gap(gap: Gap) -> list[str]:
         f"{format_plain(gap.upper)}, calibrated on {gap.calibration.num_origins} cases of the gap's own backtest, "
         f"worth {gap.calibration.num_independent:.1f} independent ones).",
     ]
+
+
+class Span(Document):
+    """A value with the bounds of its interval; None where one is not known, or has no end."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class SeriesDescription(Document):
+    """What is forecast."""
+
+    subject: str
+    quantity: str
+    unit: str
+    num_observations: int
+    first_year: int
+    last_year: int
+    source: str
+    attribution: str
+    """Whom to name for the values; empty: nobody."""
+
+
+class CandidateForecast(Document):
+    """What one candidate gives for the year asked for."""
+
+    candidate: str
+    is_winner: bool
+    forecast: Span
+    refusal: str | None
+    """Why there is no forecast; None where there is one."""
+    error_factor: float | None
+    """By which factor its forecasts of the backtest were off (root mean square of the logs); None without cases."""
+    num_cases: int
+    num_refused: int
+    """Cases of the backtest, and those of them in which it gave no forecast."""
+
+
+class GapDescription(Document):
+    """A demand over the series that is forecast."""
+
+    demand: SeriesDescription
+    demand_factor: float
+    """What the demand's values are multiplied by to be in the series' unit."""
+    demand_over_supply: Span
+    refusal: str | None
+    sentences: tuple[str, ...]
+
+
+class ForecastDocument(Document):
+    """What `benchmatrix forecast --json` prints, in the unit of the series."""
+
+    forecast_version: Literal[1] = 1
+    series: SeriesDescription
+    year: int
+    level: float
+    """Of the intervals, such as 0.95."""
+    winner: str | None
+    """The candidate with the least error in the backtest; None where none wins."""
+    rivals: tuple[str, ...]
+    """The candidates that chance does not tell apart from the winner."""
+    candidates: tuple[CandidateForecast, ...]
+    growth_per_year: Span
+    doubling_years: Span
+    sentences: tuple[str, ...]
+    """The same for people."""
+    gap: GapDescription | None = None
+
+
+def make_forecast_document(forecast: Forecast, gap: Gap | None = None) -> ForecastDocument:
+    """Return the document of a forecast, and of the gap to a demand."""
+    ranking = forecast.ranking
+    return ForecastDocument(
+        series=_describe_series(forecast.series),
+        year=forecast.year,
+        level=forecast.level,
+        winner=ranking.winner,
+        rivals=ranking.rivals,
+        candidates=tuple(
+            CandidateForecast(
+                candidate=row["candidate"],
+                is_winner=row["candidate"] == ranking.winner,
+                forecast=_make_span(row["value"], row["lower"], row["upper"]),
+                refusal=row["refusal"],
+                error_factor=2 ** row["rms_error_log2"] if math.isfinite(row["rms_error_log2"]) else None,
+                num_cases=int(row["cases"]),
+                num_refused=int(row["refused"]),
+            )
+            for row in forecast.asked.to_dict("records")
+        ),
+        growth_per_year=_make_span(*forecast.growth.rate.factors),
+        doubling_years=_make_span(*forecast.growth.rate.doubling_years),
+        sentences=tuple(describe_forecast(forecast)),
+        gap=None
+        if gap is None
+        else GapDescription(
+            demand=_describe_series(gap.demand.series),
+            demand_factor=gap.factor,
+            demand_over_supply=_make_span(gap.value, gap.lower, gap.upper),
+            refusal=gap.refusal,
+            sentences=tuple(describe_gap(gap)),
+        ),
+    )
+
+
+def _describe_series(series: Series) -> SeriesDescription:
+    return SeriesDescription(
+        subject=series.subject,
+        quantity=series.quantity,
+        unit=series.unit,
+        num_observations=len(series.observations),
+        first_year=series.first_year,
+        last_year=series.last_year,
+        source=series.source,
+        attribution=series.attribution,
+    )
+
+
+def _make_span(value: float, low: float, high: float) -> Span:
+    value_, low_, high_ = (float(end) if math.isfinite(end) else None for end in (value, low, high))
+    return Span(value=value_, low=low_, high=high_)

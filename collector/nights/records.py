@@ -13,7 +13,6 @@ from bench.schema import (
     read_notice,
     read_suspicion,
 )
-from bench.signatures.signed_store import UnverifiedObject
 from bench.store import Store, UnreadableObject, changes_prefix, parse_change_key
 from collector.results.collection import SkippedDocument
 
@@ -92,7 +91,7 @@ def _sort_in(documents: _Documents, key: str, data: bytes | UnreadableObject) ->
     parsed = parse_change_key(key)
     try:
         if isinstance(data, UnreadableObject):
-            raise InvalidDocumentError(data.reason if isinstance(data, UnverifiedObject) else str(data))
+            raise InvalidDocumentError(str(data))
         if parsed is None:
             raise InvalidDocumentError("the key is not one of a change")
         change_id, name = parsed

@@ -20,20 +20,8 @@ class SkippedDocument:
 
     key: str
     reason: str
-    signature_problem: str | None = None
-    """What is wrong with its signature, if that is why; only where signatures are checked."""
     is_unread: bool = False
     """Whether the store does not give it at present, so that nobody knows what it says."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SignatureCheck:
-    """What was found where the signatures of a run were checked. That of the plan is right, or there is no run."""
-
-    num_right: int
-    """Results with a right signature."""
-    problems: dict[str, int]
-    """How many documents do not count for each problem with their signatures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +43,6 @@ class Collection:
     """At which rates matrix products ran on each host: the shares of CPU cells refer to the highest."""
     node_faults: tuple[NodeFault, ...] = ()
     """The attempts that nodes of a cluster could not measure, the oldest first; their repeats were tried again."""
-    signatures: SignatureCheck | None = None
-    """None: signatures were not checked."""
     notices: tuple[str, ...] = ()
     """What the user should know of the collection itself, one line each: that the store cannot be written."""
     doubts: tuple[str, ...] = ()

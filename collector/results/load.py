@@ -1,19 +1,17 @@
 """Load a run from a store, by its tables. What cannot count is named and skipped, never fatal."""
 
 import difflib
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
 from bench.errors import UserError
-from bench.raw_removals import check_raw_removals
 from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_document, read_node_fault, read_run
 from bench.store import KeyMissing, Store, run_key
 from bench.stored_runs import read_runs
 from collector.results.attempts import order_attempts
 from collector.results.centers import unify_centers
-from collector.results.collection import Collection, SignatureCheck, SkippedDocument
+from collector.results.collection import Collection
 from collector.results.copied_runs import drop_copies
 from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, PLACEMENTS, TABLE_COLUMNS, TENANTS
 from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, Kind, make_result_kind
@@ -74,7 +72,6 @@ def _assemble(store: Store, run: Run, results: RunTables, on_cluster: Sequence[R
     skipped = (
         *sorted([*results.skipped, *left_out], key=lambda document: document.key),
         *(document for table in on_cluster for document in table.skipped),
-        *_list_refused_removals(store, run.run_id),
     )
     doubts = describe_odd_dates(attempts, run)
     attempts = name_machines(unify_centers(attempts, counted))
@@ -94,7 +91,6 @@ def _assemble(store: Store, run: Run, results: RunTables, on_cluster: Sequence[R
         skipped=skipped,
         host_products=list_products(hosts),
         node_faults=_read_node_faults(on_cluster[1]) if on_cluster else (),
-        signatures=_count_signatures(store, len(attempts), skipped),
         notices=tuple(dict.fromkeys(notice for table in (results, *on_cluster) for notice in table.notices)),
         doubts=doubts,
         num_contaminated=ordered.num_contaminated,
@@ -121,25 +117,6 @@ def _read_node_faults(table: RunTables) -> tuple[NodeFault, ...]:
     except InvalidDocumentError as error:
         raise DamagedTableError(f"a node fault of the tables cannot be read ({error})") from None
     return tuple(sorted(faults, key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt)))
-
-
-def _list_refused_removals(store: Store, run_id: str) -> list[SkippedDocument]:
-    """Return what says that results were removed and is not signed rightly, where that is checked."""
-    if not store.checks_signatures:
-        return []
-    refused = check_raw_removals(store, run_id).refused
-    return [
-        SkippedDocument(key=key, reason=error.reason, signature_problem=error.problem)
-        for key, error in sorted(refused.items())
-    ]
-
-
-def _count_signatures(store: Store, num_read: int, skipped: Sequence[SkippedDocument]) -> SignatureCheck | None:
-    """Return what was found of the signatures; None where the store does not check them."""
-    if not store.checks_signatures:
-        return None
-    problems = Counter(document.signature_problem for document in skipped if document.signature_problem)
-    return SignatureCheck(num_right=num_read, problems={str(name): count for name, count in problems.most_common()})
 
 
 def _read_environments(results: RunTables, counted: pd.DataFrame) -> dict[str, Environment]:

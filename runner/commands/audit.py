@@ -12,7 +12,6 @@ from runner.commands.options import (
     DEFAULT_STORE,
     JsonOption,
     StoreOption,
-    VerifyOption,
     make_error_console,
 )
 from runner.terminal_text import echo
@@ -32,7 +31,6 @@ def audit(
         typer.Option("--run", metavar="RUN_ID", help="A run whose cells the table is held against; repeatable."),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
-    verify: VerifyOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write the audit as a page in Markdown.")
     ] = None,
@@ -60,13 +58,13 @@ def audit(
     if table is None:
         raise UserError("TABLE is missing; give a YAML or CSV file, or a name that `benchmatrix audit --list` prints")
     loaded = load_table(table)
-    collections = load_distinct_runs(open_existing_store(store, verify=verify), run_ids) if run_ids else []
+    collections = load_distinct_runs(open_existing_store(store), run_ids) if run_ids else []
     rows = audit_table(loaded, summarize_collections(collections) if collections else None)
     claims_page, claims = make_claims_page(collections) if collections and table == STUDY_NAME else (None, ())
     if output is not None:
         replace_text(output, claims_page or write_audit_page(loaded, rows))
     if as_json:
-        echo(write_audit_json(loaded, rows))
+        echo(write_audit_json(loaded, rows, claims))
     elif output is not None:
         CONSOLE.print(str(output), soft_wrap=True)
     else:

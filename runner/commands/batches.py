@@ -8,7 +8,7 @@ import typer
 from bench.errors import UserError
 from bench.foreign_files import ForeignFileError, read_foreign_file
 from runner.commands.forecast import LevelOption
-from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, VerifyOption, make_error_console
+from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, make_error_console
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.batches import MemoryLine, ProbedLimit
@@ -28,7 +28,6 @@ ProbesOption = Annotated[
 def batches(
     run_ids: RunIdsArgument,
     store: StoreOption = DEFAULT_STORE,
-    verify: VerifyOption = None,
     probe: ProbesOption = None,
     level: LevelOption = 95.0,
 ) -> None:
@@ -40,7 +39,7 @@ def batches(
     if not 0 < level < 100:
         raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
     reports = {path: _read_probe(path) for path in probe or ()}
-    collections = load_distinct_runs(open_existing_store(store, verify=verify), run_ids)
+    collections = load_distinct_runs(open_existing_store(store), run_ids)
     for collection in collections:
         print_skipped(collection, make_error_console())
     results = join_results(collections)

@@ -1,6 +1,5 @@
 """The command `cancel`."""
 
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -12,8 +11,6 @@ from runner.commands.options import (
     NamespaceOption,
     ProfileOption,
     RunArgument,
-    SignWrittenOption,
-    VerifyOption,
 )
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say which Jobs would be deleted; delete none.")]
@@ -25,8 +22,6 @@ def cancel(
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
     store: CancellationStoreOption = None,
-    sign: SignWrittenOption = None,
-    verify: VerifyOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Stop a run on a cluster: end its runner, delete its unfinished Jobs, keep what is finished.
@@ -34,10 +29,8 @@ def cancel(
     Of a night that is being watched, the run that measures its suspicions again is stopped too.
     """
     from runner.commands.cluster_runs import open_job_cleaner
-    from runner.signing import open_signed_store
 
-    open_store = partial(open_signed_store, sign=sign, verify=verify or ())
-    cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
+    cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
     words = ("would be deleted", "; nothing was changed") if dry_run else ("deleted", "")
     for found in cleaner.cancel(is_dry_run=dry_run):
         CONSOLE.print(

@@ -4,14 +4,13 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bench.errors import UserError
 from runner.commands.exit_codes import EXIT_NOT_OK
-from runner.commands.options import CONSOLE, NamespaceOption, ProfileOption, SignWrittenOption, VerifyOption
+from runner.commands.options import CONSOLE, NamespaceOption, ProfileOption
 
 if TYPE_CHECKING:
     from bench.store import Store
@@ -61,14 +60,12 @@ def clean(
     delete: DeleteOption = False,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
-    sign: SignWrittenOption = None,
-    verify: VerifyOption = None,
 ) -> None:
     """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
     if run_id or on:
         options = {"--raw-older-than": raw_older_than, "--delete": delete, "--yes": yes}
         _check_absent(options, "is for stores; leave RUN_ID and --on out")
-        _clean_jobs(run_id, on, profile, namespace, store, sign, verify, force=force, is_dry_run=dry_run)
+        _clean_jobs(run_id, on, profile, namespace, store, force=force, is_dry_run=dry_run)
         return
     _check_absent(
         {"--profile": profile, "--namespace": namespace, "--force": force}, "is for Jobs; add RUN_ID and --on"
@@ -81,7 +78,7 @@ def clean(
         raise UserError("--dry-run: deletes nothing; leave it or --delete out")
     if yes and not delete:
         raise UserError("--yes: there is nothing to confirm without --delete")
-    _clean_store(store, raw_older_than, sign, verify, is_deleted=delete, is_confirmed=yes)
+    _clean_store(store, raw_older_than, is_deleted=delete, is_confirmed=yes)
 
 
 def _check_absent(options: Mapping[str, object], reason: str) -> None:
@@ -96,19 +93,15 @@ def _clean_jobs(
     profile: str | None,
     namespace: str | None,
     store: str | None,
-    sign: Path | None,
-    verify: list[Path] | None,
     *,
     force: bool,
     is_dry_run: bool,
 ) -> None:
     from runner.commands.cluster_runs import open_job_cleaner
-    from runner.signing import open_signed_store
 
     if not run_id or on is None:
         raise UserError(f"clean: {'--on' if run_id else 'RUN_ID'} is missing; {USE}")
-    open_store = partial(open_signed_store, sign=sign, verify=verify or ())
-    cleaner = open_job_cleaner(run_id, on, profile, namespace, store, open_store)
+    cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
     found = cleaner.clean(force=force, is_dry_run=is_dry_run)
     pods = f" and {found.num_pods} pods whose Job was gone" if found.num_pods else ""
     words = "would be deleted; nothing was changed" if is_dry_run else "deleted; results stay in the store"
@@ -119,30 +112,18 @@ def _clean_jobs(
         CONSOLE.print(f"warning: {found.warning}", soft_wrap=True)
 
 
-def _clean_store(
-    url: str, older_than: str, sign: Path | None, verify: list[Path] | None, *, is_deleted: bool, is_confirmed: bool
-) -> None:
+def _clean_store(url: str, older_than: str, *, is_deleted: bool, is_confirmed: bool) -> None:
     """Show whose raw results are old, and delete them if that is asked for and confirmed."""
     from runner.durations import parse_duration
     from runner.reporting.stored_runs import open_existing_store
     from runner.retention import MIN_AGE, plan_removal, read_held_results, remove_raw_results
-    from runner.signing import sign_store
 
     age = timedelta(seconds=parse_duration("--raw-older-than", older_than, least=MIN_AGE))
-    unsigned = open_existing_store(url)
-    read_held = partial(read_held_results, unsigned)  # of tables, which are not signed
-    store = sign_store(unsigned, sign, verify or ())
+    store = open_existing_store(url)
+    read_held = partial(read_held_results, store)
     now = _find_now(store) if is_deleted else datetime.now(UTC)
     plan = plan_removal(store, read_held, age, now)
     _show_plan(plan, older_than)
-    signed = () if store.checks_signatures else [run.run_id for run in plan.runs if run.is_signed]
-    if signed:
-        CONSOLE.print(
-            f"signed runs among these: {len(signed)}, such as {signed[0]}: where signatures are checked, the record of "
-            "the removal does not count, and the repeats are missing; add --sign FILE",
-            style="yellow",
-            soft_wrap=True,
-        )
     if not plan.runs:
         return
     if not is_deleted:

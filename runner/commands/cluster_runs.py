@@ -1,6 +1,5 @@
 """Find the Jobs of a run on a cluster, for the commands `cancel` and `clean`."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bench.errors import UserError
@@ -25,19 +24,15 @@ def open_job_cleaner(
     profile: str | None,
     namespace: str | None,
     store: str | None,
-    open_store: Callable[[str], Store],
 ) -> "JobCleaner":
-    """Return what cancels the run and deletes its Jobs. Raise UserError if an option leads nowhere.
-
-    `open_store`: opens `store`, or the one that the Jobs name, such that it signs what is written if that is asked for.
-    """
+    """Return what cancels the run and deletes its Jobs. Raise UserError if an option leads nowhere."""
     from runner.kubernetes.cleanup import JobCleaner
     from runner.kubernetes.login import find_context
 
     context = find_context(on)
-    opened = None if store is None else open_store(store)
+    opened = None if store is None else Store.open(store, makes_directory=False)
     found = find_namespace(run_id, context, profile, namespace, opened)
-    return JobCleaner(connection=connect(context), namespace=found, run_id=run_id, store=opened, open_store=open_store)
+    return JobCleaner(connection=connect(context), namespace=found, run_id=run_id, store=opened)
 
 
 def connect(context: str) -> "Connection":

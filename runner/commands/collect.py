@@ -11,7 +11,6 @@ from runner.commands.options import (
     OutputOption,
     StoredRunArgument,
     StoreOption,
-    VerifyOption,
 )
 
 RebuildOption = Annotated[
@@ -30,7 +29,6 @@ FormatOption = Annotated[
 def collect(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
-    verify: VerifyOption = None,
     output: OutputOption = None,
     rebuild: RebuildOption = False,
     table_format: FormatOption = None,
@@ -45,7 +43,7 @@ def collect(
     from runner.reporting.report_files import choose_output, write_tables
     from runner.reporting.stored_runs import load_collection, open_existing_store, print_skipped
 
-    opened = open_existing_store(store, verify=verify)
+    opened = open_existing_store(store)
     say(f"reading {run_id or 'the newest run'} from {store}")
     collection = load_collection(opened, run_id, writes_tables=True, rebuilds_tables=rebuild)
     directory = choose_output(output, collection.run)

@@ -16,7 +16,6 @@ from runner.commands.options import (
     JsonOption,
     MarkdownOption,
     StoreOption,
-    VerifyOption,
 )
 from runner.terminal import make_console
 from runner.terminal_text import echo, join_printable
@@ -89,7 +88,6 @@ def compare(
     metric: MetricOption = None,
     floor: FloorOption = None,
     store: StoreOption = DEFAULT_STORE,
-    verify: VerifyOption = None,
     store_b: StoreBOption = None,
     include_invalid: IncludeInvalidOption = False,
     same_hardware: SameHardwareOption = False,
@@ -108,7 +106,7 @@ def compare(
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")
     sides = tuple(a or ()), tuple(b or ())
-    choice = RunChoice(run_a, run_b, *sides, tuple(run_ids or ()), store, store_b, tuple(verify or ()))
+    choice = RunChoice(run_a, run_b, *sides, tuple(run_ids or ()), store, store_b)
     question, document = compare_runs(
         choice, where or [], metric, floor=floor, include_invalid=include_invalid, fails_undecided=fail_undecided
     )

@@ -19,7 +19,6 @@ from runner.commands.options import (
     PricesOption,
     StoredRunsArgument,
     StoreOption,
-    VerifyOption,
     make_error_console,
 )
 from runner.durations import read_durations
@@ -69,7 +68,6 @@ WholeMachinesOption = Annotated[
 def cost(
     run_ids: StoredRunsArgument = None,
     store: StoreOption = DEFAULT_STORE,
-    verify: VerifyOption = None,
     prices: PricesOption = None,
     machine: MachinesOption = None,
     dataset: DataSetOption = None,
@@ -95,7 +93,7 @@ def cost(
         machines=parse_machines(machine or []),
         counts_whole_machines=whole_machines,
     )
-    document = _evaluate(run_ids or [], store, verify, prices, question)
+    document = _evaluate(run_ids or [], store, prices, question)
     _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
 
 
@@ -124,7 +122,6 @@ def _ask_for_job(
 def _evaluate(
     run_ids: list[str],
     store: str,
-    verify: list[Path] | None,
     prices: Path | None,
     question: "CostQuestion",
 ) -> "CostDocument":
@@ -137,7 +134,7 @@ def _evaluate(
     table = load_prices(prices)
     check_machines(table, question.machines, prices)
     check_place(table, question.cloud, question.region, prices)
-    opened = open_existing_store(store, verify=verify)
+    opened = open_existing_store(store)
     collections = load_distinct_runs(opened, run_ids or [find_newest_run(opened).run_id])
     for collection in collections:
         print_skipped(collection, make_error_console())

@@ -67,22 +67,6 @@ PythonOption = Annotated[
 StoreOption = Annotated[
     str, typer.Option("--store", metavar="URL", help=f"Where results are: file://DIRECTORY, {BUCKET_URLS}.")
 ]
-VerifyOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--verify",
-        metavar="FILE",
-        help="Public keys (PEM): only what one of them signed counts, the rest is named. Can be given several times.",
-    ),
-]
-SignWrittenOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--sign",
-        metavar="FILE",
-        help="Sign what this command writes to the store with this secret key: of signed runs nothing else counts.",
-    ),
-]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", metavar="FOLDER", help="Folder for the files; default: reports/RUN_ID.")
 ]

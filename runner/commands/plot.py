@@ -13,7 +13,6 @@ from runner.commands.options import (
     PricesOption,
     StoredRunArgument,
     StoreOption,
-    VerifyOption,
 )
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -45,7 +44,6 @@ def plot(
     name: NameArgument,
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
-    verify: VerifyOption = None,
     output: PlotFileOption = Path("plot.svg"),
     columns: ColumnsOption = 1,
     panel: PanelOption = None,
@@ -59,7 +57,7 @@ def plot(
     from runner.reporting.stored_runs import print_skipped
 
     check_figure_path(output)
-    analysis = _analyze(run_id, store, verify, prices)
+    analysis = _analyze(run_id, store, prices)
     groups = draw_plot(name, analysis)
     figures = [panel for group in groups for figure in group.figures for panel in list_panels(figure)]
     if not figures:
@@ -95,14 +93,13 @@ def _choose_panel(figures: "list[Figure]", panel: int | None) -> "list[Figure]":
 def _analyze(
     run_id: str | None,
     store: str,
-    verify: list[Path] | None,
     prices: Path | None,
 ) -> "Analysis":
     from collector.analysis import analyze_run
     from runner.price_tables.loading import load_prices
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store
 
-    opened = open_existing_store(store, verify=verify)
+    opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
     return analyze_run(
         collection,

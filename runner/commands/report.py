@@ -15,7 +15,6 @@ from runner.commands.options import (
     ReportOutputOption,
     StoredRunArgument,
     StoreOption,
-    VerifyOption,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ TextOption = Annotated[
 def report(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
-    verify: VerifyOption = None,
     output: ReportOutputOption = None,
     prices: PricesOption = None,
     site: SiteOption = None,
@@ -62,7 +60,7 @@ def report(
     from runner.reporting.site_files import name_contents
     from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
 
-    opened = open_existing_store(store, verify=verify)
+    opened = open_existing_store(store)
     if site is not None and (run_id or output):
         raise UserError("report: --site writes the pages of all runs; leave RUN_ID and --output out")
     runs = "all runs" if site is not None else run_id or "the newest run"
@@ -72,7 +70,7 @@ def report(
     )
     if site is not None:
         files = name_contents(file for file in (prices,) if file is not None)
-        settings = f"{__version__} {prices} {verify} {files}"
+        settings = f"{__version__} {prices} {files}"
         _write_site(opened, site, analyze, settings)
         return
     collection = load_collection(opened, run_id)

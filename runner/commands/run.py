@@ -2,7 +2,6 @@
 
 import inspect
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -21,7 +20,6 @@ from runner.commands.options import (
     PricesOption,
     PythonOption,
     StoreOption,
-    VerifyOption,
     WebhookOption,
 )
 from runner.durations import read_durations
@@ -170,16 +168,6 @@ class RunOptions:
         ),
     ] = False
     webhook: WebhookOption = None
-    sign: Annotated[
-        Path | None,
-        typer.Option(
-            "--sign",
-            metavar="FILE",
-            help="Sign plan and results with this secret key, which `benchmatrix keys new` makes. On a cluster, cells "
-            "sign with that of the Secret `signing_secret` of the profile.",
-        ),
-    ] = None
-    verify: VerifyOption = None
 
 
 def run(**given: Any) -> None:

@@ -22,7 +22,6 @@ from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
 from runner.records import Retries
 from runner.reporting.run_end import RunEnd, finish_run, say_how_to_retry
 from runner.run_events import RunEvents
-from runner.signing import sign_store
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from rich.console import Console
@@ -78,8 +77,7 @@ def execute_run(options: RunOptions) -> None:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
     find_prices(options.machine, options.prices, None)  # before anything is looked up: these may be wrong
     # Of a run that is only estimated, no directory is made.
-    opened = Store.open(options.store, makes_directory=not options.dry_run)
-    store = sign_store(opened, options.sign, options.verify or ())
+    store = Store.open(options.store, makes_directory=not options.dry_run)
     night = NightWatch.plan(store, is_watched=options.watch, webhooks=options.webhook or [])
     planned = _plan_local_run(options, store) if options.on == LOCAL else _plan_cluster_run(options, store)
     if options.dry_run:

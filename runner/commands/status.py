@@ -16,7 +16,6 @@ from runner.commands.options import (
     ProfileOption,
     StoredRunArgument,
     StoreOption,
-    VerifyOption,
 )
 from runner.terminal_text import echo, join_printable
 
@@ -41,7 +40,6 @@ OnOption = Annotated[
 def status(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
-    verify: VerifyOption = None,
     on: OnOption = None,
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
@@ -55,7 +53,7 @@ def status(
     from runner.commands.run_state import find_run_state
     from runner.reporting.stored_runs import load_collection, open_existing_store
 
-    opened = open_existing_store(store, verify=verify)
+    opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])
     state = find_run_state(collection)
@@ -156,7 +154,7 @@ def _make_document(
 
 def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num_missing: int) -> list[str]:
     """Return what the cluster says of the run, in lines."""
-    from runner.kubernetes.cancellation import check_marks, list_marks
+    from runner.kubernetes.cancellation import list_marks
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
     from runner.kubernetes.run_status import inspect_run
@@ -168,8 +166,6 @@ def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num
     namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
     state = inspect_run(connection, namespace, run.run_id, store.url, run.cluster.queue)
     lines = list(state.describe(num_missing))
-    marks = check_marks(store, list_marks(store, run.run_id))
-    if num_missing and not state.is_going_on and marks.counted:
+    if num_missing and not state.is_going_on and list_marks(store, run.run_id):
         lines.append(f"the run was cancelled: {num_missing} repeats stay missing until it is resumed")
-    lines += filter(None, [marks.describe_refused()])
     return lines

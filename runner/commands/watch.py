@@ -1,21 +1,17 @@
 """The command `watch`."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.errors import UserError
 from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_PENDING
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     JsonOption,
-    SignWrittenOption,
     StoreOption,
-    VerifyOption,
     WebhookOption,
     make_error_console,
 )
@@ -24,7 +20,6 @@ from runner.terminal_text import echo
 if TYPE_CHECKING:  # the collector takes a second to import
     from rich.console import Console
 
-    from bench.store import Store
     from runner.nights.watch import NightReport
 
 WatchedMatrixOption = Annotated[
@@ -44,8 +39,6 @@ MetricsFileOption = Annotated[
 
 def watch(
     store: StoreOption = DEFAULT_STORE,
-    sign: SignWrittenOption = None,
-    verify: VerifyOption = None,
     matrix: WatchedMatrixOption = None,
     as_json: JsonOption = False,
     webhook: WebhookOption = None,
@@ -58,9 +51,10 @@ def watch(
     from runner.nights.display import format_metrics, list_lines, make_document
     from runner.nights.watch import Watch
     from runner.nights.webhooks import parse_webhooks, send_alarms
+    from runner.reporting.stored_runs import open_existing_store
 
     webhooks = parse_webhooks(webhook or [])
-    opened = _open_store(store, sign, verify or ())
+    opened = open_existing_store(store)
     report = Watch(store=opened, matrix=matrix).look(is_final=final)
     messages = make_error_console() if as_json else CONSOLE
     if as_json:
@@ -77,19 +71,6 @@ def watch(
         raise typer.Exit(EXIT_NOT_OK)
     if report.pending:
         raise typer.Exit(EXIT_PENDING)
-
-
-def _open_store(url: str, sign: Path | None, verify: Sequence[Path]) -> "Store":
-    """Return the store, which signs what is found where that is asked for; UserError where it would not be believed."""
-    from runner.reporting.stored_runs import open_existing_store
-    from runner.signing import sign_store
-
-    if verify and sign is None:
-        raise UserError(
-            "--verify: what is suspected and decided is kept in the store, and counts only if it is signed as well; "
-            "add --sign FILE, a key of yours"
-        )
-    return sign_store(open_existing_store(url), sign, verify)
 
 
 def _write_confirmation(path: Path, report: "NightReport", store: str, messages: "Console") -> None:

@@ -69,7 +69,6 @@ def list_images() -> Iterator[ImageSpec]:
                 FRAMEWORK_DOCKERFILE,
                 "images/install_requirements.sh",
                 locate_requirements(name, flavour),
-                "images/bench/requirements-signing.txt",
             )
             yield ImageSpec(name=name, flavour=flavour, dockerfile=FRAMEWORK_DOCKERFILE, sources=(*own, *_SHARED))
     yield ImageSpec(

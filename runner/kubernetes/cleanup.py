@@ -19,7 +19,7 @@ from collector.nights.confirmation_name import name_confirmation
 from collector.word_lists import join_some
 from runner.kubernetes.access_reviews import check_permissions
 from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.cancellation import leave_mark_that_counts
+from runner.kubernetes.cancellation import leave_mark
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.foreign_jobs import select_own
 from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job, read_store_url, read_uid
@@ -81,8 +81,6 @@ class JobCleaner:
     Jobs with results elsewhere are another run's of the same name. None: the one that the Jobs name."""
     pool: str | None = None
     """The pool whose Jobs are meant. None: those of all pools."""
-    open_store: Callable[[str], Store] = Store.open
-    """Opens the store that the Jobs name."""
 
     def cancel(self, *, is_dry_run: bool = False) -> list[Deleted]:
         """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
@@ -158,16 +156,18 @@ class JobCleaner:
             # A mark must not stop the runner of a run whose Jobs cannot be deleted.
             check_permissions(self.connection, self.namespace, CANCEL_PERMISSIONS, "`cancel`")
             self.connection.request("list", self._jobs_path, query=self._select | {"limit": "1"})
-            return self.store, leave_mark_that_counts(self.store, self.run_id)
+            leave_mark(self.store, self.run_id)
+            return self.store, ""
         urls = {job.store_url for job in self._list_jobs()} - {""}
         if not urls:
             return None, "no Job of the run is there that would name its store"
         (url, *_) = urls  # the same but for slashes at the end: _list_jobs
         try:
-            store = self.open_store(url)
+            store = Store.open(url)
             if read_run(store, self.run_id) is None:
                 return None, f"store {url}, which its Jobs name, has no run {self.run_id} as it is seen from here"
-            return store, leave_mark_that_counts(store, self.run_id)
+            leave_mark(store, self.run_id)
+            return store, ""
         except UserError as error:
             return None, f"its Jobs name the store {url}, which cannot be used from here ({error})"
 
@@ -195,12 +195,11 @@ class JobCleaner:
             raise UserError(
                 f"run {self.run_id}: it has no unfinished Job in namespace {self.namespace}, and {unmarked_reason}: "
                 "if its runner goes on (a cell in a pause has no Job), it was not told; give this command again with "
-                "--store URL, and --sign FILE if the run is signed"
+                "--store URL"
             )
         warning = unmarked_reason and (
             f"no mark was left in the store of the run: {unmarked_reason}. A runner that does not see its Jobs at "
-            "present creates them again; to stop it too, give this command again with --store URL, and --sign FILE if "
-            "the run is signed"
+            "present creates them again; to stop it too, give this command again with --store URL"
         )
         num_left = len(self._list_jobs())
         return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_left=num_left, warning=warning or "")

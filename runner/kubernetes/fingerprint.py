@@ -14,14 +14,12 @@ NUM_DIGITS = 12
 """As many as in a Job's name: 48 bits, so that a namespace with a million runs has two alike with a chance of 0.2 %."""
 
 
-def compute_fingerprint(run: Run, profile: Profile, store_url: str, run_digest: str | None = None) -> str:
+def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
     """Return the hex digits for the Jobs of a run. UserError if the profile names no image for one of its cells.
 
     In it: the store's URL, variables and Secret that lead the cells to their store and can change what they measure,
     the planned cells and repeats, the images by reference, and the cores of a cell. Not in it: what decides only where
     and when a Job runs, or for how long it is waited; a run may go on with another value of these.
-
-    `run_digest`: of the plan, where records are signed; a Job that signs for another plan is of no use.
     """
     cells = {(planned.cell.framework, planned.cell.device): planned.cell for planned in run.cells}
     parts = {
@@ -32,8 +30,6 @@ def compute_fingerprint(run: Run, profile: Profile, store_url: str, run_digest: 
         "images": {" ".join(kind): profile.find_image(cell) for kind, cell in cells.items()},
         "cpus": {device: profile.pools[device].cpus for _, device in cells if device in profile.pools},
     }
-    if run_digest is not None:
-        parts |= {"signing_secret": profile.signing_secret, "run_digest": run_digest}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
 
 

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from bench.delivery import find_marked_record
 from bench.errors import UserError
-from bench.exit_codes import EXIT_RESULT_IN_LOG, EXIT_UNTRUSTED_KEY
+from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import InvalidDocumentError, Result, read_result, read_time_of_day
 from bench.store import (
     MAX_DOCUMENT_BYTES,
@@ -26,7 +26,6 @@ from runner.kubernetes.job_outcomes import JobOutcome, explain_job, has_only_wai
 from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.pod_ends import (
     choose_decisive_pod,
-    find_last_error,
     was_ended_by_interruption,
     was_ended_by_node_fault,
 )
@@ -76,8 +75,6 @@ class ResultRecorder:
 
         It is not written if the reason is not the cell's: the repeat is to be measured again. None if the Job waited
         for a node until its deadline: that says nothing of the cell, so the Job is deleted.
-
-        Raise UserError where the cell said that the runner would not trust its key: no record of the run would count.
         """
         found = self.find_record(tracked)
         if found is not None:
@@ -91,8 +88,6 @@ class ResultRecorder:
             self.delete_job(tracked.name)
             return None
         decisive = choose_decisive_pod(pods)
-        if decisive is not None and decisive.exit_code == EXIT_UNTRUSTED_KEY:
-            raise UserError(find_last_error(decisive.end_message) or "the cells sign with a key that is not trusted")
         if was_ended_by_node_fault(job, decisive):
             return EndedFromOutside(pods=tuple(pods), is_node_fault=True)
         if was_ended_by_interruption(job, decisive):
@@ -160,8 +155,7 @@ class ResultRecorder:
     def _try_to_read(self, key: str) -> Result | str:
         """Return a record, or why it does not count, which is no reason to end the run of all others.
 
-        Its cell may have damaged it; and whoever may write to the store can put one here that is not signed rightly.
-        That the cells sign with another key is said by the cells themselves (EXIT_UNTRUSTED_KEY).
+        Its cell may have damaged it.
         """
         try:
             data = self.store.get(key)
@@ -212,7 +206,8 @@ class ResultRecorder:
             if data is None or result is None:
                 continue
             is_wanted = (result.run_id, result.cell_id, result.repeat) == (tracked.key.run_id, *tracked.repeat.key)
-            if is_wanted and self._put_logged(result, data):
+            if is_wanted:
+                self.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), data)
                 return result
         return None
 
@@ -268,19 +263,6 @@ class ResultRecorder:
             self.store.put(key, result.to_json())
         self.clear_meetings(tracked)
         return left if isinstance(left, Result) else result
-
-    def _put_logged(self, result: Result, data: bytes) -> bool:
-        """Store a record from a log as it is, with its signature; return False where it lacks one that it should have.
-
-        The runner's own signature would say of anybody's line that the cell wrote it.
-        """
-        key = result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
-        try:
-            self.store.unseal(key, data)
-        except UnreadableObject:
-            return False
-        self.store.put(key, data)
-        return True
 
 
 def _read_record(data: bytes) -> Result | None:

@@ -42,7 +42,6 @@ from runner.runs import (
     store_plan,
     warn_of_second_runner,
 )
-from runner.signing import check_cells_sign, find_run_digest, list_trusted_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +77,6 @@ class ClusterRun:
                 f"--store {self.store.url}: the cells on a cluster do not see this machine's directories; "
                 f"name a bucket, {BUCKET_URLS}"
             )
-        check_cells_sign(self.store, self.target.profile.name, self.target.profile.signing_secret)
         return choose_run(
             self.store,
             self._plan,
@@ -103,8 +101,6 @@ class ClusterRun:
             git_revision=run.git_revision,
             queue=self.target.queue,
             owner=self.owner,
-            run_digest=find_run_digest(self.store, run),
-            trusted_keys=list_trusted_keys(self.store),
         )
         for planned in run.cells:
             renderer.render(planned, JobKey(run_id=run.run_id, cell_id=planned.cell.cell_id, number=1, retry_round=0))
@@ -212,7 +208,7 @@ class ClusterRun:
 
     def find_fingerprint(self, run: Run) -> str:
         """Return what the Jobs of the run have in common. UserError if the profile names no image for a cell."""
-        return compute_fingerprint(run, self.target.profile, self.store.url, find_run_digest(self.store, run))
+        return compute_fingerprint(run, self.target.profile, self.store.url)
 
     def find_deadline(self, run: Run) -> datetime | None:
         """Return when the run has to end, whenever this runner began, or None."""

@@ -72,8 +72,6 @@ class LocalExecutor:
     observer: Observer
     memory_limit_bytes: int | None = None
     """Memory that the processes of a repeat may take before they are killed; None for no limit."""
-    handover: Store | None = None
-    """Where the processes leave their records, for this one to put them into `store`; None: in `store` itself."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of every measuring process, beside this process's and those of its order."""
     check_store: Callable[[], None] = lambda: None
@@ -112,7 +110,7 @@ class LocalExecutor:
                 run_id=self.run_id,
                 repeat=repeat.number,
                 attempt=attempt if tenant == 0 else _make_attempt(),
-                store_url=self._process_store.url,
+                store_url=self.store.url,
                 git_revision=read_git_revision(),  # not the run's: it may be resumed after a change
                 parent_pid=os.getpid(),
                 tenant=tenant,
@@ -169,10 +167,10 @@ class LocalExecutor:
         """Leave the record of a tenant that died before it could: the others need not wait for it."""
         key = _find_meeting_key(order, "end")
         try:
-            self._process_store.get(key)
+            self.store.get(key)
         except KeyMissing:
             status, error = explain_end(end, timeout_seconds)
-            self._process_store.put(key, TenantRecord(tenant=order.tenant, status=status, error=error).to_json())
+            self.store.put(key, TenantRecord(tenant=order.tenant, status=status, error=error).to_json())
 
     def _clear_meeting(self, order: Order) -> None:
         """Delete what the tenants of a repeat left where they met, also in attempts that a killed runner began.
@@ -180,8 +178,8 @@ class LocalExecutor:
         Tenant 0 has deleted it unless it died.
         """
         folder = _find_meeting_key(order, "call").rpartition("/")[0].rpartition("/")[0]
-        keys = self._process_store.list_keys(folder)
-        self._process_store.delete_many([key for key in keys if key.startswith(f"{folder}/{order.repeat}-")])
+        keys = self.store.list_keys(folder)
+        self.store.delete_many([key for key in keys if key.startswith(f"{folder}/{order.repeat}-")])
 
     def _read_or_write_record(
         self, order: Order, end: ProcessEnd | ProcessNotStarted, span: tuple[datetime, datetime], timeout_seconds: float
@@ -215,19 +213,9 @@ class LocalExecutor:
         self.store.put(key, result.to_json())
         return result
 
-    @property
-    def _process_store(self) -> Store:
-        """Where the processes read and write."""
-        return self.handover or self.store
-
     def _take_record(self, key: str) -> Result:
-        """Return the record that a process left; put it into the store, if it is not there yet."""
-        data = self._process_store.get(key)
-        result = read_result(data)
-        if self.handover is not None:
-            self.store.put(key, data)
-            self.handover.delete(key)
-        return result
+        """Return the record that a process left."""
+        return read_result(self.store.get(key))
 
 
 def _make_attempt() -> str:

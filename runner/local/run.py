@@ -18,7 +18,6 @@ from bench.store import Store
 from runner.images.names import Flavour
 from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.local.executor import LocalExecutor
-from runner.local.handover import open_handover
 from runner.local.hardware import find_gpu
 from runner.local.host_lock import hold_host_lock
 from runner.local.install_progress import InstallProgress
@@ -108,21 +107,17 @@ class LocalRun:
             _describe(run, repeats, snapshot, resume_command, console)
             caps = LocalCaps.of(self.caps, run, snapshot.seconds)
             interpreters = self._find_interpreters(repeats, console, lock)
-            with (
-                open_handover(self.store) as handover,
-                self._show_progress(run, snapshot, repeats, console, events, retry_command) as progress,
-            ):
-                executor = self._make_executor(run, handover, interpreters, lock, progress)
+            with self._show_progress(run, snapshot, repeats, console, events, retry_command) as progress:
+                executor = self._make_executor(run, interpreters, lock, progress)
                 ended = executor.measure_repeats(repeats, caps)
             _describe_cap(ended, run, console)
 
     def _make_executor(
-        self, run: Run, handover: Store | None, interpreters: Mapping[Framework, Path], lock: int, progress: Progress
+        self, run: Run, interpreters: Mapping[Framework, Path], lock: int, progress: Progress
     ) -> LocalExecutor:
         return LocalExecutor(
             run_id=run.run_id,
             store=self.store,
-            handover=handover,
             interpreters=interpreters,
             lock=lock,
             observer=progress,

@@ -95,9 +95,6 @@ class Profile(Document):
     """A Secret whose keys become variables of the cells, such as `AWS_ACCESS_KEY_ID` (s3),
     `GOOGLE_SERVICE_ACCOUNT_KEY` (gs) or `AZURE_STORAGE_ACCOUNT_KEY` (az). null: the service account's identity is what
     they have."""
-    signing_secret: ObjectName | None = None
-    """A Secret whose key `signing-key.pem` the cells sign their records with, as `run --sign` signs the plan. null:
-    nothing is signed."""
     environment: dict[VariableName, VariableValue] = {}
     """Variables of the cells that are no secret, such as `AWS_ENDPOINT_URL`."""
     data: Data | None = None

@@ -14,7 +14,7 @@ from runner.yaml_input import ExpectedError, quote
 
 CONTAINER = "bench"
 """The one container of a cell's pod."""
-OWN_VOLUMES = ("tmp", "shm", "data", "compile-cache", "signing")
+OWN_VOLUMES = ("tmp", "shm", "data", "compile-cache")
 """Volumes in manifests/job.yaml.j2."""
 CONTAINER_KEYS = (
     *("name", "env", "envFrom", "imagePullPolicy", "resources", "securityContext", "volumeDevices", "volumeMounts"),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.errors import UserError
@@ -31,8 +30,6 @@ class RunChoice:
     run_patterns: tuple[str, ...]
     store: str
     store_b: str | None
-    verify: tuple[Path, ...] = ()
-    """Files of public keys: what none of them signed does not count. Empty: signatures are not checked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +58,8 @@ def _load_two(choice: RunChoice, run_a: str) -> ComparedRuns:
     from collector.versus.identical_runs import RelatedRuns, load_related_runs
     from collector.versus.selections import Condition, Selection
 
-    store_a = open_existing_store(choice.store, verify=choice.verify)
-    store_b = (
-        store_a if choice.store_b is None else open_existing_store(choice.store_b, "--store-b", verify=choice.verify)
-    )
+    store_a = open_existing_store(choice.store)
+    store_b = store_a if choice.store_b is None else open_existing_store(choice.store_b, "--store-b")
     run_b = find_newest_run(store_b).run_id if choice.run_b is None else choice.run_b
     if run_b == run_a:
         newest = "" if choice.run_b is not None else ", which is the newest of the store"
@@ -103,7 +98,7 @@ def _load_selected(choice: RunChoice) -> ComparedRuns:
         Selection(name=name.upper(), conditions=tuple(parse_condition(text, f"--{name}") for text in texts))
         for name, texts in (("a", choice.a), ("b", choice.b))
     )
-    store = open_existing_store(choice.store, verify=choice.verify)
+    store = open_existing_store(choice.store)
     collections = load_runs(store, _choose_runs(store, choice.run_patterns or named, (*a.conditions, *b.conditions)))
     related = load_related_runs(store, collections)
     return ComparedRuns(a=a, b=b, collections=tuple(collections), related=related)

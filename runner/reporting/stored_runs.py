@@ -1,7 +1,5 @@
 """Read a run and its results from a store, for the commands that report on them."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -9,7 +7,6 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.store import Store, explain_os_error, find_directory
 from runner.runs import find_newest_run, warn_on_stderr
-from runner.signing import verify_store
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.nights.records import ChangeHistory
@@ -18,11 +15,10 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 MAX_NAMED = 10
 
 
-def open_existing_store(url: str, option: str = "--store", *, verify: Sequence[Path] | None = None) -> Store:
+def open_existing_store(url: str, option: str = "--store") -> Store:
     """Open a store to read from. Raise UserError if it is a directory that does not exist: reading creates none.
 
-    `option`: the one that the user gave the URL with. `verify`: files of public keys; what none of them signed does not
-    count then.
+    `option`: the one that the user gave the URL with.
     """
     if url.startswith("file://"):
         place = find_directory(url)
@@ -33,7 +29,7 @@ def open_existing_store(url: str, option: str = "--store", *, verify: Sequence[P
             raise UserError(f"store {url}: {reason}") from error
         if not is_there:
             raise UserError(f"store {url}: there is no directory {place}; name the right one with {option}")
-    return verify_store(Store.open(url), verify or [])
+    return Store.open(url)
 
 
 def load_collection(
@@ -62,16 +58,11 @@ def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
 
 
 def print_skipped(collection: "Collection", console: Console) -> None:
-    """Name the documents in the store that did not count, and why; of many of them the first MAX_NAMED.
-
-    Before them stands what was found of the signatures, where they were checked.
-    """
-    from collector.facts import count_things, describe_signatures
+    """Name the documents in the store that did not count, and why; of many of them the first MAX_NAMED."""
+    from collector.facts import count_things
 
     for notice in (*collection.notices, *collection.doubts):
         console.print(notice, style="yellow", soft_wrap=True)
-    if collection.signatures is not None:
-        console.print(f"signatures: {describe_signatures(collection)}", soft_wrap=True)
     num_skipped = len(collection.skipped)
     if num_skipped:
         console.print(f"{count_things(num_skipped, 'document')} in the store did not count:", style="yellow")

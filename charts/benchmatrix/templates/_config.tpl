@@ -54,7 +54,6 @@ AWS_DEFAULT_REGION: {{ . | quote }}
   "labels" $labels
   "active_deadline_seconds" (min $longest (.Values.profile.active_deadline_seconds | default $longest))
   "store_secret" (empty $secret | ternary nil $secret) -}}
-{{- $_ := set $own "signing_secret" (empty .Values.signing.secret | ternary nil .Values.signing.secret) -}}
 {{- if .Values.claims.enabled -}}
 {{- $_ := set $own "gpu" (include "benchmatrix.gpu" . | fromJson) -}}
 {{- end -}}

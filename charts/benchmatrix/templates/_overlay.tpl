@@ -4,13 +4,13 @@
 {{- define "benchmatrix.overlaid" -}}
 {{- $overlay := (index . 0).Values.runner.overlay -}}
 {{- range ($overlay.spec | default dict).volumes -}}
-{{- if has .name (list "tmp" "config" "signing") -}}
+{{- if has .name (list "tmp" "config") -}}
 {{- fail (printf "runner.overlay.spec.volumes: `%s` is a volume of the chart; take another name" .name) -}}
 {{- end -}}
 {{- end -}}
 {{- range ($overlay.spec | default dict).containers -}}
 {{- range .volumeMounts -}}
-{{- if has (.mountPath | clean) (list "/tmp" "/etc/benchmatrix" "/etc/benchmatrix-signing") -}}
+{{- if has (.mountPath | clean) (list "/tmp" "/etc/benchmatrix") -}}
 {{- fail (printf "runner.overlay.spec.containers: %s is where the chart mounts a volume of its own; take another mountPath" .mountPath) -}}
 {{- end -}}
 {{- end -}}

@@ -6,22 +6,9 @@ benchmatrix/profile: {{ include "benchmatrix.profile" . | quote }}
 {{- if .Values.customMatrix }}
 benchmatrix/matrix: {{ include "benchmatrix.matrix" . | quote }}
 {{- end }}
-{{- if include "benchmatrix.trustedKeys" . }}
-benchmatrix/trusted-keys: {{ .Values.signing.trustedKeys | quote }}
-{{- end }}
 {{- with .Values.runner.podAnnotations }}
 {{ toYaml . }}
 {{- end }}
-{{- end -}}
-
-{{/* Public keys that are trusted besides that of the Secret, empty where there are none. */}}
-{{- define "benchmatrix.trustedKeys" -}}
-{{- with .Values.signing -}}
-{{- if and .trustedKeys (not .secret) -}}
-{{- fail "signing.trustedKeys: is for runs that are signed; name the Secret with the key in signing.secret, or leave it out" -}}
-{{- end -}}
-{{ .trustedKeys }}
-{{- end -}}
 {{- end -}}
 
 {{/* A text such that Kubernetes gives it to a process as it is: in arguments and variables it would put the value of a variable for `$(NAME)`. */}}
@@ -78,10 +65,6 @@ volumes:
         - path: matrix.yaml
           fieldRef: {fieldPath: "metadata.annotations['benchmatrix/matrix']"}
 {{- end }}
-{{- if include "benchmatrix.trustedKeys" . }}
-        - path: trusted-keys.pem
-          fieldRef: {fieldPath: "metadata.annotations['benchmatrix/trusted-keys']"}
-{{- end }}
 {{- end -}}
 
 {{/* What their containers have in common. */}}
@@ -122,21 +105,8 @@ metadata:
     {{- include "benchmatrix.runner.annotations" . | nindent 4 }}
 spec:
   {{- include "benchmatrix.runner.pod" . | nindent 2 }}
-  {{- with .Values.signing.secret }}
-    # One more of the volumes, for the runner alone. Optional, so that a Secret that is missing is one message of it.
-    - name: signing
-      secret:
-        secretName: {{ . | quote }}
-        defaultMode: 0444  # the container has one user, whoever that is
-        items: [{key: signing-key.pem, path: signing-key.pem}]
-        optional: true
-  {{- end }}
   containers:
     - {{- include "benchmatrix.runner.container" . | nindent 6 }}
-      {{- if .Values.signing.secret }}
-        # One more of the volumeMounts.
-        - {name: signing, mountPath: /etc/benchmatrix-signing, readOnly: true}
-      {{- end }}
       {{- if .Values.metrics.enabled }}
       ports:
         - {name: metrics, containerPort: {{ .Values.metrics.port | int64 }}}
@@ -160,12 +130,6 @@ spec:
         - --run-id=$(JOB_NAME)
         {{- if not .Values.cells.namespace }}
         - --owner=$(JOB_NAME)/$(JOB_UID)
-        {{- end }}
-        {{- if .Values.signing.secret }}
-        - --sign=/etc/benchmatrix-signing/signing-key.pem
-        {{- end }}
-        {{- if include "benchmatrix.trustedKeys" . }}
-        - --verify=/etc/benchmatrix/trusted-keys.pem
         {{- end }}
         - --deadline={{ .Values.schedule.deadlineSeconds | int64 }}
         - --max-in-flight={{ .Values.runner.maxInFlight | int64 }}

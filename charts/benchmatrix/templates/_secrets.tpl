@@ -51,7 +51,4 @@ true
 {{- if contains "@" .Values.image.repository -}}
 {{- fail "image.repository: has an `@`; a digest belongs into image.digest, and the credentials of a registry into a Secret that imagePullSecrets names" -}}
 {{- end -}}
-{{- if contains "PRIVATE KEY" .Values.signing.trustedKeys -}}
-{{- fail "signing.trustedKeys: holds a secret key; put it into the Secret that `signing.secret` names, and give public keys here (`benchmatrix keys show FILE --public` prints one)" -}}
-{{- end -}}
 {{- end -}}

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from bench.foreign_files import show_bytes
 from bench.raw_removals import index_removed_results, read_raw_removals
 from bench.schema import InvalidDocumentError
-from bench.signatures.signed_store import UnverifiedObject
 from bench.store import (
     MAX_DOCUMENT_BYTES,
     TABLES_PREFIX,
@@ -154,8 +153,7 @@ def _name(rows: pa.Table) -> tuple[list[str], list[str]]:
 def update_tables(store: Store, kind: Kind, run_id: str, *, writes: bool = False, rebuilds: bool = False) -> RunTables:
     """Return the documents of a kind after those that are new were read; StoreError where the store cannot be read.
 
-    `writes`: write fewer than MIN_NEW_DOCUMENTS too. `rebuilds`: read all documents anew. Where signatures are
-    checked no table is read or written, as others may have written there.
+    `writes`: write fewer than MIN_NEW_DOCUMENTS too. `rebuilds`: read all documents anew.
     """
     found = RunTables(store=store, kind=kind, run_id=run_id)
     found.objects = _list_documents(found)
@@ -186,7 +184,7 @@ def update_tables(store: Store, kind: Kind, run_id: str, *, writes: bool = False
     is_changed = bool(batch.num_documents) or not kept.all() or rebuilds or not is_current
     # A document that is gone since it was listed may have been removed by `clean`, as the rows of another command hold
     # it: those stay.
-    may_write = may_write and not num_gone and not store.checks_signatures
+    may_write = may_write and not num_gone
     if is_changed and may_write and (writes or rebuilds or damages or batch.num_documents >= MIN_NEW_DOCUMENTS):
         _write(found)
     return found
@@ -208,7 +206,7 @@ def _list_documents(found: RunTables) -> dict[str, StoredObject]:
 def _read_old(found: RunTables, names: tuple[str, ...]) -> tuple[dict[str, pa.Table], bool, list[str]]:
     """Return tables of the store, whether this version wrote all of them, and why others cannot be read: empty here."""
     tables, is_current, damages = {name: make_schema(name).empty_table() for name in names}, True, []
-    for name in () if found.store.checks_signatures else names:
+    for name in names:
         try:
             tables[name], is_own = read_table(found.store, name, found.run_id)
             is_current = is_current and is_own
@@ -294,8 +292,6 @@ def _read_documents(found: RunTables, new: Mapping[str, StoredObject]) -> tuple[
         assert key is not None  # as it was listed
         if isinstance(data, KeyMissing):
             num_gone += 1
-        elif isinstance(data, UnverifiedObject):
-            found.skipped.append(SkippedDocument(key=stored.key, reason=data.reason, signature_problem=data.problem))
         elif isinstance(data, StoreError):  # it may be readable tomorrow
             found.skipped.append(SkippedDocument(key=stored.key, reason=f"cannot be read: {data}", is_unread=True))
         elif stored.num_bytes > MAX_DOCUMENT_BYTES:

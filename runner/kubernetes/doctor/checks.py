@@ -1,6 +1,5 @@
 """The checks of doctor in the order in which to fix what they find: API server, namespace, nodes, queue, store."""
 
-import base64
 import json
 import os
 import re
@@ -13,8 +12,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.cluster_contexts import IN_CLUSTER
-from bench.errors import UserError
-from bench.signatures.keys import parse_signing_key
 from bench.store import Store, StoreError
 from bench.store_urls import BUCKET_URLS
 from collector.word_lists import join_some
@@ -44,7 +41,6 @@ from runner.kubernetes.permissions import (
 )
 from runner.kubernetes.pod_requests import sum_requests
 from runner.kubernetes.rendering.job_name import COMPONENT
-from runner.kubernetes.rendering.job_template import SIGNING_KEY
 from runner.kubernetes.session import POD_FIELDS
 from runner.profiles.model import Profile
 from runner.terminal_text import hide_credentials
@@ -188,8 +184,6 @@ def check_objects(context: DoctorContext) -> Iterator[Finding]:
     if profile.store_secret:
         hint = explain_store_secret(profile.store_secret, context.namespace, context.store_url)
         yield _check_object(context, "store secret", f"{core}/secrets", profile.store_secret, hint)
-    if profile.signing_secret:
-        yield _check_signing_secret(context, f"{core}/secrets/{profile.signing_secret}", profile.signing_secret)
     for name in profile.image_pull_secrets:
         hint = (
             f"kubectl create secret docker-registry {name} --namespace {context.namespace} "
@@ -276,27 +270,6 @@ def explain_store_secret(name: str, namespace: str, store_url: str | None) -> st
     scheme = (store_url or "").partition("://")[0]
     keys = SECRET_KEYS.get(scheme) or "; ".join(f"{known}://: {words}" for known, words in SECRET_KEYS.items())
     return f"kubectl create secret generic {name} --namespace {namespace}, with the keys of the store: {keys}"
-
-
-def _check_signing_secret(context: DoctorContext, path: str, name: str) -> Finding:
-    """Find whether the Secret has a signing key; of the key, its name alone is shown."""
-    check = "signing secret"
-    hint = f"kubectl create secret generic {name} --namespace {context.namespace} --from-file={SIGNING_KEY}=FILE"
-    try:
-        found = find_object(context.connection, path)
-    except ApiError as error:
-        return explain_unchecked(check, error)
-    if found is None:
-        return Finding(check=check, state="failed", message=f"there is no {name}", hint=hint)
-    text = (found.get("data") or {}).get(SIGNING_KEY)
-    if not isinstance(text, str):
-        return Finding(check=check, state="failed", message=f"{name} has no {SIGNING_KEY}", hint=hint)
-    try:
-        key = parse_signing_key(base64.b64decode(text), f"{name}/{SIGNING_KEY}")
-    except (UserError, ValueError) as error:
-        message = str(error) if isinstance(error, UserError) else f"{name}/{SIGNING_KEY}: no Base64"
-        return Finding(check=check, state="failed", message=message, hint=hint)
-    return Finding(check=check, state="ok", message=f"{name} has the key {key.public.key_id}")
 
 
 def _check_object(context: DoctorContext, check: str, path: str, name: str, hint: str) -> Finding:

@@ -62,7 +62,6 @@ def explain_unchecked(check: str, error: ApiError) -> Finding:
 DOCTOR = "doctor"
 """Stands for the run in Jobs that are only tried."""
 ANY_STORE = "s3://bucket/prefix"
-ANY_DIGEST = "0" * 64
 ANY_IMAGE = "registry.invalid/image"
 """Stands for an image that the profile does not name, so that all else can be looked at; `.invalid` is nobody's."""
 
@@ -137,7 +136,6 @@ class DoctorContext:
                 store_url=store_url or ANY_STORE,
                 git_revision=None,
                 queue=target.queue,
-                run_digest=ANY_DIGEST if profile.signing_secret else None,
             )
             key = JobKey(run_id=DOCTOR, cell_id=planned.cell.cell_id, number=1, retry_round=0)
             try:

@@ -35,8 +35,6 @@ from runner.sources import find_source
 MANIFESTS = find_source("manifests")
 IMAGE_GROUP = 65532
 """The group of the images' user, as images/framework.Dockerfile sets it."""
-SIGNING_FOLDER, SIGNING_KEY = "/etc/benchmatrix-signing", "signing-key.pem"
-"""Where the containers find the Secret `signing_secret`, and its key that holds the signing key."""
 MIB = 2**20
 LOG_MIB = 64
 """Room for a container's log: kubelets keep 5 files of 10 MiB (containerLogMaxFiles, containerLogMaxSize) and look at
@@ -75,10 +73,6 @@ class JobRenderer:
     git_revision: str | None
     queue: str | None = None
     """Kueue's LocalQueue: the Jobs are created suspended, and Kueue starts them. None: they start at once."""
-    run_digest: str | None = None
-    """Of the plan, in hex, for the signatures of the cells' records. None: they are not signed."""
-    trusted_keys: tuple[str, ...] = ()
-    """The ids of the keys that the cells may sign with; empty: they are not told."""
     owner: JobOwner | None = None
     """Owner of the Jobs, with which they are deleted. None: they stay until their TTL is over."""
     _shapes: dict[tuple[object, ...], "JobShape"] = field(default_factory=dict, repr=False, compare=False)
@@ -130,10 +124,6 @@ class JobRenderer:
             "owner": self.owner,
             "store_url": self.store_url,
             "git_revision": self.git_revision,
-            "run_digest": self.run_digest,
-            "trusted_keys": self.trusted_keys,
-            "signing_folder": SIGNING_FOLDER,
-            "signing_key": SIGNING_KEY,
             "sharing": sharing,
             # Where the clients of MPS meet its server: the device plugin mounts it, or the node's own is used.
             "has_shm": sharing is None or cell.sharing != "mps",

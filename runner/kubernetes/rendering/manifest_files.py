@@ -22,11 +22,6 @@ def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, qu
 
     Raise UserError if the folder cannot be written to or holds other manifests.
     """
-    if profile.signing_secret is not None:
-        raise UserError(
-            f"profile {profile.name}: signing_secret: nothing signs the plan of Jobs that are applied by hand; take "
-            "`benchmatrix run --sign`, or a profile with `signing_secret: null`"
-        )
     files = _render_setup(profile) | _render_jobs(run, profile, store_url, queue)
     try:
         _check_no_others(folder, files)

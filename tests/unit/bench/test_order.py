@@ -29,9 +29,6 @@ FULL = Order(
     compile_cache="/cache",
     grace_seconds=25.0,
     parent_pid=4711,
-    signing_key_file="/etc/benchmatrix-signing/signing-key.pem",
-    run_digest="0123456789abcdef" * 4,
-    trusted_keys=("0123456789abcdef", "fedcba9876543210"),
 )
 
 
@@ -90,13 +87,7 @@ def test_a_missing_variable_is_named(name: str) -> None:
             CELL.model_dump_json().replace('"schema_version":2', '"schema_version":1'),
             "^BENCH_CELL: schema_version is 1, this version reads 2",
         ),
-        (
-            "BENCH_CELL",
-            CELL.model_dump_json().replace('"seed":0', '"seed":0,"seed":1'),
-            "^BENCH_CELL: the key 'seed' stands twice in an object",
-        ),
         ("BENCH_CELL", CELL.model_dump_json().replace("conv6", "vgg99"), "'vgg99' is unknown; known are conv6"),
-        ("BENCH_TRUSTED_KEYS", "0123456789abcdef;", "^BENCH_TRUSTED_KEYS: expected ids of keys, each 16 hex digits"),
         ("BENCH_RUN_ID", "", "^BENCH_RUN_ID: not set"),
         ("BENCH_RUN_ID", "../other", "^BENCH_RUN_ID: '../other' is no name"),
         ("BENCH_RUN_ID", "Smoke", "^BENCH_RUN_ID: 'Smoke' is no name"),
@@ -142,14 +133,6 @@ def test_a_tenant_that_does_not_belong_to_its_cell_is_refused(changes: dict[str,
     variables = SHARED.to_variables() | changes
     with pytest.raises(UserError, match=message):
         Order.from_variables({name: value for name, value in variables.items() if value is not None})
-
-
-def test_a_key_needs_the_digest_of_the_plan_that_its_signatures_cover() -> None:
-    key = {"BENCH_SIGNING_KEY_FILE": "/key.pem"}
-    with pytest.raises(UserError, match="^BENCH_RUN_DIGEST: not set; BENCH_SIGNING_KEY_FILE needs it$"):
-        Order.from_variables(VARIABLES | key)
-    with pytest.raises(UserError, match="^BENCH_RUN_DIGEST: expected 64 hex digits$"):
-        Order.from_variables(VARIABLES | key | {"BENCH_RUN_DIGEST": "0" * 63})
 
 
 @pytest.mark.parametrize("name", ["BENCH_TIMEOUT_SECONDS", "BENCH_GRACE_SECONDS"])

@@ -73,10 +73,3 @@ def test_numbers_choose_by_their_value() -> None:
     sides = {"framework": "pytorch", "mode": "eager"}, {"framework": "jax", "mode": "compiled"}
     where: dict[str, Any] = {"model": "resnet18", "phase": "train"}
     assert len(benchmatrix.compare(*sides, store=STORE, where=where | {"num_gpus": 1.0}).cells) > 0
-
-
-@pytest.mark.parametrize("verify", [[], ()])
-def test_an_empty_list_of_keys_is_an_error_for_it_would_check_nothing(verify: Any) -> None:
-    for load in (benchmatrix.load_repeats, benchmatrix.load_cells):
-        with pytest.raises(benchmatrix.UserError, match="verify: expected at least one file; give None to check no"):
-            load("study-h200-2", STORE, verify=verify)

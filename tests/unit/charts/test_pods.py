@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import helm_python
-import pytest
 import yaml
 
 from chart import AFFINITY, CHART, OVERLAY, SPREAD, Manifest, find, find_pod, make_values, parse, read_config, render
@@ -170,35 +168,6 @@ def test_nights_are_not_watched_where_that_is_switched_off() -> None:
 
     assert [word for word in container["args"] if "watch" in word or "webhook" in word] == []
     assert [variable for variable in container["env"] if "WEBHOOK" in variable["name"]] == []
-
-
-TRUSTED = "-----BEGIN PUBLIC KEY-----\nMCow\n-----END PUBLIC KEY-----\n"
-
-
-def test_the_key_that_signs_is_in_the_runners_container_alone() -> None:
-    manifests = render(make_values(signing__secret="signers", signing__trustedKeys=TRUSTED))
-    runner, doctor = (pod["spec"] for pod in list_runners(manifests))
-    assert "signers" not in json.dumps(doctor["volumes"])
-    (volume,) = [volume for volume in runner["volumes"] if volume["name"] == "signing"]
-    assert volume["secret"] == {
-        "secretName": "signers",
-        "defaultMode": 0o444,
-        "items": [{"key": "signing-key.pem", "path": "signing-key.pem"}],
-        "optional": True,
-    }
-    (container,) = runner["containers"]
-    (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == "signing"]
-    assert mount["readOnly"] is True
-    assert f"--sign={mount['mountPath']}/signing-key.pem" in container["args"]
-    assert "--verify=/etc/benchmatrix/trusted-keys.pem" in container["args"]
-    assert read_config(manifests, "profile")["signing_secret"] == "signers"
-    assert read_config(render(make_values()), "profile")["signing_secret"] is None
-    assert "sign" not in " ".join(find_pod(render(make_values()))["spec"]["containers"][0]["args"])
-
-
-def test_trusted_keys_need_a_key_that_signs() -> None:
-    with pytest.raises(helm_python.HelmRenderError, match="signing.trustedKeys: is for runs that are signed"):
-        render(make_values(signing__trustedKeys=TRUSTED))
 
 
 def expand(text: str, variables: dict[str, str]) -> str:

@@ -139,3 +139,59 @@ def test_the_audited_table_gets_the_verdicts_that_the_page_says(
     assert verdicts == ["possible", "implausible without Winograd", "impossible"]
     for number, verdict in enumerate(verdicts, start=1):
         assert re.search(rf"^{number}\. .*  {verdict} *$", said, re.MULTILINE)
+
+
+def test_scripts_are_split_into_commands() -> None:
+    script = (
+        "export A=1 B=2\n"
+        "make images && make push REGISTRY=here   # to the registry\n"
+        "kind load $(.venv/bin/benchmatrix images list)\n"
+        "benchmatrix compare A \\\n    --markdown > out.md\n"
+        "aws policy '{\n  \"a\": 1}' | cat\n"
+        "for name in a b; do NAME=$name benchmatrix status; done\n"
+    )
+    assert list(split_commands(script)) == [
+        ["make", "images"],
+        ["make", "push", "REGISTRY=here"],
+        ["kind", "load"],
+        ["benchmatrix", "images", "list"],
+        ["benchmatrix", "compare", "A", "--markdown"],
+        ["aws", "policy", '{\n  "a": 1}'],
+        ["cat"],
+        ["for", "name", "in", "a", "b"],
+        ["benchmatrix", "status"],
+        ["done"],
+    ]
+    with pytest.raises(ValueError, match="no end"):
+        list(split_commands("echo 'open"))
+
+
+def test_marker_and_file_name_belong_to_the_next_fence(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- not run: needs a GPU -->\n```sh\nbenchmatrix probe x\n```\n\n1. A list\n\n"
+        '   ```yaml title="a.yaml"\n   name: a\n   ```\n\n'
+        "<!-- not run: lost -->\n\ntext\n\n```sh\nls\n```\n\n    indented\n"
+    )
+    found = [(block.language, block.reason, block.file_name, block.text) for block in find_blocks(page)]
+    assert found == [
+        ("sh", "needs a GPU", None, "benchmatrix probe x\n"),
+        ("yaml", None, "a.yaml", "name: a\n"),
+        ("sh", None, None, "ls\n"),
+        ("indented", None, None, "indented\n"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["render", "smoke", "--json"], None),
+        (["rendr", "smoke"], "No such command"),
+        (["render", "smoke", "--jsn"], "No such option"),
+        (["render"], "Missing"),
+        (["images", "push", "r", "--bas", "x"], "No such option"),
+    ],
+)
+def test_a_renamed_command_or_option_is_found(words: list[str], wrong: str | None) -> None:
+    found = parse(words)
+    assert (found is None) if wrong is None else (found is not None and wrong.lower() in found.lower())

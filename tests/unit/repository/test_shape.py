@@ -54,3 +54,50 @@ def test_every_file_keeps_the_rule(find: Callable[[Path], Iterator[str]]) -> Non
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     assert paths
     assert [f"{path.parent.relative_to(ROOT)}/{name}" for path in paths for name in find(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("num_lines", "offenders"), [(MAX_FILE_LINES, []), (MAX_FILE_LINES + 1, ["cell.py"])], ids=["at", "over"]
+)
+def test_a_file_over_the_limit_is_found(tmp_path: Path, num_lines: int, offenders: list[str]) -> None:
+    path = tmp_path / "cell.py"
+    path.write_text("x = 1\n" * num_lines)
+    assert list(find_long_files(path)) == offenders
+
+
+@pytest.mark.parametrize(
+    ("num_lines", "offenders"),
+    [(MAX_FUNCTION_LINES, []), (MAX_FUNCTION_LINES + 1, ["cell.py:run"])],
+    ids=["at", "over"],
+)
+def test_a_function_over_the_limit_is_found_wherever_it_is(
+    tmp_path: Path, num_lines: int, offenders: list[str]
+) -> None:
+    path = tmp_path / "cell.py"
+    path.write_text("class Cell:\n    @property\n    async def run(self):\n" + "        x = 1\n" * (num_lines - 1))
+    assert list(find_long_functions(path)) == offenders
+
+
+@pytest.mark.parametrize(
+    ("docstring", "offenders"),
+    [
+        ("The schema of a cell.\n\nMore of it", []),
+        ("The schema of a cell, which is read in from YAML.", []),
+        ("", ["cell.py"]),
+        ("The schema of a cell", ["cell.py"]),
+        ("Cells.", ["cell.py"]),
+        ("A Cell in, a Result\nout.", ["cell.py"]),
+    ],
+)
+def test_a_module_whose_docstring_is_no_sentence_is_found(tmp_path: Path, docstring: str, offenders: list[str]) -> None:
+    path = tmp_path / "cell.py"
+    path.write_text(f'"""{docstring}"""\n')
+    assert list(find_unclear_docstrings(path)) == offenders
+
+
+@pytest.mark.parametrize(
+    ("path", "offenders"),
+    [("schema/cell.py", []), ("schema/utils.py", ["utils.py"]), ("common/cell.py", ["cell.py"])],
+)
+def test_a_name_that_says_nothing_is_found(path: str, offenders: list[str]) -> None:
+    assert list(find_vague_names(Path(path))) == offenders

@@ -1,22 +1,19 @@
 """Damaged records count as missing; records are read once."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.schema import EARLIEST, Run
-from bench.store import Store, raw_removal_key, result_key
+from bench.store import Store, result_key
 from collector.results.load import load_run
 from factories import make_result, put_documents
-from raw_removals import make_raw_removal
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.records import NO_RETRIES, Records, Retries
 from runner.runs import describe_damage, find_unfinished_run
-from signing import put_signed
 from stored_runs import CELL_A, CELL_B, count_failed_repeats, list_missing_repeats, make_ok, make_own_run, name_repeats
 
 
@@ -71,35 +68,6 @@ def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(order: 
     result = make_ok(run, CELL_A, attempt="zz" if order == "damaged-first" else "00")
     put_documents(store, run, [result])
     assert recorder.find_record(tracked) == result
-
-
-def test_a_planted_removal_or_record_hides_no_missing_repeat_of_a_signed_run(tmp_path: Path) -> None:
-    run = make_own_run()
-    store, plain = put_signed(tmp_path, run, [make_ok(run, CELL_B)]), Store.open(f"file://{tmp_path}")
-    removal, planted = make_raw_removal([make_ok(run, CELL_A)]), raw_removal_key(run.run_id, "planted")
-    plain.put(planted, removal.to_json())
-    assert list_missing_repeats(plain, run) == []
-    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 1)]
-    plain.put(raw_removal_key(run.run_id, "garbage"), b"{")
-    put_documents(plain, run, [make_ok(run, CELL_A)])
-    put_signed(tmp_path, run, [])
-    assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 1)]
-    warnings: list[str] = []
-    describe_damage(Records.of(store, run).read_snapshot(), warnings.append)
-    record = f"runs/{run.run_id}/results/{CELL_A.cell_id}/1-a1.json"
-    assert warnings == [
-        f"records that are not signed rightly: 1, which count as missing; such as {record}",
-        "records of removed results that are not signed rightly: 2; what they name counts as missing; such as "
-        f"{raw_removal_key(run.run_id, 'garbage')}",
-    ]
-    assert {document.key for document in load_run(store, run.run_id).skipped} == {
-        record,
-        planted,
-        raw_removal_key(run.run_id, "garbage"),
-    }
-
-    store.put(raw_removal_key(run.run_id, "own"), removal.to_json())
-    assert list_missing_repeats(store, run) == []
 
 
 def test_how_long_an_attempt_took_is_not_known_where_its_clock_was_set_meanwhile(store: Store) -> None:

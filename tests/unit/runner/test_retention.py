@@ -22,7 +22,6 @@ from factories import make_validity, put_documents
 from runner.records import Retries
 from runner.retention import RemovalPlan, plan_removal, read_held_results, remove_raw_results
 from s3_server import S3Server
-from signing import open_signing
 from stored_runs import (
     CELL_A,
     CELL_B,
@@ -253,21 +252,6 @@ def test_a_run_that_lacks_repeats_stays_until_it_is_known_to_be_over(store: Stor
 
     store.put(cancelled_key(half.run_id, "c1") if how == "cancelled" else report_key(half.run_id), b"{}")
     assert list_planned(store) == {old.run_id, half.run_id}
-
-
-def test_planted_marks_and_decisions_let_nothing_of_a_signed_store_go(tmp_path: Path) -> None:
-    plain, signing = Store.open(f"file://{tmp_path}"), open_signing(tmp_path)
-    put_run(signing, "0000", day=2)
-    questioned, half = put_run(signing, "ab12"), put_run(signing, "cd34", results=1)
-    for run in (questioned, half):
-        load_run(plain, run.run_id, rebuilds_tables=True)
-    signing.put(SUSPICION, json.dumps({"night_run_id": questioned.run_id}, indent=1).encode())
-    for store, num_planned in ((plain, 0), (signing, 2)):
-        store.put(DECISION, b'{\n "a": 1\n}')
-        store.put(cancelled_key(half.run_id, "c1"), b'{\n "a": 1\n}')
-        found = plan_removal(signing, partial(read_held_results, plain), timedelta(days=90), LATER)
-        assert len(found.runs) == num_planned
-    assert all(run.is_signed for run in plan(plain).runs)
 
 
 def test_age_counts_from_the_last_object_that_was_written(store: Store, old: Run) -> None:

@@ -15,9 +15,7 @@ EXIT_PREEMPTED = 5
 EXIT_NODE_FAULT = 6
 """The machine cannot measure any cell of this kind: its GPU, driver or disk fails. Nothing was measured, there is no
 record, the last line says why; another machine may measure the cell."""
-EXIT_UNTRUSTED_KEY = 7
-"""The key that the records would be signed with is none that the runner trusts: no cell's record would count. Nothing
-was measured, there is no record, the last line says which key it is."""
+# 7 is not used: it had a meaning once.
 EXIT_INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h: an error in this package; there is no record, the log ends with a traceback."""
 
@@ -32,7 +30,6 @@ FINAL_EXIT_CODES = frozenset(
         EXIT_USER_ERROR,
         EXIT_RESULT_IN_LOG,
         EXIT_NODE_FAULT,
-        EXIT_UNTRUSTED_KEY,
         EXIT_INTERNAL_ERROR,
         EXIT_COMMAND_NOT_EXECUTABLE,
         EXIT_COMMAND_NOT_FOUND,

@@ -3,8 +3,6 @@
 BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
 BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_COMPILE_CACHE, BENCH_TIMEOUT_SECONDS, BENCH_GRACE_SECONDS and
 BENCH_PARENT_PID are not. A cell with several tenants needs BENCH_TENANT (0, 1, ...) and BENCH_TENANT_GROUP besides.
-BENCH_SIGNING_KEY_FILE names the key that the records are signed with, and BENCH_RUN_DIGEST goes with it;
-BENCH_TRUSTED_KEYS has the ids of the keys that the runner trusts, with commas between them.
 """
 
 import math
@@ -22,8 +20,6 @@ from bench.store.keys import NAME
 MAX_SECONDS = 31_536_000
 MAX_CELL_BYTES = 2**20  # a cell has 2 KB
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
-SIGNING_KEY_VARIABLE, RUN_DIGEST_VARIABLE = "BENCH_SIGNING_KEY_FILE", "BENCH_RUN_DIGEST"
-TRUSTED_KEYS_VARIABLE = "BENCH_TRUSTED_KEYS"
 TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
 
 
@@ -48,12 +44,6 @@ class Order:
     """Time between SIGTERM and SIGKILL; None: it is not known."""
     parent_pid: int | None = None
     """The process to die with; None in a container, where there is no runner beside it."""
-    signing_key_file: str | None = None
-    """The file with the secret key that the records are signed with; None: they are not."""
-    run_digest: str | None = None
-    """The SHA-256 of the run's plan in hex, which the signatures cover too; needed where there is a key."""
-    trusted_keys: tuple[str, ...] = ()
-    """The ids of the keys whose signatures the runner trusts; empty: it did not say."""
     tenant: int = 0
     """Which of the cell's tenants this process is."""
     tenant_group: str | None = None
@@ -66,8 +56,6 @@ class Order:
             raise UserError(f"{TENANT_VARIABLE}: {self.tenant} is none of 0 to {self.cell.tenants - 1}, the cell's")
         if self.cell.tenants > 1 and self.tenant_group is None:
             raise UserError(f"{TENANT_GROUP_VARIABLE}: not set; a cell with {self.cell.tenants} tenants needs it")
-        if self.signing_key_file is not None and self.run_digest is None:
-            raise UserError(f"{RUN_DIGEST_VARIABLE}: not set; {SIGNING_KEY_VARIABLE} needs it")
 
     def to_variables(self) -> dict[str, str]:
         """Return the environment variables that `from_variables` reads this order from."""
@@ -84,9 +72,6 @@ class Order:
             "BENCH_TIMEOUT_SECONDS": None if self.timeout_seconds is None else f"{self.timeout_seconds:g}",
             "BENCH_GRACE_SECONDS": None if self.grace_seconds is None else f"{self.grace_seconds:g}",
             "BENCH_PARENT_PID": None if self.parent_pid is None else str(self.parent_pid),
-            SIGNING_KEY_VARIABLE: self.signing_key_file,
-            RUN_DIGEST_VARIABLE: self.run_digest,
-            TRUSTED_KEYS_VARIABLE: ",".join(self.trusted_keys) or None,
             TENANT_VARIABLE: str(self.tenant) if self.tenant_group is not None else None,
             TENANT_GROUP_VARIABLE: self.tenant_group,
         }
@@ -108,9 +93,6 @@ class Order:
             timeout_seconds=_read_seconds(variables, "BENCH_TIMEOUT_SECONDS"),
             grace_seconds=_read_seconds(variables, "BENCH_GRACE_SECONDS"),
             parent_pid=_read_count(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
-            signing_key_file=variables.get(SIGNING_KEY_VARIABLE),
-            run_digest=_read_digest(variables),
-            trusted_keys=_read_key_ids(variables),
             tenant=_read_tenant(variables),
             tenant_group=_read_name(variables, TENANT_GROUP_VARIABLE) if TENANT_GROUP_VARIABLE in variables else None,
         )
@@ -152,22 +134,6 @@ def _read_count(variables: Mapping[str, str], name: str) -> int:
     if not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise UserError(f"{name}: {text!r} is no whole number from 1 to 999,999,999")
     return int(text)
-
-
-def _read_digest(variables: Mapping[str, str]) -> str | None:
-    text = variables.get(RUN_DIGEST_VARIABLE)
-    if text is not None and not re.fullmatch("[0-9a-f]{64}", text):
-        raise UserError(f"{RUN_DIGEST_VARIABLE}: expected 64 hex digits")
-    return text
-
-
-def _read_key_ids(variables: Mapping[str, str]) -> tuple[str, ...]:
-    text = variables.get(TRUSTED_KEYS_VARIABLE)
-    if text is None:
-        return ()
-    if not re.fullmatch("[0-9a-f]{16}(,[0-9a-f]{16})*", text):
-        raise UserError(f"{TRUSTED_KEYS_VARIABLE}: expected ids of keys, each 16 hex digits, with commas between them")
-    return tuple(text.split(","))
 
 
 def _read_tenant(variables: Mapping[str, str]) -> int:

@@ -9,7 +9,6 @@ import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import NoReturn
 
 from bench.attempt import Attempt
@@ -21,17 +20,14 @@ from bench.exit_codes import (
     EXIT_NOT_OK,
     EXIT_OK,
     EXIT_TRY_AGAIN,
-    EXIT_UNTRUSTED_KEY,
     EXIT_USER_ERROR,
 )
 from bench.interruption import GRACE_SECONDS, Interruption
 from bench.node_faults import name_node_fault
-from bench.order import SIGNING_KEY_VARIABLE, Order
+from bench.order import Order
 from bench.parent import die_with_parent
 from bench.preflight import DeviceInUseError, check_place
 from bench.schema import Result
-from bench.signatures.keys import read_signing_key
-from bench.signatures.signed_store import SignedStore
 from bench.sigterm import SigtermListener
 from bench.store import Store, StoreError, StoreUnreachable, interrupted_key
 from bench.tenants.meeting import GroupOverError, Meeting
@@ -43,16 +39,11 @@ DELIVERY_SECONDS = 120.0
 """How long to try to deliver the record where the order sets no time limit."""
 
 
-class UntrustedKeyError(UserError):
-    """The key to sign with is none that the runner trusts."""
-
-
 EXIT_CODES: Mapping[type[UserError], int] = {
     StoreUnreachable: EXIT_TRY_AGAIN,
     DeviceInUseError: EXIT_TRY_AGAIN,
     GroupOverError: EXIT_TRY_AGAIN,
     NodeFaultError: EXIT_NODE_FAULT,
-    UntrustedKeyError: EXIT_UNTRUSTED_KEY,
 }
 """How errors end the program that have a code of their own."""
 
@@ -62,7 +53,7 @@ def main(listener: SigtermListener | None) -> int:
     start = time.monotonic()
     try:
         order = Order.from_variables(os.environ)
-        store = _open_store(order)
+        store = Store.open(order.store_url)
         if order.parent_pid is not None:
             die_with_parent(order.parent_pid)
             store.check_writable()
@@ -86,24 +77,6 @@ def main(listener: SigtermListener | None) -> int:
         with suppress(StoreError):  # `clean` deletes what is left with the run
             Meeting(store=store, order=order).clear()
     return exit_code
-
-
-def _open_store(order: Order) -> Store:
-    """Return the store of the order, which signs what is written where the order names a key.
-
-    Raise UserError, UntrustedKeyError where the runner would believe no record that the key signs.
-    """
-    store = Store.open(order.store_url)
-    if order.signing_key_file is None or order.run_digest is None:
-        return store
-    signer = read_signing_key(Path(order.signing_key_file), SIGNING_KEY_VARIABLE)
-    if order.trusted_keys and signer.public.key_id not in order.trusted_keys:
-        raise UntrustedKeyError(
-            f"{SIGNING_KEY_VARIABLE}: the cells sign with the key {signer.public.key_id}, and the runner trusts "
-            f"{', '.join(order.trusted_keys)}; give the public half of the cells' key to `benchmatrix run` with "
-            "--verify, or put a trusted key into the Secret"
-        )
-    return SignedStore.over(store, signer=signer, run_digests={order.run_id: order.run_digest})
 
 
 def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tuple[Result, Delivery]:

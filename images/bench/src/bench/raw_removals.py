@@ -1,51 +1,29 @@
 """Reads which raw results of a run were removed on purpose, for everybody who would take them for missing."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from bench.errors import UserError
 from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, read_raw_removal
-from bench.signatures.signed_store import UnverifiedObject
 from bench.store import Store, UnreadableObject, raw_removals_prefix, result_key
 
 
-@dataclass(frozen=True, kw_only=True)
-class RawRemovals:
-    """What the store says of removed raw results of a run."""
-
-    counted: tuple[RawRemoval, ...]
-    """The oldest first."""
-    refused: Mapping[str, UnverifiedObject]
-    """By key, those that are not signed rightly where that is checked: what they name is missing if it is not there."""
-
-
 def read_raw_removals(store: Store, run_id: str) -> list[RawRemoval]:
-    """Return what says which raw results of the run were removed and counts, the oldest first; raise as the next."""
-    return list(check_raw_removals(store, run_id).counted)
+    """Return what says which raw results of the run were removed, the oldest first.
 
-
-def check_raw_removals(store: Store, run_id: str) -> RawRemovals:
-    """Return what says which raw results of the run were removed, and which of it does not count.
-
-    Raise UserError if one cannot be read: its repeats would be measured again. Whoever may write to a store whose
-    signatures are checked can stop nothing by one that is not signed.
+    Raise UserError if one cannot be read: its repeats would be measured again.
     """
-    counted: list[RawRemoval] = []
-    refused: dict[str, UnverifiedObject] = {}
+    removals: list[RawRemoval] = []
     keys = list(store.list_keys(raw_removals_prefix(run_id)))
     for key, data in store.get_listed(keys):
-        if isinstance(data, UnverifiedObject):
-            refused[key] = data
-        elif isinstance(data, UnreadableObject):
+        if isinstance(data, UnreadableObject):
             raise data
-        else:
-            counted.append(_read(store, key, data, run_id))
-    if num_gone := len(keys) - len(counted) - len(refused):
+        removals.append(_read(store, key, data, run_id))
+    if num_gone := len(keys) - len(removals):
         raise UserError(
             f"{store.url}/{raw_removals_prefix(run_id)}: {num_gone} of {len(keys)} objects were deleted "
             "while they were read; find out who deletes from this store, then try again"
         )
-    return RawRemovals(counted=tuple(sorted(counted, key=lambda removal: removal.at)), refused=refused)
+    return sorted(removals, key=lambda removal: removal.at)
 
 
 def index_removed_results(removals: Iterable[RawRemoval]) -> dict[str, RemovedResult]:

@@ -85,73 +85,11 @@ def test_damage_anywhere_raises_no_other_error(place: int, damage: bytes) -> Non
         read_result(data[:place] + damage + data[place + len(damage) :])
 
 
-@pytest.mark.parametrize("at_least", [0, 2**20], ids=["small", "large"])
-def test_a_key_that_stands_twice_is_refused_by_name(at_least: int) -> None:
-    """Pydantic takes the last of the two: what a result says would depend on who reads it."""
-    double = '{"status": "failed", "status": "ok", ' + make_result().to_json().decode().lstrip("{")
-    data = (double + " " * at_least).encode()
-    with pytest.raises(InvalidDocumentError) as caught:
-        read_result(data)
-    assert str(caught.value) == "the key 'status' stands twice in an object"
-
-
 def test_a_result_that_another_program_wrote_anew_is_read_all_the_same() -> None:
     text = json.dumps(json.loads(make_result().to_json()), indent=4, sort_keys=True)
     assert read_result(text.encode()) == make_result()
 
 
-PARTS = ["{},", "[],", "0,", '"",', '{"a":1},']
-
-
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize(("read", "place"), [(read_result, "spread"), (read_run, "cells"), (read_run, "other")])
-def test_millions_of_tiny_values_are_refused_before_they_are_made(
-    read: Callable[[bytes], object], place: str, part: str
-) -> None:
-    data = f'{{"schema_version": 2, "{place}": ['.encode() + part.encode() * 5_000_000 + b"0]}"
-    with pytest.raises(InvalidDocumentError, match="^too much in it: "):
-        read(data)
-
-
-def test_of_many_errors_in_a_list_the_first_is_the_only_one() -> None:
-    text = change_document(make_result(), "samples.step_seconds", [0] * 1000)
-    with pytest.raises(InvalidDocumentError, match=r"^no Result: samples\.step_seconds\.0: [^(]*$"):
-        read_result(text.encode())
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "reason"),
-    [
-        ("schema_version", 1, "schema_version is 1, this version reads 2"),
-        ("unknown", 1, "no Result: unknown: Extra inputs are not permitted"),
-    ],
-)
-def test_a_large_document_is_refused_for_the_same_reasons(path: str, value: object, reason: str) -> None:
-    document = json.loads(make_result().to_json()) | {path: value}
-    for blanks in ("", " " * 2**20):
-        with pytest.raises(InvalidDocumentError) as caught:
-            read_result((json.dumps(document) + blanks).encode())
-        assert str(caught.value) == reason
-    del document["cell"]
-    document.pop("unknown", None)
-    document["schema_version"] = 2
-    with pytest.raises(InvalidDocumentError, match="^no Result: cell: Field required$"):
-        read_result((json.dumps(document) + " " * 2**20).encode())
-
-
-def test_the_largest_documents_that_are_written_are_read() -> None:
-    """A result of 250,000 steps with two more series, and the plan of 10,000 cells: as `to_json` writes them."""
-    result = json.loads(make_result().to_json())
-    samples = result["samples"]
-    for name in ("step_seconds", "device_step_seconds", "data_wait_seconds"):
-        samples[name] = [0.0123456789012] * 250_000
-    reason = ""
-    try:
-        read_result(json.dumps(result, indent=1).encode())
-    except InvalidDocumentError as error:  # the times of its phases are those of fewer steps
-        reason = str(error)
-    assert "too much in it" not in reason
-    run = json.loads(make_run().to_json())
-    (planned, *_) = run["cells"]
-    run["cells"] = [planned | {"cell": planned["cell"] | {"seed": seed}} for seed in range(10_000)]
-    assert len(read_run(json.dumps(run, indent=1).encode()).cells) == 10_000
+def test_the_signature_of_an_earlier_version_is_ignored() -> None:
+    signed = make_result().to_json()[:-2] + b',\n "signature": "ed25519 0123 xyz"\n}'
+    assert read_result(signed).to_json() == make_result().to_json()

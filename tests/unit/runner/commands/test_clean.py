@@ -7,14 +7,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from bench.raw_removals import check_raw_removals
 from bench.schema import Run
 from bench.store import Store, results_prefix
 from collector.results.load import load_run
 from factories import put_documents
 from raw_removals import make_raw_removal
-from signing import open_signing, open_verifying, put_signed, write_keys
-from stored_runs import CELL_A, CELL_B, list_missing_repeats, make_failed, make_ok, make_own_run
+from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
 from workspace import Workspace
 
 CallMain = Callable[..., tuple[int, str, str]]
@@ -62,23 +60,6 @@ def test_it_deletes_after_a_yes_and_status_says_so(call_main: CallMain, workspac
     assert "their rows were in the data set then" in out
     code, out, _ = call_main("clean", *OPTIONS, "--delete", "--yes")
     assert (code, "without raw results: 1 runs" in out) == (0, True)
-
-
-def test_a_removal_from_a_signed_run_counts_if_it_is_signed_too(
-    call_main: CallMain, workspace: Workspace, run: Run
-) -> None:
-    results = workspace.folder / "results"
-    put_signed(results, make_own_run(begun=datetime(2026, 3, 2, tzinfo=UTC), number="0000"), [])
-    put_signed(results, run, [make_ok(run, CELL_A), make_failed(run, CELL_B)])
-    load_run(Store.open(f"file://{results}"), run.run_id, rebuilds_tables=True)
-    (key,) = write_keys(workspace.folder, "own")
-    _, out, _ = call_main("clean", *OPTIONS)
-    assert f"signed runs among these: 1, such as {run.run_id}: where signatures are checked" in out
-    code, out, err = call_main("clean", *OPTIONS, "--sign", key, "--delete", "--yes")
-    assert (code, err) == (0, "")
-    assert "signed runs among these" not in out
-    assert len(check_raw_removals(open_verifying(results), run.run_id).counted) == 1
-    assert list_missing_repeats(open_signing(results), run) == []
 
 
 def test_without_a_terminal_and_without_yes_nothing_is_deleted(

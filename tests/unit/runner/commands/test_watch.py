@@ -11,7 +11,6 @@ from bench.schema import Alarm
 from bench.store import Store
 from nights import SLOWED, SimulatedNights
 from runner.commands.json_documents import WatchDocument
-from signing import write_keys
 from stand_in_records import STEP_VARIABLE
 from webhook_receiver import receive
 from workspace import Workspace
@@ -95,13 +94,6 @@ def test_a_matrix_with_runs_in_the_future_alone_is_not_said_to_have_none_without
     assert code == 2
     assert "has no run of it; it has runs of " in err
     assert "; not looked at: ahead: began on " in err
-
-
-def test_what_watch_would_not_believe_it_does_not_write(call_main: CallMain, workspace: Workspace) -> None:
-    (key,) = write_keys(workspace.folder, "own")
-    code, _, err = call_main("watch", "--verify", f"{key}.pub")
-    assert (code, err.splitlines()[-1][:60]) == (2, "error: --verify: what is suspected and decided is kept in th")
-    assert not list((workspace.folder / "results").rglob("*.json"))
 
 
 def test_a_webhook_without_watch_is_refused_before_anything_is_measured(

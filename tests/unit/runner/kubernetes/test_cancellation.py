@@ -1,27 +1,19 @@
 """Which marks stop a runner, and how often the store is asked for them."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from bench.signatures.signed_store import SignedStore
 from bench.store import Store, cancelled_prefix
-from factories import make_run
 from runner.kubernetes import cancellation
 from runner.kubernetes.cancellation import (
-    UNSIGNED,
     Cancellation,
     CancellationWatcher,
     RunCancelled,
-    check_marks,
     leave_mark,
-    leave_mark_that_counts,
     list_marks,
 )
 from runner.kubernetes.dispatcher import Dispatcher
-from signing import open_signing, put_signed
 
 RUN_ID = "mine"
 
@@ -79,46 +71,6 @@ def test_a_mark_that_was_there_at_the_start_stops_nobody_and_a_later_one_does(
     with pytest.raises(RunCancelled):
         run_all(dispatcher, cancellation_watcher)
     assert answers == ["go on"] * 2
-
-
-@pytest.fixture
-def signed(tmp_path: Path) -> Store:
-    """A store of a signed run, as its runner opens it."""
-    return put_signed(tmp_path / "store", make_run(run_id=RUN_ID), [])
-
-
-@pytest.mark.parametrize("signer", [None, "other"])
-def test_a_mark_that_is_not_signed_rightly_stops_no_signed_run_and_is_named(
-    signed: Store, store: Store, tmp_path: Path, signer: str | None
-) -> None:
-    warnings: list[str] = []
-    dispatcher = Dispatcher(warn_user=warnings.append, patience_seconds=60.0)
-    watcher = make_watcher(dispatcher, signed)
-    planted = open_signing(tmp_path / "store", signer) if signer else store
-    if isinstance(planted, SignedStore):
-        planted = replace(planted, run_digests={RUN_ID: "ab" * 32})
-    leave_mark(planted, RUN_ID)
-    answers: list[str] = []
-    for _ in range(2):
-        watcher.check(lambda: answers.append("go on"))
-        run_all(dispatcher, watcher)
-    assert answers == ["go on"] * 2
-    (warning,) = warnings
-    assert warning.startswith(f"marks of cancellation that do not count: 1, such as {cancelled_prefix(RUN_ID)}")
-    assert ("not signed" if signer is None else "signed by the key") in warning
-
-    leave_mark(signed, RUN_ID)
-    watcher.check()
-    with pytest.raises(RunCancelled):
-        run_all(dispatcher, watcher)
-    dispatcher.stop()
-
-
-def test_a_mark_that_the_runner_would_not_obey_is_not_left(signed: Store, store: Store) -> None:
-    assert leave_mark_that_counts(store, RUN_ID) == UNSIGNED
-    assert list_marks(store, RUN_ID) == frozenset()
-    assert leave_mark_that_counts(signed, RUN_ID) == ""
-    assert check_marks(signed, list_marks(signed, RUN_ID)).counted == list_marks(store, RUN_ID)
 
 
 def test_a_mark_of_its_night_stops_a_confirmation(dispatcher: Dispatcher, store: Store) -> None:

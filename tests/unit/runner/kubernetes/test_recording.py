@@ -9,9 +9,8 @@ import pytest
 
 from bench.delivery import mark_record
 from bench.errors import UserError
-from bench.exit_codes import EXIT_RESULT_IN_LOG, EXIT_UNTRUSTED_KEY
+from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Cell, Result
-from bench.signatures.signed_store import SignedStore
 from bench.store import MAX_DOCUMENT_BYTES, Store, meeting_key, raw_removal_key, result_key, tenants_prefix
 from cluster_objects import load_job, load_pod
 from factories import make_cell, make_result, make_validity
@@ -23,7 +22,6 @@ from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.plan import Repeat
 from runner.records import Records
-from signing import make_key as make_signing_key
 
 
 @pytest.mark.parametrize(("tenants", "num_left"), [(2, 2), (1, 4)])
@@ -95,27 +93,6 @@ def test_a_record_in_a_log_is_stored_as_the_cell_wrote_it(tmp_path: Path) -> Non
     assert store.get(KEY) == RESULT.to_json()
 
 
-def test_a_record_in_a_log_keeps_the_signature_of_its_cell(tmp_path: Path) -> None:
-    plain, digests = Store.open(f"file://{tmp_path}"), {RUN_ID: "ab" * 32}
-    cells, own = make_signing_key("cells"), make_signing_key("own")
-    signed = SignedStore.over(plain, signer=cells, run_digests=digests).seal(KEY, RESULT.to_json())
-    runner = SignedStore.over(plain, signer=own, trusted=[cells.public], run_digests=digests)
-    assert record_logged(runner, signed).status == "ok"
-    assert plain.get(KEY) == signed
-
-
-@pytest.mark.parametrize("signer", ["nobody", "other"])
-def test_the_runner_does_not_sign_a_line_of_a_log_that_no_trusted_cell_signed(tmp_path: Path, signer: str) -> None:
-    plain, digests = Store.open(f"file://{tmp_path}"), {RUN_ID: "ab" * 32}
-    line = RESULT.to_json()
-    if signer == "other":
-        line = SignedStore.over(plain, signer=make_signing_key("other"), run_digests=digests).seal(KEY, line)
-    runner = SignedStore.over(plain, signer=make_signing_key("own"), run_digests=digests)
-    found = record_logged(runner, line)
-    assert (found.status, found.written_by) == ("failed", "runner")
-    assert runner.get(KEY) == found.to_json()
-
-
 def put_record(store: Store, cell: Cell, data: bytes, repeat: int = 1) -> None:
     store.put(result_key(RUN_ID, cell.cell_id, repeat, "a1"), data)
 
@@ -140,53 +117,6 @@ def test_a_record_that_its_cell_damaged_is_no_reason_to_end_the_run(data: bytes,
     assert result.error is not None
     assert result.error.message.startswith("its record in the store does not count: ")
     assert recorder.find_record(tracked) == result
-
-
-def open_signed(folder: Path) -> SignedStore:
-    """Open the store in a folder such that the runner's and the cells' keys are trusted."""
-    own, cells = make_signing_key("own"), make_signing_key("cells")
-    digests = {RUN_ID: "ab" * 32}
-    return SignedStore.over(Store.open(f"file://{folder}"), signer=own, trusted=[cells.public], run_digests=digests)
-
-
-@pytest.mark.parametrize("signer", ["nobody", "other"])
-@pytest.mark.parametrize("is_over_the_record", [True, False])
-def test_a_planted_record_of_a_signed_run_ends_no_run(tmp_path: Path, signer: str, is_over_the_record: bool) -> None:
-    """Beside the cell's own record it is passed by; in its place it makes that one repeat fail, by name."""
-    store, plain = open_signed(tmp_path), Store.open(f"file://{tmp_path}")
-    recorder = ResultRecorder(connection=cast(Connection, None), namespace="space", store=store)
-    attempt = "p" if is_over_the_record else "zz"
-    planted_key = result_key(RUN_ID, CELL.cell_id, 1, attempt)
-    data = make_result(CELL, run_id=RUN_ID, attempt=attempt).to_json()
-    if signer == "other":
-        data = replace(store, signer=make_signing_key("other")).seal(planted_key, data)
-    tracked = track(CELL)
-    tracked.pods = {"p": replace(load_pod("running"), uid="p", exit_code=0)}
-    own = make_result(CELL, run_id=RUN_ID, attempt="p")
-    own_key = result_key(RUN_ID, CELL.cell_id, 1, "p")
-    plain.put(own_key, replace(store, signer=make_signing_key("cells")).seal(own_key, own.to_json()))
-    plain.put(planted_key, data)
-
-    found = recorder.record_finished(tracked, load_job("complete"))
-
-    assert isinstance(found, Result)
-    if is_over_the_record:
-        reason = "not signed" if signer == "nobody" else "signed by the key"
-        assert found.error is not None
-        assert f"its record in the store does not count: store {store.url}: {own_key}: {reason}" in found.error.message
-    else:
-        assert found == own
-    assert recorder.find_record(tracked) == found
-
-
-def test_cells_that_sign_with_a_key_that_is_not_trusted_end_the_run(tmp_path: Path) -> None:
-    recorder = ResultRecorder(connection=cast(Connection, None), namespace="space", store=open_signed(tmp_path))
-    tracked = track(CELL)
-    tail = "error: the cells sign with the key 1, and the runner trusts 2"
-    tracked.pods = {"p": replace(load_pod("running"), exit_code=EXIT_UNTRUSTED_KEY, end_message=tail)}
-    with pytest.raises(UserError, match="the cells sign with the key 1, and the runner trusts 2"):
-        recorder.record_finished(tracked, JOB)
-    assert list(recorder.store.list_keys("runs")) == []
 
 
 def test_a_record_of_another_version_ends_the_run_only_where_none_could_be_read(tmp_path: Path) -> None:

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from bench.errors import UserError
 from bench.schema import PlannedCell, Result
 from bench.store import Store, StoreError, results_prefix
-from factories import RUN_ID, make_cell, make_result, make_run
+from factories import RUN_ID, make_cell, make_result
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from local_processes import await_death, end_time_when, read_pids
 from memory_cgroup import MemoryCgroup
 from runner.local.executor import LocalExecutor
-from runner.local.handover import open_handover
 from runner.matrix.plan import Repeat
-from signing import open_verifying, put_signed, write_keys
 from workspace import HANG_GUARD_SECONDS
 
 BENCH = Path(__file__).parents[4] / "images" / "bench" / "src"
@@ -138,6 +137,17 @@ def test_a_process_that_takes_more_memory_than_it_may_leaves_an_oom_record(
     assert result.error.stderr_tail == "filling\n"
 
 
+def test_a_process_that_cpp_got_no_memory_in_leaves_an_oom_record(executor: LocalExecutor, tmp_path: Path) -> None:
+    last_words = "terminate called after throwing an instance of 'std::bad_alloc'"
+    make_interpreter(tmp_path / "python", f"echo {shlex.quote(last_words)} >&2; kill -ABRT $$")
+
+    result = executor.measure_repeat(make_repeat())
+
+    assert result.error is not None
+    assert (result.status, result.error.kind) == ("oom", "out-of-memory")
+    assert "std::bad_alloc" in result.error.message
+
+
 @pytest.mark.parametrize("content", ["#!/no/such/interpreter\n", "no program at all"])
 def test_an_interpreter_that_cannot_be_executed_leaves_a_record(
     content: str, executor: LocalExecutor, tmp_path: Path
@@ -174,6 +184,14 @@ def test_an_ok_record_counts_as_it_was_written(executor: LocalExecutor, tmp_path
     assert read_records(executor) == [result]
     assert (result.status, result.written_by, result.repeat) == ("ok", "bench", 3)
     assert read_log(tmp_path / "log") == [(result.cell_id, 3)]
+
+
+def test_a_record_that_the_cell_damaged_ends_the_run_with_one_message(executor: LocalExecutor, tmp_path: Path) -> None:
+    results = f"{tmp_path}/store/{results_prefix(executor.run_id)}{make_cell().cell_id}"
+    make_interpreter(tmp_path / "python", f"mkdir -p {results}\nprintf cut > {results}/1-$BENCH_ATTEMPT.json")
+
+    with pytest.raises(UserError, match=r"file://.*\.json: .*no JSON.*same command again"):
+        executor.measure_repeat(make_repeat())
 
 
 @pytest.mark.parametrize("end", ["kill -SEGV $$", "exit 9", "sleep 1000"])
@@ -243,30 +261,3 @@ def test_attempts_at_a_repeat_have_keys_of_their_own(executor: LocalExecutor, tm
     executor.measure_repeats([make_repeat(1), make_repeat(1)])
 
     assert [record.repeat for record in read_records(executor)] == [1, 1]
-
-
-def test_records_are_signed_by_the_runner_and_no_process_sees_the_key(executor: LocalExecutor, tmp_path: Path) -> None:
-    (path,) = write_keys(tmp_path, "own")
-    store = put_signed(tmp_path / "store", make_run(), [])
-    log = tmp_path / "log"
-    make_measuring_interpreter(tmp_path / "python", log=log, before=f"env > {tmp_path}/env")
-    with open_handover(store) as handover:
-        assert handover is not None
-        signing = replace(executor, store=store, handover=handover)
-        measured = signing.measure_repeat(make_repeat(1))
-        make_interpreter(tmp_path / "python", "exit 7")
-        died = signing.measure_repeat(make_repeat(2))
-        assert list(handover.list_keys("")) == []
-    assert (measured.status, died.status) == ("ok", "failed")
-    verifying = open_verifying(tmp_path / "store")
-    found = dict(verifying.get_listed(list(verifying.list_keys(results_prefix(RUN_ID)))))
-    assert set(found.values()) == {measured.to_json(), died.to_json()}
-    variables = (tmp_path / "env").read_text()
-    assert f"BENCH_STORE={handover.url}" in variables
-    assert "SIGN" not in variables
-    assert path not in variables
-
-
-def test_without_a_key_processes_write_to_the_store_itself(executor: LocalExecutor) -> None:
-    with open_handover(executor.store) as handover:
-        assert handover is None

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from bench.schema import Decision, Node, Outcome, read_decision, read_suspicion
-from bench.store import Store, decision_key
+from bench.schema import Node, read_decision, read_suspicion
+from bench.store import Store
 from collector.nights.records import read_history
 from factories import START, make_cell, make_placement, make_result
 from machine_facts import make_identity
 from nights import CELLS, SLOWED, SimulatedNights
 from runner.nights.watch import NightReport, Watch
-from signing import open_signing, open_verifying
 
 SLOWER = {SLOWED.cell_id: 1.9}
 HALF = {"cpu_quota_cores": 1.0}
@@ -96,32 +95,6 @@ def test_what_is_as_fast_as_before_when_measured_again_is_dismissed(nights: Simu
     nights.put_confirmation(suspicion.confirmation_run_id, [SLOWED])
 
     assert list_states(Watch(store=nights.store).look()) == [("dismissed", SLOWED.cell_id)]
-
-
-@pytest.mark.parametrize("outcome", ["confirmed", "dismissed"])
-def test_a_planted_decision_decides_nothing_where_signatures_are_checked(tmp_path: Path, outcome: Outcome) -> None:
-    signing, plain = open_signing(tmp_path / "store"), Store.open(f"file://{tmp_path}/store")
-    (suspicion,) = put_slow_night(SimulatedNights(store=signing)).pending
-    planted = Decision(
-        matrix="smoke",
-        change_id=suspicion.change_id,
-        outcome=outcome,
-        reason="made up",
-        night_run_id="night-2",
-        decided_at=START,
-    )
-    key = decision_key("smoke", suspicion.change_id)
-    plain.put(key, planted.to_json())
-    assert list_states(Watch(store=plain).look()) == [(outcome, SLOWED.cell_id)]
-
-    report = Watch(store=signing).look()
-
-    assert list_states(report) == [("pending", SLOWED.cell_id)]
-    assert report.warnings[-1] == f"{key}: not signed"
-    assert suspicion.confirmation_run_id is not None
-    SimulatedNights(store=signing).put_confirmation(suspicion.confirmation_run_id, [SLOWED], factors=SLOWER)
-    assert list_states(Watch(store=signing).look()) == [("confirmed", SLOWED.cell_id)]
-    assert read_decision(open_verifying(tmp_path / "store").get(key)).outcome == "confirmed"
 
 
 def test_a_confirmation_that_is_not_finished_is_waited_for(nights: SimulatedNights) -> None:

@@ -23,7 +23,7 @@ from bench.schema.document import (
     SMALLEST_POSITIVE,
     Document,
     Name,
-    SignableDocument,
+    StoredDocument,
     check_time,
     hash_text,
 )
@@ -135,7 +135,7 @@ __all__ = [
     "Samples",
     "Sharing",
     "Shift",
-    "SignableDocument",
+    "StoredDocument",
     "Status",
     "Suspicion",
     "SustainedRun",

@@ -159,12 +159,11 @@ class PlanDocument(Document):
             object.__setattr__(self, name, value)
 
 
-class SignableDocument(Document):
-    """Base of the documents that are signed where signatures are asked for."""
+class StoredDocument(Document):
+    """Base of the documents that the store keeps."""
 
-    signature: Annotated[str, Field(max_length=200)] | None = Field(default=None, exclude=True)
-    """Of the document without this member, its key in the store and its run's plan: `ed25519`, the key's id, Base64.
-    None: not signed. It is checked where public keys are given (`--verify`), and always the last member."""
+    signature: str | None = Field(default=None, exclude=True, repr=False)
+    """Ignored: earlier versions could sign their documents."""
 
 
 def hash_text(text: str) -> str:

@@ -13,7 +13,7 @@ from bench.schema.document import (
     Name,
     Number,
     PositiveAmount,
-    SignableDocument,
+    StoredDocument,
     Time,
     Version,
 )
@@ -46,7 +46,7 @@ class Shift(Document):
     num_nights_after: Count
 
 
-class Suspicion(SignableDocument):
+class Suspicion(StoredDocument):
     """A change that the nightly runs suggest. It stands until its Decision, which a confirmation run decides."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -85,7 +85,7 @@ class Suspicion(SignableDocument):
         return self
 
 
-class Decision(SignableDocument):
+class Decision(StoredDocument):
     """What became of a Suspicion. It is written once and stays."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -103,7 +103,7 @@ class Decision(SignableDocument):
     decided_at: Time
 
 
-class Notice(SignableDocument):
+class Notice(StoredDocument):
     """A mark that an alarm was sent to one place, so that it is not sent there again."""
 
     schema_version: Version = SCHEMA_VERSION

@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from bench.schema.document import SCHEMA_VERSION, CellId, Count, Name, Number, SignableDocument, Time, Version
+from bench.schema.document import SCHEMA_VERSION, CellId, Count, Name, Number, StoredDocument, Time, Version
 
 
-class NodeFault(SignableDocument):
+class NodeFault(StoredDocument):
     """One attempt that a node could not measure for a reason of its own; the repeat is measured again."""
 
     schema_version: Version = SCHEMA_VERSION

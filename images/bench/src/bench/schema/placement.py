@@ -7,7 +7,7 @@ from bench.schema.document import (
     Document,
     Name,
     PositiveAmount,
-    SignableDocument,
+    StoredDocument,
     Version,
 )
 
@@ -35,7 +35,7 @@ class Node(Document):
     """What labels say of its GPUs: `nvidia.com/gpu.product`, `cloud.google.com/gke-accelerator` and the like."""
 
 
-class Placement(SignableDocument):
+class Placement(StoredDocument):
     """Where in a cluster one attempt at one repeat ran. Locally there is none."""
 
     schema_version: Version = SCHEMA_VERSION

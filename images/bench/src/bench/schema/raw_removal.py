@@ -13,7 +13,7 @@ from bench.schema.document import (
     Document,
     Name,
     Seconds,
-    SignableDocument,
+    StoredDocument,
     Time,
     Version,
 )
@@ -39,7 +39,7 @@ class RemovedResult(Document):
     """Tells it from another object of the same key; see `bench.store.StoredObject`."""
 
 
-class RawRemoval(SignableDocument):
+class RawRemoval(StoredDocument):
     """Which raw results of a run were removed on purpose. Their repeats are measured; their rows are in the data set.
 
     It is written before the first of them is deleted: what it names and what is still there was not deleted yet.

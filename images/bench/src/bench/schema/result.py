@@ -7,7 +7,7 @@ from pydantic import model_validator
 from bench.schema.calibration import Calibration
 from bench.schema.cell import Cell
 from bench.schema.device_profile import DeviceProfile
-from bench.schema.document import SCHEMA_VERSION, CellId, Count, Name, SignableDocument, Time, Version
+from bench.schema.document import SCHEMA_VERSION, CellId, Count, Name, StoredDocument, Time, Version
 from bench.schema.environment import Environment
 from bench.schema.failure import Failure, Status
 from bench.schema.gpu_use import GpuUse
@@ -25,7 +25,7 @@ from bench.schema.measurement import (
 from bench.schema.tenancy import Tenancy, TenantRecord
 
 
-class Result(SignableDocument):
+class Result(StoredDocument):
     """The terminal record of one attempt at one repeat of a cell. Each attempt leaves exactly one."""
 
     schema_version: Version = SCHEMA_VERSION

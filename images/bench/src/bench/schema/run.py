@@ -18,7 +18,7 @@ from bench.schema.document import (
     Number,
     PlanDocument,
     PositiveSeconds,
-    SignableDocument,
+    StoredDocument,
     Time,
     Version,
     hash_text,
@@ -85,7 +85,7 @@ class Ending(Document):
     run is complete."""
 
 
-class Run(SignableDocument):
+class Run(StoredDocument):
     """What one execution of a matrix set out to do. Progress is its planned repeats minus the result keys present."""
 
     schema_version: Version = SCHEMA_VERSION

@@ -10,13 +10,6 @@ PLACEMENT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/placements/{_OF_ATTEMPT}")
 NODE_FAULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/node-faults/{_OF_ATTEMPT}")
 CONFIRMATION_ID = re.compile(r"confirm-[0-9a-f]{8}")
 CHANGE_KEY = re.compile(rf"nights/(?P<matrix>{NAME})/changes/(?P<change_id>{NAME})/(?P<document>[a-z0-9/-]+)\.json")
-# What is signed where signatures are asked for (bench.signatures): the plan, what says how repeats were measured, what
-# ends a run or says which results were removed, and what nights found.
-SIGNED_KEY = re.compile(
-    rf"runs/(?P<run_id>{NAME})/"
-    r"(?:run|(?:results|interrupted|placements|node-faults|tenants|cancelled|raw-removals)/[^\n]+)\.json"
-    rf"|nights/{NAME}/changes/[^\n]+\.json"
-)
 # Where to look for the newest run that is over: a copy of its report, and of its run.json with `ending`.
 LATEST_REPORT_KEY = "latest/report.html"
 LATEST_RUN_KEY = "latest/run.json"
@@ -175,17 +168,6 @@ def parse_change_key(key: str) -> tuple[str, str] | None:
 def parse_result_key(key: str) -> ResultKey | None:
     """Return the parts of a result's key; None for any other key."""
     return _parse(RESULT_KEY, key)
-
-
-def is_signed_key(key: str) -> bool:
-    """Return whether the object of a key is signed where signatures are asked for."""
-    return SIGNED_KEY.fullmatch(key) is not None
-
-
-def find_signed_run(key: str) -> str | None:
-    """Return the run of a key whose object is signed; None for one of no run, as what nights found."""
-    match = SIGNED_KEY.fullmatch(key)
-    return None if match is None else match["run_id"]
 
 
 def check_key(key: str) -> str:

@@ -1,1 +1,0 @@
-"""Signatures of documents in the store: made on request with the user's key, checked by whoever has its public half."""
