@@ -4,6 +4,9 @@ The one place that knows which functions of the product compute them.
 """
 
 import math
+import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,13 @@ from collector.doubts import list_doubts
 from collector.forecast.fit import fit_forecast
 from collector.forecast.series import load_series
 from collector.ranking import list_cheapest, rank_programs
-from collector.results.load import load_run
+from collector.results.load import load_run, load_runs
+from collector.results.summary import summarize_collections
+from collector.versus.comparison import Question, compare_sides
+from collector.versus.identical_runs import load_related_runs
+from collector.versus.metrics import METRICS
+from collector.versus.selections import Condition, Selection
+from runner.nights.watch import Watch
 from runner.price_tables.loading import load_prices
 
 FOLDER = Path(__file__).parent
@@ -26,6 +35,14 @@ ROOT = FOLDER.parents[1]
 PLACES = (ROOT / "docs" / "results", FOLDER / "runs")
 """Folders of stores: the published runs, and three that were made once for what those lack."""
 FORECAST_YEAR = 2030
+NIGHTS = FOLDER / "runs" / "nights"
+COMPARED = (
+    ("2026-11-22-h200", "study-alone-cpu", "study-cpu-1"),
+    ("2026-11-22-h200", "study-gpu-a2", "study-gpu-c1"),
+    ("2026-11-22-h200", "study-gpu-b2", "study-gpu-b5"),
+    ("nights", "night-2", "night-3"),
+)
+"""(store, A, B): runs with cells in common."""
 SENTENCES = (
     *("note", "notes", "faults", "unchecked", "disagreement", "machine_deviations", "interval_method"),
     *("interval_reason", "verdict", "left_out", "scope", "subject", "reference", "subjects", "why"),
@@ -78,6 +95,77 @@ def compute_forecast() -> dict[str, Rows]:
     """Return the rows of the forecast of the shipped table of GPUs."""
     forecast = fit_forecast(load_series(), year=FORECAST_YEAR)
     return {"predictions": _take_numbers(forecast.predictions, ["candidate"])}
+
+
+def compute_joint_figures() -> Iterator[tuple[str, dict[str, Rows]]]:
+    """Yield what several runs together say, by the name of its file: forecast, claims, comparisons, a watched night."""
+    yield "forecast.csv", compute_forecast()
+    yield "watch--nights.csv", compute_night()
+    stores = {store.name: store for store, _ in list_runs()}
+    for store in (store for store in stores.values() if store.parent == PLACES[0]):
+        yield f"claims--{store.name}.csv", compute_claims(store)
+    for name, a, b in COMPARED:
+        yield f"compare--{a}--{b}.csv", compute_comparison(stores[name], a, b)
+
+
+def compute_claims(path: Path) -> dict[str, Rows]:
+    """Return the verdicts on the study's claims by all runs of a folder, with the numbers of their sentences."""
+    store = Store.open(path.resolve().as_uri())
+    results = evaluate_claims(summarize_collections(load_runs(store, sorted(store.list_run_ids()))))
+    return {
+        "claims": [
+            {
+                "id": one.id,
+                "verdict": one.verdict,
+                "findings": "; ".join(finding.title for finding in one.findings),
+                "measured": _list_numbers(one.measured),
+                "arithmetic": _list_numbers(one.arithmetic),
+            }
+            for one in results
+        ]
+    }
+
+
+def compute_comparison(path: Path, run_a: str, run_b: str) -> dict[str, Rows]:
+    """Return what `compare RUN_A RUN_B` says of each cell, with the noise of the other runs of the store."""
+    store = Store.open(path.resolve().as_uri())
+    collections = load_runs(store, (run_a, run_b))
+    a, b = (
+        Selection(name=name, conditions=(Condition(key="run", pattern=run_id),))
+        for name, run_id in (("A", run_a), ("B", run_b))
+    )
+    found = compare_sides(
+        Question(a=a, b=b, metric=METRICS["step-time"]), collections, load_related_runs(store, collections)
+    )
+    names = ("verdict", "ratio", "ratio_low", "ratio_high", "joint_low", "joint_high", "p_value", "p_adjusted", "floor")
+    keys = ("cell_id_a", "cell_id_b", "num_repeats_a", "num_repeats_b")
+    return {
+        "cells": [{name: getattr(cell, name) for name in (*keys, *names)} for cell in found.cells],
+        "together": [{name: getattr(group, name) for name in ("num_cells", *names)} for group in found.together],
+        "unpaired": [{"cell_id": cell.cell_id} for cell in (*found.only_in_a, *found.only_in_b)],
+        "end": [{"exit_code": found.exit_code, "is_between_machines": found.is_between_machines}],
+    }
+
+
+def compute_night() -> dict[str, Rows]:
+    """Return what `watch` suspects in the newest of the made nights."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(NIGHTS, folder, dirs_exist_ok=True)
+        report = Watch(store=Store.open(Path(folder).as_uri())).look()
+    counts = ("num_nights", "num_cells", "num_uncounted", "num_too_new")
+    names = ("direction", "num_cells", "first_run_id", "night_deviation", "confirmation_repeats")
+    return {
+        "night": [{"run_id": report.night.run_id} | {name: getattr(report, name) for name in counts}],
+        "suspicions": [
+            {"cells": " ".join(one.cell_ids)} | {name: getattr(one, name) for name in names} | one.shift.model_dump()
+            for one in report.pending
+        ],
+    }
+
+
+def _list_numbers(sentences: Iterable[str]) -> str:
+    """Return the numbers of sentences in their order, whatever the words."""
+    return "/".join(re.findall(r"\d+(?:\.\d+)?", " ".join(sentences))) or "none"
 
 
 def _take_pairs(pairs: pd.DataFrame) -> Rows:

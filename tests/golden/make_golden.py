@@ -9,14 +9,14 @@ import figures
 
 
 def main() -> None:
-    """Write a file for each run, and one for the forecast."""
+    """Write a file for each run, and those of several runs together."""
     for path in figures.FOLDER.glob("*.csv"):
         path.unlink()
     for store, run_id in figures.list_runs():
         text = figures.write_rows(figures.compute_figures(store, run_id))
         (figures.FOLDER / figures.name_file(store, run_id)).write_text(text, encoding="utf-8")
-    forecast = figures.write_rows(figures.compute_forecast())
-    (figures.FOLDER / "forecast.csv").write_text(forecast, encoding="utf-8")
+    for name, tables in figures.compute_joint_figures():
+        (figures.FOLDER / name).write_text(figures.write_rows(tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

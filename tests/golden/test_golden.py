@@ -32,13 +32,12 @@ def test_the_figures_of_a_run_are_those_that_are_held(store: Path, run_id: str) 
     compare(figures.name_file(store, run_id), figures.write_rows(figures.compute_figures(store, run_id)))
 
 
-def test_the_forecast_is_the_one_that_is_held() -> None:
-    compare("forecast.csv", figures.write_rows(figures.compute_forecast()))
-
-
-def test_every_run_is_held() -> None:
-    names = {path.name for path in figures.FOLDER.glob("*.csv")}
-    assert names == {figures.name_file(*run) for run in RUNS} | {"forecast.csv"}
+def test_what_several_runs_say_together_is_what_is_held() -> None:
+    joint = set()
+    for name, tables in figures.compute_joint_figures():
+        compare(name, figures.write_rows(tables))
+        joint.add(name)
+    assert {path.name for path in figures.FOLDER.glob("*.csv")} == {figures.name_file(*run) for run in RUNS} | joint
     assert len(RUNS) == NUM_RUNS
 
 
