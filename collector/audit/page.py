@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -98,15 +97,11 @@ def write_audit_page(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
     return "\n".join(_write_page(table, rows))
 
 
-def write_audit_json(table: AuditTable, rows: Sequence[AuditedRow], claims: Sequence[ClaimResult] = ()) -> str:
-    """Return the audit as JSON: the table's heading, and per row what was stated, calculated and found. Base units.
-
-    With the study's claims, where runs judged them.
-    """
+def write_audit_json(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
+    """Return the audit as JSON: the table's heading, and per row what was stated, calculated and found. Base units."""
     document = {
         **table.model_dump(include={"title", "source", "provenance", "remark"}),
         "rows": [describe_row(row) for row in rows],
-        **({"claims": [asdict(claim) for claim in claims]} if claims else {}),
     }
     return json.dumps(document, indent=1, ensure_ascii=False)
 

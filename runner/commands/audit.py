@@ -64,7 +64,7 @@ def audit(
     if output is not None:
         replace_text(output, claims_page or write_audit_page(loaded, rows))
     if as_json:
-        echo(write_audit_json(loaded, rows, claims))
+        echo(write_audit_json(loaded, rows))
     elif output is not None:
         CONSOLE.print(str(output), soft_wrap=True)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, JsonOption
+from runner.commands.options import CONSOLE
 from runner.terminal_text import echo, format_message
 
 YEARS_AHEAD = 4
@@ -106,12 +106,11 @@ def forecast(
     level: LevelOption = 95.0,
     max_factor: MaxFactorOption = 100.0,
     plot: PlotOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Forecast a series, such as GPU memory: candidates, their backtest, the winner, growth, calibrated intervals."""
     from collector.forecast.fit import fit_forecast, measure_gap
     from collector.forecast.series import Request, load_series
-    from collector.forecast.words import describe_forecast, describe_future, describe_gap, make_forecast_document
+    from collector.forecast.words import describe_forecast, describe_future, describe_gap
     from collector.report.plots.forecast import plot_forecast
     from collector.report.plots.picture_files import check_plot_path, save_plot
 
@@ -130,15 +129,11 @@ def forecast(
         needed = load_series(demand, demand_series, wanted)
         of_demand = fit_forecast(needed, year=until, level=level / 100, max_factor=max_factor)
         gap = measure_gap(fitted, of_demand, factor=demand_factor)
-    if as_json:
-        echo(make_forecast_document(fitted, gap).to_json())
-    else:
-        for line in [*describe_forecast(fitted), *(describe_gap(gap) if gap else ())]:
-            CONSOLE.print(line)
+    for line in [*describe_forecast(fitted), *(describe_gap(gap) if gap else ())]:
+        CONSOLE.print(line)
     if plot:
         save_plot(plot_forecast(fitted), plot)
-        if not as_json:
-            CONSOLE.print(str(plot), soft_wrap=True)
+        CONSOLE.print(str(plot), soft_wrap=True)
 
 
 def choose_year(year: int | None) -> int:

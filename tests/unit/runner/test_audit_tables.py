@@ -1,7 +1,6 @@
 """Tables that users write: both formats, and the file, line, row and column of every error."""
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -160,13 +159,6 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, name: str) -> None
         load_table(str(tmp_path / name))
 
 
-def test_a_file_in_another_encoding_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_bytes(f"{HEADER}{LINE}".encode() + b"\xff")
-    with pytest.raises(YamlError) as caught:
-        load_table(str(tmp_path / "table.csv"))
-    assert caught.value.line == 3
-
-
 def test_a_name_that_is_no_table_suggests_one() -> None:
     with pytest.raises(UserError, match="did you mean 'nvidia-t4-resnet50'"):
         load_table("nvidia-t4-resnet")
@@ -191,15 +183,6 @@ def test_whatever_stands_in_its_cells_a_csv_is_a_table_or_one_line_of_error(
     with path.open("w", newline="", encoding="utf-8", errors="surrogatepass") as file:
         csv.writer(file).writerows([header, *rows])
     assert len(explain(path).splitlines()) <= 1
-
-
-@given(model=st.text(min_size=1), device=st.text(min_size=1))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_a_row_of_yaml_names_the_error_is_one_line(tmp_path: Path, model: str, device: str) -> None:
-    path = tmp_path / "any.yaml"
-    row = {"device": device, "model": model, "phase": "infer", "precision": "fp32", "samples_per_second": 1}
-    path.write_text(json.dumps({"title": "a", "source": "b", "rows": [row]}))
-    assert len(explain(path).splitlines()) == 1
 
 
 def explain(path: Path) -> str:

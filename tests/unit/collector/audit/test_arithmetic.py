@@ -20,11 +20,6 @@ def test_the_calculation_stands_in_one_line() -> None:
     )
 
 
-def test_a_rate_needs_no_batch_size() -> None:
-    (line,) = audit_row(make_row(samples_per_second=50)).arithmetic.lines
-    assert line == "50 samples/s x 10.0 GFLOP = 0.500 TFLOP/s, 50.0 % of the 1.00 TFLOP/s of the Round at fp32"
-
-
 @pytest.mark.parametrize(
     ("times_the_peak", "verdict"),
     [
@@ -99,13 +94,6 @@ def test_each_reading_has_its_line_and_the_kindest_one_decides() -> None:
     assert arithmetic.verdict == "possible"
     assert arithmetic.flops_per_second == pytest.approx(10 * GIGA)
     assert arithmetic.most_flops_per_second == pytest.approx(10_000 * GIGA)
-
-
-def test_a_range_of_operations_is_judged_by_the_fewest() -> None:
-    reading = StatedReading(flops_per_sample=10 * GIGA, most_flops_per_sample=1000 * GIGA)
-    arithmetic = audit_row(make_row(readings=(reading,))).arithmetic
-    assert arithmetic.verdict == "possible"
-    assert "10.0 to 1,000 GFLOP / 1 s = 0.100 to 10.0 TFLOP/s, 10.0 to 1,000 % of" in arithmetic.lines[0]
 
 
 def test_a_figure_between_rated_peak_and_bound_is_possible_and_says_so() -> None:

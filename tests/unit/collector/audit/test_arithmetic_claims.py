@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from collector.audit.study import load_study
-from factories import make_cell, make_environment, make_gpu, make_roofline
+from factories import make_cell
 from measured_runs import make_repeats
 from study_runs import H100, HOST, evaluate, evaluate_unmeasured
 
@@ -19,18 +19,6 @@ def test_ten_seconds_on_cuda_are_no_kernel_time(tmp_path: Path) -> None:
     assert "at that peak the product takes 714 ms" in finding.reason
     assert "26,500 ms for 2,000 GFLOP are 75.5 GFLOP/s" in result.arithmetic[0]
     assert result.arithmetic[0].endswith("a factor of 2.50")
-
-
-def test_a_measured_product_is_listed(tmp_path: Path) -> None:
-    fields = {"model": "matmul", "phase": "infer", "input_size": 10_000, "num_classes": None, "batch_size": 1}
-    roofline = make_roofline(flops_per_step=2 * 10**12)
-    results = [
-        *make_repeats(make_cell(**fields), 12.0, 12.0, environment=HOST, roofline=roofline),
-        *make_repeats(make_cell(**fields, device="gpu"), 0.04, 0.04, environment=H100, roofline=roofline),
-    ]
-    speedup, time = evaluate(tmp_path, *results)["product"].measured
-    assert "300 times (95 % interval 300 to 300) as fast" in speedup
-    assert time.endswith("PyTorch eager, NVIDIA H100: 40.0 ms a step")
 
 
 @pytest.mark.parametrize(
@@ -47,18 +35,6 @@ def test_a_ratio_of_data_sheets_is_called_one(tmp_path: Path, name: str, reason:
     assert result.verdict == "peak rates only"
     assert result.reason.startswith(reason)
     assert all(any(line.startswith(f"{other} (") for line in result.arithmetic) for other in others)
-
-
-def test_tf32_over_fp32_is_listed_as_measured(tmp_path: Path) -> None:
-    a100 = make_environment(gpus=(make_gpu(name="NVIDIA A100-SXM4-40GB", compute_capability="8.0"),))
-    results = [
-        *make_repeats(make_cell(device="gpu"), 0.08, 0.08, environment=a100),
-        *make_repeats(make_cell(device="gpu", precision="tf32"), 0.02, 0.02, environment=a100),
-    ]
-    claim_results = evaluate(tmp_path, *results)
-    (line,) = claim_results["tf32"].measured
-    assert "NVIDIA A100-SXM4-40GB: tf32 is 4.00 times (95 % interval 4.00 to 4.00) as fast as fp32" in line
-    assert claim_results["v100"].measured == ()
 
 
 def test_a_text_classifier_of_unknown_work_is_not_tested(tmp_path: Path) -> None:

@@ -58,12 +58,6 @@ def test_cells_beside_the_stated_configuration_never_decide(tmp_path: Path, fiel
     assert (alone["latency"].verdict, alone["fusion"].verdict) == ("not tested here", "not tested here")
 
 
-def test_other_batches_are_listed_behind_the_stated_one(tmp_path: Path) -> None:
-    result = evaluate(tmp_path, *make_ratios({"vgg16": 1.5}, batch_size=8), *make_ratios(FASTER))["latency"]
-    assert len(result.measured) == 5
-    assert "vgg16 infer, GPU, batch 8, 224 px, NVIDIA H100: TensorFlow graph takes 1.50 times" in result.measured[-1]
-
-
 @pytest.mark.parametrize("missing", ["conv6", "cyclegan"])
 def test_a_mean_over_fewer_models_decides_nothing(tmp_path: Path, missing: str) -> None:
     ratios = {model: ratio for model, ratio in FASTER.items() if model != missing}
@@ -100,14 +94,3 @@ def test_a_mean_whose_interval_is_too_wide_decides_nothing(tmp_path: Path) -> No
     result = evaluate(tmp_path, *eager, *others, *wide)["latency"]
     assert result.verdict == "not decided"
     assert "(95 % interval " in result.reason
-
-
-def test_norms_as_one_operation_and_xla_are_listed_beside_fusion(tmp_path: Path) -> None:
-    results = [
-        *make_fusion(FASTER),
-        *make_inference("tensorflow", "fused-norm", {"resnet18": 0.5}),
-        *make_inference("tensorflow", "compiled", {"resnet18": 1.7}),
-    ]
-    measured = evaluate(tmp_path, *results)["fusion"].measured
-    assert any("fused-norm takes 0.588 times" in line for line in measured)  # 0.5 over 0.85
-    assert any("compiled takes 2.00 times" in line for line in measured)

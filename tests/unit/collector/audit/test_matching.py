@@ -41,11 +41,6 @@ def summarize(tmp_path: Path, *seconds: float, **overrides: Any) -> pd.DataFrame
     return summarize_cells(collect_results(tmp_path, *results))
 
 
-def test_without_a_run_nothing_is_said_of_measurements() -> None:
-    measured = audit_row(make_row(**ROW)).measured
-    assert (measured.verdict, measured.reason) == ("not tested", "")
-
-
 @pytest.mark.parametrize(
     ("milliseconds", "verdict"),
     [(150.0, "reproduced"), (160.0, "reproduced"), (300.0, "not reproduced"), (75.0, "not reproduced")],

@@ -78,9 +78,3 @@ def test_training_over_inference_is_measured_on_the_stated_cpu(tmp_path: Path, s
     assert "the band 22.5 to 27.5" in result.reason
     (line,) = result.measured
     assert line.startswith("vgg16 train over infer, CPU, batch 64, 224 px, TensorFlow graph, ")
-
-
-def test_another_cpu_is_listed_only(tmp_path: Path) -> None:
-    host = XEON.model_copy(update={"num_threads": 16})
-    result = evaluate(tmp_path, *make_phases(25.0, host))["phases"]
-    assert (result.verdict, len(result.measured)) == (IMPLAUSIBLE, 1)

@@ -8,10 +8,7 @@ from collector.audit.rates import (
     Rate,
     Work,
     choose_kindest,
-    describe_algorithm,
-    describe_limit,
     describe_rate,
-    explain_too_slow,
     imply_rates,
     is_too_slow,
 )
@@ -22,13 +19,6 @@ T4 = Limit(device="Tesla T4", flops_per_second=8.1e12)
 def make_rate(teraflops: float, *, seconds: float = 1.0, winograd_share: float = 1.0) -> Rate:
     work = Work(label="224 px", flops=teraflops * 1e12, winograd_share=winograd_share)
     return Rate(work=work, seconds=seconds, limit=T4)
-
-
-def test_a_time_implies_a_rate_and_a_share_of_the_peak() -> None:
-    rate = make_rate(4.05, seconds=2.0)
-    assert rate.flops_per_second == 2.025e12
-    assert rate.share_of_limit == 0.25
-    assert describe_rate(rate) == "2,000 ms at 224 px imply 2.02 TFLOP/s, 25.0 % of the 8.10 TFLOP/s peak of a Tesla T4"
 
 
 @pytest.mark.parametrize(
@@ -75,19 +65,3 @@ def test_a_range_of_work_is_possible_by_its_fewest_and_a_baseline_by_its_most() 
     assert "0.200 to 8.00 GFLOP/s, 0.101 to 4.03 % of the 198 GFLOP/s bound of a Xeon" in describe_rate(rate)
     assert not is_too_slow(rate, 70e9)  # a tenth of 70 is 7
     assert is_too_slow(rate, 81e9)
-
-
-def test_too_slow_says_by_what_bound() -> None:
-    rate = Rate(work=Work(label="32 px", flops=1.68e9), seconds=1.0, limit=T4)
-    assert explain_too_slow(rate, 70e9).startswith(
-        "2.40 % of the lowest peak that it may have, 70.0 GFLOP/s. Under 10 % is too slow to be a baseline"
-    )
-
-
-def test_the_algorithms_shares_of_the_peak_are_named() -> None:
-    implausible = describe_algorithm(make_rate(16.2))
-    assert "would need 88.9 % of the peak" in implausible  # 2 / 2.25
-    assert "4 times fewer, 50.0 %" in implausible
-    assert "would need 125 % of the peak" in describe_algorithm(make_rate(40.5))  # 5 / 4
-    assert describe_algorithm(make_rate(8.0)) == ""
-    assert describe_limit(T4) == "8.10 TFLOP/s peak of a Tesla T4"

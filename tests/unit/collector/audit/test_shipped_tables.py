@@ -64,39 +64,6 @@ def test_of_cnn_benchmarks_three_rows_need_winograd_and_nothing_is_impossible() 
     assert len(rows) == 50
 
 
-def test_of_cnn_benchmarks_only_vgg_goes_beyond_a_rated_peak() -> None:
-    rows = audit("jcjohnson-cnn-benchmarks")
-    beyond = {(row.row.label or "").partition(" ")[0] for row in rows if row.reasons}
-    assert beyond == {"VGG-16", "VGG-19"}
-
-
-@pytest.mark.parametrize(
-    ("label", "device", "milliseconds", "percent"),
-    [
-        # Of bounds, 1.2 times the rated peaks. 16 x 30.94 / 59.37 of 1.2 x 2 x 2560 x 1.733 = 10648 GFLOP/s
-        ("VGG-16 forward", "GTX 1080", 59.37, 78.3),
-        # 16 x 30.94 / 41.59 of 1.2 x 2 x 3584 x 1.531 = 13169
-        ("VGG-16 forward", "Pascal Titan X", 41.59, 90.4),
-        # 16 x (3 x 30.94 - 0.173) / 233.43 of 10648: nothing needs the gradient of the first layer's input
-        ("VGG-16 forward and backward, cuDNN 5.0", "GTX 1080", 233.43, 59.6),
-        # 16 x (3 x 3.628 - 0.236) / 47.52 of 10648
-        ("ResNet-18 forward and backward, cuDNN 5.0", "GTX 1080", 47.52, 33.7),
-        # 16 x 39.264 / 73.66 of 1.2 x 2 x 3072 x 1.075 = 7926
-        ("VGG-19 forward", "Maxwell Titan X", 73.66, 107.6),
-        # 16 x 1.441 / 4.31 of 1.2 x 2 x 3584 x 1.582 = 13608
-        ("AlexNet forward", "GTX 1080 Ti", 4.31, 39.3),
-        # 16 x (3 x 30.94 - 0.173) / 8495.48 of 16 x 32 x 3.2 = 1638
-        ("VGG-16 forward and backward", "Dual Xeon E5-2630 v3", 8495.48, 10.65),
-    ],
-)
-def test_cnn_benchmarks_imply_these_shares(label: str, device: str, milliseconds: float, percent: float) -> None:
-    rows = audit("jcjohnson-cnn-benchmarks")
-    (row,) = (row for row in rows if (row.row.label, row.row.device) == (label, device))
-    assert row.row.milliseconds == milliseconds
-    assert row.arithmetic.share_of_bound is not None
-    assert 100 * row.arithmetic.share_of_bound == pytest.approx(percent, abs=0.06)
-
-
 def test_of_the_studys_table_five_times_need_winograd() -> None:
     rows = audit("study")
     found = {

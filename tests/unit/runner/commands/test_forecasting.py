@@ -12,7 +12,6 @@ import pytest
 
 from bench.errors import UserError
 from bench.store import Store
-from collector.forecast.words import ForecastDocument
 from factories import (
     make_cell,
     make_environment,
@@ -85,10 +84,6 @@ def test_the_gap_to_a_demand_is_printed(call_main: CallMain, workspace: Workspac
     code, out, err = call_main("forecast", "--demand", "models.csv", "--year", "2028")
     assert (code, err) == (0, "")
     assert "2028: demand over supply is forecast to be " in " ".join(out.split())
-    code, out, _ = call_main("forecast", "--demand", "models.csv", "--year", "2028", "--json")
-    document = ForecastDocument.model_validate_json(out)
-    assert document.gap is not None
-    assert document.gap.demand.unit == "parameters"
 
 
 def test_the_year_is_four_ahead_of_a_clock_that_may_be_right(monkeypatch: pytest.MonkeyPatch) -> None:
