@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from bench.probes.cpu_use import (
     PackageEnergy,
     QuotaCounters,
     compare_cpu_counters,
-    list_own_pids,
     read_cpu_counters,
     read_machine_seconds,
     read_own_seconds,
@@ -129,39 +127,6 @@ def test_the_time_of_grandchildren_counts() -> None:
 
 
 # The order in which a file system lists two folders is its own: in one of the two cases the child is read first.
-@pytest.mark.parametrize(("child_pid", "grandchild_pid"), [(1001, 1002), (1002, 1001)])
-def test_a_process_that_is_waited_for_while_the_processes_are_read_counts(
-    child_pid: int, grandchild_pid: int, tmp_path: Path
-) -> None:
-    for pid in (1001, 1002):
-        (tmp_path / str(pid)).mkdir()
-    child, grandchild = tmp_path / f"{child_pid}/stat", tmp_path / f"{grandchild_pid}/stat"
-    grandchild.write_text(f"{grandchild_pid} (python) S {child_pid} {'0 ' * 9}500 0 0 0\n")
-    os.mkfifo(child)
-
-    def end_the_grandchild_once_the_child_was_read() -> None:
-        with child.open("w") as stream:  # opens when the reader does
-            grandchild.unlink()
-            child.unlink()
-            child.write_text(f"{child_pid} (python) S {os.getpid()} {'0 ' * 9}0 0 500 0\n")
-            stream.write(f"{child_pid} (python) S {os.getpid()} {'0 ' * 9}0 0 0 0\n")
-
-    thread = threading.Thread(target=end_the_grandchild_once_the_child_was_read)
-    thread.start()
-    before = read_own_seconds(tmp_path / "none")
-    assert read_own_seconds(tmp_path) - before >= 500 * TICK
-    thread.join()
-
-
-def test_a_process_of_others_may_have_a_name_that_is_no_text(tmp_path: Path) -> None:
-    for pid, parent in ((1001, 1), (1002, os.getpid())):
-        (tmp_path / str(pid)).mkdir()
-        line = f"{pid} (NAME) S {parent} {'0 ' * 9}500 0 0 0\n".encode().replace(b"NAME", b"\xff\xfe")
-        (tmp_path / str(pid) / "stat").write_bytes(line)
-    before = read_own_seconds(tmp_path / "none")
-    assert read_own_seconds(tmp_path) - before >= 500 * TICK
-
-
 def test_a_busy_process_is_seen_as_its_own() -> None:
     before = read_cpu_counters()
     end = time.process_time() + 0.2
@@ -189,11 +154,6 @@ def test_cores_are_seconds_over_the_seconds_of_the_window() -> None:
         use.throttled_seconds,
         use.energy_joules,
     ) == (None, None, None, None)
-
-
-def test_others_cannot_use_less_than_nothing() -> None:
-    use = compare_cpu_counters(BEFORE, replace(BEFORE, seconds=101.0, own_seconds=12.0, busy_seconds=1001.99))
-    assert use.other_cores == 0.0
 
 
 def test_only_the_periods_of_the_window_count() -> None:
@@ -283,11 +243,3 @@ def test_the_pressure_of_the_window_is_a_share_of_it() -> None:
     use = compare_cpu_counters(before, after)
     assert (use.pressure_share, use.machine_pressure_share) == (0.25, 0.5)
     assert compare_cpu_counters(before, replace(BEFORE, seconds=104.0)).pressure_share is None
-
-
-def test_this_process_and_its_children_are_its_own() -> None:
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    with subprocess.Popen(command) as child:
-        assert {os.getpid(), child.pid} <= list_own_pids()
-        assert os.getppid() not in list_own_pids()
-        child.kill()

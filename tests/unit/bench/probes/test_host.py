@@ -99,10 +99,6 @@ def test_a_sandbox_that_shows_nothing_leaves_everything_unknown(tmp_path: Path) 
     assert read_machine(tmp_path, {3}) == Machine(visible_cores="3")
 
 
-def test_this_machine_can_be_read() -> None:
-    assert read_machine().visible_cores
-
-
 @pytest.mark.parametrize(
     ("text", "numbers"), [("0", {0}), ("0-3", {0, 1, 2, 3}), ("0-1,8,10-11", {0, 1, 8, 10, 11}), ("", set())]
 )

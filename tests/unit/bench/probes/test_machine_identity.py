@@ -45,23 +45,3 @@ def test_ids_that_outlive_a_reboot_are_kept_as_hashes(tmp_path: Path, file: str,
     assert identity is not None
     assert identity.lasting_ids == ((hash_id(text.strip().strip("\0").lower()),) if known else ())
     assert "1916" not in identity.model_dump_json()
-
-
-@pytest.mark.parametrize(
-    ("address", "has_device", "known"),
-    [
-        ("00:0d:3a:1b:2c:3d", True, True),
-        ("02:fc:00:00:00:01", True, False),  # locally administered: a hypervisor's, the same in every microVM
-        ("01:0d:3a:1b:2c:3d", True, False),  # multicast
-        ("00:00:00:00:00:00", True, False),
-        ("00:0d:3a:1b:2c:3d", False, False),  # a bridge or a VLAN repeats the address of its card
-    ],
-)
-def test_addresses_that_makers_gave_to_network_cards_are_among_them(
-    tmp_path: Path, address: str, has_device: bool, known: bool
-) -> None:
-    files = {"sys/class/net/eth0/address": f"{address}\n"}
-    write_tree(tmp_path, BOOT | files | ({"sys/class/net/eth0/device/vendor": "0x1af4\n"} if has_device else {}))
-    identity = read_machine_identity(tmp_path)
-    assert identity is not None
-    assert identity.lasting_ids == ((hash_id(address),) if known else ())

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import UserError
 from bench.schema import PlannedCell, Result
 from bench.store import Store, StoreError, results_prefix
 from factories import RUN_ID, make_cell, make_result
@@ -137,17 +136,6 @@ def test_a_process_that_takes_more_memory_than_it_may_leaves_an_oom_record(
     assert result.error.stderr_tail == "filling\n"
 
 
-def test_a_process_that_cpp_got_no_memory_in_leaves_an_oom_record(executor: LocalExecutor, tmp_path: Path) -> None:
-    last_words = "terminate called after throwing an instance of 'std::bad_alloc'"
-    make_interpreter(tmp_path / "python", f"echo {shlex.quote(last_words)} >&2; kill -ABRT $$")
-
-    result = executor.measure_repeat(make_repeat())
-
-    assert result.error is not None
-    assert (result.status, result.error.kind) == ("oom", "out-of-memory")
-    assert "std::bad_alloc" in result.error.message
-
-
 @pytest.mark.parametrize("content", ["#!/no/such/interpreter\n", "no program at all"])
 def test_an_interpreter_that_cannot_be_executed_leaves_a_record(
     content: str, executor: LocalExecutor, tmp_path: Path
@@ -184,14 +172,6 @@ def test_an_ok_record_counts_as_it_was_written(executor: LocalExecutor, tmp_path
     assert read_records(executor) == [result]
     assert (result.status, result.written_by, result.repeat) == ("ok", "bench", 3)
     assert read_log(tmp_path / "log") == [(result.cell_id, 3)]
-
-
-def test_a_record_that_the_cell_damaged_ends_the_run_with_one_message(executor: LocalExecutor, tmp_path: Path) -> None:
-    results = f"{tmp_path}/store/{results_prefix(executor.run_id)}{make_cell().cell_id}"
-    make_interpreter(tmp_path / "python", f"mkdir -p {results}\nprintf cut > {results}/1-$BENCH_ATTEMPT.json")
-
-    with pytest.raises(UserError, match=r"file://.*\.json: .*no JSON.*same command again"):
-        executor.measure_repeat(make_repeat())
 
 
 @pytest.mark.parametrize("end", ["kill -SEGV $$", "exit 9", "sleep 1000"])

@@ -12,8 +12,7 @@ import pytest
 
 from bench.errors import UserError
 from fake_interpreters import await_end, is_running
-from local_processes import name_process
-from runner.local.host_lock import Holders, find_holders, hold_host_lock
+from runner.local.host_lock import hold_host_lock
 from workspace import HANG_GUARD_SECONDS
 
 HOLD = """
@@ -136,44 +135,6 @@ def test_of_many_at_once_one_gets_the_lock_and_nobody_is_killed(start_runner: St
     assert codes == [0, 2, 2, 2, 2]
 
 
-def test_processes_that_come_and_go_do_not_disturb_the_search(tmp_path: Path) -> None:
-    command = ["sh", "-c", "while :; do /bin/true; done"]
-    with subprocess.Popen(command, start_new_session=True) as churn, (tmp_path / "lock").open("w") as file:
-        try:
-            found = {find_holders(file.fileno()) for _ in range(300)}
-        finally:
-            os.killpg(churn.pid, signal.SIGKILL)
-
-    assert found == {Holders(owner=None, alive=frozenset())}
-
-
-@pytest.mark.usefixtures("lock_folder")
-def test_a_process_whose_name_is_no_text_keeps_nobody_from_measuring() -> None:
-    with name_process(b"\xff\xfe"), hold_host_lock("run-1") as lock:
-        assert find_holders(lock).alive == {os.getpid()}
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe{", b'{"runner_pid": 1, "process_group": 1}', b"x" * 10_000])
-def test_whatever_is_written_in_the_lock_does_no_harm(
-    content: bytes, start_runner: StartRunner, lock_folder: Path
-) -> None:
-    path = lock_folder / "benchmatrix.lock"
-    path.write_bytes(content)
-
-    with hold_host_lock("run-1"):
-        assert path.read_bytes() == b"run-1"
-
-
-def test_a_link_in_place_of_the_lock_is_not_followed(lock_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("data")
-    (lock_folder / "benchmatrix.lock").symlink_to(tmp_path / "precious")
-
-    with pytest.raises(UserError, match=r"benchmatrix\.lock: this cannot be used as a lock"), hold_host_lock("run"):
-        pass
-
-    assert (tmp_path / "precious").read_text() == "data"
-
-
 def test_a_bystander_that_holds_the_lock_is_left_alone(
     lock_folder: Path, monkeypatch: pytest.MonkeyPatch, start_runner: StartRunner
 ) -> None:
@@ -191,25 +152,6 @@ def test_a_bystander_that_holds_the_lock_is_left_alone(
             os.killpg(bystander.pid, signal.SIGKILL)
 
 
-def test_who_shares_a_group_with_an_orphan_is_left_alone(start_runner: StartRunner) -> None:
-    start = (
-        "orphan = subprocess.Popen(['sleep', '1000'], pass_fds=[lock], process_group=0); "
-        "other = subprocess.Popen(['sleep', '1000'], env={}, process_group=orphan.pid); "
-        "print(orphan.pid, other.pid)"
-    )
-    killed = start_runner(HOLD.format(start=start, seconds=1000))
-    orphan, other = map(int, read_line(killed).split())
-    assert read_line(killed) == "held"
-    killed.kill()
-    killed.wait()
-    try:
-        with hold_host_lock("run-2"):
-            await_end(orphan)
-            assert is_running(other)
-    finally:
-        os.kill(other, signal.SIGKILL)
-
-
 def test_what_an_orphan_started_without_the_lock_is_ended_with_it(start_runner: StartRunner) -> None:
     start = (
         "child = subprocess.Popen([sys.executable, '-c', 'import subprocess; "
@@ -225,18 +167,6 @@ def test_what_an_orphan_started_without_the_lock_is_ended_with_it(start_runner: 
 
     with hold_host_lock("run-2"):
         await_end(grandchild)
-
-
-def test_runners_with_different_folders_for_temporary_files_exclude_each_other(
-    start_runner: StartRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = start_runner(HOLD.format(start="", seconds=1000))
-    assert read_line(first) == "held"
-    (tmp_path / "other").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "other"))
-    second = start_runner(TRY)
-    second.communicate()
-    assert second.returncode == 2
 
 
 def test_the_lock_of_a_machine_is_where_every_user_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,21 +187,3 @@ def test_the_lock_of_a_machine_is_where_every_user_can_write(tmp_path: Path, mon
     monkeypatch.setenv("BENCHMATRIX_LOCK_DIR", str(tmp_path / "absent"))
     with pytest.raises(UserError, match="BENCHMATRIX_LOCK_DIR=.*absent: there is no such folder"):
         find_lock_path(folders)
-
-
-def test_the_lock_can_be_used_by_every_user(lock_folder: Path) -> None:
-    previous = os.umask(0o077)
-    try:
-        with hold_host_lock("run-1"):
-            pass
-    finally:
-        os.umask(previous)
-    assert (lock_folder / "benchmatrix.lock").stat().st_mode & 0o777 == 0o666
-
-
-def test_a_file_with_a_second_name_is_not_written_to(lock_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("data")
-    os.link(tmp_path / "precious", lock_folder / "benchmatrix.lock")
-    with pytest.raises(UserError, match="cannot be used as a lock"), hold_host_lock("run"):
-        pass
-    assert (tmp_path / "precious").read_text() == "data"

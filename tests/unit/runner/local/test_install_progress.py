@@ -2,7 +2,6 @@
 
 import io
 import re
-from collections.abc import Callable
 
 import pytest
 from rich.console import Console
@@ -58,22 +57,3 @@ def test_a_log_gets_a_line_at_intervals_though_pip_is_silent() -> None:
     assert re.fullmatch(
         r"installing pytorch-cpu: loading torch-2.14.1 \(888.1 MB\), after 1 package \(0.4 GB\), \d+ s", signs[0]
     )
-
-
-def test_a_terminal_gets_one_line_that_changes_and_is_gone_at_the_end(
-    terminal: tuple[Console, Callable[[], str]],
-) -> None:
-    console, read = terminal
-
-    with InstallProgress(console) as progress:
-        progress.report("pytorch-cpu: Collecting " + "x" * 300)
-        console.print("a line between")
-        shown = read()
-        progress.report("pytorch-cpu: installed in 80 s")
-    rest = read()
-
-    assert re.search(r"installing pytorch-cpu: preparing, \d+ s: Collecting x", shown)
-    assert 100 >= max(len(line) for line in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown).split("\r"))
-    assert "pytorch-cpu: installed in 80 s" in rest
-    assert "\x1b[?25h" in rest  # the cursor is shown again
-    assert rest.endswith("\x1b[2K")

@@ -60,21 +60,6 @@ def test_what_this_process_and_its_children_took_is_not_that_of_others() -> None
     )
 
 
-def test_processes_that_cannot_be_seen_are_said_to_be_so() -> None:
-    before, after = (make_reading(at, at, {OWN: ("python", 1, 1.0, 0.0)}) for at in (1.0, 2.0))
-    load = compare_readings(before, after)
-    assert load.busy_cores == 1.0
-    assert load.describe_busiest() == "by processes that cannot be seen from here, or have ended"
-
-
-def test_processes_that_are_a_small_part_of_the_load_are_not_named() -> None:
-    """Others took 1.8 cores, of which what is left to see took 0.1."""
-    before = make_reading(1.0, 1.0, {OWN: ("python", 1, 1.0, 0.0), (7, 1): ("python", 1, 1.0, 0.0)})
-    after = make_reading(2.0, 2.8, {OWN: ("python", 1, 1.0, 0.0), (7, 1): ("python", 1, 1.1, 0.0)})
-    load = compare_readings(before, after)
-    assert (round(load.busy_cores, 9), load.busiest) == (1.8, ())
-
-
 def test_a_busy_process_is_named_with_what_it_runs_and_its_user(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "cmdline").write_bytes(b"/usr/bin/python3\0/home/ada/train.py\0--token\0s3cret\0")

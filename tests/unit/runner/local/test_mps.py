@@ -7,7 +7,6 @@ import pytest
 
 from fake_interpreters import await_end
 from fake_mps import install_mps
-from local_processes import name_process
 from runner.local.mps import explain_missing_mps, run_mps
 from runner.local.process import ProcessNotStarted
 
@@ -45,11 +44,6 @@ def test_the_daemon_is_there_for_its_clients_and_gone_after_them(log: Path) -> N
     assert not Path(folder).exists()
     for pid in daemons:
         await_end(pid)
-
-
-def test_a_process_whose_name_is_no_text_is_no_daemon(log: Path) -> None:
-    with name_process(b"\xff\xfe"), run_mps(DEVICE) as variables:
-        assert len(list_daemons(variables["CUDA_MPS_PIPE_DIRECTORY"])) == 2
 
 
 def test_a_daemon_that_does_not_hear_is_killed(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,8 @@
 """runner.local.process: how processes of every kind end, and that nothing of them is left."""
 
-import os
 import random
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +10,6 @@ from types import FrameType
 
 import pytest
 
-from fake_interpreters import is_running
 from local_processes import await_death, end_time_when, read_pids, run_command, run_shell
 from runner.local import process
 from runner.local.process import ProcessEnd, ProcessNotStarted
@@ -63,10 +60,6 @@ def test_of_much_output_the_very_end_is_kept() -> None:
     assert end.tail.endswith("299998\n299999\nlast words\n")
 
 
-def test_bytes_that_are_no_text_are_replaced() -> None:
-    assert run_shell(r"printf '\377A'").tail == "\ufffdA"
-
-
 def test_a_process_that_hangs_is_killed_with_all_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pids = tmp_path / "pids"
     end_time_when(lambda: pids.exists() and len(read_pids(pids)) == 4, monkeypatch, "runner.local.process")
@@ -87,77 +80,12 @@ def test_children_that_outlive_their_parent_are_killed(tmp_path: Path) -> None:
     await_death(read_pids(tmp_path / "pids"))
 
 
-def test_a_daemon_that_holds_the_output_open_is_not_waited_for(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    start = f"setsid sh -c 'echo $$ > {pids}; exec sleep 1000' & while ! test -s {pids}; do sleep 0.01; done"
-
-    end = run_shell(f"{start}; echo done; exit 5")
-
-    daemon = read_pids(pids)[0]
-    try:
-        assert (end.returncode, end.timed_out, end.tail) == (5, False, "done\n")
-        assert is_running(daemon)
-    finally:
-        os.kill(daemon, signal.SIGKILL)
-
-
-def test_a_process_that_closes_its_output_is_waited_for() -> None:
-    assert run_shell("exec >&- 2>&-; sleep 0.2; exit 6").returncode == 6
-
-
-def test_a_process_that_closed_its_output_is_timed_out_too() -> None:
-    assert run_shell("exec >&- 2>&-; sleep 1000", timeout_seconds=0.3).timed_out
-
-
-def test_a_flood_of_output_does_not_prevent_the_timeout() -> None:
-    end = run_command("/usr/bin/yes", "x" * 1000, timeout_seconds=2.0)
-
-    assert end.timed_out
-    assert len(end.tail) == process.TAIL_BYTES
-
-
-def test_ticks_come_by_the_clock_not_by_the_line() -> None:
-    ticks: list[float] = []
-    program = "import time\nfor n in range(400): print(n, flush=True); time.sleep(0.001)"
-
-    run_command(sys.executable, "-c", program, on_tick=lambda: ticks.append(time.monotonic()))
-
-    assert ticks
-    assert all(process.TICK_SECONDS <= later - tick for tick, later in zip(ticks, ticks[1:], strict=False))
-
-
 def list_children() -> set[str]:
     found: set[str] = set()
     for file in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended meanwhile
             found.update(file.read_text().split())
     return found
-
-
-def test_no_zombie_and_no_file_is_left() -> None:
-    before, children = set(os.listdir("/proc/self/fd")), list_children()
-
-    run_shell("sleep 1000 & exit 1")
-    run_shell("sleep 1000", timeout_seconds=0.1)
-    with suppress(ProcessNotStarted):
-        run_command("/no/such/program")
-
-    # What other tests left may end or be closed meanwhile: servers, and files that the garbage collector finds.
-    assert set(os.listdir("/proc/self/fd")) - before == set()
-    assert list_children() - children == set()
-
-
-def test_of_the_open_files_only_those_asked_for_are_inherited(tmp_path: Path) -> None:
-    kept, other = (os.open(tmp_path / name, os.O_CREAT | os.O_RDWR) for name in ("kept", "other"))
-    os.set_inheritable(other, True)
-    try:
-        end = run_command(sys.executable, "-c", "import os; print(*os.listdir('/proc/self/fd'))", keep_open=(kept,))
-    finally:
-        os.close(kept)
-        os.close(other)
-
-    listing = 3 if kept != 3 else 4  # the descriptor that os.listdir itself opens
-    assert {int(word) for word in end.tail.split()} == {0, 1, 2, listing, kept}
 
 
 @pytest.mark.parametrize("content", [None, "#!/no/such/interpreter\n", "not a program"])
@@ -176,14 +104,6 @@ def test_a_file_without_permission_to_execute_cannot_be_executed(tmp_path: Path)
 
     with pytest.raises(ProcessNotStarted, match="Permission denied"):
         run_command(str(tmp_path / "program"))
-
-
-def test_an_error_of_the_observer_is_no_error_of_the_start(tmp_path: Path) -> None:
-    def fail() -> None:
-        raise OSError(5, "Input/output error")  # a terminal that is gone
-
-    with pytest.raises(OSError, match="Input/output error"):
-        run_shell(f"echo $$ > {tmp_path}/pids; sleep 1000", on_tick=fail)
 
 
 @pytest.mark.parametrize("seed", range(4))

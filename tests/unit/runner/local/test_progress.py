@@ -12,7 +12,6 @@ from bench.schema import PlannedCell
 from factories import make_cell, make_failed_result, make_result
 from runner.local.progress import Progress
 from runner.matrix.plan import Repeat, order_repeats
-from runner.terminal_text import format_wait
 
 CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
 SLUG_A, SLUG_B = "conv6-pytorch-cpu-train-fp32-eager-b64", "conv6-tensorflow-cpu-train-fp32-eager-b64"
@@ -63,19 +62,6 @@ def test_a_pipe_gets_one_plain_line_for_each_repeat(wait: Wait) -> None:
     ]
 
 
-def test_a_pipe_gets_no_control_characters_whatever_a_framework_says(wait: Wait) -> None:
-    file = io.StringIO()
-    (repeat, *_) = make_repeats(1)
-
-    with Progress(Console(file=file), [repeat], num_ok=0, num_failed=0) as progress:
-        progress.start_repeat(repeat)
-        progress.tick()
-        progress.finish_repeat(repeat, make_failed_result(CELL_A, message="\x1b[31mred\x1b[0m \x07bell\rreturn\x9b2J"))
-
-    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", file.getvalue()) is None
-    assert "red" in file.getvalue()
-
-
 def test_a_terminal_shows_what_is_measured_now(terminal: tuple[Console, Callable[[], str]], wait: Wait) -> None:
     console, read = terminal
     first, second = make_repeats(1)
@@ -124,17 +110,6 @@ def test_the_time_left_is_each_cells_own_mean_and_the_mean_of_all_for_new_cells(
     assert progress.estimate_seconds_left() == 12.0 + 2 * 2.0 - 0.5
 
 
-def test_a_repeat_that_takes_longer_than_expected_takes_nothing_off_the_others(wait: Wait) -> None:
-    a1, b1, a2, b2 = make_repeats(2)
-    progress = Progress(Console(file=io.StringIO()), [a1, b1, a2, b2], num_ok=0, num_failed=0)
-    measure(progress, a1, 10.0, wait)
-
-    progress.start_repeat(b1)
-    wait(300.0)
-
-    assert progress.estimate_seconds_left() == 10.0 + 10.0
-
-
 def test_at_the_end_nothing_is_left(wait: Wait) -> None:
     (repeat, other) = make_repeats(1)
     progress = Progress(Console(file=io.StringIO()), [repeat, other], num_ok=0, num_failed=0)
@@ -143,21 +118,3 @@ def test_at_the_end_nothing_is_left(wait: Wait) -> None:
     measure(progress, other, 3.0, wait)
 
     assert progress.estimate_seconds_left() == 0.0
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "0 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min"),
-        (60.0, "1 min"),
-        (89.0, "1 min"),
-        (3569.0, "59 min"),
-        (3599.0, "1 h 0 min"),
-        (7500.0, "2 h 5 min"),
-        (90_000.0, "25 h 0 min"),
-    ],
-)
-def test_waits_are_said_as_people_say_them(seconds: float, text: str) -> None:
-    assert format_wait(seconds) == text

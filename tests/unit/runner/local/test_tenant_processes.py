@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local_processes import await_death, end_time_when, read_pids
-from runner.local.process import ProcessEnd, ProcessNotStarted
+from runner.local.process import ProcessEnd
 from runner.local.tenant_processes import run_tenants
 from workspace import HANG_GUARD_SECONDS
 
@@ -82,26 +82,3 @@ def test_one_limit_holds_for_the_memory_of_all_together() -> None:
     take = "exec python3 -c \"import time; kept = bytearray(150_000_000); kept[::4096] = b'x' * len(kept[::4096]); "
     ended = run(take + 'time.sleep(1000)"', memory_limit_bytes=400_000_000)
     assert [end.over_limit for _, end in ended] == [True] * 3
-
-
-def test_an_exception_kills_all(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-
-    def interrupt() -> None:
-        if pids.exists() and len(read_pids(pids)) == 6:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(FOREVER.format(pids=pids), on_tick=interrupt)
-    await_death(read_pids(pids))
-
-
-def test_a_command_that_is_not_there_is_told() -> None:
-    with pytest.raises(ProcessNotStarted, match="No such file"):
-        run_tenants(
-            ["/no/such/program"],
-            variables=[{}, {}],
-            timeout_seconds=1.0,
-            on_tick=lambda: None,
-            on_end=lambda tenant, end: None,
-        )

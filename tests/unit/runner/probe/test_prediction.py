@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from statistics import median
 
 import pytest
 from hypothesis import given, settings
@@ -94,11 +93,6 @@ def test_the_limit_of_cyclegan_on_an_h200_takes_four_trials() -> None:
     assert (found.stop_reason, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", 64, 65)
 
 
-def test_a_distant_limit_is_looked_at_from_half_way() -> None:
-    machine = Machine(fixed_bytes=GIB, sample_bytes=(H200_BYTES - GIB) / 10_000.5)
-    assert list_sizes(search(machine.try_batch)) == [1, 4, 5000, 10_000, 10_001]
-
-
 def test_a_prediction_that_is_too_high_is_left_in_steps_that_double() -> None:
     machine = Machine(fixed_bytes=GIB, sample_bytes=(H200_BYTES - GIB) / 40.5, error=0.25)
     assert list_sizes(search(machine.try_batch)) == [1, 4, 50, 49, 47, 43, 35, 39, 41, 40]
@@ -141,33 +135,3 @@ def test_the_true_limit_is_always_found(
     )
     tried = list_sizes(found)
     assert len(tried) == len(set(tried)) <= 2 * (bound // multiple).bit_length() + 4
-
-
-@pytest.mark.parametrize(
-    ("largest_limit", "error", "noise", "expected"),
-    [
-        (5000, 0.0, 0.0, 5),  # a line, and memory that is known: 15 by doubling and bisection
-        (5000, 0.01, 0.002, 5),
-        (200, 0.01, 0.002, 4),  # 9 by doubling and bisection
-        (200, 0.03, 0.005, 4),
-        (5000, 0.03, 0.005, 6),
-    ],
-)
-def test_half_of_all_searches_take_few_trials(largest_limit: int, error: float, noise: float, expected: int) -> None:
-    """Over limits that are spread evenly in the logarithm, and blocks of 20 MiB."""
-    draw = random.Random(12)
-    counts = []
-    for _ in range(400):
-        fixed_bytes = draw.uniform(0, 0.3) * H200_BYTES
-        machine = Machine(
-            fixed_bytes=fixed_bytes,
-            sample_bytes=(H200_BYTES - fixed_bytes) / largest_limit ** draw.random(),
-            block_bytes=20 * 2**20,
-            error=draw.uniform(-error, error),
-            noise=noise,
-        )
-        found = search(machine.try_batch)
-        counts.append(len(found.trials))
-        assert found.largest_batch_size is None or machine.measure_need(found.largest_batch_size) <= H200_BYTES
-        assert found.stop_reason == "found"
-    assert median(counts) <= expected

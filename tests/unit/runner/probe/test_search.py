@@ -14,9 +14,8 @@ from bench.schema import Framework
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from local_processes import await_death
 from memory_cgroup import MemoryCgroup
-from runner.local.host_lock import hold_host_lock
 from runner.probe.search import ProbeReport
-from workspace import HANG_GUARD_SECONDS, PROGRAM, Workspace, open_terminal
+from workspace import HANG_GUARD_SECONDS, PROGRAM, Workspace
 
 GIB = 2**30
 REAL_SEARCH_SECONDS = 1800.0
@@ -40,13 +39,6 @@ def test_every_trial_is_printed_and_the_largest_batch_at_the_end(call_probe: Cal
     assert trials[3].endswith(" s  asked for 16.00 GiB")
     assert re.fullmatch(r"largest batch that fits into \d+\.\d\d GiB, the memory available here: 11 \(12 .*\)", last)
     assert len(read_log(workspace.log)) == 7  # each trial in a process of its own
-
-
-def test_nothing_is_left_but_what_was_printed(call_probe: CallProbe, workspace: Workspace, lock_folder: Path) -> None:
-    call_probe()
-
-    assert [path.name for path in lock_folder.iterdir()] == ["benchmatrix.lock"]
-    assert not (workspace.folder / "results").exists()
 
 
 def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallProbe) -> None:
@@ -139,16 +131,6 @@ def test_a_host_without_memory_ends_the_search_on_a_gpu_with_its_message(
     assert out.splitlines()[-1] == "the last trial failed for another reason than the GPU's memory; batch 2 fits"
 
 
-def test_a_terminal_is_told_what_is_being_tried(workspace: Workspace) -> None:
-    command = (*PROGRAM, "probe", "conv6", "--device", "cpu", "--python", "./python", "--max-batch-size", "2")
-    with open_terminal(workspace, command) as terminal:
-        terminal.read_until(r"trying batch 1\b")
-        terminal.read_until(r"trying batch 2\b")
-        terminal.read_until(r"this is the upper bound")
-
-    assert terminal.process.returncode == 0
-
-
 def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
     call_probe: CallProbe, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,14 +147,6 @@ def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
     assert triton == str(workspace.folder / "mine")  # the user's own
     assert not Path(inductor).parent.exists()
     assert out.splitlines()[0].endswith("1,800 s, trials share a cache of compiled kernels")
-
-
-def test_while_a_run_measures_nothing_is_probed(call_probe: CallProbe, workspace: Workspace) -> None:
-    with hold_host_lock("smoke-1"):
-        code, out, err = call_probe()
-    assert (code, out) == (2, "")
-    assert "run smoke-1 measures on this machine" in err
-    assert read_log(workspace.log) == []
 
 
 def test_ctrl_c_ends_the_search_and_its_process(workspace: Workspace) -> None:
