@@ -57,7 +57,6 @@ SLOW_MODULES = {
     "unit/collector/audit/test_inference.py": "analyses a run of many cells per test",
     "unit/collector/audit/test_orders_and_phases.py": "analyses a run of many cells per test",
     "unit/collector/audit/test_speedup.py": "analyses a run of many cells per test",
-    "unit/collector/test_extremes.py": "renders reports of runs with every extreme value",
     "unit/collector/test_files.py": "starts the tool for every command that writes files",
     "unit/docs/test_commands.py": "runs the commands of the documentation, reports and simulations among them",
     "unit/docs/test_site.py": "builds the whole site",

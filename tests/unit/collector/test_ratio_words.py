@@ -1,11 +1,8 @@
 """How much longer one side takes, in words, with the digits that its interval has to say."""
 
-import numpy as np
 import pytest
 
 from collector.ratio_words import (
-    choose_time_digits,
-    describe_longer,
     format_percent,
     format_ratio,
     format_ratios,
@@ -54,19 +51,3 @@ def test_the_ends_of_an_interval_of_ratios_read_neither_alike_nor_as_1(
 )
 def test_a_ratio_and_its_percentage_have_the_digits_of_their_size(ratio: float, text: str, percent: str) -> None:
     assert (format_ratio(ratio), format_percent(ratio - 1)) == (text, percent)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_who_divides_two_times_gets_the_ratio_that_stands_beside_them(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    for _ in range(50):
-        faster = 10 ** generator.uniform(-4, 1)
-        slower = faster * 10 ** generator.uniform(0, 1.5) ** 2
-        estimate = Estimate(center=slower / faster, log_standard_error=generator.uniform(0, 0.02), degrees_of_freedom=4)
-        digits = choose_time_digits(slower, faster, estimate)
-        quotient = float(f"{slower:.{digits - 1}e}") / float(f"{faster:.{digits - 1}e}")
-        amount, _, _ = describe_longer(estimate).partition(" ")
-        shown = float(amount.replace(",", ""))
-        value = 100 * (quotient - 1) if "%" in describe_longer(estimate) else quotient
-        assert abs(value - shown) <= 10.0 ** -len(amount.partition(".")[2]), (slower, faster, digits)
-        assert digits >= 4

@@ -11,8 +11,8 @@ from bench.errors import UserError
 from bench.schema import Shift, Suspicion
 from collector.analysis import analyze_run
 from collector.nights.records import ChangeHistory, RecordedChange
-from collector.report.drawn_panels import describe_rows, limit_rows, list_panels
-from collector.report.figure import LINES, POINTS, ROWS, Figure, FigureGroup
+from collector.report.drawn_panels import list_panels
+from collector.report.figure import ROWS, Figure, FigureGroup
 from collector.report.paper_figures import number_paths, save_figure, set_width
 from collector.report.plot_catalogue import PLOTS, draw_plot
 from collector.report.plots.marks import number_segments
@@ -22,7 +22,6 @@ from collector.report.question_figures import (
     show_latencies,
     show_memory,
     show_roofline,
-    show_scaling,
     show_speedups,
 )
 from factories import (
@@ -30,7 +29,6 @@ from factories import (
     make_cell,
     make_environment,
     make_failed_result,
-    make_gpu,
     make_memory,
     make_roofline,
     make_validity,
@@ -80,31 +78,6 @@ def test_the_roofline_is_intensity_against_rate_under_the_roof_of_the_device(col
     assert group.figures[0].panels == ("Tesla T4",)
 
 
-def test_points_of_a_roofline_and_names_of_its_works_do_not_cover_each_other(collect: Collect) -> None:
-    """Three programs of three works, all of one rate: without places beside each other, one point of each intensity.
-
-    The names of the two works of lower intensity stand on one side.
-    """
-    roofline = make_roofline(peak_flops_per_second=4e12)
-    flops = {("train", 64): 58_863_845_376, ("infer", 33): 33 * 307_762_176, ("infer", 64): 64 * 307_762_176}
-    cells = [
-        make_cell(device="gpu", framework=framework, mode=mode, phase=phase, batch_size=batch_size)
-        for framework, mode in (("pytorch", "eager"), ("tensorflow", "graph"), ("jax", "compiled"))
-        for phase, batch_size in flops
-    ]
-    seconds = {cell: flops[cell.phase, cell.batch_size] / 3e12 for cell in cells}
-    group = show_roofline(
-        analyze_run(collect(*[one for cell in cells for one in make_spread(cell, seconds[cell], roofline=roofline)]))
-    )
-    rows = list_rows_with(group, "name")
-    for work in ("conv6\ntrain, 64", "conv6\ninfer, 33"):
-        assert sorted(row["shift"] for row in rows if row["work"] == work) == [-8, 0, 8]
-        assert {row["reach"] for row in rows if row["work"] == work} == {8}
-    assert sorted({row["lift"] for row in rows}) == [0, 22]
-    texts = [layer["mark"] for layer in group.figures[0].spec["layer"] if layer["mark"]["type"] == "text"]
-    assert [mark["yOffset"] for mark in texts] == [{"expr": "datum.lift"}] * 4
-
-
 def test_a_plot_of_changes_names_them_by_what_is_short_first(collect: Collect) -> None:
     shift = Shift(ratio=1.1, low=1.05, high=1.2, p_value=1e-6, num_nights_before=7, num_nights_after=1)
     cell = make_cell()
@@ -142,42 +115,6 @@ def test_memory_is_drawn_under_what_cards_leave_for_tensors(collect: Collect) ->
     assert len(limits) == 5
 
 
-def test_a_series_has_one_shape_and_colour_in_all_panels_and_each_legend_has_its_own(collect: Collect) -> None:
-    memory = make_memory(peak_memory_allocated_bytes=2**30)
-    cells = [
-        make_cell(device="gpu", model="conv6"),
-        make_cell(device="gpu", model="vgg16", framework="jax", mode="compiled"),
-        make_cell(device="gpu", model="vgg16"),
-    ]
-    group = show_memory(analyze_run(collect(*[one for cell in cells for one in make_spread(cell, 0.1, memory=memory)])))
-    found = []
-    for panel in list_panels(group.figures[0]):
-        points = next(layer["encoding"] for layer in panel.spec["layer"] if "shape" in layer["encoding"])
-        scales = [dict(zip(*points[name]["scale"].values(), strict=True)) for name in ("color", "shape")]
-        found.append((points["shape"]["legend"]["values"], scales))
-    jax, pytorch = "JAX compiled, fp32", "PyTorch eager, fp32"
-    scales = [{jax: "#009E73", pytorch: "#D55E00"}, {jax: "circle", pytorch: "square"}]
-    assert found == [([pytorch], scales), ([jax, pytorch], scales)]
-
-
-def test_scaling_has_one_legend_of_names_that_fit_below_the_name_of_their_work(collect: Collect) -> None:
-    two = make_environment(gpus=(make_gpu(), make_gpu(uuid="GPU-5c1e2f6a-0000-0000-0000-000000000002")))
-    results = [
-        result
-        for mode in ("eager", "compiled")
-        for number, environment in ((1, GPU_PYTORCH), (2, two))
-        for result in make_spread(
-            make_cell(device="gpu", mode=mode, batch_size=64 * number, num_gpus=number), 0.1, environment
-        )
-    ]
-    (panel,) = list_panels(show_scaling(analyze_run(collect(*results))).figures[0])
-    assert panel.title == "conv6 train, GPU, 32 px: same batch per GPU"
-    points = next(layer["encoding"] for layer in panel.spec["layer"] if "shape" in layer["encoding"])
-    # Vega draws one legend for two scales only if both have the same domain.
-    names = ["batch 64 per GPU, PyTorch compiled", "batch 64 per GPU, PyTorch eager"]
-    assert [points[name]["scale"]["domain"] for name in ("color", "shape")] == [names, names]
-
-
 @pytest.mark.parametrize("name", ["frameworks", "modes", "precisions"])
 def test_the_axis_of_a_file_says_what_its_ratio_is_of(name: str, collect: Collect) -> None:
     other = {
@@ -209,19 +146,6 @@ def test_cost_and_speedup_are_drawn_of_what_both_devices_do(collect: Collect) ->
     assert (speedup["work"], round(speedup["ratio"], 2)) == ("conv6 train", 20.0)
 
 
-def test_a_panel_of_many_cells_draws_those_that_can_be_told_apart_and_what_is_of_none() -> None:
-    points: list[dict[str, Any]] = [
-        {"cell_id": f"cell {number}", "series": f"line {number % 100}"} for number in range(10_000)
-    ]
-    data: dict[str, list[dict[str, Any]]] = {"points": points, "roof": [{"tera": 1.0}]}
-    spread = limit_rows(data, POINTS)
-    assert [row["cell_id"] for row in spread["points"]][:: POINTS.most - 1] == ["cell 0", "cell 9999"]
-    assert (len(spread["points"]), spread["roof"]) == (POINTS.most, [{"tera": 1.0}])
-    lines = limit_rows(data, LINES)
-    assert list(dict.fromkeys(row["series"] for row in lines["points"])) == [f"line {number}" for number in range(8)]
-    assert limit_rows({"points": points[:3]}, POINTS) == {"points": points[:3]}
-
-
 def test_a_file_says_how_many_rows_of_its_panel_it_draws() -> None:
     # Of the 42 rows, 41 are of the panel "a", of which 40 are drawn, and one of "b".
     rows = [{"panel": "a", "row": number, "name": f"cell {number}"} for number in range(41)]
@@ -230,21 +154,6 @@ def test_a_file_says_how_many_rows_of_its_panel_it_draws() -> None:
     assert many.note == "Drawn are 40 of 41 rows, the first of the plan."
     assert many.description.startswith("Drawn are 40 of 41 rows, the first of the plan. cell 0; cell 1; ")
     assert (one.note, one.description) == ("", "other")
-
-
-def test_a_plot_in_words_has_whole_numbers_in_full_and_says_what_is_unknown() -> None:
-    rows = [
-        {"name": "a", "batch": 1024, "ms": 1.23456, "cell_id": "x"},
-        {"name": "b", "batch": 8.0, "ms": None, "cell_id": "y"},
-        {"name": "the cell alone", "batch": 1, "ms": 1.0, "cell_id": None},
-        {"name": "no batch", "ms": 1.0},
-    ]
-    assert (
-        describe_rows({"rows": rows}, "{name}, batch {batch}: {ms} ms")
-        == "a, batch 1,024: 1.23 ms; b, batch 8: unknown ms"
-    )
-    many = [{"name": f"row {number}"} for number in range(20)]
-    assert describe_rows({"rows": many}, "{name}").endswith("row 11; 8 more in the table")
 
 
 def test_segments_end_at_missing_values() -> None:

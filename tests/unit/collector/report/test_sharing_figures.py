@@ -67,16 +67,6 @@ def test_intervals_are_drawn_where_they_are_known(collect: Collect) -> None:
     assert not [layer for layer in figure.spec["layer"] if "y2" in layer["encoding"]]
 
 
-def test_each_way_of_sharing_has_a_colour_and_a_shape_of_its_own(collect: Collect) -> None:
-    (group, _) = show(collect, *share(2, "time-slicing", 0.2), *share(2, "mps", 0.2), *share(2, "mig", 0.2))
-    (figure,) = group.figures
-    (points,) = (layer for layer in figure.spec["layer"] if "shape" in layer["encoding"])
-    for channel in ("color", "shape"):
-        scale = points["encoding"][channel]["scale"]
-        assert scale["domain"] == ["time-slicing", "MPS", "MIG"]
-        assert len(set(scale["range"])) == 3
-
-
 def test_cells_have_panels_of_their_own_and_those_out_of_memory_none(collect: Collect) -> None:
     infer = make_gpu_cell(phase="infer")
     others = [make_result(infer), make_tenants_result(make_gpu_cell(phase="infer", tenants=2), [0.2], [0.2])]
