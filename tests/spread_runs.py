@@ -7,7 +7,6 @@ from factories import make_cell, make_environment, make_gpu, make_result
 
 TENSORFLOW = make_environment(versions={"tensorflow": "2.21.0", "keras": "3.13.0"})
 GPU_PYTORCH = make_environment(gpus=(make_gpu(),))
-GPU_TENSORFLOW = make_environment(gpus=(make_gpu(),), versions={"tensorflow": "2.21.0"})
 SPREAD = (0.99, 1.0, 1.01)
 """Factors of the repeats of a cell: their logs have a standard deviation of 1.0 %."""
 
