@@ -96,22 +96,6 @@ def test_kubectl_accepts_a_job(connection: Connection, namespace: str, tmp_path:
     assert "created (server dry run)" in done.stdout
 
 
-def test_kubectl_reads_the_yaml_as_pyyaml_does(connection: Connection, namespace: str, tmp_path: Path) -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
-    path = tmp_path / "job.yaml"
-    path.write_text(render_hostile_yaml(namespace))
-
-    done = subprocess.run(
-        ["kubectl", "apply", "--dry-run=server", "--context", connection.context, "-f", str(path), "-o", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert list_given(read_manifest(path.read_text()), json.loads(done.stdout)) == []
-
-
 def render(profile: Profile, device: str) -> bytes:
     cell = make_cell(device=device)
     planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=600.0)
