@@ -14,7 +14,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests environments test-fast e2e faults check types format lock audit chart chart-push docs site results golden picture clean
+.PHONY: help install matrix images push test tests environments test-fast e2e check types format lock audit chart chart-push docs site results golden picture clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -72,9 +72,6 @@ test-fast: .venv/dev ## lint, import rules and the quick tests, in a good minute
 
 e2e: .venv/dev ## real pods: in a kind cluster of its own, or where E2E_KUBECONFIG and E2E_LOAD say (see tests/e2e/conftest.py)
 	@$(if $(E2E_KUBECONFIG),$(BIN)/pytest tests/e2e,PYTEST=$(BIN)/pytest tests/e2e/in-kind)
-
-faults: .venv/dev ## a hundred kills of each process, full disks and faulty answers of the store: docs/reliability.md; ARGS="--kind disk --times 20"
-	@$(BIN)/python benchmarks/faults.py $(ARGS)
 
 audit: .venv/dev ## known weaknesses of what the locks install, less those reviewed in audit-ignore.txt
 	@for lock in requirements.lock images/bench/requirements-build.txt $(foreach image,$(IMAGES),images/$(image)/requirements-cpu.txt images/$(image)/requirements-cuda.txt); do \

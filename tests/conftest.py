@@ -42,7 +42,6 @@ MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 # Seconds of CPU that others need not wait for before each push, and why they are spent.
 SLOW_MODULES = {
     "faults/test_processes.py": "kills processes, or gives them too little disk, and starts them again",
-    "faults/test_store_answers.py": "writes and collects runs through a faulty S3 server",
     "unit/bench/store/test_contract.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_errors.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_retries.py": "starts an S3 server for most of its tests",

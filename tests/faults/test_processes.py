@@ -1,4 +1,4 @@
-"""Processes that are killed, or have no disk: a few moments each; `make faults` has a hundred."""
+"""Runners that are killed, and commands without disk, at a few moments each."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from full_disk import fill_disk, mount_small_disk
-from kill_faults import kill_collectors, kill_entry_points, kill_runners
+from kill_faults import kill_runners
 from warm_processes import WarmProcesses
 
 NUM_KILLS, NUM_FULL_DISKS = 3, 4
@@ -22,16 +22,6 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmProcesses]:
 
 def test_a_runner_that_is_killed_loses_nothing_and_measures_nothing_twice(tmp_path: Path, tool: WarmProcesses) -> None:
     outcome = kill_runners(tmp_path, tool, num_kills=NUM_KILLS, seed=1)
-    assert ([], NUM_KILLS) == (outcome.problems, outcome.num_faults)
-
-
-def test_a_collector_that_is_killed_leaves_whole_tables(tmp_path: Path, tool: WarmProcesses) -> None:
-    outcome = kill_collectors(tmp_path, tool, num_kills=NUM_KILLS, seed=1)
-    assert ([], NUM_KILLS) == (outcome.problems, outcome.num_faults)
-
-
-def test_an_entry_point_that_is_killed_leaves_a_whole_record_or_none(tmp_path: Path, tool: WarmProcesses) -> None:
-    outcome = kill_entry_points(tmp_path, tool, num_kills=NUM_KILLS, seed=1)
     assert ([], NUM_KILLS) == (outcome.problems, outcome.num_faults)
 
 

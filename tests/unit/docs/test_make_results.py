@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from make_results import README, SETTINGS, TEMPLATE, Page, find_stale_example, list_pages, wrap_prose
-from readme_example import BEGIN, END, make_readme
+from make_results import README, SETTINGS, TEMPLATE, Page, find_stale_example, list_pages
 
 PAGES = {page.folder.name: page for page in list_pages()}
 H200 = PAGES["2026-11-21-h200"]
@@ -27,19 +26,6 @@ def test_every_page_says_what_its_results_say_and_types_no_figure(page: Page) ->
 
 def test_the_example_of_the_readme_is_what_the_tool_prints() -> None:
     assert list(find_stale_example()) == []
-
-
-def test_a_report_that_does_not_show_what_its_results_say_is_found(tmp_path: Path) -> None:
-    for name in ("runs", SETTINGS, "report-gpu.html"):
-        source = H200.folder / name
-        (tmp_path / name).symlink_to(source) if source.is_dir() else shutil.copy(source, tmp_path / name)
-    page = Page(tmp_path)
-    assert list(page.find_stale_reports()) == []
-    report = tmp_path / "report-gpu.html"
-    text = report.read_text()
-    assert '"24.39"' in text
-    report.write_text(text.replace('"24.39"', '"22.39"', 1))
-    assert list(page.find_stale_reports()) == ["report-gpu.html: not what its results say; run `make results`"]
 
 
 @pytest.fixture
@@ -76,32 +62,3 @@ def test_a_figure_that_is_typed_into_the_template_is_found(copied: Path) -> None
     (fault,) = Page(copied).find_typed_numbers()
     assert fault.startswith(f"{TEMPLATE}: a number that no result made: ...")
     assert "It takes 24.4 ms." in fault
-
-
-def test_a_phrase_that_the_page_does_not_type_any_more_is_found(copied: Path) -> None:
-    settings = copied / SETTINGS
-    settings.write_text(SHORT_SETTINGS.replace("batch 64", "batch 64, 24.4 ms"))
-    assert list(Page(copied).find_typed_numbers()) == [f"{SETTINGS}: the page does not say '24.4 ms' any more"]
-
-
-def test_a_selection_without_rows_is_an_error_of_the_page(copied: Path) -> None:
-    template = copied / TEMPLATE
-    template.write_text(template.read_text().replace("resnet18", "vgg19"))
-    with pytest.raises(AssertionError, match="no row has .*vgg19"):
-        Page(copied).render()
-
-
-def test_an_example_that_is_changed_by_hand_is_made_again() -> None:
-    made = make_readme(f"a\n{BEGIN}\n{END}\nb\n")
-    assert made.startswith(f"a\n{BEGIN}\n```text\nwork ")
-    assert make_readme(made.replace("24.65", "22.65")) == made
-
-
-def test_prose_is_wrapped_and_tables_headings_and_code_are_not() -> None:
-    long = " ".join(["word"] * 30)
-    kept = [f"# {long}", f"| {long} |\n| --- |", f"    {long}"]
-    text = "\n\n".join([kept[0], long, kept[1], f"- {long}\n- {long}", kept[2]])
-    made = wrap_prose(text).rstrip("\n").split("\n\n")
-    assert [made[0], made[2], made[4]] == kept
-    assert [max(map(len, made[index].splitlines())) <= 100 for index in (1, 3)] == [True, True]
-    assert [line[:2] for line in made[3].splitlines()] == ["- ", "  ", "- ", "  "]

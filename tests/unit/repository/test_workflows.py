@@ -1,6 +1,5 @@
 """The workflows of GitHub Actions: pinned, without rights that they do not need, with commands that there are."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from control_plane import BINARIES
 from runner.cli import make_command
 
 ROOT = Path(__file__).parents[3]
@@ -100,54 +98,6 @@ def test_the_targets_that_make_is_called_with_are_there(path: Path) -> None:
     scripts = [step.get("run", "") for step in list_steps(read(path))]
     targets = re.findall(r"^\s*make(?: --\S+ \S+)* ([a-z-]+)", "\n".join(scripts), re.MULTILINE)
     assert [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
-
-
-def test_actionlint_has_no_complaint() -> None:
-    program = shutil.which("actionlint")
-    if program is None:
-        pytest.skip("actionlint is not installed: https://github.com/rhysd/actionlint")
-    done = subprocess.run([program, *WORKFLOWS], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "")
-
-
-# Answers each address with a text, and that of its digest with a digest: of this text, or of another one.
-FAKE_CURL = """#!/usr/bin/env python3
-import hashlib, os, sys
-address = sys.argv[-1]
-if "--output" in sys.argv:
-    with open(sys.argv[sys.argv.index("--output") + 1], "w") as file:
-        file.write(address)
-else:
-    text = address.removesuffix(".sha256") + os.environ["CHANGED"]
-    print(hashlib.sha256(text.encode()).hexdigest())
-"""
-
-
-@pytest.mark.parametrize("changed", ["", "by somebody"])
-def test_programs_of_the_control_plane_that_are_not_what_their_digest_says_end_the_job(
-    changed: str, tmp_path: Path
-) -> None:
-    workflow = read(ROOT / ".github" / "workflows" / "test.yaml")
-    (script,) = [step["run"] for step in list_steps(workflow) if "control plane" in step.get("name", "")]
-    (tmp_path / "curl").write_text(FAKE_CURL)
-    (tmp_path / "curl").chmod(0o755)
-    exported = tmp_path / "exported"
-    variables = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RUNNER_TEMP": str(tmp_path), "GITHUB_ENV": str(exported)}
-    variables |= workflow["env"] | {"CHANGED": changed}
-
-    done = run_script(script, tmp_path, variables)
-
-    if changed:
-        assert (done.returncode != 0, exported.exists()) == (True, False)
-        return
-    assert done.returncode == 0, done.stderr
-    (folder,) = re.fullmatch(r"KUBEBUILDER_ASSETS=(.*)\n", exported.read_text()).groups()  # type: ignore[union-attr]
-    found = {path.name: path.read_text() for path in Path(folder).iterdir() if os.access(path, os.X_OK)}
-    assert found == {
-        name: f"https://dl.k8s.io/release/{workflow['env']['KUBERNETES']}/bin/linux/amd64/{name}"
-        for name in BINARIES
-        if name != "etcd"  # comes with the tests
-    }
 
 
 def run_script(script: str, folder: Path, variables: dict[str, str]) -> "subprocess.CompletedProcess[str]":
