@@ -5,13 +5,13 @@ others, whose window saw one level, by the median. Compared with each other thes
 repeat under faulty conditions, which enters no figure where there are others, changes none of these.
 """
 
-import numpy.typing as npt
 import pandas as pd
 
+from collector.results.attempts import IntArray
 from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 
 
-def unify_centers(rows: pd.DataFrame, counted: npt.ArrayLike) -> pd.DataFrame:
+def unify_centers(rows: pd.DataFrame, counted: IntArray) -> pd.DataFrame:
     """Return the rows in which those at the places `counted` are summarised by one statistic for each cell."""
     own = rows.iloc[counted]
     is_mean = own["summarized_by"] == "mean"

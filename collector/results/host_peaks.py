@@ -6,7 +6,7 @@ figures of a host, in a precision and with a number of threads, is the host's pe
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ ALL_FRAMEWORKS = "all frameworks"
 # As bench.validity.work.MAX_HOST_DRIFT: what identical runs differ by anyway.
 MAX_DRIFT = 0.10
 HOST_COLUMNS = ["host", "cpu_model", "precision", "num_threads"]
+UNKNOWN = {"cpu_model": "", "num_threads": 0}
+"""What is not known is the same for all results of a host: a missing value equals none."""
 
 
 class Host(NamedTuple):
@@ -75,7 +77,7 @@ class HostFigures:
 
 def find_host_peaks(attempts: pd.DataFrame) -> dict[Host, HostFigures]:
     """Return the figures of each host that CPU cells ran on, in the order in which the attempts name them."""
-    on_cpu = attempts[(attempts["device"] == "cpu") & attempts["host"].notna()]
+    on_cpu = attempts[(attempts["device"] == "cpu") & attempts["host"].notna()].fillna(UNKNOWN)
     # Results that were made before they held a HostPeak hold the peak of their time.
     is_own = on_cpu["host_framework"].notna()
     on_cpu = on_cpu.assign(
@@ -84,8 +86,8 @@ def find_host_peaks(attempts: pd.DataFrame) -> dict[Host, HostFigures]:
         theoretical=on_cpu["host_theoretical_flops_per_second"].where(is_own),
     )
     found = {}
-    for names, own in on_cpu.groupby(HOST_COLUMNS, sort=False, dropna=False):
-        host = Host(*names)
+    for names, own in on_cpu.groupby(HOST_COLUMNS, sort=False):
+        host = Host(*names)  # type: ignore[arg-type]  # as the columns are
         theoretical = own["theoretical"].max()
         found[host] = HostFigures(
             num_results=len(own),
@@ -118,7 +120,7 @@ def relate_to_hosts(attempts: pd.DataFrame, hosts: dict[Host, HostFigures]) -> p
     A CPU's roofline is that of arithmetic alone. Results of GPUs, and of hosts without a peak, stay as they are.
     """
     known = {host: (figures.peak_flops_per_second, figures.source) for host, figures in hosts.items()}
-    places = zip(*(attempts[name] for name in HOST_COLUMNS), strict=True)
+    places = zip(*(attempts[HOST_COLUMNS].fillna(UNKNOWN)[name] for name in HOST_COLUMNS), strict=True)
     found = [
         known.get(Host(*place)) if device == "cpu" else None
         for device, place in zip(attempts["device"], places, strict=True)
@@ -133,7 +135,7 @@ def relate_to_hosts(attempts: pd.DataFrame, hosts: dict[Host, HostFigures]) -> p
     least_seconds = rows["flops_per_step"].astype("float64") / peaks
     shares = rows["achieved_flops_per_second"] / peaks
     attempts = attempts.copy()
-    for name, values in {
+    related: dict[str, Any] = {
         "peak_flops_per_second": peaks,
         "peak_source": [one[1] for one, is_own in zip(found, is_related, strict=True) if one and is_own],
         "share_of_peak": shares,
@@ -141,7 +143,8 @@ def relate_to_hosts(attempts: pd.DataFrame, hosts: dict[Host, HostFigures]) -> p
         "bound": "arithmetic",
         "share_of_roofline": least_seconds / rows["center_step_seconds"],
         "notes": _add_notes(rows, shares),
-    }.items():
+    }
+    for name, values in related.items():
         attempts.loc[is_related, name] = values
     return attempts
 

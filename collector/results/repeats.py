@@ -26,7 +26,7 @@ def tabulate_repeats(
     chosen = attempts.reindex(np.where(ordered.counted < 0, len(attempts), ordered.counted)).reset_index(drop=True)
     placed = _place(chosen, placements)
     found = {
-        name: plan[name] if name in plan else (placed if name in placed else chosen)[name].astype(dtype)
+        name: plan[name] if name in plan else pd.Series((placed if name in placed else chosen)[name], dtype=dtype)
         for name, dtype in RESULT_COLUMNS.items()
     }
     frame = pd.DataFrame(found)

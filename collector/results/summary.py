@@ -119,8 +119,7 @@ def summarize_cells(collection: Collection) -> pd.DataFrame:
     firsts = [groups[place][0] if place >= 0 else -1 for place in places]
     taken = repeats.take_columns([cell.first for cell in cells for _ in cell.ok or (None,)], firsts, {*numbers, *own})
     figures = numbers.reindex(places).reset_index(drop=True)  # a cell without figures has the place -1, which is none
-    for name in numbers:
-        taken[name] = figures[name].astype(SUMMARY_COLUMNS[name]).array
+    taken |= {name: pd.Series(figures[name], dtype=SUMMARY_COLUMNS[name]).array for name in map(str, numbers)}
     frame = make_frame([row for row, _ in described], own).assign(**taken)
     frame["throughput_samples_per_s"] = frame["batch_size"] / frame["center_step_seconds"]
     return frame[list(SUMMARY_COLUMNS)]

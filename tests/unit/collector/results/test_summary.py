@@ -17,6 +17,7 @@ from factories import (
     make_memory,
     make_phases,
     make_result,
+    make_roofline,
     make_validity,
 )
 from measured_runs import Collect, make_repeats
@@ -212,6 +213,7 @@ def test_conditions_are_medians_and_peaks_of_the_repeats_that_count(collect: Col
             cell,
             repeat=number,
             step_seconds=(step,) * 3,
+            roofline=make_roofline(share_of_peak=CONV6_SECONDS_OF_A_T4 / step),
             gpu_use=(make_gpu_use(energy_joules=joules, temperature_celsius=(50, heat, 55)),),
         )
         for number, step, joules, heat in ((1, 0.2, 90.0, 70), (2, 0.05, 180.0, 60), (3, 0.1, 150.0, 65))
@@ -230,6 +232,7 @@ def test_of_two_cells_of_the_same_work_the_slower_one_has_the_lower_share(collec
             make_cell(framework=framework, device="gpu"),
             repeat=repeat,
             step_seconds=(center,) * 3,
+            roofline=make_roofline(share_of_peak=CONV6_SECONDS_OF_A_T4 / center),
         )
         for framework, centers in seconds.items()
         for repeat, center in enumerate(centers, start=1)
