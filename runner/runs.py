@@ -107,18 +107,6 @@ def store_plan(store: Store, run: Run) -> None:
         )
 
 
-def warn_of_second_runner(store: Store, run_id: str | None, tell: Callable[[str], None]) -> None:
-    """Tell where the store could not stop a second runner of a run that the user has named; `run_id`: None for no name.
-
-    A name that this tool makes up is nobody else's.
-    """
-    if run_id is not None and not store.tells_first_writer():
-        tell(
-            f"{store.url}: its server ignores If-None-Match, so a second runner that begins run {run_id} at the same "
-            "moment would not be stopped; start one alone"
-        )
-
-
 def warn_on_stderr(text: str) -> None:
     """Print a warning where it is in nobody's way: stdout may get a document."""
     echo(format_message(f"warning: {text}"), err=True)

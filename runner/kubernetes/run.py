@@ -40,7 +40,6 @@ from runner.runs import (
     is_stored,
     select_missing,
     store_plan,
-    warn_of_second_runner,
 )
 
 
@@ -115,7 +114,6 @@ class ClusterRun:
         if is_stored(self.store, run.run_id):
             console.print(f"run {run.run_id} is resumed (--new starts another)")
         else:
-            warn_of_second_runner(self.store, self.run_id, console.print)
             store_plan(self.store, run)
             console.print(f"run {run.run_id}")
         records = Records.of(self.store, run)

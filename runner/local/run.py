@@ -38,7 +38,6 @@ from runner.runs import (
     read_run,
     select_missing,
     store_plan,
-    warn_of_second_runner,
 )
 
 # Handled like Ctrl-C: what is finished stays, the measuring process is killed.
@@ -162,7 +161,6 @@ class LocalRun:
         if read_run(self.store, run.run_id):
             console.print(f"run {run.run_id} is resumed (--new starts another)")
         else:
-            warn_of_second_runner(self.store, self.run_id, console.print)
             store_plan(self.store, run)
             console.print(f"run {run.run_id}")
 

@@ -93,20 +93,21 @@ def open_served(monkeypatch: pytest.MonkeyPatch, run_server: Callable[..., str])
 
 @pytest.fixture
 def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.store.backend.RETRY_SECONDS", 0.1)
-    monkeypatch.setattr("bench.store.backend.PUT_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("bench.store.buckets.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("bench.store.buckets.PUT_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("bench.store.buckets.LIST_ATTEMPTS", 1)
 
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch, s3_server: S3Server) -> Iterator[list[tuple[int, str]]]:
-    """A list of (status, S3 error code) that the endpoint answers with in turn, the last one for ever."""
+    """A list of (status, what the error says in XML) that the endpoint answers with in turn, the last one for ever."""
     queue: list[tuple[int, str]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             status, code = queue.pop(0) if len(queue) > 1 else queue[0]
-            body = f"<Error><Code>{code}</Code></Error>".encode()
+            body = f"<Error>{code}</Error>".encode()
             self.send_response(status)
             self.send_header("ETag", '"0"')
             self.send_header("Content-Length", str(len(body)))

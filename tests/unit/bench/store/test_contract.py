@@ -145,6 +145,12 @@ def test_one_of_many_writers_of_a_new_object_is_the_first(tmp_path: Path) -> Non
     assert not store.put_new(PLAN, b"another")
 
 
+def test_a_new_object_never_replaces_another(store: Store) -> None:
+    assert store.put_new(PLAN, b"mine")
+    assert not store.put_new(PLAN, b"theirs")
+    assert store.get(PLAN) == b"mine"
+
+
 @pytest.mark.parametrize(
     "key", ["", "/a", "a/", "a//b", "..", "../a", "a/../b", ".", "a/./b", "a\\b", "a\nb", "a\0b", "a.json#1", "a#2/b"]
 )

@@ -66,11 +66,11 @@ def test_what_a_killed_writer_left_is_not_listed_and_not_in_the_way(tmp_path: Pa
         wait_until(lambda: any((tmp_path / "results").glob("big*")))
         writer.kill()
         writer.wait()
-        if os.listdir(tmp_path / "results") == ["big#1"]:
+        if all(name.startswith("big#") for name in os.listdir(tmp_path / "results")):
             break
         (tmp_path / "results" / "big").unlink()
     else:
-        pytest.fail("all were too quick, or obstore stages elsewhere")
+        pytest.fail("all were too quick")
     store = Store.open(url)
     assert list(store.list_keys("")) == []
     store.put("big", b"1")

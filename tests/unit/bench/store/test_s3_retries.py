@@ -46,7 +46,7 @@ def test_a_put_outlives_a_server_killed_in_the_middle_of_it(s3_server: S3Server,
 
 
 def test_a_busy_server_is_asked_again(answers: list[tuple[int, str]]) -> None:
-    answers += [(503, "SlowDown"), (500, "InternalError"), (429, "TooManyRequests"), (200, "")]
+    answers += [(503, ""), (500, ""), (429, ""), (200, "")]
     Store.open("s3://bkt").put("x", b"1")
     assert answers == [(200, "")]
 

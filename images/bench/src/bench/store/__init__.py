@@ -1,92 +1,13 @@
 """The store of runs and results: one interface to directories (file://) and buckets (s3://, gs://, az://)."""
 
-from bench.store.backend import find_directory
-from bench.store.entity_tags import find_digest, is_digest_of
-from bench.store.keys import (
-    LATEST_REPORT_KEY,
-    LATEST_RUN_KEY,
-    TABLES_PREFIX,
-    ResultKey,
-    cancelled_key,
-    cancelled_prefix,
-    changes_prefix,
-    confirmation_run_id,
-    decision_key,
-    interrupted_key,
-    is_confirmation,
-    meeting_key,
-    meeting_prefix,
-    node_fault_key,
-    node_faults_prefix,
-    notice_key,
-    parse_change_key,
-    parse_node_fault_key,
-    parse_placement_key,
-    parse_result_key,
-    placement_key,
-    placements_prefix,
-    raw_removal_key,
-    raw_removals_prefix,
-    report_key,
-    result_key,
-    results_prefix,
-    run_key,
-    suspicion_key,
-    tenants_prefix,
-)
-from bench.store.listing import StoredObject
-from bench.store.object_reading import MAX_DOCUMENT_BYTES
-from bench.store.store import Store
-from bench.store.store_errors import (
-    KeyMissing,
-    StoreError,
-    StoreUnreachable,
-    StoreUntrusted,
-    UnreadableObject,
-    explain_os_error,
-)
-
-__all__ = [
-    "LATEST_REPORT_KEY",
-    "LATEST_RUN_KEY",
-    "KeyMissing",
-    "MAX_DOCUMENT_BYTES",
-    "ResultKey",
-    "Store",
-    "StoreError",
-    "StoreUnreachable",
-    "StoreUntrusted",
-    "StoredObject",
-    "TABLES_PREFIX",
-    "UnreadableObject",
-    "cancelled_key",
-    "cancelled_prefix",
-    "changes_prefix",
-    "confirmation_run_id",
-    "decision_key",
-    "explain_os_error",
-    "find_digest",
-    "find_directory",
-    "interrupted_key",
-    "is_confirmation",
-    "is_digest_of",
-    "meeting_key",
-    "meeting_prefix",
-    "node_fault_key",
-    "node_faults_prefix",
-    "notice_key",
-    "parse_change_key",
-    "parse_node_fault_key",
-    "parse_placement_key",
-    "parse_result_key",
-    "placement_key",
-    "placements_prefix",
-    "raw_removal_key",
-    "raw_removals_prefix",
-    "report_key",
-    "result_key",
-    "results_prefix",
-    "run_key",
-    "suspicion_key",
-    "tenants_prefix",
-]
+from bench.store.directory import find_directory as find_directory
+from bench.store.errors import KeyMissing as KeyMissing
+from bench.store.errors import StoreError as StoreError
+from bench.store.errors import StoreUnreachable as StoreUnreachable
+from bench.store.errors import StoreUntrusted as StoreUntrusted
+from bench.store.errors import UnreadableObject as UnreadableObject
+from bench.store.errors import explain_os_error as explain_os_error
+from bench.store.keys import *  # noqa: F403  (the layout)
+from bench.store.objects import MAX_DOCUMENT_BYTES as MAX_DOCUMENT_BYTES
+from bench.store.objects import StoredObject as StoredObject
+from bench.store.store import Store as Store

@@ -1,0 +1,51 @@
+"""Hides credentials in texts that are shown or stored: servers and programs repeat them when they fail."""
+
+import os
+import re
+from collections.abc import Mapping
+
+HIDDEN = "(hidden)"
+MAX_CHARACTERS = 8_000
+"""Of a text that is looked through, from its end: a program may print megabytes on one line."""
+MIN_CHARACTERS = 6
+"""What is shorter stands in other words too, and is no credential worth the name."""
+_SECRET_NAME = re.compile(
+    r"SECRET|TOKEN(?!IZ)|PASSWORD|PASSWD|PASSPHRASE|(?<!APPLICATION_)CREDENTIAL|CONNECTION_?STRING|WEBHOOK|SLACK"
+    r"|(?:ACCESS|ACCOUNT|API|CUSTOMER|ENCRYPTION|MASTER|PRIVATE|SAS|SIGNING|SSH|STORAGE)_?KEY"
+)
+_URL_USER = re.compile(r"(:/{1,3})[^\s/:@]*(?::[^\s@]*)?@")
+"""A user, or a user and a password, which may hold `/`, as keys of AWS do."""
+_remembered: set[str] = set()
+
+
+def remember_secret(value: object) -> None:
+    """Make `hide_secrets` hide a text that is in no variable; None and short texts are ignored."""
+    if isinstance(value, str) and len(value) >= MIN_CHARACTERS:
+        _remembered.add(value)
+
+
+def hide_secrets(text: str, variables: Mapping[str, str] | None = None) -> str:
+    """Return the last MAX_CHARACTERS of `text` without the values of secret variables, and users of URLs.
+
+    `variables`: this process's environment, unless given.
+    """
+    text = text[-MAX_CHARACTERS:]
+    named = (os.environ if variables is None else variables).items()
+    secrets = {value for name, value in named if len(value) >= MIN_CHARACTERS and _is_secret_name(name)}
+    for secret in sorted(secrets | _remembered, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return hide_url_users(text)
+
+
+def hide_url_users(text: str) -> str:
+    """Return `text` with `...` in the place of each user and password in a URL."""
+    return _URL_USER.sub(r"\1...@", text) if "@" in text else text
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Return whether a variable holds a credential by its name, or a URL with a user."""
+    return _is_secret_name(name) or hide_url_users(value) != value
+
+
+def _is_secret_name(name: str) -> bool:
+    return _SECRET_NAME.search(name.upper()) is not None and not name.upper().endswith(("_FILE", "_PATH", "_DIR"))
