@@ -309,9 +309,10 @@ def _get_documents(
     store: Store, new: Mapping[str, StoredObject]
 ) -> Iterator[tuple[StoredObject, bytes | KeyMissing | StoreError]]:
     """Yield each document with its bytes, the large ones last; StoreError where none can be read."""
-    small = [key for key, stored in new.items() if stored.num_bytes <= LARGE_DOCUMENT_BYTES]
-    large = [key for key, stored in new.items() if LARGE_DOCUMENT_BYTES < stored.num_bytes <= MAX_DOCUMENT_BYTES]
     yield from ((stored, b"") for stored in new.values() if stored.num_bytes > MAX_DOCUMENT_BYTES)
+    sizes = {key: stored.num_bytes for key, stored in new.items() if stored.num_bytes <= MAX_DOCUMENT_BYTES}
+    small = [key for key, size in sizes.items() if size <= LARGE_DOCUMENT_BYTES]
+    large = [key for key, size in sizes.items() if size > LARGE_DOCUMENT_BYTES]
     for keys, num_parallel in ((small, 16), (large, 1)):
         for key, data in store.try_many(keys, num_parallel=num_parallel) if keys else ():
             if isinstance(data, StoreUnreachable | StoreUntrusted):

@@ -68,7 +68,13 @@ def test_a_line_breaks_at_a_batch_without_a_figure_and_an_unsound_one_is_crossed
 
 def test_the_roofline_is_intensity_against_rate_under_the_roof_of_the_device(collect: Collect) -> None:
     # Inference: 19.7 GFLOP over 9.84 MB are 2,002 FLOP/byte. A peak of 4 TFLOP/s and 1,000 GB/s meet at 4.
-    roofline = make_roofline(peak_flops_per_second=4e12, peak_bytes_per_second=1e12)
+    roofline = make_roofline(
+        flops_per_step=19_696_779_264,
+        min_bytes_per_step=9_839_400,
+        achieved_flops_per_second=19_696_779_264 / 0.0098,
+        peak_flops_per_second=4e12,
+        peak_bytes_per_second=1e12,
+    )
     cell = make_cell(device="gpu", phase="infer")
     group = show_roofline(analyze_run(collect(*make_spread(cell, 0.0098, roofline=roofline))))
     (point,) = list_rows_with(group, "name")

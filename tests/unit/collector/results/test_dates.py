@@ -20,7 +20,9 @@ DAY = timedelta(days=1)
     ],
 )
 def test_an_odd_date_is_named(days: int, expected: str, tmp_path: Path) -> None:
-    found = collect_results(tmp_path, make_result(started_at=START + days * DAY), repeats=1)
+    started = START + days * DAY
+    result = make_result(started_at=started, finished_at=started + timedelta(minutes=1))
+    found = collect_results(tmp_path, result, repeats=1)
     [text] = found.doubts
     assert text.startswith(expected)
     assert found.results["status"].tolist() == ["ok"]
