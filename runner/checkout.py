@@ -1,17 +1,15 @@
 """Find the git checkout that the tool runs from, if it runs from one, and its revision."""
 
 import os
+import subprocess
 from functools import cache
 from pathlib import Path
-
-from bench.foreign_programs import ProgramLimitError, run_program
 
 REVISION_VARIABLE = "BENCHMATRIX_REVISION"
 """Set by images/benchmatrix/Dockerfile."""
 ROOT = Path(__file__).parents[1]
 GIT_SECONDS = 10.0
 """`git status` reads each file of the checkout: 50 ms; more on a network's disk, and never an end where that hangs."""
-MAX_GIT_BYTES = 2**20
 
 
 def has_checkout() -> bool:
@@ -38,16 +36,16 @@ def read_git_revision() -> str | None:
     try:
         commit = _ask_git("rev-parse", "HEAD")
         return f"{commit}-dirty" if _ask_git("status", "--porcelain", "--untracked-files=no") else commit
-    except (OSError, ProgramLimitError, GitFailedError):
+    except (OSError, subprocess.TimeoutExpired, GitFailedError):
         return None
 
 
 def _ask_git(*words: str) -> str:
     command = ["git", "-C", str(ROOT), *words]
-    done = run_program(command, limit_seconds=GIT_SECONDS, max_bytes=MAX_GIT_BYTES)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=False)
     if done.returncode:
         raise GitFailedError
-    return done.printed.strip()
+    return done.stdout.strip()
 
 
 class GitFailedError(Exception):

@@ -7,7 +7,7 @@ consoles do by themselves) or `escape_unprintable`, for documents.
 import re
 import sys
 
-from bench.url_credentials import hide_url_credentials
+from bench.redaction import hide_url_users
 
 STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
 QUERY = re.compile(r"(://[^\s?'\"]*)(\?[^\s'\"]*)?")
@@ -48,7 +48,7 @@ def _escape(letter: str) -> str:
 
 def hide_credentials(text: str) -> str:
     """Return a text without user, password and query of a URL: whoever pastes one in a wrong place shows them then."""
-    return QUERY.sub(lambda url: f"{url[1]}?..." if url[2] else url[0], hide_url_credentials(text))
+    return QUERY.sub(lambda url: f"{url[1]}?..." if url[2] else url[0], hide_url_users(text))
 
 
 def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:

@@ -2,11 +2,11 @@
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterable, Mapping
 
 from bench.errors import UserError
-from bench.foreign_programs import ProgramLimitError, run_program
-from bench.known_secrets import hide_printed_secrets
+from bench.redaction import hide_secrets
 from runner.checkout import read_git_revision
 from runner.images.names import DEVICES, LOCAL_REGISTRY, ImageSpec, name_image
 from runner.sources import locate_sources
@@ -16,8 +16,6 @@ QUESTION_SECONDS = 60.0
 """An engine answers in a second; one that hangs never does."""
 TRANSFER_SECONDS = 4 * 3600.0
 """For a build or a push: CUDA images have 10 GB, and the package index may be slow."""
-MAX_OUTPUT_BYTES = 16 * 2**20
-"""Builds and pushes are asked to be quiet."""
 PROFILE_KEYS = {"BASE": "image_base", "CPU_INDEX": "image_cpu_index"}
 """The keys of a profile for the arguments of a build that change a tag."""
 
@@ -33,16 +31,20 @@ def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
         raise DockerMissingError("docker: is not installed; on Debian: apt-get install docker.io")
     command, folder = [docker, *words], locate_sources()
     try:
-        done = run_program(command, limit_seconds=limit_seconds, max_bytes=MAX_OUTPUT_BYTES, folder=folder)
+        done = subprocess.run(
+            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=limit_seconds, check=False,
+        )  # fmt: skip
     except OSError as error:
         raise UserError(f"{docker}: cannot be run ({error.strerror or error}); is it the Docker client?") from error
-    except ProgramLimitError as error:
-        raise UserError(f"docker {words[0]}: {error}; see what the Docker engine waits for") from None
+    except subprocess.TimeoutExpired:
+        reason = f"has not ended after {limit_seconds:g} s; see what the Docker engine waits for"
+        raise UserError(f"docker {words[0]}: {reason}") from None
     if done.returncode:
-        printed = hide_printed_secrets(done.printed + done.errors)  # of a build, whatever a step of it prints
+        printed = hide_secrets(done.stdout + done.stderr)  # of a build, whatever a step of it prints
         tail = "\n".join(printed.strip().splitlines()[-TAIL_LINES:])
         raise UserError(f"docker {words[0]} failed (exit code {done.returncode}):\n{tail}")
-    return done.printed.strip()
+    return done.stdout.strip()
 
 
 def is_built(name: str) -> bool:

@@ -12,7 +12,7 @@ import urllib3
 
 from bench.errors import TransientError, UserError
 from bench.foreign_json import decode_json
-from bench.known_secrets import hide_secrets
+from bench.redaction import hide_secrets
 from runner.kubernetes.login import describe_error, name_credentials, name_login
 
 UNREACHABLE = "Unreachable"

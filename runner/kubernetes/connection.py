@@ -19,7 +19,7 @@ import urllib3
 
 from bench.bounded_work import WorkTooSlowError, run_bounded
 from bench.errors import UserError
-from bench.known_secrets import remember_secret
+from bench.redaction import remember_secret
 from runner.kubernetes.answer_bodies import AnswerLines, read_body
 from runner.kubernetes.answers import AnswerError, ApiObject, decode_answer, decode_object, read_items
 from runner.kubernetes.api_errors import ApiError, BusyError, make_unreachable, read_refusal

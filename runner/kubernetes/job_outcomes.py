@@ -13,7 +13,7 @@ from bench.exit_codes import (
     EXIT_TRY_AGAIN,
     EXIT_USER_ERROR,
 )
-from bench.known_secrets import hide_printed_secrets
+from bench.redaction import hide_secrets
 from bench.schema import Failure, Status
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pod_ends import (
@@ -110,4 +110,4 @@ def _describe_job(job: JobStatus, pod: PodStatus | None) -> str:
 
 
 def _tail(pod: PodStatus | None) -> str:
-    return hide_printed_secrets(pod.end_message) if pod else ""
+    return hide_secrets(pod.end_message) if pod else ""

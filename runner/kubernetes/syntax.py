@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from bench.errors import UserError
-from bench.known_secrets import is_secret_variable
+from bench.redaction import is_secret_variable
 from runner.yaml_input import ExpectedError, quote
 
 MAX_VARIABLE_BYTES = 32_768

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bench.known_secrets import hide_printed_secrets
+from bench.redaction import hide_secrets
 from bench.signal_handlers import delay_interrupts
 from runner.exhaustion import explain_exhaustion
 from runner.local.memory import read_tree_bytes
@@ -84,7 +84,7 @@ def run_process(
         timed_out=how == "timed-out",
         over_limit=how == "over-limit",
         oom_killed=process.returncode in KILLED and how == "ended" and count_oom_kills() > kills_before,
-        tail=hide_printed_secrets(tail[-TAIL_BYTES:].decode(errors="replace")),
+        tail=hide_secrets(tail[-TAIL_BYTES:].decode(errors="replace")),
     )
 
 

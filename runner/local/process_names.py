@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.known_secrets import hide_secrets
+from bench.redaction import hide_secrets
 from runner.terminal_text import join_printable
 
 MAX_CHARACTERS = 60

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bench.known_secrets import hide_printed_secrets
+from bench.redaction import hide_secrets
 from bench.signal_handlers import delay_interrupts
 from runner.local.memory import read_tree_bytes
 from runner.local.process import (
@@ -45,7 +45,7 @@ class _Running:
             timed_out=how == "timed-out",
             over_limit=how == "over-limit",
             oom_killed=oom_killed and self.process.returncode in KILLED,
-            tail=hide_printed_secrets(self.tail[-TAIL_BYTES:].decode(errors="replace")),
+            tail=hide_secrets(self.tail[-TAIL_BYTES:].decode(errors="replace")),
         )
         return self.end
 

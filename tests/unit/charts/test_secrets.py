@@ -7,7 +7,7 @@ from typing import Any
 import helm_python
 import pytest
 
-from bench.known_secrets import is_secret_variable
+from bench.redaction import is_secret_variable
 from chart import make_overlay, make_values, render
 
 PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"

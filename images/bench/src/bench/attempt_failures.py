@@ -5,9 +5,9 @@ import traceback
 
 from bench.errors import UserError
 from bench.frameworks.interface import Framework
-from bench.known_secrets import hide_printed_secrets
 from bench.measured_bounds import describe_violation
 from bench.out_of_memory import parse_requested_bytes
+from bench.redaction import hide_secrets
 from bench.schema import Failure, Status
 from bench.tenants.meeting import NoCommonWindowError
 
@@ -49,4 +49,4 @@ def summarize_error(error: Exception) -> str:
 
 def make_printable(text: str) -> str:
     """Return `text` without colour codes and credentials, and with `?` for what UTF-8 cannot hold."""
-    return hide_printed_secrets(re.sub(r"\x1b\[[0-9;]*m", "", text).encode(errors="replace").decode())
+    return hide_secrets(re.sub(r"\x1b\[[0-9;]*m", "", text).encode(errors="replace").decode())

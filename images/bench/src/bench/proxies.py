@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlsplit
 
-from bench.known_secrets import remember_secret
+from bench.redaction import remember_secret
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 HOST = r"[A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.%]+[A-Za-z0-9_.-]*\]"

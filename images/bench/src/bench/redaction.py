@@ -15,6 +15,8 @@ _SECRET_NAME = re.compile(
 )
 _URL_USER = re.compile(r"(:/{1,3})[^\s/:@]*(?::[^\s@]*)?@")
 """A user, or a user and a password, which may hold `/`, as keys of AWS do."""
+_SHOWN = re.compile(r"((?:\bsig|Signature|AccountKey)=|\bBearer (?=\S*\d))[^&;\s\"'<]{6,}")
+"""A signature or key that shows what it is, as of a shared link of Azure or a presigned one of S3."""
 _remembered: set[str] = set()
 
 
@@ -34,7 +36,7 @@ def hide_secrets(text: str, variables: Mapping[str, str] | None = None) -> str:
     secrets = {value for name, value in named if len(value) >= MIN_CHARACTERS and _is_secret_name(name)}
     for secret in sorted(secrets | _remembered, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-    return hide_url_users(text)
+    return hide_url_users(_SHOWN.sub(rf"\1{HIDDEN}", text))
 
 
 def hide_url_users(text: str) -> str:

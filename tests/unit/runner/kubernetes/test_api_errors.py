@@ -7,7 +7,7 @@ import pytest
 import urllib3
 
 from bench.errors import TransientError
-from bench.known_secrets import remember_secret
+from bench.redaction import remember_secret
 from runner.kubernetes.api_errors import ApiError, BusyError, read_refusal, read_watch_error, to_user_error
 
 TOKEN = "token-of-a-service-account"
@@ -22,7 +22,7 @@ def refuse(status: int, body: object) -> ApiError:
 @pytest.mark.parametrize("body", [{"message": f"no: Bearer {TOKEN}"}, f"<pre>Authorization: Bearer {TOKEN}</pre>"])
 @pytest.mark.parametrize("status", [400, 401, 500, 503])
 def test_a_token_that_the_server_repeats_is_hidden(status: int, body: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.known_secrets._secrets", set())
+    monkeypatch.setattr("bench.redaction._secrets", set())
     remember_secret(TOKEN)
     error = refuse(status, body)
     assert "Bearer (hidden)" in error.message
@@ -37,7 +37,7 @@ def test_a_message_of_several_lines_is_one() -> None:
 
 @pytest.mark.parametrize("code", [403, 500])
 def test_an_error_in_a_watch_is_one_line_without_the_token(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.known_secrets._secrets", set())
+    monkeypatch.setattr("bench.redaction._secrets", set())
     remember_secret(TOKEN)
     status = {"code": code, "reason": f"No\n{TOKEN}", "message": f"no\nerror: all is well: {TOKEN}"}
     error = read_watch_error(status)
