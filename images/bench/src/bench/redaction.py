@@ -13,10 +13,11 @@ _SECRET_NAME = re.compile(
     r"SECRET|TOKEN(?!IZ)|PASSWORD|PASSWD|PASSPHRASE|(?<!APPLICATION_)CREDENTIAL|CONNECTION_?STRING|WEBHOOK|SLACK"
     r"|(?:ACCESS|ACCOUNT|API|CUSTOMER|ENCRYPTION|MASTER|PRIVATE|SAS|SIGNING|SSH|STORAGE)_?KEY"
 )
-_URL_USER = re.compile(r"(:/{1,3})[^\s/:@]*(?::[^\s@]*)?@")
+_URL_USER = re.compile(r"(:/{1,3})[^\s/:@]*(?::\S*)?@")
 """A user, or a user and a password, which may hold `/`, as keys of AWS do."""
 _SHOWN = re.compile(r"((?:\bsig|Signature|AccountKey)=|\bBearer (?=\S*\d))[^&;\s\"'<]{6,}")
 """A signature or key that shows what it is, as of a shared link of Azure or a presigned one of S3."""
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=([^\s&;'\"]+)")
 _remembered: set[str] = set()
 
 
@@ -36,6 +37,7 @@ def hide_secrets(text: str, variables: Mapping[str, str] | None = None) -> str:
     secrets = {value for name, value in named if len(value) >= MIN_CHARACTERS and _is_secret_name(name)}
     for secret in sorted(secrets | _remembered, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
+    text = _ASSIGNED.sub(lambda found: f"{found[1]}={HIDDEN}" if _is_secret_name(found[1]) else found[0], text)
     return hide_url_users(_SHOWN.sub(rf"\1{HIDDEN}", text))
 
 
