@@ -4,7 +4,7 @@ Everything not named has a plain default: a Conv6 training cell in PyTorch on th
 laptop's environment. Times are arbitrary: `make_result(step_seconds=(0.1, 0.2, 0.3))`; windows are derived from them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -228,7 +228,7 @@ def make_result(
         "validity": make_validity(),
         "environment": make_environment(gpus=(make_gpu(),) if cell.device == "gpu" else ()),
     }
-    return Result(**(_describe_attempt(cell) | measured | overrides))
+    return Result(**(_describe_attempt(cell, overrides) | measured | overrides))
 
 
 def make_failed_result(
@@ -242,7 +242,8 @@ def make_failed_result(
 ) -> Result:
     """Return a result that did not end well, without samples; `kind` follows from `status` unless given."""
     error = Failure(kind=kind or FAILURE_KINDS[status], message=message, stderr_tail=stderr_tail)
-    return Result(**(_describe_attempt(cell or make_cell()) | {"status": status, "error": error} | overrides))
+    attempt = _describe_attempt(cell or make_cell(), overrides)
+    return Result(**(attempt | {"status": status, "error": error} | overrides))
 
 
 def make_run(
@@ -287,7 +288,7 @@ def put_documents(store: Sink, run: Run, results: Iterable[Result]) -> None:
         store.put(f"runs/{result.run_id}/results/{result.cell_id}/{name}", result.to_json())
 
 
-def _describe_attempt(cell: Cell) -> dict[str, Any]:
+def _describe_attempt(cell: Cell, overrides: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "run_id": RUN_ID,
         "cell": cell,
@@ -296,5 +297,5 @@ def _describe_attempt(cell: Cell) -> dict[str, Any]:
         "attempt": "a1",
         "written_by": "bench",
         "started_at": START,
-        "finished_at": START + timedelta(seconds=10),
+        "finished_at": overrides.get("started_at", START) + timedelta(seconds=10),
     }
