@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from bench.schema import Framework
-from faulty_s3_server import FaultyS3Server
 from framework_environments import install_environments
 from s3_server import S3Server
 
@@ -45,8 +44,6 @@ SLOW_MODULES = {
     "unit/bench/store/test_contract.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_errors.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_s3_retries.py": "starts an S3 server for most of its tests",
-    "unit/bench/store/test_wrong_answers.py": "starts an S3 server for most of its tests",
-    "unit/bench/store/test_settings.py": "opens stores whose servers are away, in processes of their own",
     "unit/bench/test_attempt.py": "starts a process per failure that it provokes",
     "unit/bench/test_delivery.py": "waits for a store that is away, as the code under test does",
     "unit/charts/test_rendering.py": "renders the chart for every pair of its switches",
@@ -181,12 +178,3 @@ def s3_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Ser
         yield server
     finally:
         server.stop()
-
-
-@pytest.fixture
-def faulty_s3_server(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyS3Server]:
-    """A server in front of the S3 server, whose answers a test can make faulty; the environment leads to it."""
-    server = FaultyS3Server(port=s3_server.port)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.start())
-    yield server
-    server.stop()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import program
-from bench.exit_codes import EXIT_NODE_FAULT, EXIT_USER_ERROR
+from bench.exit_codes import EXIT_INTERNAL_ERROR, EXIT_NODE_FAULT, EXIT_USER_ERROR
 from bench.order import Order
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell, Framework
@@ -185,3 +185,27 @@ def test_a_limit_of_open_files_that_is_too_low_is_one_message(tmp_path: Path) ->
     assert done.stderr == (
         "error: this process may open 6 files, and needs 64 at the least; raise the limit (`ulimit -n`)\n"
     )
+
+
+@pytest.mark.parametrize("name", ["AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID"])
+def test_a_key_from_a_secret_with_a_newline_is_one_message(tmp_path: Path, name: str) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hunter2", name: "hunter2\n"}
+    ending = run_bench(sys.executable, make_cell(), tmp_path, **keys, BENCH_STORE="s3://bkt")
+    assert (ending.exit_code, ending.result) == (EXIT_USER_ERROR, None)
+    assert ending.output == (
+        f"error: store s3://bkt: {name} has a space, a line break or another character that no key has; set it again without; "
+        "fix the AWS_* variables or ~/.aws/config\n"
+    )
+
+
+def test_an_error_of_the_package_does_not_end_with_the_exit_code_that_promises_a_record(tmp_path: Path) -> None:
+    program = (
+        "import runpy, bench.attempt\n"
+        "def fail(attempt): raise RuntimeError('an internal error')\n"
+        "bench.attempt.Attempt.run = fail\n"
+        "runpy.run_module('bench', run_name='__main__')"
+    )
+    order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url=f"file://{tmp_path}/results")
+    variables = {**os.environ, **order.to_variables(), "PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (EXIT_INTERNAL_ERROR, "RuntimeError: an internal error")

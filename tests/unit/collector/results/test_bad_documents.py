@@ -40,27 +40,14 @@ def find_reason(place: Path, status: str = "missing") -> str:
     return skipped.reason
 
 
-def test_a_directory_is_named(place: Path) -> None:
-    place.mkdir()
-    assert find_reason(place, "unreadable") == "is a directory, not a file"
-
-
 def test_a_pipe_is_named_and_not_waited_for(place: Path) -> None:
     os.mkfifo(place)
     assert find_reason(place, "unreadable") == "is a pipe, a socket or a device, not a file"
 
 
-@pytest.mark.parametrize(
-    ("target", "reason"),
-    [
-        ("nowhere", "cannot be read (No such file or directory)"),
-        ("2-a1.json", "cannot be read (Too many levels of symbolic links)"),
-        ("..", "is a link to a directory, not a file"),
-    ],
-)
-def test_a_link_that_leads_to_no_file_is_named(place: Path, target: str, reason: str) -> None:
-    place.symlink_to(target)
-    assert find_reason(place, "unreadable") == reason
+def test_a_link_that_leads_nowhere_is_named(place: Path) -> None:
+    place.symlink_to("nowhere")
+    assert find_reason(place, "unreadable") == "cannot be read (No such file or directory)"
 
 
 def test_a_result_that_is_too_large_is_not_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,6 @@ from collector.results.load import load_run
 from collector.results.summary import summarize_cells
 from collector.results.unread import UnreadRecords
 from factories import RUN_ID, make_result, make_run, put_documents
-from faulty_s3_server import FaultyS3Server
-from s3_server import S3Server
 
 RUN = make_run(repeats=3)
 RESULTS = [make_result(repeat=number) for number in (1, 2)]
@@ -49,21 +47,6 @@ def test_a_record_that_says_nothing_is_missing_for_that_is_known(tmp_path: Path)
     (tmp_path / "store" / KEY).write_bytes(b"{")
     collection = load_run(Store.open(f"file://{tmp_path}/store"), RUN_ID)
     assert [status for status, _ in read_endings(collection)] == ["missing", "ok", "missing"]
-
-
-def test_a_record_that_a_bucket_refuses_is_unreadable_until_it_gives_it(
-    s3_server: S3Server, faulty_s3_server: FaultyS3Server
-) -> None:
-    store = Store.open(f"s3://{s3_server.bucket}")
-    put_documents(store, RUN, RESULTS)
-    faulty_s3_server.choose_fault = lambda method, path: "denied" if KEY in path and method == "GET" else None
-
-    (status, reason), *others = read_endings(load_run(store, RUN_ID))
-
-    assert (status, [other for other, _ in others]) == ("unreadable", ["ok", "missing"])
-    assert "does not permit this (status 403)" in reason
-    faulty_s3_server.choose_fault = lambda method, path: None
-    assert [status for status, _ in read_endings(load_run(store, RUN_ID))] == ["ok", "ok", "missing"]
 
 
 @pytest.mark.parametrize(("folder", "num_cells"), [("", 2), ("a-00000000", 1)])

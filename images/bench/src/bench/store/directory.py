@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from secrets import randbits
 
@@ -14,6 +15,9 @@ from bench.store.errors import StoreError, UnreadableObject, explain_os_error
 from bench.store.keys import HOSTILE_PART
 from bench.store.objects import StoredObject, keep_possible_time
 
+PAGE_SIZE = 1000
+"""Files that are looked at by one call of a thread."""
+NO_FILE = "is a pipe, a socket or a device, not a file"
 MAX_SHOWN = 200
 """Of a URL that is too long to be shown whole."""
 
@@ -106,7 +110,7 @@ class Directory:
             with open(self.root / key, "rb", opener=_open_without_waiting) as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
-                    raise UnreadableObject(f"'{key}' is a pipe, a socket or a device, not a file")
+                    raise UnreadableObject(f"'{key}' {NO_FILE}")
                 if status.st_size > max_bytes:
                     raise UnreadableObject(f"'{key}' has {status.st_size:,} bytes, expected at most {max_bytes:,}")
                 return file.read()
@@ -141,26 +145,28 @@ class Directory:
             self.delete([key])
 
     def list_pages(self, folder: str) -> Iterator[list[StoredObject]]:
-        """Yield the files of each folder below `folder`, sorted by name.
+        """Yield the files below `folder`, the names of each folder sorted.
 
         Links to files are followed; links to directories are not, for they may lead back. What a killed writer left
         has no key.
         """
+        files = self._list_files(folder)
+        while page := list(islice(files, PAGE_SIZE)):
+            yield page
+
+    def _list_files(self, folder: str) -> Iterator[StoredObject]:
         try:
             entries = sorted(os.scandir(self.root / folder), key=lambda entry: entry.name)
         except FileNotFoundError:
             return
-        files = []
         for entry in entries:
             key = f"{folder}/{entry.name}" if folder else entry.name
             if HOSTILE_PART.fullmatch(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from self.list_pages(key)
+                yield from self._list_files(key)
             else:
-                files.append(_describe(key, entry))
-        if files:
-            yield files
+                yield _describe(key, entry)
 
     def list_folders(self, folder: str) -> list[str]:
         """Return the names of the folders directly in `folder`."""
@@ -191,5 +197,5 @@ def _describe(key: str, entry: "os.DirEntry[str]") -> StoredObject:
         num_bytes=status.st_size,
         version=f"{status.st_mtime_ns}-{status.st_size}-{status.st_ctime_ns}",
         modified_at=keep_possible_time(datetime.fromtimestamp(status.st_mtime, UTC)),
-        problem="" if stat.S_ISREG(status.st_mode) else "is no file",
+        problem="" if stat.S_ISREG(status.st_mode) else NO_FILE,
     )
