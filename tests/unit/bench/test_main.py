@@ -193,8 +193,8 @@ def test_a_key_from_a_secret_with_a_newline_is_one_message(tmp_path: Path, name:
     ending = run_bench(sys.executable, make_cell(), tmp_path, **keys, BENCH_STORE="s3://bkt")
     assert (ending.exit_code, ending.result) == (EXIT_USER_ERROR, None)
     assert ending.output == (
-        f"error: store s3://bkt: {name} has a space, a line break or another character that no key has; set it again without; "
-        "fix the AWS_* variables or ~/.aws/config\n"
+        f"error: store s3://bkt: {name} has a space, a line break or another character that no key has; set it again "
+        "without; fix the AWS_* variables or ~/.aws/config\n"
     )
 
 
