@@ -22,7 +22,6 @@ from runner.matrix.expansion import load_matrix
 from warm_processes import Ending, WarmProcesses
 from workspace import name_repeats, read_results
 
-BLOCK_BYTES = 4096  # of a tmpfs: a page
 MAX_MORE = 6
 """Blocks or names: a plan takes 2 and a record 2, each with folders and a staging file."""
 NUM_REPEATS = 2

@@ -1,6 +1,5 @@
 """Attempts in this process, with a stub as the framework: whatever happens, there is a record."""
 
-import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Self
@@ -49,20 +48,6 @@ def test_what_is_raised_becomes_a_status_and_a_kind(
     assert Result.model_validate_json(result.to_json()) == result
 
 
-def test_a_failed_attempt_claims_no_peak_of_a_gpu(attempt_with: Callable[..., Result]) -> None:
-    result = attempt_with(StubFramework(RuntimeError("no room")))
-    assert result.memory is not None
-    assert (result.memory.peak_memory_allocated_bytes, result.memory.peak_memory_reserved_bytes) == (None, None)
-    assert (result.memory.peak_rss_bytes or 0) > 0
-
-
-def test_an_error_that_utf_8_cannot_hold_is_recorded_all_the_same(attempt_with: Callable[..., Result]) -> None:
-    result = attempt_with(StubFramework(OSError("no file 'a\udcffb'")))
-    assert result.error is not None
-    assert result.error.message == "OSError: no file 'a?b'"
-    assert Result.model_validate_json(result.to_json()) == result
-
-
 def test_a_clock_that_is_set_back_meanwhile_costs_no_result(
     attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,15 +62,6 @@ def test_a_clock_that_is_set_back_meanwhile_costs_no_result(
     result = attempt_with(StubFramework())
     assert (result.status, result.started_at) == ("ok", datetime(2026, 3, 1, 12, 0, tzinfo=UTC))
     assert timedelta(0) < result.finished_at - result.started_at < timedelta(minutes=10)
-
-
-@pytest.mark.parametrize(("device", "expected"), [("cpu", ""), ("gpu", "3")])
-def test_a_cpu_cell_sees_no_gpu_and_a_gpu_cell_those_that_it_was_given(
-    attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, device: str, expected: str
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    attempt_with(RuntimeError("stop here"), device=device)
-    assert (os.environ["CUDA_VISIBLE_DEVICES"], os.environ["CUDA_DEVICE_ORDER"]) == (expected, "PCI_BUS_ID")
 
 
 @pytest.mark.parametrize(

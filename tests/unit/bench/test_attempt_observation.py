@@ -1,6 +1,5 @@
 """What an attempt observes around its timing: GPUs, their window, the host's products. None of it costs the record."""
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -28,12 +27,6 @@ def test_a_gpu_cell_is_sampled_after_the_timing(attempt_with: Callable[..., Resu
     assert result.validity.verdict == "wrong-device"  # the stub's output lives on the CPU
 
 
-def test_no_sampling_pass_is_run_where_none_is_asked_for(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
-    framework = StubFramework()
-    result = attempt_with(framework, device="gpu", sampling_seconds=0.0, visible="0", **TEN_STEPS)
-    assert (framework.num_steps, result.gpu_use[0].window_seconds) == (10, None)
-
-
 def test_a_gpu_cell_is_profiled_after_the_timing(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
     framework = ProfiledFramework()
     protocol = TEN_STEPS | {"sampling_seconds": 0.0, "num_profiled_steps": 2}
@@ -57,25 +50,6 @@ def test_a_sampling_pass_that_fails_costs_no_timing(
     (use,) = result.gpu_use
     assert (result.status, use.window_seconds, use.memory_used_before_bytes) == ("ok", None, 3 * MIB)
     assert isinstance(use, GpuUse)
-
-
-def test_a_window_that_cannot_be_watched_is_measured_all_the_same(
-    attempt_with: Callable[..., Result], nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(uses: object) -> None:
-        raise OSError("no counters")
-
-    monkeypatch.setattr("bench.observation.WindowWatch", fail)
-    result = attempt_with(StubFramework(), device="gpu", sampling_seconds=0.0, visible="0", **TEN_STEPS)
-    assert (result.status, result.gpu_use[0].window) == ("ok", None)
-    assert result.probe_failures == ("GPUs in the window: OSError: no counters",)
-
-
-def test_the_framework_is_loaded_with_the_gpus_of_its_cell_alone(
-    attempt_with: Callable[..., Result], nvml: FakeNvml
-) -> None:
-    attempt_with(StubFramework(), device="gpu", num_gpus=2, sampling_seconds=0.0, visible="2,1,0", **TEN_STEPS)
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == f"{UUIDS[2]},{UUIDS[1]}"
 
 
 def test_matrix_products_that_fail_cost_no_timing(attempt_with: Callable[..., Result]) -> None:
@@ -123,49 +97,6 @@ def test_the_matrix_product_before_the_window_enters_no_peak_of_memory(
     assert result.memory.peak_rss_bytes is not None
     assert result.probe_failures == ()
     assert before <= result.memory.peak_rss_bytes < before + 2**28
-
-
-def test_a_gpu_that_cannot_be_looked_at_is_noted(attempt_with: Callable[..., Result]) -> None:
-    result = attempt_with(RuntimeError("stop here"), device="gpu", visible="0")
-    (note,) = result.probe_failures
-    assert note.startswith("GPU baseline: NVMLError")
-
-
-def test_a_peak_that_no_record_can_hold_costs_no_timing(
-    attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bench.observation.read_peak_cgroup_bytes", lambda: 2**63 - 4096)
-    result = attempt_with(StubFramework(), **TEN_STEPS)
-    assert (result.status, result.samples and len(result.samples.step_seconds)) == ("ok", 3)
-    assert result.memory is not None
-    assert (result.memory.peak_cgroup_bytes, result.memory.peak_memory_reserved_bytes) == (None, 2000)
-    (note,) = result.probe_failures
-    assert note.startswith("Memory.peak_cgroup_bytes: ")
-    assert note.endswith(f"found {2**63 - 4096}; left out")
-
-
-@pytest.mark.parametrize(("error", "status"), [(None, "ok"), (MemoryError("no room"), "oom")])
-def test_a_kernel_that_shows_no_peak_costs_no_record(
-    attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, error: Exception | None, status: str
-) -> None:
-    def fail() -> int:
-        raise LookupError("no line VmHWM")
-
-    monkeypatch.setattr("bench.observation.read_peak_rss_bytes", fail)
-    result = attempt_with(StubFramework(error), **TEN_STEPS)
-    assert (result.status, result.memory and result.memory.peak_rss_bytes) == (status, None)
-    assert result.probe_failures == ("peak memory of the process: LookupError: no line VmHWM",)
-
-
-def test_counters_of_the_cpus_that_make_no_sense_cost_no_timing(
-    attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bench.probes.cpu_use.monotonic", lambda: 5.0)  # a clock that stands still: no window
-    result = attempt_with(StubFramework(), **TEN_STEPS)
-    assert (result.status, result.cpu_use) == ("ok", None)
-    assert result.probe_failures == ("use of the CPUs: ZeroDivisionError: float division by zero",)
-    assert result.validity is not None
-    assert "other processes on the cores and the CPU quota not observed" in result.validity.unchecked
 
 
 @pytest.mark.parametrize("asked", [2**61, 10**25])

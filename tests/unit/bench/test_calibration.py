@@ -75,10 +75,3 @@ def test_a_calibration_that_fails_is_noted_and_does_not_end_the_attempt(monkeypa
     probes.calibrate(framework, make_environment(gpus=(make_gpu(),)))  # type: ignore[arg-type]  # no profiler
     assert probes.calibration is None
     assert probes.failures == ["calibration: RuntimeError: no room"]
-
-
-@pytest.mark.parametrize("cell", [make_cell(sampling_seconds=0.0), make_cell(device="gpu", num_gpus=2)])
-def test_cells_that_want_no_observation_or_have_several_gpus_have_none(cell: Cell) -> None:
-    probes = AttemptProbes(cell, 1)
-    probes.calibrate(StubFramework(RuntimeError("not called")), make_environment())  # type: ignore[arg-type]
-    assert (probes.calibration, probes.failures) == (None, [])

@@ -55,8 +55,3 @@ def test_what_a_device_cannot_do_is_refused_in_one_line(
 )
 def test_what_a_device_can_do_is_not_refused(fields: dict[str, Any], gpu: GpuKind | None) -> None:
     assert explain_unsupported(make_cell(**fields), gpu) is None
-
-
-def test_a_newer_generation_counts_as_higher_whatever_its_minor_number() -> None:
-    blackwell = GpuKind(name="NVIDIA B200", compute_capability=(10, 0), num_gpus=1)
-    assert explain_unsupported(make_cell(device="gpu", precision="bf16"), blackwell) is None

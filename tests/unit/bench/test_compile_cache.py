@@ -46,9 +46,3 @@ def test_a_cache_that_the_user_names_stays(tmp_path: Path, monkeypatch: pytest.M
     assert os.environ["TRITON_CACHE_DIR"] == "/mine"
     assert os.environ["JAX_COMPILATION_CACHE_DIR"].startswith("/cache/")
     assert chosen == {"BENCH_COMPILE_CACHE": "/cache", "TRITON_CACHE_DIR": "/mine"}
-
-
-def test_without_a_processor_name_there_is_a_folder_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\nFeatures\t: fp asimd\n")
-    use_compile_cache("/cache", tmp_path / "cpuinfo")
-    assert Path(os.environ["TRITON_CACHE_DIR"]).parent.name.startswith("cpu-")

@@ -1,7 +1,6 @@
 """bench.compilers: which compiler a cell needs, whether it is there, and what it says of its version."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,12 +37,6 @@ def test_a_compiler_on_the_path_is_enough(device: str, program: str, path_folder
     assert explain_missing_compiler(make_cell(mode="compiled", device=device)) is None
 
 
-@pytest.mark.parametrize(("device", "program"), [("cpu", "gcc"), ("cpu", "clang"), ("gpu", "g++")])
-def test_a_compiler_of_another_language_is_not(device: str, program: str, path_folder: Path) -> None:
-    make_interpreter(path_folder / program, "")
-    assert explain_missing_compiler(make_cell(mode="compiled", device=device)) is not None
-
-
 @pytest.mark.parametrize(("device", "variable"), [("cpu", "CXX"), ("gpu", "CC")])
 def test_the_compiler_that_a_variable_names_is_the_one(
     device: str, variable: str, path_folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -57,23 +50,6 @@ def test_the_compiler_that_a_variable_names_is_the_one(
         make_interpreter(path_folder / name, "")
     monkeypatch.setenv(variable, "icpx")
     assert f"{variable}=icpx is no program; install" in str(explain_missing_compiler(cell))
-
-
-@pytest.mark.parametrize("fields", [{}, {"framework": "tensorflow", "mode": "compiled"}, {"framework": "tensorflow"}])
-def test_what_torch_compile_does_not_make_needs_no_compiler(fields: dict[str, Any], path_folder: Path) -> None:
-    assert explain_missing_compiler(make_cell(**fields)) is None
-
-
-def test_the_version_of_the_compiler_is_the_first_line_that_it_prints(path_folder: Path) -> None:
-    make_interpreter(path_folder / "g++", "[ $1 = --version ] && echo 'g++ (Debian 12.2.0-14) 12.2.0' && echo more")
-    assert read_compiler_version(make_cell(mode="compiled")) == {"cxx_compiler": "g++ (Debian 12.2.0-14) 12.2.0"}
-    assert read_compiler_version(make_cell(mode="eager")) == {}
-    assert read_compiler_version(make_cell(mode="compiled", device="gpu")) == {}  # there is no C compiler
-
-
-def test_a_compiler_that_does_not_say_its_version_is_unknown_and_no_error(path_folder: Path) -> None:
-    make_interpreter(path_folder / "gcc", "exit 1")
-    assert read_compiler_version(make_cell(mode="compiled", device="gpu")) == {"c_compiler": "unknown"}
 
 
 def test_the_version_is_that_of_the_compiler_behind_a_wrapper(

@@ -110,17 +110,6 @@ def test_the_busy_share_is_the_kernels_time_over_the_step_that_no_profiler_slowe
     assert (gpu.num_kernels, gpu.num_copies) == (5, 5)
 
 
-def test_of_several_gpus_the_busiest_counts() -> None:
-    workload = ProfiledWorkload(0, 1)
-
-    def record(run: Callable[[], None]) -> list[DeviceActivity]:
-        return [*workload.record_activities(run), make_activity(1_000, 1_100, device_index=1)]
-
-    profile = profile_steps(workload, record, source="jax.profiler", num_steps=2, center_step_seconds=1.0)
-    assert [gpu.num_kernels for gpu in profile.gpus] == [2, 3]
-    assert profile.kernel_seconds_per_step == pytest.approx((2 * 12e-6 + 100e-6) / 2)
-
-
 @pytest.mark.parametrize("activities", [[], [make_activity(0, 1, kind="copy")]])
 def test_a_profile_without_a_kernel_is_no_profile(activities: list[DeviceActivity]) -> None:
     workload = ProfiledWorkload()
@@ -136,23 +125,6 @@ def test_a_profile_without_a_kernel_is_no_profile(activities: list[DeviceActivit
 SAMPLES = Samples(
     warmup_step_seconds=(1.0,), step_seconds=(1e-6, 24e-6, 1.0), device_step_seconds=None, reached_steady=True
 )
-
-
-def test_an_observer_relates_the_kernels_to_the_median_of_the_timed_steps() -> None:
-    workload: Any = ProfiledWorkload(0)
-    probes = AttemptProbes(make_cell(device="gpu", num_profiled_steps=3), 1)
-    profile = probes.profile_steps(workload, workload, SAMPLES)
-    assert profile is not None
-    assert profile.kernel_busy_share == pytest.approx(0.5)
-    assert (workload.calls.count("step"), probes.failures) == (3, [])
-
-
-@pytest.mark.parametrize("fields", [{"device": "cpu"}, {"device": "gpu", "num_profiled_steps": 0}])
-def test_there_is_no_pass_on_a_cpu_or_where_none_is_asked_for(fields: dict[str, Any]) -> None:
-    workload: Any = ProfiledWorkload(0)
-    probes = AttemptProbes(make_cell(**fields), 1)
-    assert probes.profile_steps(workload, workload, SAMPLES) is None
-    assert (workload.calls, probes.failures) == ([], [])
 
 
 def test_a_profiler_that_fails_is_noted_and_ends_nothing() -> None:

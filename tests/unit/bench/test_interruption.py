@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from bench.exit_codes import EXIT_NOT_OK, EXIT_PREEMPTED
 from bench.order import Order
 from bench.schema import Cell, Framework, Result
@@ -130,10 +128,3 @@ print(os.WTERMSIG(status), "alive")
     environment = {**os.environ, **order.to_variables(), "PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "15 alive\n"), done.stderr
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])
-def test_a_time_limit_that_is_none_is_refused(text: str) -> None:
-    variables = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="file:///x").to_variables()
-    with pytest.raises(Exception, match="BENCH_TIMEOUT_SECONDS: "):
-        Order.from_variables(variables | {"BENCH_TIMEOUT_SECONDS": text})

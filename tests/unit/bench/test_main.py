@@ -36,14 +36,6 @@ def test_a_missing_framework_is_a_record_of_its_own_kind(tmp_path: Path, framewo
     assert result.phases.import_seconds is None
 
 
-def test_folders_with_a_frameworks_name_do_not_pass_for_it(tmp_path: Path) -> None:
-    for name in ("torch", "torchvision"):
-        (tmp_path / name).mkdir()
-    result = get_result(run_bench(sys.executable, make_cell(), tmp_path))
-    assert result.error is not None
-    assert (result.status, result.error.kind) == ("failed", "missing-framework")
-
-
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_cell_for_a_gpu_fails_where_none_is_visible(
     tmp_path: Path, interpreters: dict[Framework, Path], framework: Framework
@@ -163,39 +155,6 @@ def test_the_store_is_tried_before_the_work(
     monkeypatch.setattr("bench.program.Attempt", lambda order: pytest.fail("the work was begun"))
     assert program.main(None) == 2
     assert capsys.readouterr().err.startswith("error: store file:///sys/kernel: ")
-
-
-def test_a_limit_of_open_files_that_is_too_low_is_one_message(tmp_path: Path) -> None:
-    """The store library would print a panic, and the message after it would be of keys and endpoints."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))
-
-    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
-    done = subprocess.run(
-        [sys.executable, "-m", "bench"],
-        env=variables,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=limit,
-    )
-    assert (done.returncode, done.stdout) == (EXIT_USER_ERROR, "")
-    assert done.stderr == (
-        "error: this process may open 6 files, and needs 64 at the least; raise the limit (`ulimit -n`)\n"
-    )
-
-
-@pytest.mark.parametrize("name", ["AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID"])
-def test_a_key_from_a_secret_with_a_newline_is_one_message(tmp_path: Path, name: str) -> None:
-    keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hunter2", name: "hunter2\n"}
-    ending = run_bench(sys.executable, make_cell(), tmp_path, **keys, BENCH_STORE="s3://bkt")
-    assert (ending.exit_code, ending.result) == (EXIT_USER_ERROR, None)
-    assert ending.output == (
-        f"error: store s3://bkt: {name} has a space, a line break or another character that no key has; set it again "
-        "without; fix the AWS_* variables or ~/.aws/config\n"
-    )
 
 
 def test_an_error_of_the_package_does_not_end_with_the_exit_code_that_promises_a_record(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from bench.observation import AttemptProbes
-from bench.probes.gpu_neighbours import DeviceMemory
 from factories import make_cell
 from fake_nvml import UUIDS, FakeNvml, install_nvml
 
@@ -43,24 +42,3 @@ def test_a_window_that_cannot_be_watched_is_run_all_the_same(nvml: FakeNvml, mon
         was_run = True
     assert (was_run, probes.gpu_use[0].window) == (True, None)
     assert probes.failures == ["GPUs in the window: OSError: no counters"]
-
-
-def test_a_cell_on_a_cpu_has_no_gpus_to_watch() -> None:
-    probes = AttemptProbes(make_cell(), 1)
-    with probes.watch_window():
-        pass
-    assert (probes.gpu_use, probes.failures) == ((), [])
-
-
-@pytest.mark.parametrize("used", [DeviceMemory(used_bytes=2**61), DeviceMemory(by_process={1: 2**59, 2: 2**59})])
-def test_memory_of_tenants_that_no_record_can_hold_is_noted_and_left_out(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, used: DeviceMemory
-) -> None:
-    monkeypatch.setattr("bench.observation.read_device_memory", lambda: used)
-    probes = AttemptProbes(make_cell(device="gpu"), 1)
-    probes.read_baseline()
-    probes.look_at_tenants(lambda: frozenset({1, 2}))
-    assert probes.device_memory == DeviceMemory()
-    assert [line.partition(" bytes")[0] for line in probes.failures] == [
-        f"memory of the tenants: ValueError: {used.used_bytes or 2**59}"
-    ]

@@ -17,19 +17,6 @@ VARIABLES = {
     "BENCH_STORE": "file:///results",
 }
 SMALLEST = Order(cell=CELL, run_id="smoke-1", repeat=2, attempt="0a1b2c3d4e", store_url="file:///results")
-FULL = Order(
-    cell=CELL,
-    run_id="smoke-1",
-    repeat=2,
-    attempt="0a1b2c3d4e",
-    store_url="s3://bucket/a b",
-    image="registry/pytorch@sha256:0a",
-    git_revision="0123abc-dirty",
-    node="node-7",
-    compile_cache="/cache",
-    grace_seconds=25.0,
-    parent_pid=4711,
-)
 
 
 SHARED = Order(
@@ -45,11 +32,6 @@ SHARED = Order(
 
 def test_the_variables_that_are_needed_are_enough() -> None:
     assert Order.from_variables(VARIABLES) == SMALLEST
-
-
-@pytest.mark.parametrize("order", [SMALLEST, FULL, SHARED], ids=["smallest", "full", "tenant"])
-def test_an_order_survives_the_way_through_the_environment(order: Order) -> None:
-    assert Order.from_variables(order.to_variables()) == order
 
 
 def test_a_cell_can_come_from_a_file(tmp_path: Path) -> None:
@@ -133,10 +115,3 @@ def test_a_tenant_that_does_not_belong_to_its_cell_is_refused(changes: dict[str,
     variables = SHARED.to_variables() | changes
     with pytest.raises(UserError, match=message):
         Order.from_variables({name: value for name, value in variables.items() if value is not None})
-
-
-@pytest.mark.parametrize("name", ["BENCH_TIMEOUT_SECONDS", "BENCH_GRACE_SECONDS"])
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e308", "31536001", "\u00b2"])
-def test_a_time_that_no_timer_can_wait_for_is_refused_by_name(name: str, text: str) -> None:
-    with pytest.raises(UserError, match=f"{name}: .* is no number of seconds above 0 and of at most 31536000"):
-        Order.from_variables({**SMALLEST.to_variables(), name: text})

@@ -110,13 +110,6 @@ def test_what_no_machine_would_mend_is_the_users_error_even_on_a_faulty_machine(
     assert not isinstance(caught.value, NodeFaultError)
 
 
-def test_a_slice_that_others_use_is_refused_by_its_own_name(nvml: FakeNvml) -> None:
-    nvml.slices = {2: (4,)}
-    nvml.memory_used_bytes = 300 * MIB
-    with pytest.raises(DeviceInUseError, match="GPU MIG-dddd5555 is in use by others"):
-        check_place(make_order())
-
-
 def test_what_the_server_of_mps_takes_is_no_other_user(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.preflight.find_mps_servers", lambda pids: frozenset({71}))
     nvml.processes, nvml.memory_used_bytes = [(71, 500 * MIB)], 500 * MIB

@@ -4,7 +4,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from bench.errors import UserError
 from bench.raw_removals import index_removed_results, read_raw_removals
@@ -37,18 +36,9 @@ def test_records_are_put_together_and_the_latest_counts(store: Store) -> None:
     }
 
 
-def test_a_run_without_records_has_lost_nothing(store: Store) -> None:
-    assert read_raw_removals(store, RUN.run_id) == []
-
-
 def test_a_record_of_another_run_is_no_record_of_this_one(store: Store) -> None:
     other = make_own_run(number="cd34")
     store.put(raw_removal_key(RUN.run_id, "a"), make_raw_removal([make_ok(other, CELL_A)]).to_json())
 
     with pytest.raises(UserError, match=f"it is of the run '{other.run_id}'"):
         read_raw_removals(store, RUN.run_id)
-
-
-def test_a_result_is_named_once() -> None:
-    with pytest.raises(ValidationError, match="is named 2 times"):
-        make_raw_removal([make_ok(RUN, CELL_A), make_failed(RUN, CELL_A)])

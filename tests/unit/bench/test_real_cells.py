@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.registry import FRAMEWORKS, MODELS
+from bench.registry import MODELS
 from bench.schema import Framework
 from bench_process import Ending, get_result, run_bench
 from factories import make_cell
@@ -68,11 +68,6 @@ def test_the_times_fit_into_what_an_outside_stopwatch_shows(ok: Ending) -> None:
     assert phases["import_seconds"] > 0.05  # nothing of the framework was imported before the clock was read
 
 
-def test_records_are_in_utc_wherever_they_are_written(ok: Ending) -> None:
-    result = get_result(ok)
-    assert (result.started_at.utcoffset(), result.finished_at.utcoffset()) == (timedelta(0), timedelta(0))
-
-
 def test_no_step_is_faster_than_any_processor(ok: Ending) -> None:
     result = get_result(ok)
     assert result.samples is not None
@@ -95,12 +90,6 @@ def test_memory_is_the_processs_own_and_no_gpu_is_claimed(ok: Ending) -> None:
     assert 100e6 < (result.memory.peak_rss_bytes or 0) < 4e9
     assert (result.memory.peak_memory_allocated_bytes, result.memory.peak_memory_reserved_bytes) == (None, None)
     assert result.environment.gpu is None
-
-
-def test_the_package_that_names_a_frameworks_version_is_recorded(ok: Ending) -> None:
-    result = get_result(ok)
-    assert result.environment is not None
-    assert FRAMEWORKS[result.cell.framework].package in result.environment.versions
 
 
 def test_a_real_cell_says_who_used_the_cpus_and_how_near_the_peak_it_came(ok: Ending) -> None:

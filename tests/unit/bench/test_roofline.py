@@ -49,12 +49,6 @@ def test_the_share_of_the_peak_is_achieved_over_possible() -> None:
     ) == (2e11, 0.2, 0.002, "arithmetic", 0.2)
 
 
-def test_without_peaks_what_was_achieved_stands_alone() -> None:
-    roofline = make_roofline(make_cell(), 0.1, make_peaks(flops=None, bandwidth=None))
-    assert roofline.achieved_flops_per_second > 0
-    assert (roofline.share_of_peak, roofline.bound, roofline.share_of_roofline) == (None, None, None)
-
-
 def test_the_work_of_several_gpus_is_that_of_all() -> None:
     cell = make_cell(device="gpu", batch_size=64, num_gpus=4)
     single = make_roofline(cell.model_copy(update={"num_gpus": 1}), 0.1, make_peaks())

@@ -7,7 +7,6 @@ import threading
 import pytest
 
 from bench.signal_handlers import INTERRUPTS, delay_interrupts
-from local_processes import run_shell
 
 
 @pytest.mark.parametrize("number", INTERRUPTS)
@@ -23,28 +22,6 @@ def test_an_interrupt_at_the_start_waits_until_the_process_is_known(number: int)
         assert handled == [number, number]
     finally:
         signal.signal(number, previous)
-
-
-def test_an_ignored_signal_stays_ignored_while_interrupts_wait() -> None:
-    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with delay_interrupts():
-            ignored = run_shell("kill -HUP $$; echo alive").tail
-    finally:
-        signal.signal(signal.SIGHUP, previous)
-
-    assert ignored == "alive\n"
-
-
-def test_an_interrupt_while_a_process_cannot_be_started_is_not_lost() -> None:
-    def fail() -> None:
-        with delay_interrupts():
-            os.kill(os.getpid(), signal.SIGINT)
-            raise FileNotFoundError
-
-    with pytest.raises(KeyboardInterrupt) as interrupt:
-        fail()
-    assert isinstance(interrupt.value.__context__, FileNotFoundError)
 
 
 def test_in_a_thread_nothing_is_delayed() -> None:

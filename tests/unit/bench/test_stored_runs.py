@@ -1,6 +1,5 @@
 """stored_runs: the plans of runs come in the order that was asked for, and one that cannot be read says why."""
 
-import os
 from pathlib import Path
 
 from bench.store import Store, run_key
@@ -24,15 +23,3 @@ def test_plans_come_in_the_order_asked_for_and_others_with_a_reason(tmp_path: Pa
     assert reasons["damaged"].startswith("no JSON")
     assert reasons["absent"] == "there is none"
     assert reasons["copied"] == "it is of the run 'run-00'"
-
-
-def test_a_pipe_in_the_place_of_a_plan_is_no_reason_not_to_read_the_others(tmp_path: Path) -> None:
-    store = Store.open(f"file://{tmp_path}")
-    put_documents(store, make_run(run_id="good"), [])
-    (tmp_path / "runs/bad").mkdir()
-    os.mkfifo(tmp_path / "runs/bad/run.json")
-
-    runs, reasons = read_runs(store, ["good", "bad"])
-
-    assert [run.run_id for run in runs] == ["good"]
-    assert "is a pipe, a socket or a device" in reasons["bad"]

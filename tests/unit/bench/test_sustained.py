@@ -41,15 +41,6 @@ def test_a_speed_that_keeps_falling_is_not_called_flat(clock: Clock) -> None:
     assert 60.0 <= sustained.seconds < 66.0
 
 
-def test_a_time_shorter_than_a_flat_stretch_shows_no_flat_speed(clock: Clock) -> None:
-    sustained = run(clock, repeat(0.5), 20.0)
-    assert (sustained.seconds, sustained.flat_after_seconds) == (20.0, None)
-
-
-def test_a_step_longer_than_a_window_is_a_window_of_its_own(clock: Clock) -> None:
-    assert run(clock, repeat(8.0), 600.0).window_step_seconds == (8.0,) * 4
-
-
 @pytest.mark.parametrize(("last", "expected"), [(1.0099, 0.0), (1.0101, None)])
 def test_windows_within_one_percent_of_each_other_are_flat(last: float, expected: float | None) -> None:
     assert find_flat_stretch([*[(5.0, 1.0)] * 6, (5.0, last)]) == expected

@@ -1,14 +1,9 @@
 """Tables that users write: both formats, and the file, line, row and column of every error."""
 
-import csv
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from bench.errors import UserError
-from collector.audit.study import list_shipped_tables
 from runner.audit_tables import load_table
 from runner.yaml_input import YamlError
 
@@ -36,16 +31,6 @@ def test_the_same_table_reads_alike_in_both_formats(tmp_path: Path) -> None:
     in_yaml, in_csv = (load_table(str(tmp_path / name)) for name in ("table.yaml", "table.csv"))
     assert in_yaml.rows == in_csv.rows
     assert (in_csv.title, in_csv.source) == ("table", "table.csv")
-
-
-def test_defaults_fill_what_rows_leave_out(tmp_path: Path) -> None:
-    path = tmp_path / "table.yaml"
-    path.write_text(
-        f"{TOP}defaults: {{device: T4, model: resnet50, phase: infer, precision: fp32, batch_size: 64}}\n"
-        "rows:\n  - {milliseconds: 1}\n  - {seconds: 2, precision: amp}\n"
-    )
-    first, second = load_table(str(path)).rows
-    assert (first.precision, first.milliseconds, second.precision, second.seconds) == ("fp32", 1, "amp", 2)
 
 
 def test_a_device_of_the_table_or_of_the_row_serves(tmp_path: Path) -> None:
@@ -157,41 +142,6 @@ def test_an_error_outside_of_rows_names_file_and_line(tmp_path: Path, name: str,
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(YamlError, match="there is no such file"):
         load_table(str(tmp_path / name))
-
-
-def test_a_name_that_is_no_table_suggests_one() -> None:
-    with pytest.raises(UserError, match="did you mean 'nvidia-t4-resnet50'"):
-        load_table("nvidia-t4-resnet")
-
-
-@pytest.mark.parametrize("name", list_shipped_tables())
-def test_every_shipped_table_is_well_formed(name: str) -> None:
-    assert load_table(name).rows
-
-
-CELLS = st.text(max_size=12) | st.sampled_from(["T4", "resnet50", "infer", "fp32", "64", "1.5", "1e308", "-0", "nan"])
-
-
-@given(
-    header=st.just(HEADER.strip().split(",")) | st.lists(CELLS), rows=st.lists(st.lists(CELLS, min_size=6, max_size=6))
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_stands_in_its_cells_a_csv_is_a_table_or_one_line_of_error(
-    tmp_path: Path, header: list[str], rows: list[list[str]]
-) -> None:
-    path = tmp_path / "any.csv"
-    with path.open("w", newline="", encoding="utf-8", errors="surrogatepass") as file:
-        csv.writer(file).writerows([header, *rows])
-    assert len(explain(path).splitlines()) <= 1
-
-
-def explain(path: Path) -> str:
-    """Return the message of the error that a table is refused with; empty if it is accepted."""
-    try:
-        load_table(str(path))
-    except UserError as error:
-        return str(error)
-    return ""
 
 
 @pytest.mark.parametrize("name", ["most_flops_per_sample", "winograd_share"])

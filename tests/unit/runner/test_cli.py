@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 import pytest
 
 from bench import __version__
-from fake_interpreters import is_running
 from kubeconfigs import write_kubeconfig
 from local_processes import await_death
 from runner.checkout import ROOT
@@ -28,8 +26,6 @@ LEFT_TO_WORK = {
     *("numpy", "obstore", "pandas", "pyarrow", "runner.reporting", "scipy", "statsmodels", "vl_convert", "yaml"),
 }
 PROGRAM = [sys.executable, "-m", "runner.cli"]
-# Options that take different things in different commands.
-DIFFERENT = {"--output", "--where", "--table"}
 
 
 def list_commands() -> Iterator[tuple[str, Any]]:
@@ -85,16 +81,6 @@ def test_a_command_says_what_it_does_and_has_examples_that_exist(name: str) -> N
     for example in examples:
         words = shlex.split(example.removeprefix(f"benchmatrix {name}"))
         COMMANDS[name].make_context(name, words)
-
-
-def test_an_option_takes_the_same_in_every_command() -> None:
-    metavars = defaultdict(set)
-    for command in COMMANDS.values():
-        for parameter in command.params:
-            for option in parameter.opts:
-                if option.startswith("--"):
-                    metavars[option].add(parameter.metavar)
-    assert {option for option, found in metavars.items() if len(found) > 1} <= DIFFERENT
 
 
 @pytest.mark.parametrize("words", [["--help"], ["render", "smoke"], ["schema"]])
@@ -186,12 +172,3 @@ def test_a_signal_that_ends_a_command_leaves_no_file_half_written(numbers: list[
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (128 + signal.Signals[numbers[0]], "")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("audit.md", "before")]
-
-
-def test_programs_of_the_shell_that_became_the_command_go_on() -> None:
-    script = 'sleep 1000 > /dev/null 2>&1 & echo $!; exec "$0" -m benchmatrix --version'
-    done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, check=False)
-    pid, version = done.stdout.split()
-    assert (done.returncode, version) == (0, __version__)
-    assert is_running(int(pid))
-    os.kill(int(pid), signal.SIGKILL)

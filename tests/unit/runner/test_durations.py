@@ -30,18 +30,3 @@ def test_what_is_none_is_refused_with_the_option_and_what_it_takes(text: str) ->
     assert str(error.value) == (
         f"--deadline {text}: expected a time above 0, such as 90s, 45m, 8h, 2d or 12w (a bare number is seconds)"
     )
-
-
-@pytest.mark.parametrize(("text", "is_taken"), [("86400", True), ("24h", True), ("23h", False), ("90", False)])
-def test_an_option_may_ask_for_a_least_time(text: str, is_taken: bool) -> None:
-    if is_taken:
-        assert parse_duration("--raw-older-than", text, least="1d") == 86_400
-        return
-    with pytest.raises(UserError, match=r"expected a time of at least 1d, such as 2d or 12w \("):
-        parse_duration("--raw-older-than", text, least="1d")
-
-
-@pytest.mark.parametrize("text", ["1e99", "2000w"])
-def test_a_time_that_is_too_long_is_not_told_to_be_above_nothing(text: str) -> None:
-    with pytest.raises(UserError, match=f"--deadline {text}: expected a time of at most 31 years, such as 90s, "):
-        parse_duration("--deadline", text, least="1s")

@@ -1,11 +1,8 @@
 """Damaged records count as missing; records are read once."""
 
-from datetime import timedelta
-from typing import Any
-
 import pytest
 
-from bench.schema import EARLIEST, Run
+from bench.schema import Run
 from bench.store import Store, result_key
 from collector.results.load import load_run
 from factories import make_result, put_documents
@@ -68,35 +65,6 @@ def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(order: 
     result = make_ok(run, CELL_A, attempt="zz" if order == "damaged-first" else "00")
     put_documents(store, run, [result])
     assert recorder.find_record(tracked) == result
-
-
-def test_how_long_an_attempt_took_is_not_known_where_its_clock_was_set_meanwhile(store: Store) -> None:
-    run = make_own_run(repeats=2)
-    half_set = {"started_at": EARLIEST, "finished_at": EARLIEST + timedelta(days=9_000)}
-    unset = {"started_at": EARLIEST, "finished_at": EARLIEST + timedelta(seconds=30)}
-    results = [make_ok(run, CELL_A).model_copy(update=half_set), make_ok(run, CELL_B).model_copy(update=unset)]
-    put_documents(store, run, results)
-    seconds = Records.of(store, run).read_snapshot().seconds
-    assert seconds == {(CELL_A.cell_id, 1): 0.0, (CELL_B.cell_id, 1): 30.0}
-
-
-def test_records_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = make_own_run()
-    put_documents(store, run, [make_ok(run, CELL_A)])
-    read: list[str] = []
-    get_listed = Store.get_listed
-
-    def note(self: Store, keys: Any) -> Any:
-        keys = list(keys)
-        read.extend(keys)
-        return get_listed(self, keys)
-
-    monkeypatch.setattr(Store, "get_listed", note)
-    records = Records.of(store, run)
-    records.read_snapshot()
-    put_documents(store, run, [make_ok(run, CELL_B)])
-    snapshot = records.read_snapshot()
-    assert (len(read), len(snapshot.ok)) == (2, 2)
 
 
 def test_what_does_not_count_for_the_report_is_no_record_of_a_job(store: Store) -> None:

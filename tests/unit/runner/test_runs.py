@@ -1,6 +1,5 @@
 """Which run is resumed, and what is missing in it."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,11 +8,9 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Cell, Result, Run, Verdict
 from bench.store import Store
-from collector.results.load import load_run
 from factories import make_cell, make_run, make_validity, put_documents
 from runner.records import Retries
 from runner.runs import (
-    check_run_id,
     check_same_plan,
     find_newest_run,
     find_unfinished_run,
@@ -75,30 +72,6 @@ def test_contaminated_repeats_are_missing_if_asked_for_until_an_attempt_was_left
     assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
     both = Retries(failed=True, contaminated=True)
     assert name_repeats(list_missing_repeats(store, run, both)) == [("pytorch", 1), ("pytorch", 2)]
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "count"),
-    [
-        ([("contaminated",)], 1),
-        ([("over-peak", "contaminated")], 1),
-        ([("contaminated", "throttled", "noisy")], 1),
-        ([("throttled",)], 0),
-        ([("contaminated",), ("throttled",)], 0),
-        ([("wrong-device", "contaminated"), ("contaminated",)], 1),
-    ],
-)
-def test_as_many_are_said_to_be_contaminated_as_are_measured_again(
-    verdicts: list[tuple[Verdict, ...]], count: int, store: Store
-) -> None:
-    run = make_own_run()
-    results = [
-        make_ok(run, CELL_A, attempt=f"a{number}").model_copy(update={"validity": make_validity(*own)})
-        for number, own in enumerate(verdicts)
-    ]
-    put_documents(store, run, [*results, make_failed(run, CELL_B)])
-    assert len(list_missing_repeats(store, run, Retries(contaminated=True))) == count
-    assert load_run(store, run.run_id).num_contaminated == count
 
 
 @pytest.mark.parametrize("graver", ["over-peak", "wrong-device"])
@@ -169,17 +142,6 @@ def test_folders_without_a_readable_plan_are_no_runs(store: Store) -> None:
     assert find_newest_run(store).run_id == "good"
 
 
-def test_a_store_of_which_no_run_can_be_read_is_told_with_the_reason(store: Store) -> None:
-    store.put("runs/damaged/run.json", b"{")
-    with pytest.raises(UserError, match="no run here that can be read, of 1; run.json of damaged: no JSON"):
-        find_newest_run(store)
-
-
-def test_a_store_without_runs_is_said_to_have_none(store: Store) -> None:
-    with pytest.raises(UserError, match=r"store file://.*: no run here; name the right one with --store, or begin one"):
-        find_newest_run(store)
-
-
 @pytest.mark.parametrize(
     ("changes", "is_found"),
     [
@@ -217,16 +179,6 @@ def test_of_two_unfinished_runs_the_newer_one_is_resumed(store: Store) -> None:
     assert found.created_at == NOW - timedelta(hours=1)
 
 
-@pytest.mark.parametrize(("ahead", "is_found"), [(timedelta(hours=23), True), (timedelta(hours=25), False)])
-def test_a_run_that_is_dated_in_the_future_is_not_resumed(store: Store, ahead: timedelta, is_found: bool) -> None:
-    # Another clock may be some hours ahead; one that was set back by years would have tonight measured into that run.
-    earlier, later = make_own_run(begun=NOW - timedelta(hours=1)), make_own_run(begun=NOW + ahead)
-    put_documents(store, earlier, [])
-    put_documents(store, later, [])
-
-    assert find_unfinished_run(store, make_own_run(number="0000")) == (later if is_found else earlier)
-
-
 def test_a_finished_run_is_resumed_only_to_retry_what_failed(store: Store) -> None:
     finished = make_own_run(begun=NOW - timedelta(hours=1))
     put_documents(store, finished, [make_ok(finished, CELL_A), make_failed(finished, CELL_B)])
@@ -241,13 +193,6 @@ def test_a_finished_run_is_resumed_to_retry_what_was_contaminated(store: Store) 
 
     assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) is None
     assert find_unfinished_run(store, make_own_run(), Retries(contaminated=True)) == finished
-
-
-def test_a_run_without_failures_is_not_resumed_to_retry(store: Store) -> None:
-    finished = make_own_run(begun=NOW - timedelta(hours=1))
-    put_documents(store, finished, [make_ok(finished, CELL_A), make_ok(finished, CELL_B)])
-
-    assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) is None
 
 
 def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: Store) -> None:
@@ -272,17 +217,3 @@ def test_the_name_of_a_run_of_another_plan_is_refused() -> None:
 def test_a_plan_is_the_same_whatever_the_order_of_its_cells() -> None:
     here = make_run((CELL_A, CELL_B))
     check_same_plan(make_run((CELL_B, CELL_A)), here.plan_id, here.num_repeats, "m.yaml")
-
-
-@pytest.mark.parametrize("run_id", ["", "My-Run", "a b", "-a", "a-", "../up", "a/b", "x" * 64, "ä"])
-def test_what_is_no_id_of_a_run_is_refused(run_id: str) -> None:
-    with pytest.raises(UserError, match=re.escape(f"--run-id {run_id}: it takes")):
-        check_run_id(run_id)
-
-
-def test_a_run_named_but_unreadable_is_refused(store: Store) -> None:
-    store.put("runs/my-run/run.json", b"{}")
-
-    with pytest.raises(UserError, match=r"file://.*/runs/my-run/run\.json: the run cannot be read .*; give another"):
-        read_run(store, "my-run")
-    assert read_run(store, "other-run") is None

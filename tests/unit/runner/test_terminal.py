@@ -1,14 +1,13 @@
 """Foreign texts on their way to a terminal, messages without secrets, and where lines can be drawn again."""
 
 import io
-import json
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
-from runner.terminal import PrintableConsole, can_redraw, make_console
-from runner.terminal_text import escape_unprintable, format_message, replace_unprintable
+from runner.terminal import can_redraw, make_console
+from runner.terminal_text import format_message, replace_unprintable
 
 FOREIGN = "a\x1b[31m\u202eb\x9b2Jc\x07"
 
@@ -57,22 +56,6 @@ def test_a_console_prints_foreign_texts_without_what_steers_a_terminal() -> None
     printed = file.getvalue()
     assert printed.splitlines()[0] == "a [31m b 2Jc"  # rich leaves out the bell
     assert [letter for letter in printed if not letter.isprintable() and letter != "\n"] == []
-
-
-def test_a_console_keeps_its_own_colours() -> None:
-    file = io.StringIO()
-
-    PrintableConsole(file=file, force_terminal=True, color_system="standard", highlight=False).print("a", style="red")
-
-    assert file.getvalue() == "\x1b[31ma\x1b[0m\n"
-
-
-@pytest.mark.parametrize("text", [FOREIGN, "\U000e0001", "\udc80", "\u2028", "plain"])
-def test_an_escaped_document_says_the_same(text: str) -> None:
-    escaped = escape_unprintable(json.dumps({"name": text}, ensure_ascii=False))
-
-    assert escaped.isprintable()
-    assert json.loads(escaped) == {"name": text}
 
 
 def test_a_message_is_printable_and_short() -> None:

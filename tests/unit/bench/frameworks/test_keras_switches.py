@@ -1,10 +1,7 @@
 """TensorFlow and JAX take switches, threads, devices, data and precision as their records say."""
 
-import numpy as np
 import pytest
 
-from bench.tasks.inputs import make_inputs
-from factories import make_cell
 from framework_programs import Answers
 
 MODES = ("eager", "graph", "compiled")
@@ -37,21 +34,9 @@ def test_a_missing_gpu_is_named(tensorflow: Answers, jax: Answers) -> None:
     assert expected in jax["without_gpu"]
 
 
-def test_there_is_no_gpu_allocator_on_a_cpu(tensorflow: Answers, jax: Answers) -> None:
-    assert (tensorflow["peak_memory"], jax["peak_memory"]) == ([None, None], [None, None])
-
-
 def test_both_know_their_ways_of_running_out_of_memory(tensorflow: Answers, jax: Answers) -> None:
     for answers in (tensorflow, jax):
         assert answers["out_of_memory"] == {"allocator": True, "shapes": False, "value": False}
-
-
-@pytest.mark.parametrize("framework", ["tensorflow", "jax"])
-def test_both_get_the_data_of_a_seed_as_every_framework_does(answers: dict[str, Answers], framework: str) -> None:
-    images, labels = make_inputs(make_cell(batch_size=4, input_size=16, seed=11))
-    rows, found_labels = answers[framework]["inputs"]
-    np.testing.assert_allclose(rows, images.sum(axis=(1, 3)), rtol=1e-4, atol=1e-4)
-    assert labels.tolist() == found_labels
 
 
 def test_equal_seeds_make_equal_weights_and_others_do_not(tensorflow: Answers, jax: Answers) -> None:

@@ -35,10 +35,6 @@ def test_every_library_of_pytorch_takes_the_threads_that_it_was_given(pytorch: A
     assert pytorch["library_threads"] == [1]
 
 
-def test_there_is_no_gpu_allocator_on_a_cpu(pytorch: Answers) -> None:
-    assert pytorch["peak_memory"] == [None, None]
-
-
 # Training
 
 
@@ -70,12 +66,6 @@ def test_pytorch_knows_its_ways_of_running_out_of_memory(pytorch: Answers) -> No
 
 
 # Data and seeds
-
-
-def test_pytorch_gets_the_data_of_a_seed_as_every_framework_does(pytorch: Answers) -> None:
-    images, labels = make_inputs(make_cell(batch_size=3, seed=11))
-    expected = [images.tobytes().hex()[:64], float(images.astype(np.float64).sum()), labels.tolist()]
-    assert pytorch["batch"] == expected
 
 
 def test_equal_seeds_make_equal_weights_and_others_do_not(pytorch: Answers) -> None:

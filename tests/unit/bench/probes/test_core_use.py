@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.probes.core_use import read_cgroup_pressure_seconds, read_core_counters, read_pressure_seconds
-from bench.probes.cpu_topology import parse_cpu_list, read_affinity
+from bench.probes.cpu_topology import parse_cpu_list
 from file_trees import write_tree
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
@@ -55,12 +55,6 @@ def test_the_cpus_of_the_affinity_and_their_hyperthreads_are_read_one_by_one(
     assert counters.sibling_busy_seconds == (None if sibling_ticks is None else pytest.approx(sibling_ticks * TICK))
 
 
-def test_cpus_that_are_not_shown_are_not_known(tmp_path: Path) -> None:
-    write_machine(tmp_path, {})
-    assert read_core_counters(frozenset({0, 4}), tmp_path / "stat", tmp_path / "cpu") is None
-    assert read_core_counters(frozenset({0}), tmp_path / "none", tmp_path / "cpu") is None
-
-
 def test_a_neighbour_pinned_to_another_core_is_none_and_one_on_this_core_is() -> None:
     """A real neighbour, on the last CPU of this machine; this process's affinity is taken to be one CPU."""
     cpus = sorted(os.sched_getaffinity(0))
@@ -95,10 +89,6 @@ def read_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) * TICK
 
 
-def test_the_threads_of_a_process_share_their_affinities() -> None:
-    assert read_affinity() == frozenset(os.sched_getaffinity(0))
-
-
 @pytest.mark.parametrize(
     ("text", "expected"), [("0\n", {0}), ("0-3,8\n", {0, 1, 2, 3, 8}), ("0,64\n", {0, 64}), ("\n", set())]
 )
@@ -115,9 +105,3 @@ def test_pressure_is_the_line_of_some_threads_in_microseconds(tmp_path: Path) ->
     assert read_pressure_seconds(tmp_path / "root/pod/cpu.pressure") == 2.5
     assert read_cgroup_pressure_seconds(tmp_path / "membership", tmp_path / "root") == 2.5
     assert read_cgroup_pressure_seconds(tmp_path / "membership", tmp_path / "pod") is None
-
-
-def test_pressure_that_the_kernel_does_not_count_is_not_known(tmp_path: Path) -> None:
-    (tmp_path / "cpu.pressure").mkdir()  # unreadable, for root too, as a file is where the kernel has psi=0
-    assert read_pressure_seconds(tmp_path / "cpu.pressure") is None
-    assert read_pressure_seconds(tmp_path / "none") is None

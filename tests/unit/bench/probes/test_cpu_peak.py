@@ -9,7 +9,6 @@ from bench.probes.cpu_peak import (
     calculate_peak,
     count_cores,
     find_flops_per_cycle,
-    read_first_processor,
     read_highest_clock,
 )
 from bench.schema import Precision
@@ -83,8 +82,3 @@ def test_the_peak_is_that_of_as_many_cores_as_there_are_threads_for(
     peak = calculate_peak("fp32", num_threads, cpuinfo=tmp_path / "cpuinfo", system_cpu=tmp_path / "cpu")
     assert peak == TheoreticalPeak(num_cores=num_cores, flops_per_cycle=32, clock_hertz=2.6e9)
     assert peak.flops_per_second == num_cores * 32 * 2.6e9
-
-
-def test_a_factor_that_is_not_known_leaves_the_peak_unknown(tmp_path: Path) -> None:
-    assert read_first_processor(tmp_path / "cpuinfo") == {}
-    assert calculate_peak("fp32", 2, cpuinfo=tmp_path / "cpuinfo", system_cpu=tmp_path).flops_per_second is None

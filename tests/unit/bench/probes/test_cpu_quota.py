@@ -82,10 +82,6 @@ def test_the_tightest_quota_up_to_the_root_is_read(
     assert read_cpu_quota_cores(tmp_path / "membership", tmp_path / "root") == expected
 
 
-def test_there_is_no_quota_where_there_are_no_cgroups(tmp_path: Path) -> None:
-    assert read_cpu_quota_cores(tmp_path / "membership", tmp_path / "root") is None
-
-
 @contextmanager
 def make_cpu_cgroup(name: str, cores: float | None, inside: Path | None = None) -> Iterator[Path]:
     """A real cgroup with a CPU quota; the test is skipped where none can be made."""
@@ -120,13 +116,6 @@ def read_quota_inside(group: Path) -> list[str]:
     script = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
     command = ["sh", "-c", script, str(group), sys.executable, "-c", READ_QUOTA]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-
-
-@pytest.mark.parametrize(("cores", "num_threads"), [(0.5, 1), (1.0, 1), (1.5, 1), (2.0, 2)])
-def test_a_process_in_a_real_cgroup_reads_its_quota(cores: float, num_threads: int) -> None:
-    with make_cpu_cgroup(f"benchmatrix-{os.getpid()}", cores) as group:
-        quota, threads, visible = read_quota_inside(group)
-    assert (cores, min(num_threads, int(visible))) == (float(quota), int(threads))
 
 
 def test_a_process_in_a_real_cgroup_reads_the_quota_of_its_parent() -> None:

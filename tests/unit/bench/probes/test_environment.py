@@ -8,23 +8,12 @@ from typing import Any
 
 import pytest
 
-from bench.probes.cpu import THREAD_VARIABLES, count_threads, limit_library_threads
-from bench.probes.environment import read_environment, read_timing_variables
+from bench.probes.cpu import count_threads
 from bench.schema import Framework
-from factories import make_cell
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 ROOT = Path(__file__).parents[4]
 PYTHONPATH = os.pathsep.join(map(str, (ROOT / "images" / "bench" / "src", ROOT / "tests")))
-
-
-class StubFramework:
-    """What `read_environment` asks of a framework."""
-
-    versions = {"torch": "2.0"}
-    settings = {"tf32": False}
-    cuda_version = None
-    cudnn_version = None
 
 
 @pytest.mark.parametrize(
@@ -37,13 +26,6 @@ def test_there_are_as_many_threads_as_whole_cores(
     monkeypatch.setattr("bench.probes.cpu.read_cpu_quota_cores", lambda: quota)
     monkeypatch.setattr("bench.probes.cpu.count_visible_cores", lambda: cores)
     assert count_threads() == expected
-
-
-def test_every_librarys_threads_are_set_whatever_was_set_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in THREAD_VARIABLES:
-        monkeypatch.setenv(name, "192")
-    limit_library_threads(3)
-    assert {os.environ[name] for name in THREAD_VARIABLES} == {"3"}
 
 
 @pytest.fixture(scope="module", params=["pytorch", "tensorflow"])
@@ -88,12 +70,3 @@ def test_the_environment_names_versions_and_the_users_switches(pinned_answers: d
     assert environment["settings"]["TF_ENABLE_ONEDNN_OPTS"] == "1"
     assert (os.uname().release, os.uname().nodename) == (environment["kernel"], environment["hostname"])
     assert (environment["git_revision"], environment["gpus"]) == ("abc", [])
-
-
-def test_switches_that_are_not_set_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        monkeypatch.delenv(name)
-    assert read_timing_variables() == {}
-    monkeypatch.setenv("TF_XLA_FLAGS", "--tf_xla_auto_jit=2")
-    environment = read_environment(make_cell(), StubFramework(), 1, image=None, git_revision=None)  # type: ignore[arg-type]
-    assert environment.settings == {"tf32": False, "TF_XLA_FLAGS": "--tf_xla_auto_jit=2"}

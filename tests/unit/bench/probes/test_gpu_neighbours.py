@@ -5,11 +5,10 @@ import subprocess
 import time
 from pathlib import Path
 
-import pynvml
 import pytest
 
 from bench.probes.gpu import read_gpu_baselines
-from bench.probes.gpu_neighbours import find_mps_servers, look_for_neighbours, read_device_memory
+from bench.probes.gpu_neighbours import find_mps_servers, look_for_neighbours
 from bench.schema import ForeignProcess, GpuUse
 from fake_mps import PROGRAM, install_mps
 from fake_nvml import MIB, FakeNvml, install_nvml
@@ -42,23 +41,12 @@ def test_who_is_not_of_this_process_is_a_neighbour(nvml: FakeNvml) -> None:
     assert use.memory_free_after_bytes == (15_360 - 450 - 600) * MIB
 
 
-def test_alone_on_the_gpu_there_is_nobody(nvml: FakeNvml) -> None:
-    use = look(nvml, [(os.getpid(), 500 * MIB)], used_bytes=499 * MIB)
-    assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == (True, (), 0)
-
-
 @pytest.mark.parametrize("processes", [[], [(31_337, 500 * MIB)]], ids=["hidden", "by the host's numbers"])
 def test_who_does_not_see_itself_sees_nobody(nvml: FakeNvml, processes: list[tuple[int, int | None]]) -> None:
     use = look(nvml, processes)
     assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == (False, None, None)
     assert use.memory_free_after_bytes == (15_360 - 450 - 600) * MIB
     assert GpuUse.model_validate_json(use.to_json()) == use
-
-
-def test_a_driver_that_lists_no_processes_shows_nobody(nvml: FakeNvml) -> None:
-    nvml.refusals = {"nvmlDeviceGetComputeRunningProcesses_v3": pynvml.NVML_ERROR_NO_PERMISSION}
-    use = look(nvml, [(os.getpid(), 500 * MIB)])
-    assert (use.foreign_processes, use.processes_visible, use.foreign_processes_after) == (None, False, None)
 
 
 def test_memory_of_others_is_not_known_without_that_of_this_process(nvml: FakeNvml) -> None:
@@ -95,10 +83,3 @@ def test_the_server_of_mps_computes_for_its_tenants(nvml: FakeNvml, tmp_path: Pa
     assert use.foreign_processes_after == (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
     assert use.foreign_memory_after_bytes == 70 * MIB
     assert [process.pid for process in stranger.foreign_processes_after or ()] == [server.pid, STRANGER]
-
-
-def test_the_memory_of_each_process_is_read(nvml: FakeNvml) -> None:
-    nvml.processes, nvml.memory_used_bytes = [(71, 50 * MIB), (72, None)], 600 * MIB
-    nvml.mps_clients = [(73, 20 * MIB)]
-    memory = read_device_memory()
-    assert (memory.used_bytes, memory.by_process) == (600 * MIB, {71: 50 * MIB, 73: 20 * MIB})

@@ -6,7 +6,7 @@ import pynvml
 import pytest
 
 from bench.probes.gpu import read_gpu_baselines
-from bench.probes.gpu_window import Reading, WindowWatch, compare_readings
+from bench.probes.gpu_window import WindowWatch
 from bench.schema import GpuWindow
 from fake_nvml import FakeNvml, install_nvml
 
@@ -57,30 +57,3 @@ def test_only_the_drivers_samples_of_the_window_itself_count(nvml: FakeNvml) -> 
     (use,) = window_watch.end()
     assert use.window is not None
     assert use.window.sm_clock_mhz == (1400, 1410)
-
-
-def test_what_a_driver_does_not_count_is_unknown(nvml: FakeNvml) -> None:
-    refused = ("ClockInfo", "TotalEnergyConsumption", "FieldValues", "Samples")
-    nvml.refusals = {f"nvmlDeviceGet{name}": pynvml.NVML_ERROR_NOT_SUPPORTED for name in refused}
-    window = watch(0.0)
-    assert (window.sm_clock_before_mhz, window.sm_clock_after_mhz, window.energy_joules) == (None, None, None)
-    assert (window.sm_clock_mhz, window.held_seconds) == ((), {})
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        (3.0, 3.5, {"power": 0.5}),
-        (3.0, 5.1, {"power": 2.0}),  # the counter is brought up to date now and then
-        (3.0, 5.3, {}),  # more than the window had: these are no nanoseconds
-        (3.0, 2.9, {}),  # it was set back
-    ],
-)
-def test_a_counter_that_cannot_be_right_is_not_believed(
-    before: float, after: float, expected: dict[str, float]
-) -> None:
-    first, last = (
-        Reading(sm_clock_mhz=1500, energy_joules=None, held_seconds={"power": held}) for held in (before, after)
-    )
-    held_seconds = compare_readings(first, last, 2.0, ()).held_seconds
-    assert held_seconds == {name: pytest.approx(value) for name, value in expected.items()}

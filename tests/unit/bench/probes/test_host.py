@@ -11,7 +11,6 @@ from file_trees import write_tree
 
 SYSTEM = "sys/devices/system"
 XEON = "processor\t: 0\nflags\t\t: fpu sse avx avx2 fma f16c avx512f amx_tile amx_bf16 avx512_bf16 {hypervisor}\n\n"
-GRAVITON = "processor\t: 0\nBogoMIPS\t: 2100.00\nFeatures\t: fp asimd asimdhp sve bf16 i8mm\n\n"
 
 
 def list_cores(places: dict[int, tuple[int, int, str]]) -> dict[str, str]:
@@ -82,21 +81,6 @@ def test_sockets_nodes_and_physical_cores_are_those_of_the_cpuset(
     found = (machine.visible_cores, machine.num_physical_cores, machine.num_sockets, machine.num_numa_nodes)
     assert found == expected
     assert (machine.is_virtual, machine.num_online_cores, machine.threads_per_core) == (False, 8, 2)
-
-
-def test_an_arm_machine_does_not_say_whether_it_is_virtual(tmp_path: Path) -> None:
-    write_tree(tmp_path, {"proc/cpuinfo": GRAVITON, **list_cores({0: (-1, 0, "0")})})
-    machine = read_machine(tmp_path, {0})
-    assert (machine.is_virtual, machine.instruction_sets) == (
-        None,
-        ("asimd", "asimdhp", "bf16", "i8mm", "sve"),
-    )
-    assert (machine.num_sockets, machine.num_physical_cores, machine.threads_per_core) == (None, None, 1)
-
-
-def test_a_sandbox_that_shows_nothing_leaves_everything_unknown(tmp_path: Path) -> None:
-    write_tree(tmp_path, {"sys/class/dmi/id/product_name": "\n", f"{SYSTEM}/cpu/online": "all of them\n"})
-    assert read_machine(tmp_path, {3}) == Machine(visible_cores="3")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """The libraries' files: each is found where frameworks look for it, and read once."""
 
-import os
 from pathlib import Path
 
 from bench.probes.library_files import find_library_folders, read_library_files
@@ -18,19 +17,6 @@ def test_every_library_is_read_once_whatever_links_lead_to_it(tmp_path: Path) ->
     write(tmp_path / "b" / "libcublasLt.so.13", 200)
     write(tmp_path / "b" / "libother.so", 5000)
     assert read_library_files([tmp_path / "a", tmp_path / "b", tmp_path / "a", tmp_path / "missing"]) == 1200
-
-
-def test_a_file_that_is_larger_than_a_chunk_is_read_whole(tmp_path: Path) -> None:
-    size = 2**24 + 3
-    write(tmp_path / "libcudnn.so.9", size)
-    assert read_library_files([tmp_path]) == size
-
-
-def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "libcudnn.so.9").symlink_to(tmp_path / "gone")
-    os.mkfifo(tmp_path / "libcudnn_pipe.so")
-    write(tmp_path / "libcublas.so.12", 10)
-    assert read_library_files([tmp_path]) == 10
 
 
 def test_the_folders_of_the_library_path_are_searched(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes.cpu import read_cpu_governor, read_cpu_model
+from bench.probes.cpu import read_cpu_model
 from bench.probes.memory import read_memory_total_bytes, read_peak_rss_bytes
 from file_trees import write_tree
 
@@ -41,12 +41,6 @@ def test_memory_is_read_in_bytes(tmp_path: Path) -> None:
     assert read_memory_total_bytes(tmp_path / "meminfo") == 16 * 1024**2
 
 
-def test_a_file_without_the_line_is_named(tmp_path: Path) -> None:
-    write_tree(tmp_path, {"status": "Name: kthread\n"})
-    with pytest.raises(LookupError, match="status has no line VmHWM"):
-        read_peak_rss_bytes(tmp_path / "status")
-
-
 X86 = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\n"
 ARM_SERVER = "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
 ARM_BOARD = ARM_SERVER + "\nHardware\t: BCM2835\nModel\t\t: Raspberry Pi 4 Model B Rev 1.4\n"
@@ -65,9 +59,3 @@ ARM_BOARD = ARM_SERVER + "\nHardware\t: BCM2835\nModel\t\t: Raspberry Pi 4 Model
 def test_the_processor_is_named(tmp_path: Path, cpuinfo: str, expected: str) -> None:
     write_tree(tmp_path, {"cpuinfo": cpuinfo})
     assert read_cpu_model(tmp_path / "cpuinfo") == expected
-
-
-def test_the_governor_is_read_where_there_is_one(tmp_path: Path) -> None:
-    write_tree(tmp_path, {"scaling_governor": "powersave\n"})
-    assert read_cpu_governor(tmp_path / "scaling_governor") == "powersave"
-    assert read_cpu_governor(tmp_path / "none") is None

@@ -20,10 +20,6 @@ def test_a_boot_is_its_id_and_when_it_began(tmp_path: Path) -> None:
     )
 
 
-def test_where_nothing_can_be_read_nothing_is_recorded(tmp_path: Path) -> None:
-    assert read_machine_identity(tmp_path) is None
-
-
 @pytest.mark.parametrize(
     ("file", "text", "known"),
     [

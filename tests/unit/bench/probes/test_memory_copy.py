@@ -45,11 +45,6 @@ def test_the_last_level_is_counted_once_for_the_cpus_that_share_it(tmp_path: Pat
     assert read_cache_bytes([0, 1], tmp_path) == 32 * MIB
 
 
-def test_a_machine_that_shows_no_cache_has_an_unknown_one(tmp_path: Path) -> None:
-    put_cache(tmp_path, 0, 0, 3, "", "0")
-    assert read_cache_bytes([0, 1], tmp_path) is None
-
-
 @pytest.mark.parametrize("num_threads", [1, 3])
 def test_every_thread_copies_all_of_its_part_in_every_pass(num_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_copy, "PASS_SECONDS", 0.0)

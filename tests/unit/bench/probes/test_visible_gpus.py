@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from bench.probes.nvml import NvmlError, open_nvml
+from bench.probes.nvml import open_nvml
 from bench.probes.visible_gpus import find_visible_devices, restrict_to_cell
 from fake_nvml import UUIDS, FakeNvml, install_nvml
 
@@ -41,13 +41,6 @@ def test_the_devices_are_those_that_cuda_shows(
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert find_uuids(num_gpus) == [UUIDS[index] for index in expected]
-
-
-@pytest.mark.parametrize("visible", ["7", "GPU-dddd", "MIG-dddd"])
-def test_a_device_that_is_not_there_is_an_error(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    with pytest.raises(NvmlError):
-        find_uuids(1)
 
 
 # Slices: numbers 3 and 4 of UUIDS
@@ -112,9 +105,3 @@ def test_a_process_sees_the_gpus_of_its_cell_and_no_other(
     assert os.environ["CUDA_VISIBLE_DEVICES"] == expected
     if before is not None:
         assert find_uuids(num_gpus) == before
-
-
-def test_without_a_driver_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    restrict_to_cell(1)
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"

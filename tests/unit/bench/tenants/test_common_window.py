@@ -30,12 +30,6 @@ def test_the_pace_is_the_mean_of_the_second_half_of_the_rehearsal() -> None:
     assert clock.now == pytest.approx(101.2)
 
 
-def test_short_steps_are_rehearsed_for_a_second() -> None:
-    clock = Clock()
-    assert make_stepper(clock, 0.125).rehearse() == pytest.approx(0.125)
-    assert clock.now == pytest.approx(101.0)
-
-
 def test_steps_go_on_until_there_is_a_window() -> None:
     clock = Clock()
     answers: Iterator[CommonWindow | None] = iter([None, None, make_window(110.0)])

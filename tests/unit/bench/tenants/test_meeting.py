@@ -140,12 +140,3 @@ def test_a_tenant_that_leaves_no_record_is_told_of(table: Table) -> None:
     assert one == make_record(1)
     assert other.error == Failure(kind="exit", message="tenant 2 left no record")
     assert table.now == pytest.approx(1060.0, abs=0.3)
-
-
-def test_a_meeting_leaves_nothing_behind(table: Table) -> None:
-    table.seat(0).clear()  # there is nothing yet
-    table.seat(0).call()
-    table.seat(0).report_ready(make_place(0))
-    assert len(list(table.store.list_keys("runs/test-1/tenants"))) == 2
-    table.seat(0).clear()
-    assert list(table.store.list_keys("runs/test-1/tenants")) == []

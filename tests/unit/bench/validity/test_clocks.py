@@ -98,12 +98,6 @@ def test_a_clock_that_is_a_twentieth_below_the_highest_is_noted(clock: int, is_n
     assert notes == (("the GPU ran at 95% of its 1590 MHz: NVML gives no reason",) if is_noted else ())
 
 
-def test_notes_on_several_gpus_say_which() -> None:
-    slow = make_slow_gpu((800,) * 3, ((CAP,),) * 3)
-    (note,) = judge(slow, make_gpu_use(uuid="GPU-other")).notes
-    assert note.startswith(f"{UUID} ran at 50% of its 1590 MHz: power-limited")
-
-
 # Lowered limits
 
 
@@ -114,11 +108,6 @@ def test_a_power_limit_below_the_default_one_throttles_at_any_clock(limit: float
     assert [reason.verdict for reason in validity.reasons] == expected
     if expected:
         assert validity.reasons[0].message == f"{UUID}: its power limit is 69 W, lowered from the default of 70 W"
-
-
-def test_a_power_limit_above_the_default_one_is_noted() -> None:
-    validity = judge(make_gpu_use(power_limit_watts=80.0, default_power_limit_watts=70.0))
-    assert (validity.verdict, validity.notes) == ("valid", ("the GPU may take 80 W, by default 70 W",))
 
 
 def test_applications_clocks_that_somebody_lowered_are_a_lowered_limit() -> None:
@@ -184,30 +173,6 @@ def test_limits_that_cannot_be_read_are_not_called_untouched() -> None:
     validity = judge(make_gpu_use(default_power_limit_watts=None, sample_reasons=((),) * 3))
     expected = ("power limit of the GPU, or its default one, not known",)
     assert (validity.verdict, validity.unchecked) == ("valid", expected)
-
-
-SETTING_UNKNOWN = "clock that applications are set to, or its default one, not known"
-
-
-@pytest.mark.parametrize(
-    ("fields", "unchecked"),
-    [
-        ({"application_clock_mhz": 900}, (SETTING_UNKNOWN,)),
-        ({"default_application_clock_mhz": 900}, (SETTING_UNKNOWN,)),
-        ({"application_clock_mhz": 900, "default_application_clock_mhz": 900}, ()),
-        (
-            {"window": make_window(held_seconds={"power": 2.0})},
-            ("for how long heat held the clock of the GPU down in the timed window not known",),
-        ),
-        ({"window": make_window(held_seconds={"power": 2.0, "thermal": 0.0})}, ()),
-        ({"window": make_window(held_seconds={})}, ()),
-    ],
-)
-def test_of_a_pair_of_which_one_half_is_known_nothing_is_called_checked(
-    fields: dict[str, Any], unchecked: tuple[str, ...]
-) -> None:
-    validity = judge(make_gpu_use(sample_reasons=((),) * 3, **fields))
-    assert (validity.verdict, validity.unchecked) == ("valid", unchecked)
 
 
 def test_of_a_slice_no_clock_is_judged_and_the_verdict_says_so() -> None:

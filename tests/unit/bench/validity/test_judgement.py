@@ -1,18 +1,12 @@
 """The verdict as a whole: valid without a reason, and what could not be checked."""
 
-import importlib
-import inspect
-import pkgutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
-import bench.validity
 from bench.schema import GpuUse, Validity, Verdict
 from bench.validity import judge_validity
-from bench.validity.judgement import CHECKS, NOTES, SHARED_CHECKS, TENANT_CHECKS, UNCHECKED
 from factories import make_cpu_use, make_gpu_use
 from validity_inputs import list_verdicts, make_gpu_inputs, make_inputs
 
@@ -57,21 +51,3 @@ def test_the_page_for_sceptics_has_a_row_for_each_verdict_in_the_order_of_gravit
     rows = [line.split("`")[1] for line in lines if line.startswith("| `")]
     assert rows == ["valid", *(verdict for verdict in get_args(Verdict) if verdict != "valid")]
     assert len(lines) <= 50
-
-
-def list_functions(prefix: str) -> Iterator[str]:
-    """Yield the names of all functions of bench.validity that begin so."""
-    for info in pkgutil.iter_modules(bench.validity.__path__):
-        module = importlib.import_module(f"bench.validity.{info.name}")
-        for name, function in inspect.getmembers(module, inspect.isfunction):
-            if name.startswith(prefix) and function.__module__ == module.__name__:
-                yield name
-
-
-@pytest.mark.parametrize(
-    ("prefix", "called"),
-    [("check_", {*CHECKS, *TENANT_CHECKS, *SHARED_CHECKS}), ("list_unchecked_", {*UNCHECKED}), ("note_", {*NOTES})],
-)
-def test_no_check_is_forgotten(prefix: str, called: set[Any]) -> None:
-    forgotten = set(list_functions(prefix)) - {function.__name__ for function in called}
-    assert forgotten == set(), "name each in a tuple of bench.validity.judgement"

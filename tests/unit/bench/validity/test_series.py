@@ -114,13 +114,6 @@ def test_two_levels_are_noted_and_are_no_reason_by_themselves() -> None:
     assert validity.notes == ("steps on two levels, 67% near 100 ms and 33% near 112 ms: the mean of the steps counts",)
 
 
-def test_long_levels_are_noted_without_an_exponent() -> None:
-    steps = ((2.08,) * 6 + (2.33,) * 3) * 4
-    samples = make_inputs(steps).samples.model_copy(update={"summarized_by": "mean"})
-    (note,) = judge_validity(make_inputs(steps, samples=samples)).notes
-    assert note == "steps on two levels, 67% near 2080 ms and 33% near 2330 ms: the mean of the steps counts"
-
-
 def test_a_warm_up_that_ended_before_the_queue_was_used_up_says_so() -> None:
     samples = Samples(
         warmup_step_seconds=(0.1,) * 63,

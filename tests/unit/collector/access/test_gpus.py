@@ -9,7 +9,6 @@ import simpy
 from collector.access.jobs import Job
 from collector.access.simulation import GpuPool, Renting
 
-FIVE_MINUTES = 5 / 60
 RENTING = Renting(start_hours=0.5, idle_hours=1.0)
 
 

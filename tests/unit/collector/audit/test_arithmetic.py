@@ -1,14 +1,9 @@
 """The verdict by arithmetic: what a figure implies, over what its device can do."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from audit_tables import GIGA, audit_row, make_row
 from collector.audit.table import StatedDevice, StatedReading
-
-ORDER = ("possible", "implausible", "impossible")
-positive = st.floats(min_value=1e-6, max_value=1e6)
 
 
 def test_the_calculation_stands_in_one_line() -> None:
@@ -60,28 +55,6 @@ def test_a_counted_model_is_saved_only_in_its_3x3_convolutions(model: str, times
     rate = times_the_peak / slow.share_of_bound
     fast = audit_row(make_row(model=model, flops_per_sample=None, samples_per_second=rate)).arithmetic
     assert fast.verdict == verdict
-
-
-@given(rate=positive, factor=st.floats(min_value=1, max_value=1e6))
-def test_a_faster_row_is_never_more_plausible(rate: float, factor: float) -> None:
-    slow, fast = (audit_row(make_row(samples_per_second=value)).arithmetic for value in (rate, rate * factor))
-    assert ORDER.index(slow.verdict) <= ORDER.index(fast.verdict)
-
-
-@given(rate=positive, flops=st.lists(positive, min_size=1, max_size=4), more=positive)
-def test_another_reading_never_makes_a_row_less_plausible(rate: float, flops: list[float], more: float) -> None:
-    readings = tuple(StatedReading(flops_per_sample=one * GIGA) for one in [*flops, more])
-    some, every = (
-        audit_row(make_row(samples_per_second=rate, readings=chosen)).arithmetic for chosen in (readings[:-1], readings)
-    )
-    assert ORDER.index(every.verdict) <= ORDER.index(some.verdict)
-
-
-@given(rate=positive, num_devices=st.integers(min_value=1, max_value=64))
-def test_devices_share_a_rate(rate: float, num_devices: int) -> None:
-    one = audit_row(make_row(samples_per_second=rate)).arithmetic
-    several = audit_row(make_row(samples_per_second=rate * num_devices, num_devices=num_devices)).arithmetic
-    assert several.share_of_bound == pytest.approx(one.share_of_bound)
 
 
 def test_each_reading_has_its_line_and_the_kindest_one_decides() -> None:

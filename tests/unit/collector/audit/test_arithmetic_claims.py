@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.audit.study import load_study
-from factories import make_cell
-from measured_runs import make_repeats
-from study_runs import H100, HOST, evaluate, evaluate_unmeasured
+from study_runs import evaluate_unmeasured
 
 
 def test_ten_seconds_on_cuda_are_no_kernel_time(tmp_path: Path) -> None:
@@ -37,20 +34,6 @@ def test_a_ratio_of_data_sheets_is_called_one(tmp_path: Path, name: str, reason:
     assert all(any(line.startswith(f"{other} (") for line in result.arithmetic) for other in others)
 
 
-def test_a_text_classifier_of_unknown_work_is_not_tested(tmp_path: Path) -> None:
-    fields = {"model": "text-classifier", "input_size": 128, "num_classes": 2}
-    results = [
-        *make_repeats(make_cell(**fields), 3.0, 3.0, environment=HOST),
-        *make_repeats(make_cell(**fields, device="gpu"), 0.2, 0.2, environment=H100),
-    ]
-    result = evaluate(tmp_path, *results)["text"]
-    assert result.verdict == "not tested here"
-    assert result.arithmetic[0] == "198.2 s over 14.4 s are 13.8"  # 13.76
-    (line,) = result.measured
-    assert "text-classifier train, batch 64, 128 tokens, PyTorch eager, NVIDIA H100 over " in line
-    assert "15.0 times" in line
-
-
 def test_the_projection_of_memory_depends_on_the_last_year_of_its_data(tmp_path: Path) -> None:
     result = evaluate_unmeasured(tmp_path)["memory"]
     assert result.verdict == "not decided"
@@ -62,14 +45,3 @@ def test_the_projection_of_memory_depends_on_the_last_year_of_its_data(tmp_path:
     (finding,) = result.findings
     assert finding.name == "misses if fitted up to 2022"
     assert finding.reason == "fitted on GPUs up to 2022 they give 110 GB to 176 GB; none is right"
-
-
-def test_every_claim_names_who_reports_it(tmp_path: Path) -> None:
-    study = load_study()
-    results = evaluate_unmeasured(tmp_path)
-    assert {source for claim in study.claims for source in claim.sources} == set(study.sources)
-    assert all(result.provenance for result in results.values())
-    assert results["table"].provenance == "the table as reported by a secondary source"
-    assert results["speedup-conv6"].provenance == (
-        "the abstract as quoted by pages about the paper and the table as reported by a secondary source"
-    )

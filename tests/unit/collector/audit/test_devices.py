@@ -3,8 +3,7 @@
 import pytest
 
 from audit_tables import make_row, make_table
-from bench.peaks import read_gpu_table
-from collector.audit.devices import INT8_TOPS, UnknownDeviceError, find_device
+from collector.audit.devices import UnknownDeviceError, find_device
 from collector.audit.table import StatedDevice
 
 
@@ -67,13 +66,3 @@ def test_a_card_that_clocks_beyond_its_rated_boost_is_bound_by_more(name: str, b
     found = find_device(make_table(row), row)
     assert found.peak_flops_per_second is not None
     assert found.bound_flops_per_second == pytest.approx(bound_over_peak * found.peak_flops_per_second)
-
-
-def test_every_gpu_with_an_int8_peak_has_the_others_too() -> None:
-    assert set(INT8_TOPS) <= {name for gpu in read_gpu_table() for name in gpu.names}
-
-
-def test_a_peak_in_the_row_leaves_the_threads_that_the_table_states() -> None:
-    stated = StatedDevice(name="Xeon", source="a test", cores=1, flops_per_cycle=32, gigahertz=2, num_threads=2)
-    row = make_row(device="Xeon", peak_tflops=1.0, peak_source="a test")
-    assert find_device(make_table(row, devices=(stated,)), row).num_threads == 2

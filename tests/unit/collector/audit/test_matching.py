@@ -70,11 +70,6 @@ def test_a_cell_of_other_work_or_on_another_device_says_nothing(tmp_path: Path, 
     assert audited.reasons == ("not tested: no cell of this work, measured on this device under sound conditions",)
 
 
-def test_a_row_without_a_framework_matches_any(tmp_path: Path) -> None:
-    summary = summarize(tmp_path, framework="tensorflow", mode="graph")
-    assert audit_row(make_row(**ROW | {"framework": None}), summary=summary).verdict == "reproduced"
-
-
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -51,13 +51,6 @@ def test_a_time_is_judged_by_its_kindest_reading(teraflops: tuple[float, ...], p
     assert choose_kindest(imply_rates(works, 1.0, T4)).plausibility == plausibility
 
 
-def test_the_kindest_reading_is_not_always_the_one_with_the_fewest_operations() -> None:
-    few = Work(label="no 3x3 convolutions", flops=9e12, winograd_share=0.0)
-    many = Work(label="3x3 convolutions", flops=10e12, winograd_share=1.0)
-    kindest = choose_kindest(imply_rates([few, many], 1.0, T4))
-    assert (kindest.work.label, kindest.plausibility) == ("3x3 convolutions", "implausible")
-
-
 def test_a_range_of_work_is_possible_by_its_fewest_and_a_baseline_by_its_most() -> None:
     work = Work(label="224 px", flops=1e9, most_flops=40e9)
     rate = Rate(work=work, seconds=5.0, limit=Limit(device="Xeon", flops_per_second=198.4e9, word="bound"))

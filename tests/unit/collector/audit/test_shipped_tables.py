@@ -7,7 +7,7 @@ Multiply-adds of a forward pass per image: ResNet-50 4.089 thousand million, VGG
 import pytest
 
 from collector.audit.rows import AuditedRow, audit_table
-from collector.audit.study import list_shipped_tables, load_study, make_study_table
+from collector.audit.study import load_study, make_study_table
 from runner.audit_tables import load_table
 
 
@@ -97,8 +97,3 @@ def test_the_studys_table_is_that_of_its_claims_and_names_who_reported_it() -> N
     for row, entry in zip(audit_table(table), study.table, strict=True):
         limit = study.find_device(entry.device).limit
         assert row.arithmetic.bound_flops_per_second == pytest.approx(limit.flops_per_second)
-
-
-def test_every_shipped_table_names_its_source() -> None:
-    for name in list_shipped_tables():
-        assert load_table(name).source

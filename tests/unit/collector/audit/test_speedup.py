@@ -10,7 +10,7 @@ from collector.audit.measurements import ClaimContext, gather_measurements
 from collector.audit.speedups import evaluate_speedup
 from collector.audit.study import count_flops, load_study
 from collector.results.summary import summarize_cells
-from factories import make_cell, make_environment, make_validity
+from factories import make_cell, make_environment
 from measured_runs import collect_results, make_repeats
 from study_runs import (
     IMPOSSIBLE,
@@ -22,20 +22,6 @@ from study_runs import (
     evaluate_unmeasured,
     make_devices,
 )
-
-
-def test_a_speedup_on_other_hardware_is_named_and_decides_nothing(tmp_path: Path) -> None:
-    eager = make_devices(8.0, 0.1, framework="pytorch", mode="eager")
-    result = evaluate(tmp_path, *eager, *make_devices(9.0, 0.1))["speedup-conv6"]
-    assert result.verdict == "not tested here"
-    assert "the figure is of a Tesla T4 over a Xeon with 2 vCPUs; measured here is other hardware" in result.reason
-    assert "on NVIDIA H100 over Intel(R) Xeon(R) CPU @ 2.20GHz, 16 threads" in result.nearest
-    assert "TensorFlow graph at 32 px 90.0 times (95 % interval 90.0 to 90.0) as fast" in result.nearest
-    assert "PyTorch eager at 32 px 80.0 times (95 % interval 80.0 to 80.0) as fast" in result.nearest
-    first, second = result.measured
-    assert "NVIDIA H100 over Intel(R) Xeon(R) CPU @ 2.20GHz, 16 threads: 90.0 times" in first
-    assert "the peaks are 125 times apart (the GPU's by " in first  # 6e12 over 4.8e10
-    assert "PyTorch eager" in second
 
 
 @pytest.mark.parametrize(
@@ -137,15 +123,3 @@ def test_only_the_studys_own_configuration_decides(tmp_path: Path, fields: dict[
     assert result.verdict == "not tested here"
     assert "measured here is other work than the study's" in result.reason
     assert len(result.measured) == 1
-
-
-def test_why_stated_hardware_decided_nothing_is_told_apart(tmp_path: Path) -> None:
-    single = evaluate(tmp_path / "single", *make_devices((24.6,), 0.1, T4, XEON))["speedup-conv6"]
-    pairs = make_devices(24.6, 0.1, T4, XEON)
-    invalid = [result.model_copy(update={"validity": make_validity("contaminated")}) for result in pairs]
-    left_out = evaluate(tmp_path / "left-out", *invalid)["speedup-conv6"]
-    nothing = evaluate(tmp_path / "nothing", *make_repeats(make_cell(), 0.1))["speedup-conv6"]
-    assert [result.verdict for result in (single, left_out, nothing)] == ["not tested here"] * 3
-    assert "but no interval for 1 of 1 pairs, as a side has one repeat" in single.reason
-    assert "1 of 1 pairs are left out: 1 as no repeat of Tesla T4 and of CPU was measured under" in left_out.reason
-    assert nothing.reason == "no cell of this work was measured on both a GPU and a CPU"

@@ -1,7 +1,6 @@
 """What stands in a result's place and is none: named with its reason, never fatal."""
 
 import io
-import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from rich.console import Console
 
 from bench.store import Store, result_key
 from collector.results.collection import Collection
-from collector.results.dataset import tables
 from collector.results.load import load_run
 from factories import RUN_ID, make_result, make_run, put_documents
 from runner.reporting.stored_runs import print_skipped
@@ -40,22 +38,6 @@ def find_reason(place: Path, status: str = "missing") -> str:
     return skipped.reason
 
 
-def test_a_pipe_is_named_and_not_waited_for(place: Path) -> None:
-    os.mkfifo(place)
-    assert find_reason(place, "unreadable") == "is a pipe, a socket or a device, not a file"
-
-
-def test_a_link_that_leads_nowhere_is_named(place: Path) -> None:
-    place.symlink_to("nowhere")
-    assert find_reason(place, "unreadable") == "cannot be read (No such file or directory)"
-
-
-def test_a_result_that_is_too_large_is_not_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MAX_DOCUMENT_BYTES", 50_000)
-    place.write_bytes(b" " * 50_001)
-    assert find_reason(place) == "too large: 50,001 bytes, a result has at most 50,000"
-
-
 def test_a_truncated_result_counts_once_it_is_whole(place: Path) -> None:
     whole = make_result(repeat=2).to_json()
     place.write_bytes(whole[: len(whole) // 2])
@@ -79,10 +61,3 @@ def test_of_many_foreign_files_all_are_counted_and_the_first_ten_named(place: Pa
     assert lines[0] == "2,000 documents in the store did not count:"
     assert lines[10].endswith("/results/notes-0009.txt: the key is not one of a result")
     assert lines[11:] == ["  and 1,990 more; skipped.csv of `benchmatrix collect` has all"]
-
-
-def test_one_document_that_did_not_count_is_no_documents(place: Path) -> None:
-    (place.parents[1] / "notes.txt").write_text("")
-    text = io.StringIO()
-    print_skipped(load(place), Console(width=500, file=text))
-    assert text.getvalue().splitlines()[0] == "1 document in the store did not count:"

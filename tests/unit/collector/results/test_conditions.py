@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from bench.schema import Calibration, ForeignProcess
-from collector.results.conditions import CONDITION_COLUMNS, VERDICT_COLUMNS, describe_conditions
+from bench.schema import ForeignProcess
+from collector.results.conditions import describe_conditions
 from device_profiles import make_device_profile, make_gpu_activity
-from factories import make_cell, make_cpu_use, make_gpu_use, make_result, make_roofline, make_validity
+from factories import make_cell, make_cpu_use, make_gpu_use, make_result
 from host_figures import make_host_figures
 
 GPU_CELL = make_cell(device="gpu", num_gpus=2, batch_size=64)
@@ -15,16 +15,6 @@ GPU_CELL = make_cell(device="gpu", num_gpus=2, batch_size=64)
 
 def describe(**overrides: Any) -> dict[str, Any]:
     return describe_conditions(make_result(GPU_CELL, **overrides))
-
-
-def test_every_condition_has_a_column() -> None:
-    row = describe(
-        validity=make_validity("noisy"),
-        device_profile=make_device_profile(),
-        host_peak=make_host_figures(),
-        calibration=Calibration(seconds=0.5),
-    )
-    assert set(row) == {*VERDICT_COLUMNS, *CONDITION_COLUMNS}
 
 
 def test_power_and_energy_of_the_gpus_of_a_cell_are_summed() -> None:
@@ -56,13 +46,6 @@ def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count(
     ) == (795, 0.5, 80)
     assert (row["gpu_memory_before_bytes"], row["gpu_memory_peak_bytes"]) == (2**20, 2**31)
     assert row["gpu_throttle_reasons"] == "heat 60 %, power cap 50 %"
-
-
-def test_the_power_limits_of_the_gpus_of_a_cell_are_summed() -> None:
-    row = describe(gpu_use=(make_gpu_use(power_limit_watts=60.0), make_gpu_use()))
-    assert (row["gpu_power_limit_watts"], row["gpu_default_power_limit_watts"]) == (130.0, 140.0)
-    old = describe(gpu_use=(make_gpu_use(default_power_limit_watts=None), make_gpu_use()))
-    assert old["gpu_default_power_limit_watts"] is None
 
 
 def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_periods() -> None:
@@ -106,27 +89,7 @@ def test_foreign_processes_that_cannot_be_seen_are_not_none(
     assert row["num_foreign_processes"] == expected
 
 
-def test_what_a_result_does_not_say_is_left_out() -> None:
-    row = describe_conditions(make_result(roofline=None, cpu_use=None))
-    assert row == {"verdict": "valid", "fault_verdicts": "", "verdict_reasons": None, "unchecked": None, "notes": None}
-
-
-def test_the_roofline_is_taken_as_it_is() -> None:
-    roofline = make_roofline(peak_flops_per_second=8e12)
-    result = make_result(GPU_CELL, roofline=roofline)
-    assert result.roofline is not None
-    assert result.roofline.peak_flops_per_second == 8e12
-    assert result.roofline.model_dump().items() <= describe_conditions(result).items()
-
-
 def test_the_matrix_product_of_a_cpu_cell_is_the_faster_of_its_two() -> None:
     assert describe(host_peak=make_host_figures(before=1e11, after=1.1e11))["cpu_product_flops_per_second"] == 1.1e11
     assert describe(host_peak=make_host_figures(before=None, after=None))["cpu_product_flops_per_second"] is None
     assert "cpu_product_flops_per_second" not in describe()
-
-
-def test_a_calibration_is_there_where_the_result_has_one() -> None:
-    calibration = Calibration(product_flops_per_second=5e13, copy_bytes_per_second=2e12, copy_bytes=2**28, seconds=0.6)
-    row = describe(calibration=calibration)
-    assert (row["gpu_product_flops_per_second"], row["copy_bytes_per_second"], row["copy_bytes"]) == (5e13, 2e12, 2**28)
-    assert "copy_bytes_per_second" not in describe()

@@ -51,9 +51,3 @@ def test_what_a_copy_measured_itself_counts_with_its_own_steps(store: Store) -> 
     assert len(own[1]) == len(partly.samples)
     row = summarize_collections([partly]).set_index("cell_id").loc[INFER.cell_id]
     assert row["q3_step_seconds"] == pytest.approx(2 * max(EVEN), rel=0.02)
-
-
-@pytest.mark.parametrize("copied_first", [True, False])
-def test_the_run_that_is_named_first_is_the_original(store: Store, copied_first: bool) -> None:
-    order = ["copy", "a"] if copied_first else ["a", "copy"]
-    assert [bool(found.notices) for found in load_distinct_runs(store, order)] == [False, True]

@@ -14,7 +14,7 @@ from collector.results.dataset import tables
 from collector.results.dataset.columns import ATTEMPTS, STEPS
 from collector.results.dataset.tables import table_key
 from collector.results.load import load_run
-from factories import RUN_ID, make_cell, make_failed_result, make_result, make_run, put_documents
+from factories import RUN_ID, make_cell, make_result, make_run, put_documents
 from raw_removals import make_raw_removal
 
 NUM_REPEATS = 3
@@ -195,18 +195,3 @@ def test_tables_lose_nothing_that_is_removed_while_they_are_made(store: Store, m
     monkeypatch.setattr(Store, "list_objects", remove_meanwhile)
     assert collect(store).results["status"].to_list() == ["missing", "ok", "ok"]
     assert list_tables(store) == []
-
-
-def test_a_run_in_which_every_repeat_failed_has_no_step_times_and_is_not_damaged(store: Store) -> None:
-    """As the first run on a cluster whose image cannot be used, and the same run once that is mended."""
-    failing, mended = make_cell(batch_size=1), make_cell(batch_size=2)
-    run = make_run([failing, mended], repeats=1)
-    put_documents(store, run, [make_failed_result(failing)])
-    for _ in range(2):
-        assert collect(store).samples.empty
-
-    put_documents(store, run, [make_result(mended, step_seconds=(0.1, 0.2, 0.3))])
-    timed = collect(store).samples.query("kind == 'timed'")
-    assert set(timed["cell_id"]) == {mended.cell_id}
-    assert sorted(timed["seconds"]) == [0.1, 0.2, 0.3]
-    assert_same(collect(store), load_run(store, RUN_ID))

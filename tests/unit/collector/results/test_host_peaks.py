@@ -107,26 +107,6 @@ def test_a_result_without_figures_gets_those_of_the_others(collect: Collect) -> 
     assert list(select_measured(collection)["share_of_peak"]) == pytest.approx([0.1, 0.1])
 
 
-def test_results_without_any_figure_stay_without_a_peak(collect: Collect) -> None:
-    result = make_repeat(1, None, None, None, roofline=NOTHING, validity=UNKNOWN)
-    assert collect(result).results["status"].tolist()[0] == "ok"
-    assert collect(result).results["share_of_peak"].isna().all()
-
-
-def test_the_peaks_that_earlier_versions_recorded_count(collect: Collect) -> None:
-    collection = collect(
-        *(
-            make_result(PYTORCH, repeat=number, roofline=make_roofline(peak_flops_per_second=peak))
-            for number, peak in ((1, 6e10), (2, 8e10))
-        )
-    )
-    assert list_peaks(collection) == [8e10, 8e10]
-    assert (
-        collection.results["peak_source"][0]
-        == "matrix product in all frameworks; the highest of 2 results on this host"
-    )
-
-
 def test_a_gpus_peak_is_that_of_its_datasheet(collect: Collect) -> None:
     gpu = make_cell(device="gpu")
     rooflines = [make_roofline(peak_flops_per_second=peak) for peak in (8e12, 9e12)]
@@ -157,14 +137,6 @@ def test_the_share_of_the_runs_peak_is_noted_where_the_process_doubted_it(
     assert (row["notes"] if expected else None) == expected
 
 
-def test_winograds_share_of_more_than_all_is_no_doubt(collect: Collect) -> None:
-    roofline = make_roofline(least_flops_per_step=25 * 10**7)
-    result = make_repeat(1, None, 5e9, None, roofline=roofline)
-    row = collect(result).results.iloc[0]
-    assert row["share_of_peak"] == pytest.approx(2.0)
-    assert row["notes"] is None or row["notes"] != row["notes"]
-
-
 @pytest.mark.parametrize(("high", "expected"), [(1.09e11, 0), (1.2e11, 1)])
 def test_a_host_whose_speed_changed_between_results_is_named(high: float, expected: int, collect: Collect) -> None:
     collection = collect(
@@ -183,13 +155,3 @@ def test_a_host_whose_speed_changed_between_results_is_named(high: float, expect
     assert len(list(list_drifted(collection.host_products))) == expected
     assert table is not None
     assert (text in table.remark) == bool(expected)
-
-
-def test_figures_of_any_size_are_carried(collect: Collect) -> None:
-    collection = collect(
-        make_repeat(1, None, 1e-12, None, validity=make_validity("over-peak")), make_repeat(2, None, 1e24, None)
-    )
-    assert list_peaks(collection) == [1e24, 1e24]
-    table = make_roofline_table(analyze_run(collection))
-    assert table is not None
-    assert "was not always the same" in table.remark

@@ -57,11 +57,6 @@ def test_places_of_one_name_are_one_host_where_something_says_so(
     assert len(set(found.values())) == num_hosts
 
 
-def test_other_names_are_other_hosts_whatever_they_share() -> None:
-    one, other = place("a", card="GPU-1"), place("a", card="GPU-1")._replace(hostname="vm-2")
-    assert name_hosts([one, other]) == {one: "vm", other: "vm-2"}
-
-
 def test_a_host_has_its_name_alone_unless_that_stands_for_several() -> None:
     nowhere = Place(hostname=None, boot_id=None, booted_at=None, lasting_ids=None, gpu_uuid=None)
     assert name_hosts([place("3f2a9c1d-0000"), nowhere]) == {place("3f2a9c1d-0000"): "vm", nowhere: None}

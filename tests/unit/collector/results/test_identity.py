@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.schema import Environment, Machine
+from bench.schema import Environment
 from collector.results.identity import identify_environment, identify_hardware
 from factories import (
     make_environment,
@@ -98,11 +98,3 @@ def test_what_a_gpu_changes_by_itself_is_in_no_id(gpu: dict[str, Any]) -> None:
 def test_which_cores_of_a_machine_are_visible_is_in_no_id(machine: dict[str, Any]) -> None:
     same, other = make_environment(machine=make_machine()), make_environment(machine=make_machine(**machine))
     assert identify_environment(same) == identify_environment(other)
-
-
-def test_results_without_facts_on_the_machine_keep_the_ids_that_they_had() -> None:
-    # As they were before these facts were recorded.
-    cpu, gpu = make_environment(), make_environment(gpus=(make_gpu(),))
-    assert (identify_environment(cpu), identify_hardware(cpu)) == ("eb8c6267", "a3331869")
-    assert (identify_environment(gpu), identify_hardware(gpu)) == ("5ec61eee", "c1ec6271")
-    assert identify_environment(make_environment(machine=Machine())) == "eb8c6267"

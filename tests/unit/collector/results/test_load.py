@@ -123,13 +123,6 @@ def test_a_document_of_another_version_is_named_as_such(store: Store) -> None:
     assert skipped.reason == "schema_version is 3, this version reads 2"
 
 
-def test_a_reason_is_one_line(store: Store) -> None:
-    document = json.loads(make_result(repeat=2).to_json()) | {"schema_version": "1\n2" * 500}
-    (skipped,) = put_text(store, json.dumps(document)).skipped
-    assert "\n" not in skipped.reason
-    assert len(skipped.reason) <= 300
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -144,17 +137,6 @@ def test_a_result_that_disagrees_with_its_key_is_skipped(store: Store, changes: 
     assert skipped.reason == reason
 
 
-def test_a_result_of_another_cell_than_its_key_says_is_skipped(store: Store) -> None:
-    (skipped,) = put_text(store, make_result(make_cell(batch_size=8), repeat=2).to_json().decode()).skipped
-    assert skipped.reason.startswith("cell_id is 'conv6-pytorch-cpu-train-fp32-eager-b8-")
-
-
-def test_a_key_that_is_none_of_a_result_is_skipped(store: Store) -> None:
-    key = f"runs/{RUN_ID}/results/notes.txt"
-    collection = put_text(store, "hello", key=key)
-    assert [(s.key, s.reason) for s in collection.skipped] == [(key, "the key is not one of a result")]
-
-
 def test_a_cell_and_a_repeat_outside_the_plan_are_skipped(store: Store) -> None:
     strange = make_result(make_cell(batch_size=3))
     extra = make_result(repeat=4)
@@ -166,13 +148,6 @@ def test_a_cell_and_a_repeat_outside_the_plan_are_skipped(store: Store) -> None:
     assert set(collection.results["status"]) == {"missing"}
 
 
-def test_a_run_without_any_result_loads(store: Store) -> None:
-    collection = put_and_load(store, make_run(repeats=2), [])
-    assert collection.results["status"].to_list() == ["missing", "missing"]
-    assert len(collection.samples) == 0
-    assert collection.environments == {}
-
-
 def test_a_missing_run_names_the_nearest_and_the_newest(store: Store) -> None:
     put_documents(store, make_run(run_id="smoke-new", created_at=START + timedelta(days=1)), [])
     put_documents(store, make_run(run_id="smoke-old"), [])
@@ -182,13 +157,6 @@ def test_a_missing_run_names_the_nearest_and_the_newest(store: Store) -> None:
     assert "no run 'smoke-odl'; did you mean 'smoke-old'? The newest are smoke-new, smoke-old, empty" in str(
         caught.value
     )
-
-
-@pytest.mark.parametrize("run_id", ["", "../x", "Smoke Run"])
-def test_a_run_id_that_can_be_none_is_a_missing_run(store: Store, run_id: str) -> None:
-    put_documents(store, make_run(run_id="smoke-old"), [])
-    with pytest.raises(UserError, match="did you mean 'smoke-old'"):
-        load_run(store, run_id)
 
 
 def test_an_empty_store_says_that_it_holds_no_runs(store: Store) -> None:
@@ -207,17 +175,6 @@ def test_a_run_whose_plan_is_damaged_or_anothers_is_refused(store: Store, text: 
     store.put(run_key(RUN_ID), text.encode())
     with pytest.raises(UserError, match=message):
         load_run(store, RUN_ID)
-
-
-def test_a_run_that_plans_a_cell_twice_is_refused(store: Store) -> None:
-    plan = json.loads(make_run(repeats=2).to_json())
-    plan["cells"] *= 2
-    store.put(run_key(RUN_ID), json.dumps(plan).encode())
-    with pytest.raises(UserError) as caught:
-        load_run(store, RUN_ID)
-    assert f"run.json cannot be read: no Run: Value error, cells: '{make_cell().cell_id}' is planned 2 times" in str(
-        caught.value
-    )
 
 
 def test_a_run_without_its_plan_is_refused(store: Store) -> None:

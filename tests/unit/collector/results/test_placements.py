@@ -78,12 +78,6 @@ def test_placements_that_are_damaged_or_of_another_attempt_are_named(store: Stor
     assert any(reason.startswith("no JSON") for reason in reasons)
 
 
-def test_a_local_run_has_no_placements(store: Store) -> None:
-    result = make_result(attempt="p1")
-    put_placement(store, make_placement(result, T4))
-    assert list_known(load(store, [result], executor="local"), 0) == {}
-
-
 @pytest.mark.parametrize(
     ("visible", "request_cores", "qos", "num_cpus", "policy"),
     [
@@ -132,9 +126,3 @@ def test_containers_beside_the_measurement_are_in_the_results_and_a_reason_for_d
     (doubt,) = (doubt for doubt in list_doubts(analyze_run(collection)) if doubt.code == "other-containers")
     assert (doubt.severity, doubt.count) == ("beware", 2)
     assert "(logs and proxy)" in doubt.text
-
-
-def test_nothing_is_said_of_containers_where_there_were_none(store: Store) -> None:
-    results = [make_result(repeat=1, attempt="p1")]
-    put_placement(store, make_placement(results[0], T4))
-    assert "other-containers" not in {doubt.code for doubt in list_doubts(analyze_run(load(store, results)))}

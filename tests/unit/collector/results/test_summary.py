@@ -8,7 +8,7 @@ import pytest
 
 from bench.schema import PipelinedWindow, Samples, SustainedRun, Validity, Verdict
 from collector.results.identity import identify_environment
-from collector.results.summary import list_failures, summarize_cells
+from collector.results.summary import summarize_cells
 from factories import (
     make_cell,
     make_environment,
@@ -47,14 +47,6 @@ def test_a_cell_is_summarised_over_its_ok_repeats(collect: Collect) -> None:
     assert interval == pytest.approx(
         (math.sqrt(10) * math.exp(-half_width), math.sqrt(10) * math.exp(half_width)), 1e-5
     )
-
-
-def test_phases_are_medians_of_the_repeats(collect: Collect) -> None:
-    results = [
-        make_result(repeat=number, phases=make_phases((0.1,) * 3, (0.2, 0.1), import_seconds=seconds))
-        for number, seconds in enumerate((1.0, 9.0, 2.0), start=1)
-    ]
-    assert summarize_cells(collect(*results))["import_seconds"].to_list() == [2.0]
 
 
 def test_a_cell_without_an_ok_repeat_keeps_its_row_without_figures(collect: Collect) -> None:
@@ -111,20 +103,6 @@ def test_percentiles_appear_when_there_are_steps_enough(collect: Collect) -> Non
     many = summarize_cells(collect(result, repeats=1))
     assert few[["p95_step_seconds", "p99_step_seconds"]].isna().all(axis=None)
     assert many[["p95_step_seconds", "p99_step_seconds"]].iloc[0].to_list() == pytest.approx([96.0, 100.0])
-
-
-def test_a_warmup_that_did_not_become_steady_is_noted(collect: Collect) -> None:
-    results = [make_result(repeat=1, reached_steady=False, validity=make_validity("not-steady")), make_result(repeat=2)]
-    (row,) = summarize_cells(collect(*results, repeats=2)).to_dict("records")
-    assert (row["num_steady"], row["note"]) == (1, "warm-up of 1 of 2 did not become steady")
-
-
-def test_failures_list_every_repeat_that_is_not_ok(collect: Collect) -> None:
-    failures = list_failures(collect(make_result(), make_failed_result(repeat=2, status="timeout", message="too long")))
-    assert list(failures[["repeat", "status", "error_message"]].itertuples(index=False, name=None)) == [
-        (2, "timeout", "too long"),
-        (3, "missing", "no result was found"),
-    ]
 
 
 @pytest.mark.parametrize("verdict", ["contaminated", "throttled", "input-bound", "too-short"])
@@ -255,18 +233,6 @@ def test_repeats_whose_clocks_differ_by_a_twentieth_are_named(collect: Collect, 
     (row,) = summarize_cells(collect(*results)).to_dict("records")
     assert row["gpu_sm_clock_spread"] == pytest.approx(1 - slowest / 1590)
     assert row["note"] == ("SM clocks of the repeats differ by 5 %" if expected else "")
-
-
-def test_the_notes_of_the_repeats_stand_in_the_row_once_with_how_many_have_them(collect: Collect) -> None:
-    texts = [("ran at 73% of its 1980 MHz: power-limited",), ("ran at 72% of its 1980 MHz: power-limited", "two"), ()]
-    results = [
-        make_result(repeat=repeat, validity=make_validity().model_copy(update={"notes": notes}))
-        for repeat, notes in enumerate(texts, start=1)
-    ]
-    (row,) = summarize_cells(collect(*results)).to_dict("records")
-    first = "ran at 73% of its 1980 MHz: power-limited (2 of 3 repeats, figures of the first)"
-    assert row["notes"] == f"{first}; two (1 of 3 repeats)"
-    assert row["note"] == row["notes"]
 
 
 def test_a_speed_that_most_repeats_never_reached_flat_has_no_time_of_settling(collect: Collect) -> None:

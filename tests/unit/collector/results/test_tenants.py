@@ -34,11 +34,6 @@ def collect(store: Store, *results: Result) -> Collection:
     return load_run(store, RUN_ID)
 
 
-def assert_same(actual: Collection, expected: Collection) -> None:
-    for name in ("results", "tenants", "samples"):
-        pd.testing.assert_frame_equal(getattr(actual, name), getattr(expected, name))
-
-
 def test_each_tenant_has_a_row_in_the_order_of_the_plan(store: Store) -> None:
     tenants = collect(store, *RESULTS).tenants
     assert list(tenants.columns) == list(TENANT_COLUMNS)

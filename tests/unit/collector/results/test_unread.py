@@ -42,13 +42,6 @@ def test_a_record_that_cannot_be_read_is_not_missing(tmp_path: Path) -> None:
     assert summarize_cells(collection)["num_ok"].to_list() == [1]
 
 
-def test_a_record_that_says_nothing_is_missing_for_that_is_known(tmp_path: Path) -> None:
-    put_documents(Store.open(f"file://{tmp_path}/store"), RUN, RESULTS)
-    (tmp_path / "store" / KEY).write_bytes(b"{")
-    collection = load_run(Store.open(f"file://{tmp_path}/store"), RUN_ID)
-    assert [status for status, _ in read_endings(collection)] == ["missing", "ok", "missing"]
-
-
 @pytest.mark.parametrize(("folder", "num_cells"), [("", 2), ("a-00000000", 1)])
 def test_below_a_folder_that_cannot_be_opened_any_record_may_lie(folder: str, num_cells: int) -> None:
     key = f"{results_prefix(RUN_ID)}{folder}".rstrip("/")

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import UserError
 from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.identical_runs import MAX_RUNS, load_related_runs
-from collector.versus.texts import describe_no_difference, make_cell_table
+from collector.versus.texts import make_cell_table
 from factories import (
     make_cell,
     make_environment,
@@ -18,7 +17,6 @@ from factories import (
     make_result,
     make_validity,
 )
-from machine_facts import make_identity
 from two_runs import EVEN, INFER, TRAIN, compare_runs, find_cell, put_run, scale, select_sides
 
 
@@ -134,29 +132,6 @@ def test_invalid_repeats_are_compared_on_request(tmp_path: Path) -> None:
     )
 
 
-def test_environments_are_those_of_all_repeats_that_ran_also_of_those_that_do_not_count(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {TRAIN: EVEN})
-    disturbed = make_validity("contaminated")
-    other = make_environment(python_version="3.14.0")
-    put_run(tmp_path, "b", {TRAIN: EVEN}, environment=other, validity=disturbed)
-
-    document = compare_runs(tmp_path)
-
-    assert [(one.fact, one.b) for one in document.differences] == [("Python", ("3.14.0",))]
-    cell = find_cell(document, TRAIN)
-    assert (cell.reason, cell.notes) == ("no repeat of B was measured under sound conditions (3 contaminated)", ())
-
-
-def test_without_a_repeat_that_ran_nothing_is_said_of_the_environments(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {TRAIN: EVEN})
-    put_run(tmp_path, "b", {}, make_failed_result(TRAIN, run_id="b"))
-    document = compare_runs(tmp_path)
-    assert (document.environments_known, document.differences) == (False, ())
-    assert describe_no_difference(document) == (
-        "The environments of A and B cannot be compared: no repeat of one of them ended ok."
-    )
-
-
 def test_repeats_of_several_environments_are_not_averaged(tmp_path: Path) -> None:
     put_run(tmp_path, "a", {TRAIN: EVEN})
     put_run(tmp_path, "b", {TRAIN: EVEN[:2]}, make_result(
@@ -195,20 +170,6 @@ def test_cells_of_one_side_are_listed_with_their_nearest(tmp_path: Path) -> None
     assert len(document.cells) == 1
 
 
-def test_runs_without_a_common_cell_are_an_error_that_names_the_nearest(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {make_cell(batch_size=32): EVEN})
-    put_run(tmp_path, "b", {make_cell(batch_size=16): EVEN})
-    with pytest.raises(UserError, match=r"A \(a\) and B \(b\) have no cell in common; .* batch_size is 16 in B"):
-        compare_runs(tmp_path)
-
-
-def test_a_run_that_goes_on_is_named(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {TRAIN: EVEN})
-    put_run(tmp_path, "b", {TRAIN: EVEN[:2]})
-    [warning] = compare_runs(tmp_path).warnings
-    assert warning == "run b is not finished: 1 of 3 planned repeats have no result; compare again when it is"
-
-
 def test_peak_memory_is_compared_by_its_largest_repeats(tmp_path: Path) -> None:
     def store_run(run_id: str, *mebibytes: int) -> None:
         results = [
@@ -245,14 +206,3 @@ def test_batches_are_compared_by_the_time_for_a_sample(tmp_path: Path) -> None:
     center = math.prod(EVEN) ** (1 / 3)
     assert document.cells[0].ratio == pytest.approx(6 / 8)
     assert document.cells[0].value_b == pytest.approx(6 / 8 * center, rel=1e-3)
-
-
-@pytest.mark.parametrize(("ids", "differing"), [((), ["host", "machine (host and GPUs)"]), (("x",), [])])
-def test_two_machines_of_one_name_are_two_and_one_that_was_rebooted_is_one(
-    tmp_path: Path, ids: tuple[str, ...], differing: list[str]
-) -> None:
-    put_run(tmp_path, "a", {TRAIN: EVEN}, environment=make_environment(identity=make_identity("a", *ids)))
-    put_run(tmp_path, "b", {TRAIN: EVEN}, environment=make_environment(identity=make_identity("b", *ids, minutes=60)))
-    document = compare_runs(tmp_path)
-    assert [difference.fact for difference in document.differences] == differing
-    assert find_cell(document, TRAIN).scope == ("across machines, one machine a side" if differing else "one machine")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.store import Store
-from collector.results.copied_runs import describe_copies, find_copies
 from collector.results.load import load_run
 from collector.versus.identical_runs import load_related_runs
 from factories import START
@@ -32,15 +31,3 @@ def test_a_run_that_was_measured_later_is_none(tmp_path: Path) -> None:
     related = load_related_runs(store, [load_run(store, "a")])
     assert [found.run.run_id for found in related.collections] == ["again"]
     assert related.list_warnings() == []
-
-
-def test_the_first_of_several_is_the_original(tmp_path: Path) -> None:
-    for run_id in ("a", "b", "c"):
-        put_run(tmp_path, run_id, {TRAIN: EVEN}, **TIMES)
-    store = Store.open(f"file://{tmp_path}")
-    assert find_copies(load_run(store, run_id) for run_id in ("b", "a", "c")) == {"a": "b", "c": "b"}
-
-
-def test_many_copies_are_counted() -> None:
-    text = describe_copies({f"copy-{number}": "a" for number in range(7)})
-    assert text.endswith("copy-4 (of a), and 2 more")

@@ -9,7 +9,7 @@ import pytest
 from collector.statistics import Estimate
 from collector.versus.document import NoiseDescription
 from collector.versus.method_texts import describe_noise
-from collector.versus.noise import RunEstimate, Source, assume_noise, estimate_noise, list_differences, take_noise
+from collector.versus.noise import RunEstimate, Source, assume_noise, estimate_noise, list_differences
 from factories import START
 
 
@@ -91,22 +91,10 @@ def test_a_cell_that_varies_more_than_the_others_has_its_own_noise() -> None:
     assert noise.own["loud"].excess > 5 * noise.between_runs.excess
 
 
-def test_a_cell_has_a_noise_of_its_own_from_one_difference_on() -> None:
-    pairs = [*make_pair("loud", 0.1), *(one for cell in range(9) for one in make_pair(f"quiet-{cell}", 0.01))]
-    noise = estimate_noise(list_differences(pairs))
-    assert noise.own["loud"].log_variance == pytest.approx(0.1**2)
-    assert noise.own["quiet-3"].log_variance == pytest.approx(0.01**2)
-    assert {own.degrees_of_freedom for own in noise.own.values()} == {1.0}
-
-
 def test_the_default_floor_is_that_of_nights_of_three_percent() -> None:
     assert assume_noise(is_same_machine=True).between_runs.log_floor == pytest.approx(1.959964 * math.sqrt(2) * 0.03)
     across = assume_noise(is_same_machine=False).between_runs
     assert across.log_variance == pytest.approx(2 * 0.03**2 + 0.03**2)
-
-
-def test_a_given_floor_is_the_floor() -> None:
-    assert math.expm1(take_noise(0.05).between_runs.log_floor) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(

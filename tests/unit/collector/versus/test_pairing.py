@@ -62,12 +62,6 @@ def test_the_nearest_cell_is_named_by_what_differs() -> None:
     assert describe_nearest([list_rows(cell)], [], "B") == [""]
 
 
-def test_what_the_sides_are_said_to_differ_in_is_no_difference_of_the_nearest_cell() -> None:
-    cell, other = make_cell(framework="pytorch"), make_cell(framework="tensorflow", mode="graph")
-    described = describe_nearest([list_rows(cell)], [list_rows(other)], "B", {"framework"})
-    assert described == ["mode is graph in B"]
-
-
 class CountingRow(dict[str, Any]):
     """A row that counts how often a value of any row is read."""
 
@@ -76,18 +70,6 @@ class CountingRow(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         CountingRow.num_reads += 1
         return super().__getitem__(name)
-
-
-def test_the_nearest_of_many_cells_is_found_without_holding_each_against_each() -> None:
-    """300 cells on each side have 90,000 pairs, and a pair two dozen fields."""
-    cells, others = (
-        [[CountingRow(list_rows(make_cell(framework=name, batch_size=first + place))[0])] for place in range(300)]
-        for name, first in (("pytorch", 1), ("tensorflow", 1001))
-    )
-    CountingRow.num_reads = 0
-    described = describe_nearest(cells, others, "B")
-    assert described == ["framework is tensorflow in B, batch_size is 1001 in B"] * 300
-    assert CountingRow.num_reads < 90_000
 
 
 def test_the_nearest_is_the_first_of_those_that_differ_in_the_fewest_fields() -> None:

@@ -41,8 +41,3 @@ def test_a_proposal_decides_as_many_pairs_that_differ_as_it_says(
 def test_no_proposal_decides_a_pair_that_does_not_differ_and_has_no_floor() -> None:
     assert "of equal ones without a floor next to none" in ADVICE
     assert find_share(3, 1.0, NONE, 20) <= 0.05
-
-
-def test_a_share_of_four_in_five_is_not_promised_of_few_repeats() -> None:
-    assert find_share(2, 1.02, NONE, 20) < 0.5
-    assert "4 of 5" not in ADVICE

@@ -18,9 +18,8 @@ from collector.ratio_verdicts import MACHINES_DIFFER, NO_DIFFERENCE
 from collector.results.load import load_run
 from collector.versus.document import CellComparison, CompareDocument, ReportTable
 from collector.versus.method_texts import list_method_lines
-from collector.versus.texts import make_difference_table, name_verdict
+from collector.versus.texts import name_verdict
 from factories import make_cell, make_environment, make_result
-from measured_runs import make_repeats
 from two_runs import EVEN, compare_runs, put_run, scale, select_sides
 
 CELLS = tuple(
@@ -108,22 +107,6 @@ def test_a_part_of_a_table_says_that_it_is_adjusted_for_fewer(tmp_path: Path) ->
         assert ("tests 2 ratios together, 1 of these among them: its intervals are other ones" in lines) == bool(where)
 
 
-def test_what_identical_runs_differ_by_is_said_of_one_run_and_does_not_decide(tmp_path: Path) -> None:
-    train = make_cell()
-    graph = make_cell(framework="tensorflow", mode="graph")
-    put_run(tmp_path, "a", {train: EVEN, graph: scale(EVEN, 1.06)})
-    sides = SIDES["frameworks"]
-    alone = select_sides(tmp_path, ["a"], *sides)
-    put_run(tmp_path, "earlier", {train: EVEN, graph: scale(EVEN, 1.2)}, day=-1)
-    known = select_sides(tmp_path, ["a"], *sides)
-    for document in (alone, known):
-        [cell] = document.cells
-        assert (cell.verdict, cell.floor, cell.longer) == ("worse", None, "TensorFlow graph takes 6.0 % longer")
-    assert [alone.noise, [noise.source for noise in known.noise]] == [(), ["measured"]]
-    assert "By how much another run's ratios differ is not known" in " ".join(list_method_lines(alone))
-    assert "in the ratio of two CPU cells of one run" in " ".join(list_method_lines(known))
-
-
 def test_the_mean_of_the_cells_of_one_run_is_judged_by_itself(tmp_path: Path) -> None:
     put_cells(tmp_path, [EVEN] * len(CELLS))
     document = select_sides(tmp_path, ["a"], *SIDES["frameworks"])
@@ -133,26 +116,6 @@ def test_the_mean_of_the_cells_of_one_run_is_judged_by_itself(tmp_path: Path) ->
     document = compare_runs(tmp_path)
     assert [(family.num_cells, family.num_groups) for family in document.families] == [(8, 1)]
     assert document.report_tables == ()
-
-
-def test_settings_of_one_framework_alone_are_counted_in_one_line(tmp_path: Path) -> None:
-    graph = make_cell(framework="tensorflow", mode="graph")
-    own = make_environment(versions={"torch": "2.0"}, settings={"memory_format": "NCHW", "cudnn_tf32": False})
-    other = make_environment(versions={"tensorflow": "2.0"}, settings={"memory_format": "NHWC"})
-    repeats = [
-        *make_repeats(make_cell(), *EVEN, run_id="a", environment=own),
-        *make_repeats(graph, *EVEN, run_id="a", environment=other),
-    ]
-    put_run(tmp_path, "a", {}, *repeats)
-    document = select_sides(tmp_path, ["a"], *SIDES["frameworks"])
-    table = make_difference_table(document)
-    assert table.format_rows() == [("setting memory_format", "NCHW", "NHWC")]
-    assert table.remark == "Settings and packages that only one of the frameworks has: 3; --json has all."
-    assert {one.fact for one in document.differences if one.is_of_one_framework} == {
-        "setting cudnn_tf32",
-        "tensorflow",
-        "torch",
-    }
 
 
 SIDES_OF_FRAMEWORKS = ["framework=pytorch", "mode=eager"], ["framework=tensorflow", "mode=graph"]

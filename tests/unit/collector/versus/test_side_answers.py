@@ -7,10 +7,8 @@ import pytest
 
 from bench.schema import Cell
 from collector.versus.document import CompareDocument
-from collector.versus.metrics import METRICS
-from collector.versus.texts import list_side_lines, make_cell_table, sort_cells
+from collector.versus.texts import make_cell_table, sort_cells
 from factories import make_cell
-from shared_runs import make_tenants_result
 from two_runs import EVEN, put_run, scale, select_sides
 
 EAGER = make_cell()
@@ -57,12 +55,6 @@ def test_of_several_cells_the_answer_says_which_are_faster_and_which_slower(tmp_
     assert found.exit_code == 1
 
 
-def test_a_mode_that_each_side_has_once_need_not_be_named(tmp_path: Path) -> None:
-    found = answer(tmp_path, {EAGER: EVEN, GRAPH: scale(EVEN, 0.8)}, *FRAMEWORKS)
-    assert list(list_side_lines(found))[2:] == ["mode: eager in A, graph in B (each side has one)"]
-    assert (found.cells[0].name_a, found.cells[0].name_b) == ("PyTorch eager", "TensorFlow graph")
-
-
 def test_what_is_computed_is_never_inferred(tmp_path: Path) -> None:
     """Who asks for two frameworks did not ask for two batches."""
     larger = GRAPH.model_copy(update={"batch_size": 8})
@@ -79,21 +71,6 @@ def test_batches_are_compared_by_sample_and_the_heading_says_so(tmp_path: Path) 
     assert found.conclusion.startswith("batch 16 is faster: 0.750 (")
 
 
-def test_models_are_named_once_for_each_side(tmp_path: Path) -> None:
-    """Of two models, all that the names of both cells share is said once; the sides have the rest."""
-    medians = {
-        make_cell(model=model, phase=phase, batch_size=batch, input_size=224, num_classes=10): EVEN
-        for model, batch in (("resnet18", 4), ("vgg16", 2))
-        for phase in ("train", "infer")
-    }
-    found = answer(tmp_path, medians, ["model=resnet18", "batch_size=4"], ["model=vgg16", "batch_size=2"])
-    assert [cell.label for cell in found.cells] == [
-        "train, CPU, 224 px, PyTorch eager",
-        "infer, CPU, 224 px, PyTorch eager",
-    ]
-    assert {cell.name_b for cell in found.cells} == {"vgg16, batch 2"}
-
-
 def test_sides_that_differ_from_pair_to_pair_have_columns_of_their_own(tmp_path: Path) -> None:
     medians = {
         make_cell(phase=phase, batch_size=batch, framework=framework): EVEN
@@ -106,33 +83,9 @@ def test_sides_that_differ_from_pair_to_pair_have_columns_of_their_own(tmp_path:
     assert found.conclusion.startswith("B against A (time per sample, B / A): ")
 
 
-def test_equal_batches_are_compared_by_the_step(tmp_path: Path) -> None:
-    """That one side names its batch makes no other question of it, and its table in the report is named."""
-    found = answer(
-        tmp_path, {EAGER: EVEN, GRAPH: EVEN}, ["framework=pytorch", "batch_size=64"], ["framework=tensorflow"]
-    )
-    assert found.metric.name == "step-time"
-    assert [table.name for table in found.report_tables] == ["frameworks"]
-
-
 def test_neighbouring_batches_are_a_pair_of_the_report_s_table_of_batches(tmp_path: Path) -> None:
     medians = {make_cell(batch_size=batch): EVEN for batch in (1, 8, 64)}
     inner = answer(tmp_path, medians, ["batch_size=8"], ["batch_size=64"])
     assert [(table.name, table.num_ratios, table.num_common) for table in inner.report_tables] == [("batches", 2, 1)]
     ends = answer(tmp_path, medians, ["batch_size=1"], ["batch_size=64"])
     assert ends.report_tables == ()
-
-
-def test_the_metric_of_cells_with_tenants_says_whose_it_is(tmp_path: Path) -> None:
-    """A repeat of such a cell has the figures of its first tenant, which were taken for those of the cell."""
-    shared = [
-        make_tenants_result(make_cell(tenants=2), [seconds] * 3, [0.9] * 3, repeat=repeat, run_id="run")
-        for repeat, seconds in enumerate(scale(EVEN, 2.0), start=1)
-    ]
-    put_run(tmp_path, "run", {make_cell(): EVEN}, *shared)
-    document = select_sides(tmp_path, ["run"], ["tenants=1"], ["tenants=2"])
-    assert document.metric.title == "first tenant's step time"
-    assert "of the first tenant's step time of tenants 1" in document.conclusion
-    assert METRICS["energy"].name_tenants().title == "all tenants' energy per sample"
-    put_run(tmp_path, "alone", {EAGER: EVEN, GRAPH: EVEN})
-    assert select_sides(tmp_path, ["alone"], *FRAMEWORKS).metric.title == "step time"

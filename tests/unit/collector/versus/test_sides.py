@@ -1,19 +1,16 @@
 """Selections of what was measured are compared: within a run, over several runs, and between machines."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from bench.errors import UserError
-from bench.schema import EARLIEST, Cell
+from bench.schema import Cell
 from collector.versus.selections import parse_condition
-from factories import START, make_cell, make_environment, make_gpu
-from measured_runs import make_repeats
+from factories import make_cell, make_environment, make_gpu
 from two_runs import EVEN, INFER, TRAIN, compare_runs, put_run, scale, select_sides
 
-NEED_NOT_CANCEL = ": what shifts a run is taken to cancel, and may not"
 TENSORFLOW = make_cell(framework="tensorflow", mode="graph")
 
 
@@ -29,27 +26,6 @@ def test_frameworks_of_one_run_are_compared_by_what_differs_within_runs(tmp_path
     assert cell.ratio == pytest.approx(1.2)
     assert (noise.source, noise.is_same_run) == ("measured", True)
     assert noise.floor < 0.05
-
-
-@pytest.mark.parametrize(
-    ("at", "notes"),
-    [
-        (START + timedelta(hours=50), ("repeats of the same run 50 h apart" + NEED_NOT_CANCEL,)),
-        (START + timedelta(hours=6), ()),
-        (EARLIEST, ()),  # of a clock that was never set
-    ],
-)
-def test_a_repeat_that_was_measured_again_days_later_is_said_to_be(
-    at: datetime, notes: tuple[str, ...], tmp_path: Path
-) -> None:
-    *first, last = make_repeats(TENSORFLOW, *scale(EVEN, 1.2), run_id="a")
-    later = last.model_copy(update={"started_at": at, "finished_at": at + timedelta(seconds=10)})
-    put_run(tmp_path, "a", {TRAIN: EVEN}, *first, later)
-    put_run(tmp_path, "b", {TRAIN: EVEN, TENSORFLOW: EVEN})
-    [cell] = select_sides(tmp_path, ["a"], ["framework=pytorch"], ["framework=tensorflow", "mode=graph"]).cells
-    assert cell.notes == notes
-    of_two = compare_runs(tmp_path)
-    assert [cell.notes for cell in of_two.cells] == [(), ()]
 
 
 def test_several_runs_a_side_are_the_observations(tmp_path: Path) -> None:
@@ -92,17 +68,6 @@ def test_a_difference_of_many_cells_is_found_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("cpu", "gpu"), ("gpu", "cpu")])
-def test_the_mean_over_pairs_of_two_devices_is_named_after_both(tmp_path: Path, first: str, second: str) -> None:
-    steps: dict[Cell, Sequence[float]] = {make_cell(phase=phase): EVEN for phase in ("train", "infer")}
-    steps |= {make_cell(device="gpu", phase=phase): scale(EVEN, 0.01) for phase in ("train", "infer")}
-    put_run(tmp_path, "a", steps, environment=make_environment(gpus=(make_gpu(),)))
-    document = select_sides(tmp_path, ["a"], [f"device={first}"], [f"device={second}"])
-    [group] = document.together
-    assert group.label == "all 2 pairs of CPU and GPU cells"
-    assert group.verdict == ("better" if second == "gpu" else "worse")
-
-
-@pytest.mark.parametrize(("first", "second"), [("cpu", "gpu"), ("gpu", "cpu")])
 def test_two_runs_of_two_devices_are_held_against_the_noisier_one(tmp_path: Path, first: str, second: str) -> None:
     cells = make_cell(), make_cell(device="gpu")
     environment = make_environment(gpus=(make_gpu(),))
@@ -132,14 +97,6 @@ def test_what_differs_is_named_hardware_first(tmp_path: Path) -> None:
     assert document.is_between_machines
     assert document.cells[0].scope == "across machines, one card a side"
     assert [noise.is_same_machine for noise in document.noise] == [False]
-
-
-def test_what_one_side_did_not_record_is_not_recorded(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {TRAIN: EVEN})
-    put_run(tmp_path, "b", {TRAIN: EVEN}, environment=make_environment(image="img@sha256:ab", git_revision=None))
-    facts = {one.fact: (one.a, one.b) for one in compare_runs(tmp_path).differences}
-    assert facts["image"] == ((), ("img@sha256:ab",))
-    assert facts["revision of the tool where it measured"][1] == ()
 
 
 @pytest.mark.parametrize(

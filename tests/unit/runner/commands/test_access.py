@@ -54,21 +54,6 @@ def test_a_reader_is_warned_of_queues_that_grow_and_of_what_costs_too_much(call_
     assert "buy, exclusive: costs more than the budget" in warnings
 
 
-def test_the_same_scenario_gives_the_same_page(call_main: CallMain, ours: Path) -> None:
-    first = call_main("access", ours.name, "--markdown")
-    assert first == call_main("access", ours.name, "--markdown")
-    code, out, err = call_main("access", ours.name, "--output", "pages/answer.md")
-    assert (code, err) == (0, "")
-    assert out.splitlines()[-1] == "pages/answer.md"
-    assert Path("pages/answer.md").read_text().rstrip() == first[1].rstrip()
-
-
-def test_shipped_scenarios_are_listed_with_their_question(call_main: CallMain) -> None:
-    code, out, err = call_main("access", "--list")
-    assert (code, err) == (0, "")
-    assert "one-h100-or-t4s: Should our group buy one H100 or rent T4s?" in out.splitlines()
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

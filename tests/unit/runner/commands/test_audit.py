@@ -71,9 +71,3 @@ def test_an_error_is_one_message(
     assert (code, out) == (2, "")
     assert err.startswith(message)
     assert len(err.splitlines()) == 1
-
-
-def test_the_help_has_an_example(call_main: CallMain) -> None:
-    code, out, _ = call_main("audit", "--help")
-    assert code == 0
-    assert "benchmatrix audit nvidia-t4-resnet50" in out

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench.store import Store, StoreError, StoreUnreachable, StoreUntrusted
-from collector.results.dataset.columns import ATTEMPTS
-from collector.results.dataset.tables import table_key
 from nights import SLOWED, SimulatedNights
 from workspace import Workspace
 
@@ -90,24 +88,3 @@ def test_a_store_whose_disk_is_full_keeps_what_it_has(
     else:
         assert (code, err) == (1, "")  # B is worse; so few results are compared without tables
     assert list_documents(store) == documents
-
-
-@pytest.mark.parametrize("words", [COMMANDS["compare"], COMMANDS["watch"]], ids=["compare", "watch"])
-def test_tables_written_half_change_no_answer_and_foreign_files_are_counted(
-    call_main: CallMain, store: Store, words: tuple[str, ...]
-) -> None:
-    expected = call_main(*words)
-    for run_id in ("night-0", "night-2"):
-        assert call_main("collect", run_id, "--output", "tables")[0] == 0
-        key = table_key(ATTEMPTS, run_id)
-        data = store.get(key)
-        store.put(key, data[: len(data) // 2])
-        for number in range(50):
-            store.put(f"runs/{run_id}/results/photo-{number}.jpg", b"")
-            store.put(f"tables/attempts/photo-{number}.parquet", b"")
-    code, out, _ = call_main(*words)
-    counts = [line for line in out.splitlines() if "50 documents" in line]
-    damaged = [line for line in out.splitlines() if line.endswith("; its documents are read anew")]
-    assert (len(counts), len(damaged)) == (2, 2)
-    left = [line for line in out.splitlines() if line not in (*counts, *damaged)]
-    assert (code, left) == (expected[0], expected[1].splitlines())

@@ -11,7 +11,6 @@ from bench.schema import Run
 from bench.store import Store, results_prefix
 from collector.results.load import load_run
 from factories import put_documents
-from raw_removals import make_raw_removal
 from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run
 from workspace import Workspace
 
@@ -105,14 +104,3 @@ def test_options_that_lead_nowhere_are_one_message(call_main: CallMain, words: t
 
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {message}")
-
-
-def test_status_counts_each_removed_result_once(call_main: CallMain, workspace: Workspace, run: Run) -> None:
-    store = Store.open(f"file://{workspace.folder}/results")
-    for name in ("a", "b"):
-        removal = make_raw_removal([make_ok(run, CELL_A)])
-        store.put(f"runs/{run.run_id}/raw-removals/{name}.json", removal.to_json())
-
-    _, out, _ = call_main("status", run.run_id)
-
-    assert "1 raw result removed on 2026-03-01 (--raw-older-than 90d): they are not measured again" in out

@@ -108,18 +108,6 @@ def test_an_error_is_one_message(call_main: CallMain, store: Path, words: tuple[
     assert len(err.splitlines()) == 1
 
 
-def test_an_empty_store_is_one_message(call_main: CallMain, workspace: Workspace) -> None:
-    (workspace.folder / "results").mkdir()
-    code, _, err = call_main("compare", "a")
-    assert (code, len(err.splitlines())) == (2, 1)
-    assert "no run here" in err
-
-
-def test_the_schema_is_printed(call_main: CallMain) -> None:
-    code, out, _ = call_main("schema", "compare")
-    assert (code, json.loads(out)["title"]) == (0, "CompareDocument")
-
-
 @pytest.mark.parametrize(
     ("where", "message"),
     [

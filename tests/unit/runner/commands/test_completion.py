@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.store.keys import NAME
-from runner.commands.completion import RUN_ID, complete_context, complete_matrix, complete_profile, complete_run_id
+from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
 
 
 def make_context(store: str | None) -> SimpleNamespace:
@@ -57,19 +56,3 @@ def test_contexts_are_those_of_the_kubeconfigs(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(str(tmp_path / name) for name in ("bad", "good", "none")))
 
     assert complete_context("") == ["current", "in-cluster", "lab", "cloud"]
-
-
-def test_foreign_names_and_a_pipe_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("fine", "e\x1b[31m", "two\nlines", "$(touch x)", "`touch x`", "a'b", "-rf"):
-        (tmp_path / "runs" / name).mkdir(parents=True)
-    context = SimpleNamespace(params={"store": f"file://{tmp_path}"})
-    assert complete_run_id(context, "") == ["fine"]
-
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "hostile").write_text('contexts: [{name: "a\\e[31mb"}, {name: good}]')
-    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/pipe:{tmp_path}/hostile:~nosuchuser/x")
-    assert complete_context("") == ["current", "in-cluster", "good"]
-
-
-def test_the_store_takes_the_same_run_ids() -> None:
-    assert RUN_ID.pattern == NAME

@@ -135,8 +135,3 @@ def test_an_error_is_one_message(call_main: CallMain, store: Path, words: tuple[
     assert (code, out) == (2, "")
     assert err.startswith(message)
     assert len(err.splitlines()) == 1
-
-
-def test_the_schema_is_printed(call_main: CallMain) -> None:
-    code, out, _ = call_main("schema", "cost")
-    assert (code, json.loads(out)["title"]) == (0, "CostDocument")

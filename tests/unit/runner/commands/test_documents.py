@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
-import pytest
 
 from bench.schema import PlannedCell
 from command_reference import list_commands
@@ -44,13 +43,6 @@ def test_cells_are_printed_for_people_and_for_programs(call_main: CallMain) -> N
     assert [(p.cell.batch_size, p.repeats, p.timeout_seconds) for p in planned] == [(1, 2, 60.0), (2, 2, 60.0)]
 
 
-def test_the_built_in_matrix_is_there_in_every_folder(call_main: CallMain) -> None:
-    code, out, err = call_main("render", "smoke")
-
-    assert (code, len(out.splitlines())) == (0, 16)
-    assert err.splitlines()[0].partition(": ")[2] == "16 cells, 48 repeats"
-
-
 def test_the_schema_is_valid_and_distinguishes_documents_from_others(call_main: CallMain) -> None:
     code, out, _ = call_main("schema")
 
@@ -63,14 +55,6 @@ def test_the_schema_is_valid_and_distinguishes_documents_from_others(call_main: 
         assert list(validator.iter_errors(good)) == []
         assert list(validator.iter_errors(good | {"unknown": 1})) != []
         assert list(validator.iter_errors({key: good[key] for key in good if key != "run_id"})) != []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_has_a_schema(kind: str, call_main: CallMain) -> None:
-    code, out, _ = call_main("schema", kind)
-
-    assert code == 0
-    jsonschema.Draft202012Validator.check_schema(json.loads(out))
 
 
 def test_every_command_that_prints_json_has_a_schema_of_its_name() -> None:

@@ -1,9 +1,6 @@
 """Errors on the command line: one message for the user's, a traceback for the tool's, and their exit codes."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
@@ -75,24 +72,3 @@ def test_a_url_in_a_wrong_place_shows_no_password(
     code, out, err = call_main(*(word.format(f"{scheme}AKIA1234:SECRETsecret@bucket/runs") for word in words))
     assert (code, out) == (2, "")
     assert "secret" not in err
-
-
-@pytest.mark.parametrize("words", [["access", "a", "{}"], ["{}"], ["plot", "{}"], ["forecast", "--year", "{}"]])
-def test_a_usage_error_steers_no_terminal(words: list[str], call_main: CallMain) -> None:
-    code, out, err = call_main(*(word.format("b\u2028\u2029\u202e\x1b[2J") for word in words))
-    assert (code, out) == (2, "")
-    assert not set(err) & set("\u2028\u2029\u202e\x1b")
-
-
-def test_a_folder_that_may_not_be_looked_into_is_named(
-    call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (workspace.folder / "closed" / "results").mkdir(parents=True)
-    (workspace.folder / "closed").chmod(0)
-    if os.geteuid() == 0:  # root may look into every folder
-        monkeypatch.setattr(Path, "is_dir", Mock(side_effect=PermissionError(13, "Permission denied")))
-    code, _, err = call_main("status", "--store", "file://closed/results")
-    assert (code, "Traceback" in err) == (2, False)
-    assert "no permission to use" in err
-    monkeypatch.undo()
-    (workspace.folder / "closed").chmod(0o700)

@@ -1,16 +1,9 @@
 """The commands `forecast` and `batches` as a user calls them."""
 
-import resource
-import subprocess
-import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from bench.errors import UserError
 from bench.store import Store
 from factories import (
     make_cell,
@@ -22,7 +15,6 @@ from factories import (
     make_run,
     put_documents,
 )
-from runner.commands import forecast
 from runner.probe.batch_search import Trial
 from runner.probe.search import ProbeReport
 from workspace import Workspace
@@ -45,61 +37,12 @@ def test_a_series_of_ones_own_is_forecast_with_its_winner_and_drawn(call_main: C
     assert "USD" in (workspace.folder / "own.svg").read_text()
 
 
-def test_rows_of_the_future_are_named_beside_the_forecast(call_main: CallMain, workspace: Workspace) -> None:
-    rows = "".join(f"{2000 + year},{3.0**year}\n" for year in (*range(16), 80))
-    (workspace.folder / "own.csv").write_text(f"date,price\n{rows}")
-    code, _, err = call_main("forecast", "--table", "own.csv", "--value", "price", "--unit", "USD", "--year", "2085")
-    assert code == 0
-    assert "warning: 1 of 17 rows is dated after this year and counts as what was observed (the latest in 2080)" in err
-
-
-@pytest.mark.parametrize(
-    ("words", "option"),
-    [
-        (("forecast", "--year", "2030", "--plot", "own.svg"), "--plot own.svg"),
-        (("plot", "latencies", "--output", "own.pdf"), "--output own.pdf"),
-    ],
-)
-def test_a_limit_of_addresses_in_which_nothing_can_be_drawn_is_named(
-    words: tuple[str, ...], option: str, tmp_path: Path
-) -> None:
-    """V8 ends the process by SIGTRAP, with a trace of its own, where it may not reserve its heap."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (8 * 2**30, 8 * 2**30))
-
-    command = [sys.executable, "-m", "runner.cli", *words]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, preexec_fn=limit)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"error: {option}: this process may take 8,192 MiB of addresses, and what draws pictures reserves 73,728; "
-        "raise the limit (`ulimit -v unlimited`)\n"
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_gap_to_a_demand_is_printed(call_main: CallMain, workspace: Workspace) -> None:
     rows = "".join(f"{2008 + year}-07-01,{1e8 * 2.0**year},m\n" for year in range(18))
     (workspace.folder / "models.csv").write_text(f"Publication date,Parameters,Model\n{rows}")
     code, out, err = call_main("forecast", "--demand", "models.csv", "--year", "2028")
     assert (code, err) == (0, "")
     assert "2028: demand over supply is forecast to be " in " ".join(out.split())
-
-
-def test_the_year_is_four_ahead_of_a_clock_that_may_be_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    def set_clock(year: int) -> None:
-        class Clock(datetime):
-            @classmethod
-            def now(cls, tz: object = None) -> "Clock":
-                return cls(year, 6, 1, tzinfo=UTC)
-
-        monkeypatch.setattr(forecast, "datetime", Clock)
-
-    set_clock(2031)
-    assert (forecast.choose_year(None), forecast.choose_year(2030)) == (2035, 2030)
-    set_clock(1970)
-    with pytest.raises(UserError, match=r"clock says 1970-06-01, .*: set it, or give the year \(--year\)"):
-        forecast.choose_year(None)
 
 
 def put_batches(folder: Path, *sizes: int, new_sizes: tuple[int, ...] = (), **overrides: Any) -> None:
@@ -186,13 +129,3 @@ def test_runs_and_searches_that_say_nothing_are_one_message(call_main: CallMain,
     assert "that search found no limit (time-limit)" in err
     code, _, err = call_main("batches", "smoke-20260301-120000-ab12", "--level", "0")
     assert "--level 0: expected a percentage" in err
-
-
-def test_a_search_of_a_model_without_classes_is_that_of_its_line(call_main: CallMain, workspace: Workspace) -> None:
-    model: dict[str, Any] = {"model": "cyclegan", "device": "gpu", "input_size": 256, "num_classes": None}
-    put_batches(workspace.folder, 1, 2, 4, **model)
-    report = make_report().model_copy(update={"cell": make_cell(**model, batch_size=1)})
-    (workspace.folder / "probe.json").write_bytes(report.to_json())
-    code, out, err = call_main("batches", "smoke-20260301-120000-ab12", "--probe", "probe.json")
-    assert (code, err) == (0, "")
-    assert "probe.json: on Tesla T4 a search found 127" in " ".join(out.split())

@@ -1,17 +1,14 @@
 """The commands that read finished runs: status, collect, report, audit; and forecast."""
 
-import os
 from collections.abc import Callable
-from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from collector.audit.study import load_study
-from factories import START, make_cell
+from factories import make_cell
 from fake_interpreters import read_log
 from runner.commands.json_documents import StatusDocument
-from two_runs import EVEN, put_run
+from two_runs import put_run
 from workspace import Workspace
 
 CallMain = Callable[..., tuple[int, str, str]]
@@ -71,17 +68,6 @@ def test_a_site_replaces_no_page_of_somebody_else(call_main: CallMain, workspace
     assert (page.read_text(), sorted(workspace.folder.rglob("*"))) == ("my home page", before)
 
 
-def test_a_place_that_can_be_no_folder_is_refused_before_the_report_is_made(
-    call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
-    made: list[object] = []
-    monkeypatch.setattr("collector.analysis.analyze_run", lambda *words, **named: made.append(words))
-    code, _, err = call_main("report", "--output", "/dev/null/x")
-    assert (code, made) == (2, [])
-    assert "/dev/null/x: cannot be written (Not a directory)" in err
-
-
 def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, workspace: Workspace) -> None:
     for run_id in ("mine", "yours"):
         call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", run_id)
@@ -100,14 +86,6 @@ def test_the_claims_page_is_written_from_several_runs(call_main: CallMain, works
     assert "not tested here" in page  # a batch of 1 and of 2 is none of the study's
 
 
-def test_the_forecast_is_printed_and_drawn(call_main: CallMain, workspace: Workspace) -> None:
-    code, out, err = call_main("forecast", "--year", "2030", "--series", "all", "--plot", "forecast.html")
-
-    assert (code, err) == (0, "")
-    assert "2030" in out
-    assert (workspace.folder / "forecast.html").exists()
-
-
 def test_a_report_that_cannot_be_written_is_one_message(call_main: CallMain, workspace: Workspace) -> None:
     call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
     (workspace.folder / "taken").write_text("a file, no folder")
@@ -117,31 +95,6 @@ def test_a_report_that_cannot_be_written_is_one_message(call_main: CallMain, wor
     assert code == 2
     assert err.startswith("error: taken/below: cannot be written (")
     assert "Traceback" not in err
-
-
-def test_a_run_that_is_dated_in_the_future_is_not_said_to_be_an_earlier_one(
-    call_main: CallMain, workspace: Workspace
-) -> None:
-    folder = workspace.folder / "results"
-    folder.mkdir()
-    put_run(folder, "newest", {make_cell(): EVEN})
-    began = START + timedelta(days=26_000)
-    times: dict[str, Any] = {"started_at": began, "finished_at": began + timedelta(minutes=1)}
-    put_run(folder, "to-come", {make_cell(): EVEN}, day=26_000, **times)
-
-    code, out, err = call_main("status")
-
-    assert (code, out.splitlines()) == (0, ["newest: 3 repeats: 3 ok"])
-    assert "run to-come: began on 2097-05-07, which is to come" in err
-
-
-def test_a_site_is_made_anew_when_its_prices_have_changed(call_main: CallMain, workspace: Workspace) -> None:
-    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
-    command = ("report", "--site", "site", "--prices", "prices.yaml")
-    for price, line in ((1, "site/runs/mine/index.html"), (1, "mine: unchanged"), (2, "site/runs/mine/index.html")):
-        row = f"{{cloud: X, region: y, machine: m, vcpus: 2, price_per_hour: {price}, date: 2026-01-01, source: z}}"
-        (workspace.folder / "prices.yaml").write_text(f"title: Books\ncurrency: EUR\nprices: [{row}]\n")
-        assert call_main(*command) == (0, f"{line}\nsite/index.html\n", "")
 
 
 @pytest.mark.parametrize(
@@ -182,13 +135,3 @@ def test_the_status_as_json_names_the_first_documents_that_do_not_count(
     expected = [f"runs/mine/results/{folder.name}/1-{number:010x}.json" for number in range(10)]
     assert sorted(one.key for one in document.skipped_documents) == expected
     assert all(one.reason.startswith("no JSON: ") for one in document.skipped_documents)
-
-
-def test_the_status_as_json_can_name_a_file_whose_name_is_no_text(call_main: CallMain, workspace: Workspace) -> None:
-    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
-    (folder, *_) = sorted((workspace.folder / "results/runs/mine/results").iterdir())
-    (folder / os.fsdecode(b"1-\xff.json")).write_text("{")
-    code, out, err = call_main("status", "--json")
-    (found,) = StatusDocument.model_validate_json(out).skipped_documents
-    assert (code, err) == (0, "")
-    assert found.key == f"runs/mine/results/{folder.name}/1-\\udcff.json"

@@ -136,18 +136,6 @@ def test_a_terminal_gets_a_live_line(workspace: Workspace) -> None:
     assert terminal.process.returncode == 0
 
 
-def test_brackets_in_a_name_are_no_markup(call_main: CallMain, workspace: Workspace) -> None:
-    """A store's name can look like one of rich's tags, or like the end of one."""
-    name = "results[bold][/x] :smile: 'quoted'"
-
-    code, out, err = call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--store", f"file://{name}")
-
-    assert (code, err) == (0, "")
-    command = re.search("to resume after an interruption: (.*)", out)
-    assert command is not None
-    assert f"file://{name}" in shlex.split(command[1])
-
-
 def test_a_reader_that_goes_away_ends_the_run_without_a_traceback(workspace: Workspace) -> None:
     done = workspace.call("sh", "-c", shlex.join(workspace.command) + " | head -n 1")
 
@@ -234,18 +222,6 @@ def test_events_say_what_happens_and_messages_go_to_stderr(call_main: CallMain, 
         "ok": 2, "failed": 2, "num_contaminated": 0,
     }  # fmt: skip
     assert "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure" in err
-
-
-def test_a_dry_run_is_an_event_too(call_main: CallMain) -> None:
-    words = ("run", "quick.yaml", "--dry-run", "--json", "--machine", "cpu=m6i.xlarge", "--python", "./python")
-    code, out, err = call_main(*words)
-
-    (event,) = [RunEvent.model_validate_json(line) for line in out.splitlines()]
-    assert (code, err, event.event, event.num_missing) == (0, "", "estimated", 4)
-    (pool,) = event.estimates or ()
-    assert (pool.device, pool.num_repeats, pool.num_known, pool.currency) == ("cpu", 4, 0, "USD")
-    assert pool.most_hours == pytest.approx(4 * 60 / 3600)
-    assert pool.expected_cost == pytest.approx(4 * 60 / 3600 * 0.192)
 
 
 RENAME_ATTEMPT = """find "${BENCH_STORE#file://}" -name '*.json' -path '*/results/*' \\

@@ -10,7 +10,7 @@ import pytest
 from bench.schema import Cell, Cluster, Run
 from bench.store import Store
 from factories import START, make_cell, make_failed_result, make_result, make_run, put_documents
-from runner.estimates import MAX_RUNS, is_at_place, read_alike_runs, read_durations, read_near_durations
+from runner.estimates import is_at_place, read_alike_runs, read_durations, read_near_durations
 
 KNOWN, OTHER = make_cell(), make_cell(batch_size=8)
 
@@ -41,12 +41,6 @@ def test_the_median_of_what_ended_well_counts(store: Store) -> None:
     failed = make_failed_result(KNOWN, run_id="bad", started_at=START, finished_at=START + timedelta(hours=1))
     put_documents(store, make_run([KNOWN], run_id="bad"), [failed])
     assert read_durations(store, read_all(store), make_run([KNOWN, OTHER])) == {KNOWN.cell_id: 40.0}
-
-
-def test_only_the_newest_runs_are_read(store: Store) -> None:
-    for day in range(MAX_RUNS + 1):
-        put(store, f"run-{day}", 1000.0 if day == 0 else 10.0 + day, day=day)
-    assert read_durations(store, read_all(store), make_run([KNOWN])) == {KNOWN.cell_id: 13.0}
 
 
 def test_the_nearest_cells_say_how_long_an_unknown_one_takes(store: Store) -> None:

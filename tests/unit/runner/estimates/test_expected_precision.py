@@ -15,7 +15,7 @@ from collector.repeats_needed import RepeatVariances, count_repeats_to_show, fin
 from collector.results.load import load_run
 from factories import make_cell, make_environment, make_result, make_run
 from runner.estimates import describe_expected_precision, read_alike_runs
-from two_runs import EVEN, put_run, scale
+from two_runs import EVEN, put_run
 
 EAGER, COMPILED = make_cell(batch_size=8), make_cell(batch_size=8, mode="compiled")
 
@@ -51,25 +51,6 @@ def test_the_spread_of_near_cells_says_what_will_be_shown(tmp_path: Path) -> Non
     assert f"3 repeats a side show a difference of {100 * math.expm1(shown):.2g} % in most cases" in line
     assert f"10 % takes {count_repeats_to_show(math.log(1.1), variances, 1)} repeats (" in line
     assert math.isclose(find_power(shown, *variances.expect_variance(3), 1), 0.8, abs_tol=0.01)
-
-
-def test_the_number_that_was_planned_is_not_said_twice(tmp_path: Path) -> None:
-    near = {make_cell(input_size=size): EVEN for size in (32, 64, 96)}
-    put_run(tmp_path, "a", near)
-    needed = count_repeats_to_show(math.log(1.1), find_variance(EVEN), 1)
-    assert needed is not None
-    [line] = describe(tmp_path, EAGER, COMPILED, repeats=needed)
-    assert "10 % takes" not in line
-    assert "adjusted" not in line  # one ratio is adjusted for nothing
-    assert line.endswith("in most cases (`repeats:` in the matrix)")
-
-
-def test_the_spread_of_three_repeats_carries_no_share_of_cases(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {make_cell(): EVEN})
-    [line] = describe(tmp_path, EAGER, COMPILED)
-    variances = find_variance(EVEN)
-    assert "most cases" not in line
-    assert f"10 % takes at least about {count_repeats_to_show(math.log(1.1), variances, 1)} repeats (" in line
 
 
 def test_the_spread_between_machines_is_not_that_of_repeats(tmp_path: Path) -> None:
@@ -129,10 +110,3 @@ def test_nothing_is_said_where_nothing_is_known_or_compared(tmp_path: Path) -> N
     put_run(tmp_path, "b", {make_cell(): EVEN})
     assert describe(tmp_path, EAGER) == []
     assert describe(tmp_path, EAGER, COMPILED, repeats=1) == []
-
-
-def test_wide_spreads_have_no_number_of_repeats(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {make_cell(): (0.01, 0.1, 1.0), make_cell(phase="infer"): scale((0.01, 0.1, 1.0), 2)})
-    [line] = describe(tmp_path, EAGER, COMPILED)
-    assert "show a difference of ten times" not in line or "10 % takes more than 50" in line
-    assert "10 % takes more than 50" in line

@@ -70,15 +70,6 @@ def test_a_build_passes_the_arguments_that_the_image_depends_on(call_images: Cal
     assert ": 2 MB" in built.stdout
 
 
-def test_a_build_with_options_names_the_keys_of_a_profile_and_one_without_does_not(call_images: CallImages) -> None:
-    built = call_images("build", "pytorch:cpu", "--base", BASE)
-    assert name_pytorch() in built.stdout
-    assert f"image_base: {BASE}" in built.stdout
-
-    plain = call_images("build", "pytorch:cpu")
-    assert "image_base" not in plain.stdout
-
-
 def test_what_is_built_is_not_built_again(call_images: CallImages, tmp_path: Path) -> None:
     (tmp_path / "built").write_text(f"{name_pytorch()}\n")
 

@@ -23,13 +23,6 @@ def test_an_image_without_a_digest_is_told(docker: Path) -> None:
         push_images("host.example/team", [find_image("pytorch", "cpu")], {})
 
 
-def test_a_program_that_is_none_is_told(docker: Path) -> None:
-    docker.write_bytes(b"\x7fELF garbage")
-    docker.chmod(0o755)
-    with pytest.raises(UserError, match="docker: cannot be run .*; is it the Docker client"):
-        is_built("x")
-
-
 def test_a_missing_client_is_told(docker: Path) -> None:
     with pytest.raises(UserError, match="docker: is not installed"):
         is_built("x")
@@ -40,9 +33,3 @@ def test_a_failure_is_told_with_the_end_of_its_errors_and_without_credentials(do
     with pytest.raises(UserError, match=r"^docker build failed \(exit code 3\):\n(.*\n)*last$") as caught:
         run_docker("build", ".")
     assert "hunter2" not in str(caught.value)
-
-
-def test_an_engine_that_hangs_is_one_message(docker: Path) -> None:
-    make_interpreter(docker, "/bin/sleep 600")
-    with pytest.raises(UserError, match=r"^docker image: has not ended after 0\.5 s; see what the Docker engine waits"):
-        run_docker("image", "ls", limit_seconds=0.5)

@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 
-from bench.registry import FRAMEWORKS
 from bench.validity import series
 from matrix_files import pick
 from runner.matrix.builtin import list_builtin_matrices
@@ -78,31 +77,3 @@ def test_paper_claims_has_what_the_claims_need_at_the_studys_own_work() -> None:
     keys = ("model", "input_size", "batch_size", "device", "phase", "framework", "mode")
     assert sorted(pick(cells, *keys)) == sorted(expected)
     assert set(pick(cells, "precision", "repeats")) == {("fp32", 3)}
-
-
-def test_paper_gpu_has_the_studys_sizes_every_mode_of_ordinary_use_in_fp32_and_every_precision_compiled() -> None:
-    cells = load_matrix("paper-gpu").cells
-    assert set(pick(cells, "model", "input_size")) == {
-        ("conv6", 224),
-        ("vgg16", 224),
-        ("resnet18", 224),
-        ("cyclegan", 256),
-    }
-    switches = ("unfused", "fused-norm")  # show what one part of `graph` is worth; nobody trains in them
-    modes = {(name, mode) for name, spec in FRAMEWORKS.items() for mode in spec.modes if mode not in switches}
-    trained = [planned for planned in cells if planned.cell.phase == "train"]
-    for model, batch_size in (("conv6", 64), ("vgg16", 64), ("resnet18", 64), ("cyclegan", 1)):
-        expected = {(batch_size, framework, mode, "fp32") for framework, mode in modes}
-        expected |= {
-            (batch_size, framework, "compiled", precision)
-            for framework in FRAMEWORKS
-            for precision in ("tf32", "fp16", "bf16")
-        }
-        own = [planned for planned in trained if planned.cell.model == model]
-        assert set(pick(own, "batch_size", "framework", "mode", "precision")) == expected
-        assert len(own) == len(expected)
-    inferred = [planned for planned in cells if planned.cell.phase == "infer" and planned.cell.precision == "fp32"]
-    assert set(pick(inferred, "model", "batch_size")) == {
-        (model, size) for model in ("conv6", "vgg16", "resnet18") for size in (1, 8, 64)
-    } | {("cyclegan", 1)}
-    assert set(pick(cells, "device")) == {("gpu",)}

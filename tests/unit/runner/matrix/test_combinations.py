@@ -8,20 +8,6 @@ from matrix_files import DEMO, expand, pick, write
 from runner.matrix.expansion import load_matrix
 
 
-def test_cells_are_the_product_and_the_last_axis_varies_fastest() -> None:
-    cells = expand(DEMO.replace("[conv6]", "[resnet18, conv6]"))
-    assert pick(cells, "model", "framework", "phase") == [
-        ("resnet18", "pytorch", "train"),
-        ("resnet18", "pytorch", "infer"),
-        ("resnet18", "tensorflow", "train"),
-        ("resnet18", "tensorflow", "infer"),
-        ("conv6", "pytorch", "train"),
-        ("conv6", "pytorch", "infer"),
-        ("conv6", "tensorflow", "train"),
-        ("conv6", "tensorflow", "infer"),
-    ]
-
-
 def test_sizes_come_from_the_model_and_the_rest_from_the_defaults_of_a_cell() -> None:
     cells = expand(DEMO.replace("[conv6]", "[conv6, resnet18]").replace("[pytorch, tensorflow]", "[pytorch]"))
     assert (
@@ -46,35 +32,6 @@ def test_the_mode_that_is_not_given_is_the_first_of_the_framework() -> None:
         pick(cells, "framework", "mode")
         == [("pytorch", "eager")] * 2 + [("tensorflow", "eager")] * 2 + [("jax", "compiled")] * 2
     )
-
-
-def test_a_list_in_an_entry_stands_for_each_of_its_values() -> None:
-    text = DEMO.replace("[pytorch, tensorflow]", "[pytorch]").replace("[conv6]", "[conv6, vgg16, resnet18]")
-    cells = expand(text + "exclude: [{model: [conv6, resnet18], phase: train}]\n")
-    assert pick(cells, "model", "phase") == [
-        ("conv6", "infer"),
-        ("vgg16", "train"),
-        ("vgg16", "infer"),
-        ("resnet18", "infer"),
-    ]
-
-
-def test_a_list_in_an_entry_of_include_adds_to_the_combinations_of_each_value() -> None:
-    text = (
-        DEMO + "include: [{framework: [tensorflow], phase: [train, infer], mode: graph}, {phase: [train], seed: 5}]\n"
-    )
-    assert pick(expand(text), "framework", "phase", "mode", "seed") == [
-        ("pytorch", "train", "eager", 5),
-        ("pytorch", "infer", "eager", 0),
-        ("tensorflow", "train", "graph", 5),
-        ("tensorflow", "infer", "graph", 0),
-    ]
-
-
-def test_a_list_in_an_entry_of_include_makes_a_cell_of_each_value_that_matches_nothing() -> None:
-    text = DEMO + "include: [{model: conv6, framework: [pytorch, jax], device: cpu, phase: infer, seed: 5}]\n"
-    assert pick(expand(text), "framework", "phase", "seed")[:2] == [("pytorch", "train", 0), ("pytorch", "infer", 5)]
-    assert pick(expand(text), "framework", "phase", "seed")[4:] == [("jax", "infer", 5)]
 
 
 def test_a_folder_with_data_is_found_from_the_matrix_file_and_made_absolute(
@@ -116,38 +73,6 @@ def test_defaults_reach_every_cell_and_give_way_to_include() -> None:
         pick(cells, "batch_size", "input_size", "repeats", "timeout_seconds")
         == [(16, 64, 5, 60.0)] * 2 + [(8, 64, 1, 0.5)] * 2
     )
-
-
-def test_exclude_removes_every_combination_that_has_all_values_of_an_entry() -> None:
-    cells = expand(DEMO + "exclude: [{framework: tensorflow, phase: train}]\n")
-    assert pick(cells, "framework", "phase") == [("pytorch", "train"), ("pytorch", "infer"), ("tensorflow", "infer")]
-
-
-def test_include_brings_an_excluded_combination_back_as_the_last_cell() -> None:
-    text = DEMO + "exclude: [{framework: pytorch}]\n"
-    text += "include: [{model: conv6, framework: pytorch, device: cpu, phase: infer, batch_size: 64}]\n"
-    assert pick(expand(text), "framework", "phase", "batch_size") == [
-        ("tensorflow", "train", 16),
-        ("tensorflow", "infer", 16),
-        ("pytorch", "infer", 64),
-    ]
-
-
-def test_include_that_only_names_existing_combinations_changes_nothing() -> None:
-    assert expand(DEMO) == expand(DEMO + "include: [{framework: tensorflow}]\n")
-
-
-def test_a_later_entry_of_include_overwrites_what_earlier_ones_added() -> None:
-    cells = expand(
-        DEMO + "include: [{seed: 1}, {phase: train, seed: 2, num_steps: 7}, {seed: 3}, {phase: infer, seed: 4}]\n"
-    )
-    assert pick(cells, "phase", "seed", "num_steps") == [("train", 3, 7), ("infer", 4, 30)] * 2
-
-
-def test_include_alone_can_make_the_cells_when_all_combinations_are_excluded() -> None:
-    text = DEMO + "exclude: [{device: cpu}]\n"
-    text += "include: [{model: conv6, framework: pytorch, device: gpu, phase: infer}]\n"
-    assert pick(expand(text), "device") == [("gpu",)]
 
 
 def test_whole_numbers_serve_where_fractions_are_allowed_and_make_the_same_cell() -> None:

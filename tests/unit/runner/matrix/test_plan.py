@@ -1,7 +1,6 @@
 """What a run of a matrix measures, in which order, and what is left out of it."""
 
 import hashlib
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -143,11 +142,3 @@ def test_two_runs_begun_at_once_have_different_ids() -> None:
     ids = {plan_local_run(make_matrix(CELL_A), gpu=None, run_id=None).run_id for _ in range(3)}
 
     assert len(ids) == 3
-
-
-def test_a_user_without_a_name_is_named_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(os, "getuid", lambda: 54_321)  # as in a container started with `--user 54321`
-
-    assert plan_local_run(make_matrix(CELL_A), gpu=None, run_id=None).user == "54321"

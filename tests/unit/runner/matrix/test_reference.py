@@ -91,16 +91,6 @@ def test_expansion_agrees_with_the_reference(source: dict[str, Any]) -> None:
         assert len({planned.cell.cell_id for planned in outcome}) == len(expected)
 
 
-@given(draw_matrices(), st.randoms(use_true_random=False))
-def test_the_order_of_keys_in_entries_changes_nothing(source: dict[str, Any], random: Any) -> None:
-    def shuffle(entry: dict[str, Any]) -> dict[str, Any]:
-        return dict(random.sample(list(entry.items()), len(entry)))
-
-    shuffled = {key: [shuffle(entry) for entry in source[key]] for key in ("exclude", "include")}
-    shuffled["defaults"] = shuffle(source["defaults"])  # type: ignore[assignment]
-    assert expand_or_refuse(json.dumps(source)) == expand_or_refuse(json.dumps(source | shuffled))
-
-
 @given(draw_matrices(), st.data())
 def test_lists_in_entries_mean_the_entries_written_out(source: dict[str, Any], data: st.DataObject) -> None:
     with_lists: dict[str, list[dict[str, Any]]] = {"exclude": [], "include": []}

@@ -43,14 +43,6 @@ def test_a_cell_whose_repeats_were_all_disturbed_is_not_passed_over_in_silence(n
     assert (document["num_cells"], document["num_uncounted"], document["num_too_new"]) == (2, 1, 0)
 
 
-def test_nights_in_which_a_cell_was_disturbed_are_none_to_compare_it_with(nights: SimulatedNights) -> None:
-    nights.put_night(0)
-    nights.put_night(1, disturbed=[SLOWED])
-    nights.put_night(2, factors={SLOWED.cell_id: 3.0})
-
-    assert look(nights) == [f"of 1 cells nothing {TOO_NEW}", "no change is suspected"]
-
-
 def test_a_night_without_any_repeat_that_counts_says_only_that(nights: SimulatedNights) -> None:
     for number in range(3):
         nights.put_night(number)

@@ -162,15 +162,6 @@ def test_looking_twice_writes_the_same_documents(nights: SimulatedNights) -> Non
     assert {key: nights.store.get(key) for key in nights.store.list_keys("nights")} == before
 
 
-def test_a_suspicion_that_was_lost_is_written_again_as_it_was(nights: SimulatedNights) -> None:
-    (suspicion,) = put_slow_night(nights).pending
-    Path(
-        nights.store.url.removeprefix("file://"), f"nights/smoke/changes/{suspicion.change_id}/suspicion.json"
-    ).unlink()
-
-    assert Watch(store=nights.store).look().pending == [suspicion]
-
-
 def test_a_confirmation_is_no_night(nights: SimulatedNights) -> None:
     (suspicion,) = put_slow_night(nights).pending
     assert suspicion.confirmation_run_id is not None
@@ -198,14 +189,6 @@ def test_damaged_documents_and_clocks_that_are_wrong_are_named(nights: Simulated
         assert f"run {run_id}: began on" in warnings
     assert "nights/smoke/changes/abc/decision.json" in warnings
     assert "something.json: the key is not one of a change" in warnings
-
-
-def test_runs_of_one_repeat_are_watched_too(nights: SimulatedNights) -> None:
-    for number in range(4):
-        nights.put_night(number, repeats=1)
-    nights.put_night(4, repeats=1, factors=SLOWER)
-
-    assert [suspicion.cell_ids for suspicion in Watch(store=nights.store).look().pending] == [(SLOWED.cell_id,)]
 
 
 def test_a_night_on_other_hardware_is_compared_with_none(nights: SimulatedNights) -> None:

@@ -118,24 +118,6 @@ def test_a_webhook_that_is_wrong_is_one_message_without_what_was_given(value: st
     assert "secret" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("url", "words"),
-    [
-        ("https://secret.example:x/", "its host or its port is none"),
-        ("https://user:secret@hooks.example/", "a user or a password"),
-        ("https://hooks.example/a secret", "a space"),
-        ("https://:80/secret", "no host"),
-        ("file:///secret", "http://"),
-        ("", "http://"),
-    ],
-)
-def test_a_url_that_nothing_can_be_sent_to_is_refused_at_once(url: str, words: str) -> None:
-    with pytest.raises(UserError, match="--webhook json:HOOK: the variable HOOK") as error:
-        parse_webhooks(["json:HOOK"], {"HOOK": url})
-    assert words in str(error.value)
-    assert "secret" not in str(error.value)
-
-
 def test_the_metrics_count_slowdowns_by_state(nights: SimulatedNights) -> None:
     metrics = format_metrics(confirm_regression(nights))
 
