@@ -18,8 +18,6 @@ def test_a_gpu_cell_is_sampled_after_the_timing(attempt_with: Callable[..., Resu
     assert {use.num_steps for use in result.gpu_use} == {framework.num_steps - 10}
     assert result.phases.steady_seconds is not None
     assert all(use.window and use.window.seconds >= result.phases.steady_seconds for use in result.gpu_use)
-    assert result.phases.steady_seconds is not None
-    assert all(use.window and use.window.seconds >= result.phases.steady_seconds for use in result.gpu_use)
     assert framework.num_steps > 10
     assert result.memory is not None
     assert result.memory.peak_memory_allocated_bytes == 1010  # read before the pass

@@ -3,7 +3,7 @@
 import pytest
 
 from bench import calibration
-from bench.calibration import PRODUCT_SIZE, calibrate_cpu, calibrate_gpu
+from bench.calibration import PRODUCT_SIZE, calibrate_gpu
 from bench.harness import DeviceTimer, Feed
 from bench.observation import AttemptProbes
 from bench.schema import Cell, Device
@@ -61,12 +61,6 @@ def test_a_gpu_multiplies_in_the_cells_precision_and_copies_past_its_cache(monke
     assert found.copy_bytes_per_second == 1e4 * 128 * 2**20
     # a first step, half of the time to warm up, one step alone, and then 1.25 times the time back to back
     assert 0.3 < found.seconds < 0.4
-
-
-def test_a_cpu_without_room_says_so_by_a_missing_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "read_room_bytes", lambda: 0)
-    found = calibrate_cpu(2)
-    assert (found.copy_bytes, found.copy_bytes_per_second, found.num_threads) == (None, None, 2)
 
 
 def test_a_calibration_that_fails_is_noted_and_does_not_end_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:

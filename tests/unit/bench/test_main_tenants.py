@@ -10,7 +10,6 @@ from bench.store import Store
 from bench.tenants.meeting import Meeting
 from bench_process import Ending, run_bench
 from factories import make_cell
-from tenancies import make_place
 
 CELL = make_cell(tenants=2)
 
@@ -45,13 +44,3 @@ def test_tenants_do_not_wait_for_a_first_one_whose_container_has_no_gpu(tmp_path
     assert "no NVIDIA GPU can be seen" in first.output
     assert "error: group g has met without this process" in second.output
     assert (first.result, second.result) == (None, None)
-
-
-def test_a_group_that_has_met_takes_nobody_in(tmp_path: Path) -> None:
-    meeting = open_meeting(tmp_path, 0)
-    meeting.call()
-    open_meeting(tmp_path, 1).report_ready(make_place(1))
-    for tenant, message in ((0, "group g has met already"), (1, "group g has met without this process")):
-        ending = run_tenant(tmp_path, tenant)
-        assert (ending.exit_code, ending.result) == (EXIT_TRY_AGAIN, None)
-        assert f"error: {message}" in ending.output

@@ -30,12 +30,9 @@ def test_the_proxy_is_that_of_the_scheme(variables: dict[str, str], url: str, fo
         ("*", "http://s3.example"),
         ("a, s3.example", "http://S3.example:9000"),
         (".example", "http://s3.example"),
-        ("*.example", "http://s3.example"),
         ("s3.example:9000", "http://s3.example:9000"),
         ("127.0.0.0/8", "http://127.1.2.3:9000"),
-        ("10.0.0.1", "http://10.0.0.1:9000"),
         ("fd00::/8", "http://[fd00::7]:9000"),
-        ("::1", "http://[::1]:9000"),
         ("[::1]:9000", "http://[::1]:9000"),
     ],
 )

@@ -66,14 +66,10 @@ def test_a_variable_with_a_user_in_a_url_has_a_credential(value: str, is_secret:
 @pytest.mark.parametrize(
     "name",
     [
-        "AZURE_STORAGE_ACCOUNT_KEY",
         "AZURE_STORAGE_CONNECTION_STRING",
-        "AZURE_STORAGE_KEY",
-        "AZURE_STORAGE_MASTER_KEY",
         "AZURE_STORAGE_SAS_KEY",
         "GOOGLE_SERVICE_ACCOUNT_KEY",
         "SSH_PRIVATE_KEY",
-        "KEY_PASSPHRASE",
     ],
 )
 def test_the_keys_of_every_store_are_credentials(name: str) -> None:

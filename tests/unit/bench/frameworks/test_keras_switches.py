@@ -28,12 +28,6 @@ def test_a_users_keras_configuration_changes_nothing(tensorflow: Answers, jax: A
         assert answers["keras"] == ["float32", "channels_last", "float32"]
 
 
-def test_a_missing_gpu_is_named(tensorflow: Answers, jax: Answers) -> None:
-    expected = "sees 0 GPUs, the cell asks for 1"
-    assert expected in tensorflow["without_gpu"]
-    assert expected in jax["without_gpu"]
-
-
 def test_both_know_their_ways_of_running_out_of_memory(tensorflow: Answers, jax: Answers) -> None:
     for answers in (tensorflow, jax):
         assert answers["out_of_memory"] == {"allocator": True, "shapes": False, "value": False}

@@ -31,10 +31,6 @@ def test_pytorch_switches_tf32_off_and_its_record_says_what_is(pytorch: Answers)
     assert {name: pytorch["settings"][name] for name in expected} == expected
 
 
-def test_every_library_of_pytorch_takes_the_threads_that_it_was_given(pytorch: Answers) -> None:
-    assert pytorch["library_threads"] == [1]
-
-
 # Training
 
 

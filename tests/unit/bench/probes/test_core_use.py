@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bench.probes.core_use import read_cgroup_pressure_seconds, read_core_counters, read_pressure_seconds
-from bench.probes.cpu_topology import parse_cpu_list
 from file_trees import write_tree
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
@@ -87,13 +86,6 @@ def await_seconds(pid: int, seconds: float) -> None:
 def read_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * TICK
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("0\n", {0}), ("0-3,8\n", {0, 1, 2, 3, 8}), ("0,64\n", {0, 64}), ("\n", set())]
-)
-def test_the_kernels_lists_of_cpus(text: str, expected: set[int]) -> None:
-    assert parse_cpu_list(text) == expected
 
 
 # Pressure

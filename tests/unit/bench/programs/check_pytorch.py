@@ -4,7 +4,6 @@ Started with TF32 and reduced precision switched on, so that only switching them
 """
 
 import json
-import re
 from typing import Any
 
 import torch
@@ -82,7 +81,6 @@ def main() -> None:
     """Print all answers."""
     limit_library_threads(1)
     framework = pytorch.load(make_cell(), 1)
-    threads = torch.__config__.parallel_info()
     models = [PyTorchWorkload(make_cell(batch_size=1, seed=seed), 1).networks["model"] for seed in (5, 5, 6)]
     weights = [next(model.parameters()) for model in models]
     answers = {
@@ -95,7 +93,6 @@ def main() -> None:
             "num_threads": torch.get_num_threads(),
             "num_interop_threads": torch.get_num_interop_threads(),
         },
-        "library_threads": sorted({int(count) for count in re.findall(r"get_max_threads\(\) : (\d+)", threads)}),
         "training": check_training(),
         "inference": check_inference(),
         "out_of_memory": check_out_of_memory(framework),

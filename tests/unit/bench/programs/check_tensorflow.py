@@ -37,7 +37,6 @@ from keras_answers import (  # noqa: E402
     shrink_models,
 )
 
-from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.tasks.keras.image_pool import ImagePool  # noqa: E402
 from bench.tasks.keras.precision import set_precision  # noqa: E402
 from factories import make_cell  # noqa: E402
@@ -171,19 +170,9 @@ def check_out_of_memory(framework: framework_module.TensorFlow) -> dict[str, boo
     return {name: framework.is_out_of_memory(error) for name, error in errors.items()}
 
 
-def ask_for_a_gpu() -> str:
-    """Return the message that a cell for a GPU gets on a machine that has none."""
-    try:
-        framework_module.load(make_cell(framework="tensorflow", device="gpu"), 1)
-    except DeviceMissingError as error:
-        return str(error)
-    return ""
-
-
 def main() -> None:
     """Print all answers."""
     shrink_models()
-    message_without_gpu = ask_for_a_gpu()
     framework = framework_module.load(make_cell(framework="tensorflow"), 1)
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
@@ -213,7 +202,7 @@ def main() -> None:
         "compiled": {precision: check_compiled(examiner, precision) for precision in ("fp32", "tf32")},
         "out_of_memory": check_out_of_memory(framework),
     }
-    print(json.dumps({**answers, "without_gpu": message_without_gpu}))
+    print(json.dumps(answers))
 
 
 if __name__ == "__main__":

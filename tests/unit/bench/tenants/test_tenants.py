@@ -46,19 +46,6 @@ class BlindFramework(SleepingFramework):
         raise RuntimeError(f"tenant {threading.current_thread().name} cannot be asked")
 
 
-def test_each_tenant_says_what_it_could_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    frameworks = (BlindFramework(), SleepingFramework(), BlindFramework())
-    result = make_group(tmp_path, monkeypatch, *frameworks).run()
-    failures = [result.probe_failures, *(record.probe_failures for record in list_records(result)[1:])]
-    named = [[line for line in lines if line.startswith("device of the output: ")] for lines in failures]
-    assert named == [
-        ["device of the output: RuntimeError: tenant 0 cannot be asked"],
-        [],
-        ["device of the output: RuntimeError: tenant 2 cannot be asked"],
-    ]
-    assert list_records(result)[0].probe_failures == ()  # those of the Result
-
-
 def test_a_neighbour_runs_its_own_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, int]] = []
 
