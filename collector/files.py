@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bench.errors import UserError
-from bench.foreign_files import was_read
+from bench.input_files import was_read
 from collector.visible_text import replace_steering
 
 URL_BEGINNING = re.compile("(?:file|s3|gs|az|https?):")

@@ -18,7 +18,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from bench.errors import UserError
-from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
+from bench.input_files import explain_unread, read_input
 from bench.schema.document import MAX_AMOUNT, SMALLEST_POSITIVE
 
 MAX_SHOWN_CHARACTERS = 60
@@ -27,7 +27,6 @@ MAX_SHOWN_WORDS = 20
 """How many values a message lists."""
 
 
-MAX_FILE_BYTES = 1024 * 1024
 EXPECTED_MATRIX = "a matrix; give it at least the keys 'name' and 'axes'"
 Schema = dict[str, Any]
 
@@ -59,13 +58,6 @@ _PATTERNS = {
 }
 
 
-_ADVICE = {
-    FileProblem.MISSING: "give the path of a {format} file",
-    FileProblem.DIRECTORY: "give the path of a {format} file in it",
-    FileProblem.NOT_REGULAR: "give the path of a {format} file",
-    FileProblem.TOO_LARGE: "split the file",
-    FileProblem.UNREADABLE: "give a file that can be opened",
-}
 _PREFIX = "tag:yaml.org,2002:"
 _DECIMAL_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 T = TypeVar("T")
@@ -143,9 +135,9 @@ def read_yaml(path: Path, file: str, *, expected: str = EXPECTED_MATRIX) -> Node
 def read_bytes(path: Path, file: str, *, file_format: str) -> bytes:
     """Return what a user's file holds; YamlError, which asks for a file of this format, if it cannot be read."""
     try:
-        return read_foreign_file(path, max_bytes=MAX_FILE_BYTES)
-    except ForeignFileError as error:
-        raise YamlError(f"{error}; {_ADVICE[error.problem].format(format=file_format)}", file=file) from None
+        return read_input(path)
+    except OSError as error:
+        raise YamlError(f"{explain_unread(error)}; give the path of a {file_format} file", file=file) from None
 
 
 def parse_yaml(text: str, file: str, *, expected: str = EXPECTED_MATRIX) -> Node:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import UserError
-from bench.foreign_files import ForeignFileError, read_foreign_file
+from bench.input_files import explain_unread, read_input
 
 SeriesKind = Literal["frontier", "median", "all"]
 
@@ -26,8 +26,6 @@ FIRST_YEAR, LAST_YEAR = 1900, 2100
 """Of dated values: published tables of models begin in 1950."""
 MAX_VALUE = 1e100
 """Largest value of a table, and 1 by the smallest: the square of a sum of squares is a number still."""
-MAX_BYTES = 64 * 2**20
-"""Epoch AI's largest file has 3 MB (November 2026); what is much larger is no table of releases."""
 SHIPPED_TABLE = Path(__file__).parent / "gpus.csv"
 COLUMNS = ["name", "year", "date", "value"]
 _DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ].*)?)?)?")
@@ -240,11 +238,11 @@ def load_series(source: Path | None = None, kind: str | None = None, request: Re
 def _open_table(path: Path) -> tuple[list[str], Iterator[tuple[str, dict[str, str]]]]:
     """Return the columns, and the rows with the place of each in words."""
     try:
-        text = read_foreign_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig")
+        text = read_input(path).decode("utf-8-sig")
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
         columns = [str(name) for name in reader.fieldnames or []]
-    except ForeignFileError as error:
-        raise UserError(f"{path}: {error}; name a CSV file.") from None
+    except OSError as error:
+        raise UserError(f"{path}: {explain_unread(error)}; name a CSV file.") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: is not a CSV file in UTF-8 ({error}); save the table as one.") from error
     if len(columns) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in columns[0]]):

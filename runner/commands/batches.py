@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bench.errors import UserError
-from bench.foreign_files import ForeignFileError, read_foreign_file
+from bench.input_files import explain_unread, read_input
 from runner.commands.forecast import LevelOption
 from runner.commands.options import CONSOLE, DEFAULT_STORE, StoreOption, make_error_console
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.batches import MemoryLine, ProbedLimit
     from runner.probe.search import ProbeReport
 
-MAX_PROBE_BYTES = 2**20  # a search of fifty tries has 20 KB
 
 RunIdsArgument = Annotated[
     list[str], typer.Argument(metavar="RUN_ID", help="Ids of runs with GPU cells at several batch sizes.")
@@ -84,9 +83,11 @@ def _read_probe(path: Path) -> "ProbeReport":
     from runner.probe.search import ProbeReport
 
     try:
-        report = read_document(ProbeReport, read_foreign_file(path, max_bytes=MAX_PROBE_BYTES))
-    except ForeignFileError as error:
-        raise UserError(f"--probe {path}: {error}; name what `benchmatrix probe --json` printed") from None
+        report = read_document(ProbeReport, read_input(path))
+    except OSError as error:
+        raise UserError(
+            f"--probe {path}: {explain_unread(error)}; name what `benchmatrix probe --json` printed"
+        ) from None
     except InvalidDocumentError as error:
         raise UserError(f"--probe {path}: is not what `benchmatrix probe --json` prints ({error}).") from error
     if report.ended_by != "found" or not report.largest_batch_size or not _list_available(report):

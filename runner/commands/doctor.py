@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.store_urls import BUCKET_URLS
 from runner.commands.exit_codes import EXIT_NOT_OK
 from runner.commands.next_steps import format_place, say_next
 from runner.commands.options import (
@@ -18,6 +17,7 @@ from runner.commands.options import (
     ProfileOption,
     QueueOption,
 )
+from runner.store_urls import BUCKET_URLS
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do

@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bench.store_urls import BUCKET_URLS
 from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
 from runner.matrix.builtin import list_builtin_matrices
 from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.store_urls import BUCKET_URLS
 from runner.terminal import make_console
 
 LOCAL = "local"

@@ -13,8 +13,8 @@ from runner.durations import read_durations
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
-    from bench.capabilities import GpuKind
     from bench.schema import Cell
+    from runner.capabilities import GpuKind
     from runner.probe.search import Probe, ProbeReport
 
 ModelArgument = Annotated[

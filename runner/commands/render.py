@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from bench.store_urls import BUCKET_URLS
 from runner.commands.machines import MachinesOption
 from runner.commands.next_steps import say_next
 from runner.commands.options import (
@@ -20,6 +19,7 @@ from runner.commands.options import (
     ProfileOption,
     QueueOption,
 )
+from runner.store_urls import BUCKET_URLS
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
@@ -160,8 +160,8 @@ def _check_store(url: str | None) -> str:
 
 
 def _plan(matrix: "Matrix", profile: "Profile", context: str, queue: str | None, run_id: str | None) -> "Run":
-    from bench import capabilities
     from bench.schema import Cell, Cluster
+    from runner import capabilities
     from runner.matrix.plan import plan_run
     from runner.runs import check_run_id
 

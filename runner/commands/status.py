@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from bench.foreign_files import show_bytes
 from runner.commands.next_steps import format_resumption, say_next
 from runner.commands.options import (
     CONSOLE,
@@ -144,9 +143,7 @@ def _make_document(
         seconds_left=state.seconds_left if counts[MISSING] else None,
         num_by_verdict=dict(collection.count_verdicts()),
         num_skipped_documents=len(collection.skipped),
-        skipped_documents=tuple(
-            NotCountedDocument(key=show_bytes(one.key), reason=show_bytes(one.reason)) for one in skipped
-        ),
+        skipped_documents=tuple(NotCountedDocument(key=one.key, reason=one.reason) for one in skipped),
         node_faults=tuple(describe_node_faults(collection.node_faults)),
         cluster=None if cluster is None else tuple(cluster),
     )

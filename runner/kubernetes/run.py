@@ -9,7 +9,6 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Run
 from bench.store import Store
-from bench.store_urls import BUCKET_URLS
 from runner.kubernetes.access_reviews import check_permissions
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cleanup import JobCleaner
@@ -41,6 +40,7 @@ from runner.runs import (
     select_missing,
     store_plan,
 )
+from runner.store_urls import BUCKET_URLS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from bench.capabilities import explain_unsupported
 from bench.schema import Cell, Cluster
+from runner.capabilities import explain_unsupported
 from runner.kubernetes.login import find_context
 from runner.kubernetes.syntax import check_option, check_queue
 from runner.profiles.loading import find_profile

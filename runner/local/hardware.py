@@ -8,10 +8,10 @@ from typing import Any
 
 import pynvml
 
-from bench import capabilities
-from bench.capabilities import GpuKind
 from bench.compilers import explain_missing_compiler
 from bench.schema import Cell
+from runner import capabilities
+from runner.capabilities import GpuKind
 
 
 def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:

@@ -1,7 +1,7 @@
 """Plan a run of a matrix on this machine."""
 
-from bench.capabilities import GpuKind
 from bench.schema import Run
+from runner.capabilities import GpuKind
 from runner.local.hardware import explain_unsupported
 from runner.local.sharing import explain_unshared
 from runner.matrix.expansion import Matrix

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 from bench.redaction import hide_secrets
-from bench.signal_handlers import delay_interrupts
 from runner.exhaustion import explain_exhaustion
 from runner.local.memory import read_tree_bytes
+from runner.signal_handlers import delay_interrupts
 
 TAIL_BYTES = 8_000
 PIPE_BYTES = 2**20  # more than a pipe holds

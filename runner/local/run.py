@@ -13,7 +13,6 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Framework, Run
-from bench.signal_handlers import handle_signals
 from bench.store import Store
 from runner.images.names import Flavour
 from runner.local.caps import CapOptions, LocalCaps, check_prices
@@ -39,6 +38,7 @@ from runner.runs import (
     select_missing,
     store_plan,
 )
+from runner.signal_handlers import handle_signals
 
 # Handled like Ctrl-C: what is finished stays, the measuring process is killed.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.redaction import hide_secrets
-from bench.signal_handlers import delay_interrupts
 from runner.local.memory import read_tree_bytes
 from runner.local.process import (
     KILLED,
@@ -24,6 +23,7 @@ from runner.local.process import (
     prefer_for_oom_kill,
     start_group,
 )
+from runner.signal_handlers import delay_interrupts
 
 LAST_SECONDS = 10.0
 """How long the others may take to end after tenant 0 has: their records are gathered by then."""

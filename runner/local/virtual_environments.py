@@ -19,11 +19,11 @@ from threading import Timer
 
 from bench.errors import UserError
 from bench.schema import Framework
-from bench.signal_handlers import delay_interrupts
 from runner.checkout import has_checkout
 from runner.images.names import Flavour, locate_requirements
 from runner.local.installation_sizes import describe_installation, describe_installations
 from runner.local.process import POLL_SECONDS, end_group, has_ended, kill_group, start_group
+from runner.signal_handlers import delay_interrupts
 from runner.sources import find_cache_folder, find_source, locate_sources
 
 Report = Callable[[str], None]

@@ -6,10 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Cell, Device, Framework
 from bench.schema.document import Count, Document
+from runner.capabilities import GpuKind
 from runner.checkout import is_image
 from runner.images.names import find_image, make_arguments, name_image
 from runner.kubernetes.rendering.job_name import OWN_LABELS
@@ -210,7 +210,7 @@ class Profile(Document):
         return self.model_copy(update={"namespace": check_option("--namespace", namespace, check_dns_label)})
 
     def explain_unsupported(self, cell: Cell) -> str | None:
-        """Return why this cluster cannot run the cell, apart from what `bench.capabilities` knows; None if it can."""
+        """Return why this cluster cannot run the cell, apart from what `runner.capabilities` knows; None if it can."""
         if cell.device not in self.pools:
             return f"the profile {self.name} has no pool '{cell.device}'"
         if self.gpu is not None and (reason := self.gpu.explain_unshared(cell, self.name)):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.errors import UserError
-from bench.foreign_files import ForeignFileError, read_foreign_file
+from bench.input_files import explain_unread, read_input
 from bench.schema import Run
 from bench.store import Store
 from bench.stored_runs import read_runs
@@ -22,12 +22,8 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
 
 MARK = "made-from.txt"
 """The file beside a run's page that says what the page was made from."""
-MAX_MARK_BYTES = 4096
-"""Of that file, which holds a hash."""
 TITLE_BYTES = 4096
 """Of a list of runs, in which its title stands: what is before it has 500 bytes."""
-MAX_TABLE_BYTES = 64 * 2**20
-"""Of a table that pages are made with; the largest that any of them may be, a table of GPUs."""
 Analyze = Callable[["Collection", "ChangeHistory"], "Analysis"]
 
 
@@ -102,8 +98,8 @@ def _describe_unreadable(run_id: str, reason: str, *, run: Run | None = None) ->
 def _read_mark(path: Path) -> str | None:
     """Return what a page was made from; None where nothing says so that can be read."""
     try:
-        return read_foreign_file(path, max_bytes=MAX_MARK_BYTES).decode(errors="replace")
-    except ForeignFileError:
+        return path.read_text(errors="replace")
+    except OSError:
         return None
 
 
@@ -115,9 +111,9 @@ def name_contents(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in files:
         try:
-            digest.update(hashlib.sha256(read_foreign_file(path, max_bytes=MAX_TABLE_BYTES)).digest())
-        except ForeignFileError as error:
-            raise UserError(f"{path}: {error}; name a file that can be read") from None
+            digest.update(hashlib.sha256(read_input(path)).digest())
+        except OSError as error:
+            raise UserError(f"{path}: {explain_unread(error)}; name a file that can be read") from None
     return digest.hexdigest()
 
 

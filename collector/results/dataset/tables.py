@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.foreign_files import show_bytes
 from bench.raw_removals import index_removed_results, read_raw_removals
 from bench.schema import InvalidDocumentError
 from bench.store import (
@@ -197,9 +196,7 @@ def _list_documents(found: RunTables) -> dict[str, StoredObject]:
             objects[stored.key] = stored
         else:
             reason = stored.problem or f"the key is not one of a {found.kind.noun}"
-            found.skipped.append(
-                SkippedDocument(key=show_bytes(stored.key), reason=reason, is_unread=bool(stored.problem))
-            )
+            found.skipped.append(SkippedDocument(key=stored.key, reason=reason, is_unread=bool(stored.problem)))
     return objects
 
 

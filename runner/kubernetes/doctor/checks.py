@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from bench.cluster_contexts import IN_CLUSTER
 from bench.store import Store, StoreError
-from bench.store_urls import BUCKET_URLS
 from collector.word_lists import join_some
 from runner.kubernetes.access_reviews import may, review_self
 from runner.kubernetes.answers import ApiObject, decode_object
@@ -43,6 +42,7 @@ from runner.kubernetes.pod_requests import sum_requests
 from runner.kubernetes.rendering.job_name import COMPONENT
 from runner.kubernetes.session import POD_FIELDS
 from runner.profiles.model import Profile
+from runner.store_urls import BUCKET_URLS
 from runner.terminal_text import hide_credentials
 
 API_SERVER, CLOCK = "API server", "clock"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file, was_read
+from bench.foreign_files import FileProblem, ForeignFileError, read_foreign_file
 
 
 def test_a_file_is_read_to_its_limit(tmp_path: Path) -> None:
@@ -36,15 +36,3 @@ def test_what_is_no_file_is_refused_in_words(tmp_path: Path, name: str, problem:
         read_foreign_file(tmp_path / name, max_bytes=10)
     assert caught.value.problem == problem
     assert str(caught.value)
-
-
-def test_a_file_is_known_as_read_until_somebody_changes_it(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_bytes(b"1")
-    assert not was_read(path)
-    read_foreign_file(path, max_bytes=1)
-    assert was_read(path)
-    path.write_bytes(b"2")
-    os.utime(path, (0, 0))
-    assert not was_read(path)
-    assert not was_read(tmp_path / "absent")

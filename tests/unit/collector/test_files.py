@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from bench.foreign_files import read_foreign_file
+from bench.input_files import read_input
 from bench.store import Store
 from collector.files import replace_file, replace_text
 from factories import RUN_ID, make_cell, make_failed_result, make_run, put_documents
@@ -187,7 +187,7 @@ def test_what_was_read_is_not_replaced(tmp_path: Path) -> None:
     """A file that this process has read is not written to, by any name: `audit mine.csv --output mine.csv`."""
     (tmp_path / "mine.csv").write_text("mine")
     (tmp_path / "link.csv").symlink_to("mine.csv")
-    read_foreign_file(tmp_path / "mine.csv", max_bytes=100)
+    read_input(tmp_path / "mine.csv")
     for name in ("mine.csv", "link.csv"):
         with pytest.raises(UserError, match=f"{name}: is what this command reads; name another file"):
             replace_text(tmp_path / name, "page")

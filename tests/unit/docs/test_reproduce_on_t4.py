@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench import capabilities
 from bench.schema import Cell
 from collector.audit.study import load_study
 from matrix_files import pick
+from runner import capabilities
 from runner.matrix.expansion import load_matrix
 from runner.profiles.loading import find_profile, load_profile
 

@@ -5,9 +5,6 @@ import stat
 from enum import StrEnum
 from pathlib import Path
 
-_read: set[int] = set()
-"""The files that were read."""
-
 
 class FileProblem(StrEnum):
     """What is wrong with a file that was to be read."""
@@ -39,29 +36,10 @@ def read_foreign_file(path: Path, *, max_bytes: int) -> bytes:
             raise ForeignFileError(FileProblem.NOT_REGULAR, "is a pipe, a socket or a device, not a file")
         if status.st_size > max_bytes:
             raise ForeignFileError(FileProblem.TOO_LARGE, f"is larger than {max_bytes:,} bytes, the limit")
-        content = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         raise ForeignFileError(FileProblem.MISSING, "there is no such file") from None
     except ValueError:  # the name holds U+0000, or half a character
         raise ForeignFileError(FileProblem.MISSING, "cannot be the name of a file") from None
     except OSError as error:
         raise ForeignFileError(FileProblem.UNREADABLE, f"cannot be read: {error.strerror}", error.errno) from None
-    _read.add(_identify(status))
-    return content
-
-
-def show_bytes(name: str) -> str:
-    """Return a name of a file as a terminal, JSON and CSV can hold it: `\\udcff` for each byte that is no UTF-8."""
-    return name.encode(errors="backslashreplace").decode()
-
-
-def was_read(path: Path) -> bool:
-    """Return whether this process has read the regular file that `path` leads to, and nobody changed it since."""
-    try:
-        return _identify(os.stat(path)) in _read
-    except (OSError, ValueError):
-        return False
-
-
-def _identify(status: os.stat_result) -> int:
-    return hash((status.st_dev, status.st_ino, status.st_ctime_ns))

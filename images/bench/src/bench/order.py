@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Self
 
 from bench.errors import UserError
-from bench.foreign_files import ForeignFileError, read_foreign_file
 from bench.schema import MAX_TENANTS, Cell, InvalidDocumentError, read_document
 from bench.store.keys import NAME
 
 MAX_SECONDS = 31_536_000
-MAX_CELL_BYTES = 2**20  # a cell has 2 KB
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
 TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
 
@@ -106,8 +104,8 @@ def _read_cell(variables: Mapping[str, str]) -> Cell:
             raise UserError("BENCH_CELL: not set; it takes a cell as JSON (or BENCH_CELL_FILE the path of one)")
         name = f"BENCH_CELL_FILE {path}"
         try:
-            text = read_foreign_file(Path(path), max_bytes=MAX_CELL_BYTES).decode()
-        except (ForeignFileError, UnicodeDecodeError) as error:
+            text = Path(path).read_text()
+        except (OSError, ValueError) as error:
             raise UserError(f"{name}: cannot be read ({error})") from error
     try:
         return read_document(Cell, text.encode(errors="surrogateescape"))

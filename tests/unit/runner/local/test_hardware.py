@@ -5,7 +5,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from bench.capabilities import GpuKind
+from runner.capabilities import GpuKind
 from runner.local.hardware import find_gpu
 
 T4, A100 = ("Tesla T4", (7, 5)), ("NVIDIA A100-SXM4-40GB", (8, 0))

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Framework, Run
 from bench.store import Store, results_prefix, run_key
 from collector.results.load import load_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
+from runner.capabilities import GpuKind
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import LocalRun
 from runner.matrix.plan import order_repeats

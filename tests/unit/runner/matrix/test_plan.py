@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.capabilities import GpuKind
 from bench.errors import UserError
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
+from runner.capabilities import GpuKind
 from runner.local.planning import plan_local_run
 from runner.matrix.expansion import Matrix
 from runner.matrix.plan import order_repeats

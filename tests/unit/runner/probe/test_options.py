@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.capabilities import GpuKind
+from runner.capabilities import GpuKind
 from runner.probe.search import ProbeReport
 
 CallProbe = Callable[..., tuple[int, str, str]]

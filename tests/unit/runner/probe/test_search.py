@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.capabilities import GpuKind
 from bench.schema import Framework
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from local_processes import await_death
 from memory_cgroup import MemoryCgroup
+from runner.capabilities import GpuKind
 from runner.probe.search import ProbeReport
 from workspace import HANG_GUARD_SECONDS, PROGRAM, Workspace
 

@@ -187,6 +187,9 @@ def _describe(key: str, entry: "os.DirEntry[str]") -> StoredObject:
     of the object that the data set read. Nobody sets the third. The number of the inode is not in it: where a bucket or
     another machine is mounted, a file has another one after each mount.
     """
+    if not key.isprintable() and (shown := key.encode(errors="backslashreplace").decode()) != key:
+        problem = "has bytes that are no UTF-8 in its name"
+        return StoredObject(key=shown, num_bytes=0, version="", modified_at=None, problem=problem)
     try:
         status = entry.stat()
     except OSError as error:  # a link that leads nowhere, or a file that is gone by now

@@ -1,4 +1,4 @@
-"""bench.signal_handlers: signals wait until a process is known, and none is lost."""
+"""runner.signal_handlers: signals wait until a process is known, and none is lost."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from bench.signal_handlers import INTERRUPTS, delay_interrupts
+from runner.signal_handlers import INTERRUPTS, delay_interrupts
 
 
 @pytest.mark.parametrize("number", INTERRUPTS)

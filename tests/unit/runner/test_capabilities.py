@@ -1,11 +1,11 @@
-"""bench.capabilities: what a device cannot do, and what it can."""
+"""runner.capabilities: what a device cannot do, and what it can."""
 
 from typing import Any
 
 import pytest
 
-from bench.capabilities import GpuKind, explain_unsupported
 from factories import make_cell
+from runner.capabilities import GpuKind, explain_unsupported
 
 T4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
 A100 = GpuKind(name="NVIDIA A100-SXM4-40GB", compute_capability=(8, 0), num_gpus=4)
