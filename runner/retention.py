@@ -4,6 +4,7 @@ Whole runs only: one that is over, of which every raw result is held, and that n
 recorded what is removed, then it is deleted, so that any point is a safe end.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from bench.errors import UserError
-from bench.foreign_json import decode_object
 from bench.raw_removals import index_removed_results, read_raw_removals
 from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, Run, measure_attempt, read_run
 from bench.store import (
@@ -181,7 +181,9 @@ def _find_questioned_runs(store: Store) -> set[str]:
         try:
             if isinstance(data, UnreadableObject):
                 raise ValueError(str(data))
-            document = decode_object(data)
+            document = json.loads(data)
+            if not isinstance(document, dict):
+                raise ValueError("no JSON object")
         except ValueError as error:
             raise UserError(
                 f"{store.url}/{key}: which runs the suspected change is about cannot be read ({error}), so nothing is "

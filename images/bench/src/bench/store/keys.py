@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 
 NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-_OF_ATTEMPT = rf"(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/(?P<repeat>[1-9][0-9]*)-(?P<attempt>{NAME})\.json"
-RESULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/results/{_OF_ATTEMPT}")
-PLACEMENT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/placements/{_OF_ATTEMPT}")
-NODE_FAULT_KEY = re.compile(rf"runs/(?P<run_id>{NAME})/node-faults/{_OF_ATTEMPT}")
+ATTEMPT_KEY = re.compile(
+    rf"runs/(?P<run_id>{NAME})/(?P<kind>results|placements|node-faults)/(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/"
+    rf"(?P<repeat>[1-9][0-9]*)-(?P<attempt>{NAME})\.json"
+)
 CONFIRMATION_ID = re.compile(r"confirm-[0-9a-f]{8}")
 CHANGE_KEY = re.compile(rf"nights/(?P<matrix>{NAME})/changes/(?P<change_id>{NAME})/(?P<document>[a-z0-9/-]+)\.json")
 # Where to look for the newest run that is over: a copy of its report, and of its run.json with `ending`.
@@ -33,26 +33,43 @@ class ResultKey:
 
 
 def run_key(run_id: str) -> str:
-    """Return the key of the run's plan; ValueError where `run_id` is none."""
-    return f"runs/{_check_name(run_id)}/run.json"
+    """Return the key of the run's plan. This and all that follow raise ValueError for a part that is no name."""
+    return f"{_run_prefix(run_id)}run.json"
+
+
+def report_key(run_id: str) -> str:
+    return f"{_run_prefix(run_id)}report.html"
 
 
 def results_prefix(run_id: str) -> str:
-    """Return the folder of the run's results; ValueError where `run_id` is none."""
-    return f"runs/{_check_name(run_id)}/results/"
+    return f"{_run_prefix(run_id)}results/"
+
+
+def placements_prefix(run_id: str) -> str:
+    return f"{_run_prefix(run_id)}placements/"
+
+
+def node_faults_prefix(run_id: str) -> str:
+    return f"{_run_prefix(run_id)}node-faults/"
+
+
+def tenants_prefix(run_id: str) -> str:
+    return f"{_run_prefix(run_id)}tenants/"
+
+
+def cancelled_prefix(run_id: str) -> str:
+    return f"{_run_prefix(run_id)}cancelled/"
+
+
+def raw_removals_prefix(run_id: str) -> str:
+    return f"{_run_prefix(run_id)}raw-removals/"
 
 
 def result_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
-    """Return the key of one attempt's result; ValueError where a part is not what the schema allows."""
     key = f"runs/{run_id}/results/{cell_id}/{repeat}-{attempt}.json"
     if parse_result_key(key) is None:
         raise ValueError(f"'{key}' is no key of a result")
     return key
-
-
-def report_key(run_id: str) -> str:
-    """Return the key of the run's report; ValueError where `run_id` is none."""
-    return f"runs/{_check_name(run_id)}/report.html"
 
 
 def interrupted_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
@@ -60,66 +77,25 @@ def interrupted_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str
     return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/interrupted/", 1)
 
 
-def placements_prefix(run_id: str) -> str:
-    """Return the folder of the run's placements; ValueError where `run_id` is none."""
-    return f"runs/{_check_name(run_id)}/placements/"
-
-
 def placement_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
-    """Return the key of where one attempt ran; ValueError where a part is not what the schema allows."""
     return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/placements/", 1)
 
 
-def parse_placement_key(key: str) -> ResultKey | None:
-    """Return the parts of a placement's key, which are those of its attempt's result; None for any other key."""
-    return _parse(PLACEMENT_KEY, key)
-
-
-def node_faults_prefix(run_id: str) -> str:
-    """Return the folder of the run's node faults; ValueError where `run_id` is none."""
-    return f"runs/{_check_name(run_id)}/node-faults/"
-
-
 def node_fault_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
-    """Return the key of what a node did to one attempt; ValueError where a part is not what the schema allows."""
+    """Return the key of what a node did to one attempt."""
     return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/node-faults/", 1)
 
 
-def parse_node_fault_key(key: str) -> ResultKey | None:
-    """Return the parts of a node fault's key, which are those of its attempt; None for any other key."""
-    return _parse(NODE_FAULT_KEY, key)
-
-
-def cancelled_prefix(run_id: str) -> str:
-    """Return the folder of the run's marks of cancellation; ValueError where `run_id` is none."""
-    return f"runs/{_check_name(run_id)}/cancelled/"
-
-
 def cancelled_key(run_id: str, cancellation: str) -> str:
-    """Return the key of the mark that one cancellation of the run leaves; ValueError where a part is no name."""
     return f"{cancelled_prefix(run_id)}{_check_name(cancellation)}.json"
 
 
-def raw_removals_prefix(run_id: str) -> str:
-    """Return the folder of what says which raw results of the run were removed; ValueError where `run_id` is none."""
-    return f"runs/{_check_name(run_id)}/raw-removals/"
-
-
 def raw_removal_key(run_id: str, removal: str) -> str:
-    """Return the key of what says which raw results one removal took; ValueError where a part is no name."""
     return f"{raw_removals_prefix(run_id)}{_check_name(removal)}.json"
 
 
-def tenants_prefix(run_id: str) -> str:
-    """Return the folder of the meetings of the run's tenants; ValueError where `run_id` is none."""
-    return f"runs/{_check_name(run_id)}/tenants/"
-
-
 def meeting_prefix(run_id: str, cell_id: str, repeat: int, group: str) -> str:
-    """Return the folder in which the tenants of one repeat meet; ValueError where a part is not what the schema allows.
-
-    `group`: the id that all of them were given.
-    """
+    """Return the folder in which the tenants of one repeat meet; `group`: the id that all of them were given."""
     return result_key(run_id, cell_id, repeat, group).replace("/results/", "/tenants/", 1).removesuffix(".json") + "/"
 
 
@@ -140,22 +116,21 @@ def is_confirmation(run_id: str) -> bool:
 
 
 def changes_prefix(matrix: str) -> str:
-    """Return the folder of what is known of changes over a matrix's nights; ValueError where `matrix` is no name."""
+    """Return the folder of what is known of changes over a matrix's nights."""
     return f"nights/{_check_name(matrix)}/changes/"
 
 
 def suspicion_key(matrix: str, change_id: str) -> str:
-    """Return the key of a change that was suspected; ValueError where a part is no name."""
     return f"{changes_prefix(matrix)}{_check_name(change_id)}/suspicion.json"
 
 
 def decision_key(matrix: str, change_id: str) -> str:
-    """Return the key of what became of a suspected change; ValueError where a part is no name."""
+    """Return the key of what became of a suspected change."""
     return f"{changes_prefix(matrix)}{_check_name(change_id)}/decision.json"
 
 
 def notice_key(matrix: str, change_id: str, channel: str) -> str:
-    """Return the key of the mark that a change was announced in a channel; ValueError where a part is no name."""
+    """Return the key of the mark that a change was announced in a channel."""
     return f"{changes_prefix(matrix)}{_check_name(change_id)}/notices/{_check_name(channel)}.json"
 
 
@@ -166,8 +141,15 @@ def parse_change_key(key: str) -> tuple[str, str] | None:
 
 
 def parse_result_key(key: str) -> ResultKey | None:
-    """Return the parts of a result's key; None for any other key."""
-    return _parse(RESULT_KEY, key)
+    return _parse_attempt_key(key, "results")
+
+
+def parse_placement_key(key: str) -> ResultKey | None:
+    return _parse_attempt_key(key, "placements")
+
+
+def parse_node_fault_key(key: str) -> ResultKey | None:
+    return _parse_attempt_key(key, "node-faults")
 
 
 def check_key(key: str) -> str:
@@ -185,15 +167,20 @@ def find_key_problem(key: str) -> str:
     return "" if hostile is None else f"the part {hostile!r} is not allowed"
 
 
+def _run_prefix(run_id: str) -> str:
+    return f"runs/{_check_name(run_id)}/"
+
+
 def _check_name(run_id: str) -> str:
     if not re.fullmatch(NAME, run_id):
         raise ValueError(f"'{run_id}' is no run id")
     return run_id
 
 
-def _parse(pattern: re.Pattern[str], key: str) -> ResultKey | None:
-    match = pattern.fullmatch(key)
-    if match is None:
+def _parse_attempt_key(key: str, kind: str) -> ResultKey | None:
+    """Return the parts of a key of one attempt, which are those of its result; None for any other key."""
+    match = ATTEMPT_KEY.fullmatch(key)
+    if match is None or match["kind"] != kind:
         return None
-    run_id, cell_id, repeat, attempt = match.groups()
-    return ResultKey(run_id=run_id, cell_id=cell_id, repeat=int(repeat), attempt=attempt)
+    run_id, cell_id, attempt = match["run_id"], match["cell_id"], match["attempt"]
+    return ResultKey(run_id=run_id, cell_id=cell_id, repeat=int(match["repeat"]), attempt=attempt)
