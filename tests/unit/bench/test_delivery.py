@@ -52,9 +52,6 @@ def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server, capsys: py
     class ReturningStore:
         """The real store; its server is started again after the first try."""
 
-        def seal(self, key: str, data: bytes) -> bytes:
-            return store.seal(key, data)
-
         def put_with_short_retries(self, key: str, data: bytes) -> None:
             try:
                 store.put_with_short_retries(key, data)

@@ -1,13 +1,11 @@
 """Stores over directories and S3 servers."""
 
-import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,32 +13,10 @@ from bench.store import Store
 from s3_server import S3Server
 
 
-class Server(ThreadingHTTPServer):
-    """Ends with itself the connections that clients keep open: a listing that a test gave up on would not end."""
-
-    daemon_threads = True
-
-    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
-        super().__init__(("127.0.0.1", 0), handler)
-        self._connections: set[socket.socket] = set()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Remember the connection, and answer on it."""
-        self._connections.add(request)
-        super().process_request(request, client_address)
-
-    def server_close(self) -> None:
-        """End all connections too."""
-        super().server_close()
-        for connection in self._connections:
-            with suppress(OSError):  # it has ended
-                connection.shutdown(socket.SHUT_RDWR)
-
-
 @contextmanager
 def serve(handler: type[BaseHTTPRequestHandler], certificate: Path | None = None) -> Iterator[str]:
     """Run a server that answers as the class given does, and yield its URL; with a `certificate` it speaks TLS."""
-    server = Server(handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)

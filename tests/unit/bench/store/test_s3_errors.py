@@ -1,13 +1,10 @@
 """S3: each error is one message that names its cause and how to fix it, without secrets."""
 
 import json
-import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
-from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -66,43 +63,14 @@ def test_a_host_that_does_not_exist_is_named(
     fail_every_call(Store.open("s3://bkt"), words, StoreUnreachable)
 
 
-def test_a_certificate_that_is_not_accepted_is_named(
-    s3_server: S3Server, few_retries: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-keyout",
-            "key",
-            "-out",
-            "cert",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=other",
-            "-addext",
-            "subjectAltName=DNS:other",
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
-    )
-    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    with ExitStack() as running:
-        running.callback(server.server_close)
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        running.callback(server.shutdown)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"https://127.0.0.1:{server.server_port}")
-        words = f"the certificate of https://127.0.0.1:{server.server_port} is not accepted ("
-        fail_every_call(Store.open("s3://bkt"), words, StoreUntrusted)
+@pytest.mark.usefixtures("few_retries")
+def test_a_certificate_that_is_not_accepted_is_named(open_served: Callable[..., Store], tmp_path: Path) -> None:
+    request = "openssl req -x509 -newkey rsa:2048 -nodes -keyout both -out cert -days 2 -subj /CN=other"
+    subprocess.run(request.split(), cwd=tmp_path, capture_output=True, check=True)
+    with (tmp_path / "both").open("ab") as both:
+        both.write((tmp_path / "cert").read_bytes())
+    store = open_served(BaseHTTPRequestHandler, tmp_path / "both")
+    fail_every_call(store, f"the certificate of {store.backend.place} is not accepted (", StoreUntrusted)
 
 
 @pytest.mark.parametrize(
