@@ -17,9 +17,8 @@ from pydantic import (
 SCHEMA_VERSION: Literal[2] = 2
 
 # Whoever reads a document computes with it: sums, squares, ratios and logarithms of its numbers, columns of tables,
-# axes of plots. The bounds keep all of these finite and exact enough, and nothing that can be measured lies beyond one
-# (docs/decisions/0101-whom-we-trust.md). What this tool itself measures outside of them, `bench.measured_bounds` keeps from losing the
-# record.
+# axes of plots. The bounds keep all of these finite and exact enough, and nothing that can be measured lies beyond one.
+# What this tool itself measures outside of them, `bench.measured_bounds` keeps from losing the record.
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 """Before this project and all that it measures. A machine without a battery for its clock begins in 1970."""
 LATEST = datetime(2100, 1, 1, tzinfo=UTC)
