@@ -1,6 +1,7 @@
 """A server on the loopback device whose answers a test chooses."""
 
 import threading
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -10,6 +11,9 @@ Answer = tuple[int, dict[str, str], bytes]
 class LyingServer:
     """A server on the loopback device; `answer` returns status, headers and body of a request."""
 
+    headers: Message
+    """Of the last request."""
+
     def __init__(self) -> None:
         server = self
 
@@ -17,6 +21,7 @@ class LyingServer:
             def do(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(length)
+                server.headers = self.headers
                 status, headers, answer = server.answer(self.command, self.path, body)
                 self.send_response(status)
                 for name, value in ({"Content-Length": str(len(answer))} | headers).items():

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -48,17 +49,12 @@ def _is_run_id(entry: "os.DirEntry[str]") -> bool:
 
 def complete_context(incomplete: str) -> list[str]:
     """Return the contexts of the user's kubeconfig, and the words that stand for one."""
-    import yaml
-
-    from bench.foreign_files import ForeignFileError
-    from runner.kubernetes.kubeconfig import list_kubeconfigs, read_kubeconfig
+    from bench.errors import UserError
+    from runner.kubernetes.login import list_contexts
 
     names = ["current", IN_CLUSTER]
-    for path in list_kubeconfigs():
-        try:
-            names += [str(context["name"]) for context in read_kubeconfig(path)["contexts"]]
-        except (ForeignFileError, yaml.YAMLError, ValueError, RecursionError, KeyError, TypeError):
-            continue
+    with suppress(UserError):
+        names += [str(context["name"]) for context in list_contexts()[0]]
     return [name for name in names if name.isprintable()]
 
 

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.connection import Connection, decode_object_at
+from runner.kubernetes.connection import Connection, decode_answer
 from runner.kubernetes.object_status import read_time
 from runner.kubernetes.permissions import Permission
 
@@ -32,7 +32,7 @@ def may(connection: Connection, permission: Permission, verb: str, namespace: st
         "spec": {"resourceAttributes": attributes},
     }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    review = decode_object_at(path, connection.request("create", path, body=json.dumps(body).encode()))
+    review = decode_answer(connection.request("create", path, body=json.dumps(body).encode()))
     return bool(review["status"].get("allowed"))
 
 
@@ -41,7 +41,7 @@ def review_self(connection: Connection) -> tuple[str, datetime | None]:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     try:
-        review = decode_object_at(path, connection.request("create", path, body=json.dumps(body).encode()))
+        review = decode_answer(connection.request("create", path, body=json.dumps(body).encode()))
     except ApiError as error:
         if error.status not in _NO_REVIEW:
             raise

@@ -1,24 +1,24 @@
 """The errors of the API server, as exceptions and as messages to the user."""
 
+import json
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http import HTTPStatus
-from typing import TypeGuard
+from typing import Any
 
 import kubernetes.client
 import urllib3
 
+from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import TransientError, UserError
-from bench.foreign_json import decode_json
 from bench.redaction import hide_secrets
-from runner.kubernetes.login import describe_error, name_credentials, name_login
+from runner.kubernetes.login import describe_error, name_user
 
 UNREACHABLE = "Unreachable"
 WRONG_SERVER = "WrongServer"
 INVALID_ANSWER = "InvalidAnswer"
-"""Of an answer that is none of Kubernetes (runner.kubernetes.answers)."""
 ANONYMOUS = 'User "system:anonymous"'
 """The user name that Kubernetes reports for requests without valid credentials."""
 REFUSED_CREDENTIALS = "the API server does not accept the credentials (401 Unauthorized), which may have expired"
@@ -28,11 +28,10 @@ https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserve
 """
 NO_RIGHT = re.compile(r"User .* cannot \w+ resource ")
 """What an authorizer answers with 403: also RBAC's for a while, to users who have the right, when the server starts."""
-MAX_MESSAGE_CHARACTERS = 300
-MAX_STATUS_BYTES = 2**20
-"""Of an answer that refuses: a longer one is no Status, which has a few KB."""
-MAX_STATUS_CHARACTERS = 4000
+MAX_MESSAGE_CHARACTERS = 4000
 """Of what a server says itself: admission webhooks explain at length."""
+MAX_PAGE_CHARACTERS = 300
+"""The same of an answer that is no Status, such as a page of a proxy."""
 # https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for
 TRANSIENT = frozenset(
     {
@@ -67,31 +66,46 @@ class BusyError(ApiError):
         self.retry_after = retry_after
 
 
+class AnswerError(ApiError):
+    """The API server, or what stands in its place, sent an answer that is none of Kubernetes."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(HTTPStatus.OK, INVALID_ANSWER, f"the API server's answer is none of Kubernetes: {found}")
+
+
 def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> ApiError:
     """Return the error that an answer of 400 and above means, with the message of the Status object in its body."""
-    text = body[: MAX_STATUS_BYTES + 1].decode(errors="replace")
     try:
-        status = decode_json(text)
-        reason, message = _read_words(status)
+        status = json.loads(body)
+        reason, message = str(status.get("reason") or ""), _write_line(status.get("message"), MAX_MESSAGE_CHARACTERS)
     except (ValueError, AttributeError, RecursionError):  # of a proxy: perhaps a page of HTML
-        reason, message = str(response.reason), _shorten(text)
-    reason, message = hide_secrets(reason), hide_secrets(message)
+        page = body[: 10 * MAX_PAGE_CHARACTERS].decode(errors="replace")
+        reason, message = str(response.reason), _write_line(page, MAX_PAGE_CHARACTERS)
     is_starting = response.status == HTTPStatus.FORBIDDEN and NOT_READY in message
     # A create that conflicts met another request inside the server, for example at a quota.
     if response.status in TRANSIENT or is_starting or (verb == "create" and reason == "Conflict"):
-        return BusyError(response.status, reason, message, _read_retry_after(response.headers.get("Retry-After")))
+        pause = response.headers.get("Retry-After", "")
+        return BusyError(response.status, reason, message, float(pause) if re.fullmatch("[0-9]{1,6}", pause) else None)
     return ApiError(response.status, reason, message or f"HTTP {response.status}")
 
 
-def read_watch_error(status: object) -> ApiError:
+def read_watch_error(status: dict[str, Any]) -> ApiError:
     """Return the error that an event of type ERROR in a watch means."""
-    status = status if isinstance(status, dict) else {}
-    code = status.get("code", int(HTTPStatus.INTERNAL_SERVER_ERROR))
-    reason, message = _read_words(status)
-    message = message or f"the API server ended a watch with an error and no message (code {_name_code(code)})"
-    if not _is_code(code) or code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return BusyError(HTTPStatus.INTERNAL_SERVER_ERROR, reason, message, None)
+    code, reason = status.get("code", HTTPStatus.INTERNAL_SERVER_ERROR), str(status.get("reason") or "")
+    words = status.get("message") or f"the API server ended a watch with an error and no message (code {code})"
+    message = _write_line(words, MAX_MESSAGE_CHARACTERS)
+    if code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return BusyError(code, reason, message, None)
     return ApiError(code, reason, message)
+
+
+def _write_line(text: object, max_characters: int) -> str:
+    """Return what a server says on one line, without the credentials that were sent.
+
+    With a line of its own, it could look like another of this tool's.
+    """
+    line = hide_secrets(" ".join(str(text or "").encode(errors="replace").decode().split()))
+    return line if len(line) <= max_characters else f"{line[: max_characters - 1]}…"
 
 
 def make_unreachable(error: Exception, *, is_known: bool = True, proxy: object = None) -> ApiError:
@@ -128,12 +142,11 @@ def _list_causes(error: BaseException) -> Iterator[BaseException]:
     waiting, seen = [error], set[int]()
     while waiting:
         found = waiting.pop()
-        if id(found) in seen:
-            continue
-        seen.add(id(found))
-        yield found
-        linked = (found.__cause__, found.__context__, *found.args)
-        waiting += [one for one in linked if isinstance(one, BaseException)]
+        if id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            linked = (found.__cause__, found.__context__, *found.args)
+            waiting += [one for one in linked if isinstance(one, BaseException)]
 
 
 def to_user_error(error: ApiError, context: str) -> UserError:
@@ -145,55 +158,17 @@ def to_user_error(error: ApiError, context: str) -> UserError:
     if is_unauthorized(error):
         hint = "Jobs that were submitted go on, and the same command resumes the run"
         remedy = f"log in again, or write new ones there; {hint}"
-        return UserError(f"--on {context}: {REFUSED_CREDENTIALS}: {name_credentials(context)}; {remedy}")
+        return UserError(f"--on {context}: {REFUSED_CREDENTIALS}: {name_user(context)}; {remedy}")
     if error.reason == INVALID_ANSWER:
         hint = "another program may answer in the server's place, or an extension of it is broken"
-        return UserError(f"--on {context}: {error.message}; {hint}")
-    if error.reason == WRONG_SERVER:
-        hint = f"look at the server and its certificates in {name_login(context)}"
-        return UserError(f"--on {context}: {error.message}; {hint}")
-    return UserError(f"--on {context}: {error.message}; `benchmatrix doctor` says what is missing")
+    elif error.reason == WRONG_SERVER:
+        where = "the service account of this pod" if context == IN_CLUSTER else "your kubeconfig"
+        hint = f"look at the server and its certificates in {where}"
+    else:
+        hint = "`benchmatrix doctor` says what is missing"
+    return UserError(f"--on {context}: {error.message}; {hint}")
 
 
 def is_unauthorized(error: ApiError) -> bool:
     """Return whether the API server refused the credentials without a word more; a login of ours says what failed."""
     return error.status == HTTPStatus.UNAUTHORIZED and error.message in ("Unauthorized", "HTTP 401")
-
-
-def _read_retry_after(text: str | None) -> float | None:
-    return float(text) if text and re.fullmatch("[0-9]{1,6}", text) else None
-
-
-def _read_words(status: Mapping[str, object]) -> tuple[str, str]:
-    """Return reason and message of a Status object, each on one line and without the credentials that were sent."""
-    texts = (found if isinstance(found := status.get(key), str) else "" for key in ("reason", "message"))
-    reason, message = (hide_secrets(_cut(_join_lines(make_encodable(text)))) for text in texts)
-    return reason, message
-
-
-def _name_code(code: object) -> str:
-    return str(code)[:10] if _is_code(code) else "none"
-
-
-def _is_code(code: object) -> TypeGuard[int]:
-    return isinstance(code, int) and not isinstance(code, bool)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_STATUS_CHARACTERS else f"{text[: MAX_STATUS_CHARACTERS - 1]}…"
-
-
-def make_encodable(text: str) -> str:
-    """Return a text with `?` for each half of a character (a lone surrogate), which JSON can name and UTF-8 cannot."""
-    return text.encode(errors="replace").decode()
-
-
-def _join_lines(text: str) -> str:
-    """Return a message of a server on one line: with a line of its own, it could look like another of this tool's."""
-    return " ".join(text.split())
-
-
-def _shorten(text: str) -> str:
-    """Return the start of a text that is no Status, on one line."""
-    line = _join_lines(text[: 10 * MAX_MESSAGE_CHARACTERS])
-    return line if len(line) <= MAX_MESSAGE_CHARACTERS else f"{line[: MAX_MESSAGE_CHARACTERS - 1]}…"

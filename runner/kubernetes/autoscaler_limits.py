@@ -16,12 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, Connection
 from runner.kubernetes.fit import NodeStatus, list_label_misfits, list_untolerated
 from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.pod_requests import sum_requests
-from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 """The name of its NodePool, on every node that Karpenter makes: https://karpenter.sh/docs/concepts/scheduling/"""
@@ -34,7 +33,6 @@ CHOSEN_PREFIXES = (
     "eks.amazonaws.com/",
 )
 """Of the keys of labels that Karpenter sets itself, to a value that fits the pod."""
-READY_CONDITIONS = ("Ready", "ValidationSucceeded", "NodeClassReady")
 
 
 def list_node_pools(connection: Connection) -> list[dict[str, Any]]:
@@ -74,17 +72,6 @@ def list_node_pool_misfits(pod: Mapping[str, Any], node_pool: Mapping[str, Any])
     )
     yield from list_label_misfits(pod, node)
     yield from list_untolerated(pod.get("tolerations", ()), node)
-
-
-def explain_unready(node_pool: Mapping[str, Any]) -> str:
-    """Return why Karpenter makes no nodes of a NodePool at present, in its own words; empty if it does.
-
-    Its condition `Ready` is made of `ValidationSucceeded` and `NodeClassReady` (kubernetes-sigs/karpenter,
-    pkg/apis/v1/nodepool_status.go). One that Karpenter has not looked at yet has none, and counts as ready.
-    """
-    conditions = (node_pool.get("status") or {}).get("conditions") or ()
-    failed = [found for found in conditions if found.get("status") == "False" and found.get("type") in READY_CONDITIONS]
-    return "; ".join(f"{found['type']} is False: {found.get('message', '')}".rstrip(": ") for found in failed)
 
 
 def _count_in_node_pool(pod: Mapping[str, Any], node_pool: Mapping[str, Any]) -> int:

@@ -9,11 +9,10 @@ from typing import Any
 
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.changed_jobs import describe_changes
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.object_status import PodStatus
 from runner.kubernetes.rendering.job_template import JobRenderer
-from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 OFTEN_ADDED = ("affinity", "nodeSelector", "tolerations", "terminationGracePeriodSeconds")

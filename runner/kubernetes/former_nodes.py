@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from bench.schema import InvalidDocumentError, Placement, Run, read_placement
 from bench.store import Store, parse_placement_key, placements_prefix
 from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, Connection
 from runner.kubernetes.shared_nodes import BlockKey, FormerNode, identify_block
 
 

@@ -3,45 +3,37 @@
 https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
 
+import json
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Generic, TypeAlias, TypeVar
 
-from runner.kubernetes.answer_bodies import AnswerLines
-from runner.kubernetes.answers import (
-    ApiObject,
-    GarbledWatchError,
+import urllib3
+
+from runner.kubernetes.api_errors import UNREACHABLE, ApiError, BusyError, read_watch_error
+from runner.kubernetes.connection import (
+    MAX_LISTS,
+    PAGE_SIZE,
+    Connection,
+    JsonObject,
+    Retries,
     decode_answer,
+    name_kind,
     read_item,
-    read_items,
-    read_watch_event,
 )
-from runner.kubernetes.api_errors import ApiError, BusyError, read_watch_error
-from runner.kubernetes.connection import MAX_PAGES, PAGE_SIZE, Connection, make_endless, name_kind
-from runner.kubernetes.request_retries import Retries
 
 WATCH_SECONDS = 240
 """After so long the server is asked to end a watch; the next goes on where it ended."""
 IDLE_SECONDS = 150.0
 """A watch that has neither event nor bookmark for so long is opened again: bookmarks come every minute."""
-
 LASTING_SECONDS = 5.0
 """A watch that stood for so long was one, even if nothing happened meanwhile."""
-MAX_GARBLED = 5
-"""Watches in a row that bring nothing but a line that is no event. One is cut off now and then, in the middle of a
-line; a server, or what stands before it, that does it each time will not stop."""
-MAX_LISTS = 10
-"""How often a list is begun again whose first pages became too old while the rest was read."""
-
-_WATCH_ENDED = BusyError(HTTPStatus.SERVICE_UNAVAILABLE, "Ended", "the API server ended a watch at once", None)
-_LIST_TOO_OLD = BusyError(
-    HTTPStatus.SERVICE_UNAVAILABLE, "Expired", "the API server knows no list long enough to watch from it", None
-)
 
 T = TypeVar("T")
 
@@ -71,37 +63,8 @@ class InformerFailed:
 Notification: TypeAlias = Listed[T] | Changed[T] | InformerFailed
 
 
-@dataclass
-class WatchAttempts:
-    """Watches of one list, one after the other: how long to wait before the next, and when to give up.
-
-    Patience is renewed by a watch that was of use: one that brought a newer version, or stood for LASTING_SECONDS.
-    """
-
-    retries: Retries
-    was_useful: bool = False
-    """Whether any was."""
-    _num_garbled: int = 0
-    _reason: ApiError | None = None
-    """Why to wait before the next."""
-
-    def note(self, problem: ApiError | None, *, is_useful: bool) -> int | None:
-        """Note how a watch ended, and return the status of what ended it; GarbledWatchError after too many of these."""
-        if is_useful:
-            self.was_useful, self._num_garbled = True, 0
-            self.retries.reset()
-        if isinstance(problem, GarbledWatchError):  # cut off in a line: the next watch begins with this event
-            self._num_garbled += 1
-            if self._num_garbled > MAX_GARBLED:
-                raise problem
-            problem = _WATCH_ENDED
-        self._reason = problem if problem is not None or is_useful else _WATCH_ENDED
-        return None if problem is None else problem.status
-
-    def wait(self, stop: threading.Event) -> None:
-        """Wait before the next watch; raise the error that ended the last where there is to be none."""
-        if self._reason is not None:
-            self.retries.wait(self._reason, stop)
+def _make_busy(reason: str, message: str) -> BusyError:
+    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, reason, message, None)
 
 
 @dataclass(kw_only=True)
@@ -111,15 +74,15 @@ class Informer(Generic[T]):
     connection: Connection
     path: str
     labels: str
-    read: Callable[[ApiObject], T]
+    read: Callable[[JsonObject], T]
     fields: str = ""
     num_lists: int = 0
     """Lists so far: the first, and one for each time that the server no longer knew the watch's version."""
     _stop: threading.Event = field(default_factory=threading.Event)
-    _lines: AnswerLines | None = field(default=None, repr=False)
-    """Of the watch that is open."""
+    _open: urllib3.BaseHTTPResponse | None = field(default=None, repr=False)
+    """The watch that is open."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    """Held while `_lines` is set or ended, so that no watch is opened that `stop` does not see."""
+    """Held while `_open` is set or ended, so that no watch is opened that `stop` does not see."""
 
     def run(self, notify: Callable[[Notification[T]], None]) -> None:
         """Notify of everything until `stop` is called or the informer fails; blocks, so call it in a thread."""
@@ -131,27 +94,23 @@ class Informer(Generic[T]):
                 if self._watch(version, notify):
                     lists.reset()
                 else:
-                    lists.wait(_LIST_TOO_OLD, self._stop)
+                    words = "the API server knows no list long enough to watch from it"
+                    lists.wait(_make_busy("Expired", words), self._stop)
         except Exception as error:  # noqa: BLE001  (raised where it is handled; nobody would notice a silent end)
             if not self._stop.is_set():  # else it is how the end of its last request looks
                 notify(InformerFailed(error))
-
-    @property
-    def _kind(self) -> str:
-        return name_kind(self.path)
 
     def stop(self) -> None:
         """End the watch, and the waits between requests; the thread is not waited for."""
         self._stop.set()
         with self._lock:
-            if self._lines is not None:
-                self._lines.end()
+            if self._open is not None:
+                _end(self._open)
 
     def _make_retries(self) -> Retries:
-        return Retries(connection=self.connection, patience_seconds=self.connection.patience_seconds)
+        return Retries(self.connection, self.connection.patience_seconds)
 
     def _list(self) -> tuple[str, tuple[T, ...]]:
-        expired: ApiError = _LIST_TOO_OLD
         for _ in range(MAX_LISTS):
             try:
                 version, items = self._list_pages()
@@ -167,17 +126,16 @@ class Informer(Generic[T]):
         """Return version and items of all pages; while one is read, the server is at work on the next."""
         items: list[T] = []
         body = self._fetch_page("")
-        for _ in range(MAX_PAGES):
+        while True:
             token = _find_continue(body)
             following = self._fetch_page_in_background(token) if token else None
             page = decode_answer(body)
-            items += read_items(page, self.read, self._kind)
-            if following is None and (late := str(page["metadata"].get("continue", ""))):  # it stood behind the items
+            items += (read_item(item, self.read, name_kind(self.path)) for item in page.get("items") or ())
+            if following is None and (late := page["metadata"].get("continue")):  # it stood behind the items
                 following = self._fetch_page_in_background(late)
             if following is None:
-                return str(page["metadata"]["resourceVersion"]), tuple(items)
+                return page["metadata"]["resourceVersion"], tuple(items)
             body = following.result()
-        raise make_endless(self.path)
 
     def _fetch_page_in_background(self, token: str) -> "Future[bytes]":
         """Fetch a page in a thread of its own, which does not keep the process alive."""
@@ -202,54 +160,83 @@ class Informer(Generic[T]):
     def _watch(self, version: str, notify: Callable[[Changed[T]], None]) -> bool:
         """Notify of changes since `version`; return when the server no longer knows it, or after `stop`.
 
-        Returns whether a watch was of any use.
+        Returns whether a watch was of any use: patience is renewed by one that brought a newer version, or stood for
+        LASTING_SECONDS.
         """
-        attempts = WatchAttempts(self._make_retries())
+        retries, was_useful = self._make_retries(), False
         while not self._stop.is_set():
             begun, first = time.monotonic(), version
             problem: ApiError | None = None
             try:
                 for kind, found in self._read_events(version):
                     if kind != "BOOKMARK":
-                        notify(Changed(read_item(found, self.read, self._kind), is_deleted=kind == "DELETED"))
-                    version = str(found["metadata"]["resourceVersion"])
+                        item = read_item(found, self.read, name_kind(self.path))
+                        notify(Changed(item, is_deleted=kind == "DELETED"))
+                    version = found["metadata"]["resourceVersion"]
                     if self._stop.is_set():
                         return True
             except ApiError as error:
                 problem = error
-            if self._stop.is_set():
-                return True
-            is_useful = version != first or time.monotonic() - begun >= LASTING_SECONDS
-            if attempts.note(problem, is_useful=is_useful) == HTTPStatus.GONE:
+            if version != first or time.monotonic() - begun >= LASTING_SECONDS:
+                was_useful = True
+                retries.reset()
+            elif problem is None:
+                problem = _make_busy("Ended", "the API server ended a watch at once")
+            if problem is not None and problem.status == HTTPStatus.GONE:
                 break
-            attempts.wait(self._stop)
-        return attempts.was_useful
+            if problem is not None and not self._stop.is_set():
+                retries.wait(problem, self._stop)
+        return was_useful or self._stop.is_set()
 
-    def _read_events(self, version: str) -> Iterator[tuple[str, ApiObject]]:
-        """Yield the type and object of each event of a watch; raise GarbledWatchError for a line that is no event."""
+    def _read_events(self, version: str) -> Iterator[tuple[str, JsonObject]]:
+        """Yield the type and object of each event of a watch."""
         query = self._select() | {
             "watch": "1",
             "resourceVersion": version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_SECONDS),
         }
-        with self.connection.stream(self.path, query, idle_seconds=IDLE_SECONDS) as lines:
-            self._note_open(lines)
+        with self.connection.stream(self.path, query, idle_seconds=IDLE_SECONDS) as response:
+            self._note_open(response)
             try:
-                for line in filter(None, lines):
-                    event = read_watch_event(line, self._kind)
-                    if event["type"] == "ERROR":
-                        raise read_watch_error(event["object"])
-                    yield event["type"], event["object"]
+                for line in filter(None, _iterate_lines(response)):
+                    try:
+                        event = json.loads(line)
+                        kind, found = event["type"], event["object"]
+                    except (ValueError, KeyError, TypeError):  # cut off in a line: the next begins with this event
+                        raise _make_busy(UNREACHABLE, f"a watch of {name_kind(self.path)} was cut off") from None
+                    if kind == "ERROR":
+                        raise read_watch_error(found)
+                    yield kind, found
             finally:
                 self._note_open(None)
 
-    def _note_open(self, lines: AnswerLines | None) -> None:
+    def _note_open(self, response: urllib3.BaseHTTPResponse | None) -> None:
         """Note the watch that is open, and end it where `stop` was called before."""
         with self._lock:
-            self._lines = lines
-            if lines is not None and self._stop.is_set():
-                lines.end()
+            self._open = response
+            if response is not None and self._stop.is_set():
+                _end(response)
+
+
+def _end(response: urllib3.BaseHTTPResponse) -> None:
+    """Have the reader, who may wait for a line, find the end of the answer, or an error that says so."""
+    with suppress(AttributeError, ValueError, RuntimeError, OSError):  # it is over, or urllib3 is before 2.3
+        response.shutdown()
+
+
+def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Yield the lines of an answer as they come."""
+    parts: list[bytes] = []  # of a line whose end has not come: joined once, however many chunks it is long
+    for chunk in response.stream(65_536):
+        *ended, rest = chunk.split(b"\n")
+        if ended:
+            yield b"".join([*parts, ended[0]])
+            yield from ended[1:]
+            parts = []
+        parts.append(rest)
+    if any(parts):
+        yield b"".join(parts)
 
 
 def _find_continue(body: bytes) -> str:

@@ -10,13 +10,12 @@ from bench.errors import UserError
 from bench.schema import InvalidDocumentError, NodeFault, Result, read_node_fault
 from bench.store import Store, node_fault_key, node_faults_prefix
 from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.node_health import NodeHealth
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.pod_ends import explain_node_fault, find_last_line
 from runner.kubernetes.rendering.avoided_nodes import HOSTNAME_LABEL, AvoidedNodes
-from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 

@@ -18,12 +18,11 @@ from typing import Any
 
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.autoscaler_limits import count_cells_within_limits, list_node_pools
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.fit import NodeStatus, fit_pod, read_node_status
 from runner.kubernetes.pod_requests import sum_requests
 from runner.kubernetes.rendering.job_template import JobRenderer
-from runner.kubernetes.request_retries import SHORT_PATIENCE_SECONDS
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 JOBS_PER_CELL = 2

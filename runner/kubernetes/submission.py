@@ -10,11 +10,10 @@ from functools import partial
 from http import HTTPStatus
 
 from bench.errors import UserError
-from runner.kubernetes.answers import decode_object
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cancellation import CancellationWatcher
 from runner.kubernetes.changed_jobs import describe_changes
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import Connection, decode_answer
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.pool_capacity import PoolCapacity
 from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, RUN_LABEL
@@ -178,7 +177,7 @@ class Submission:
         if kind in self._compared:
             return
         self._compared.add(kind)
-        found = decode_object(made, "jobs", f"its answer to the creation of Job {tracked.name}")
+        found = decode_answer(made)
         if changes := describe_changes(json.loads(body), found):
             self.dispatcher.warn_later(
                 f"an admission webhook or policy of the cluster changed Job {tracked.name}: {changes}; "

@@ -19,7 +19,7 @@ from bench.errors import TransientError, UserError
 from bench.store import Store
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
-from runner.kubernetes import request_retries
+from runner.kubernetes import connection as connection_module
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.permissions import RUN_PERMISSIONS
 from s3_server import find_free_port
@@ -130,8 +130,8 @@ def test_a_run_whose_token_ended_for_good_says_where_to_put_a_new_one(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(request_retries, "LOGIN_PATIENCE_SECONDS", 3.0)
-    monkeypatch.setattr(request_retries, "WARN_SECONDS", 0.0)
+    monkeypatch.setattr(connection_module, "LOGIN_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(connection_module, "WARN_SECONDS", 0.0)
     kubelet = start_kubelet(num_nodes=2)
     kubelet.may_end.clear()
     grant_run(connection, namespace)
@@ -146,7 +146,7 @@ def test_a_run_whose_token_ended_for_good_says_where_to_put_a_new_one(
         running.result(DEADLINE_SECONDS)
 
     refused = "the API server does not accept the credentials (401 Unauthorized), which may have expired"
-    user = f"{tmp_path}/kubeconfig: user `{connection.context}`: its token (token, tokenFile, exec or auth-provider)"
+    user = f"{tmp_path}/kubeconfig: user `{connection.context}`"
     hint = "log in again, or write new ones there; Jobs that were submitted go on, and the same command resumes the run"
     assert str(error.value) == f"--on {connection.context}: {refused}: {user}; {hint}"
     assert f"{refused}; it is tried again, for 3 s in all" in setup.observed.warnings
@@ -160,8 +160,8 @@ def test_an_api_server_that_is_away_at_the_beginning_is_told_at_once_with_how_lo
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(request_retries, "FIRST_PATIENCE_SECONDS", 3.0)
-    monkeypatch.setattr(request_retries, "WARN_SECONDS", 0.0)
+    monkeypatch.setattr(connection_module, "FIRST_PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(connection_module, "WARN_SECONDS", 0.0)
     setup = Setup.make(connection, namespace, store, make_cells(1))
     control_plane.write_kubeconfig(tmp_path / "kubeconfig", server=f"https://127.0.0.1:{find_free_port()}")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))

@@ -33,7 +33,7 @@ def test_stop_ends_a_silent_watch(
     thread = threading.Thread(target=informer.run, args=(note,), daemon=True)
     thread.start()
     assert told.get(timeout=DEADLINE_SECONDS) == Listed(())
-    while is_watching and informer._lines is None:
+    while is_watching and informer._open is None:
         may_watch.wait(0.01)
     informer.stop()
     may_watch.set()

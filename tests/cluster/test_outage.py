@@ -50,7 +50,7 @@ def list_outages(setup: Setup) -> list[str]:
 def test_a_run_outlives_an_api_server_that_is_killed_and_started_again(
     plane: ControlPlane, kubelet: FakeKubelet, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.request_retries.WARN_SECONDS", 1.0)
+    monkeypatch.setattr("runner.kubernetes.connection.WARN_SECONDS", 1.0)
     setup = Setup.make(kubelet.connection, NAMESPACE, store, make_cells(12), max_in_flight=6)
     through = Connection(context=plane.context, patience_seconds=DEADLINE_SECONDS)
     running = setup.start(through)

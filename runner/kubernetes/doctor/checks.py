@@ -15,10 +15,10 @@ from bench.cluster_contexts import IN_CLUSTER
 from bench.store import Store, StoreError
 from collector.word_lists import join_some
 from runner.kubernetes.access_reviews import may, review_self
-from runner.kubernetes.answers import ApiObject, decode_object
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.changed_pods import describe_pod_changes
 from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
+from runner.kubernetes.connection import JsonObject, decode_answer
 from runner.kubernetes.doctor.context import (
     CellKind,
     DoctorContext,
@@ -69,7 +69,7 @@ def check_version(context: DoctorContext) -> Finding:
     return Finding(check=API_SERVER, state="ok", message=message)
 
 
-def _read_version(version: ApiObject) -> tuple[int, int]:
+def _read_version(version: JsonObject) -> tuple[int, int]:
     major, minor = (re.match("[0-9]{1,4}", version[name]) for name in ("major", "minor"))
     return (int(major[0]), int(minor[0])) if major and minor else (0, 0)
 
@@ -236,7 +236,7 @@ def check_pods(context: DoctorContext) -> Iterator[Finding]:
         body = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
         try:
             answer = context.connection.request("create", path, query={"dryRun": "All"}, body=body.encode())
-            made = decode_object(answer, "pods", f"its answer to {path}")
+            made = decode_answer(answer)
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN and " cannot create resource " in error.message:
                 yield explain_unchecked("pods", error)

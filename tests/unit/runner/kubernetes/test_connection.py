@@ -1,97 +1,107 @@
-"""A request to an API server has an end, whatever the server does."""
+"""Requests to an API server, or to what stands in its place: nothing counts as done that was not."""
 
-import gzip
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from cluster_objects import load_object
 from kubeconfigs import write_kubeconfig
-from raw_server import Answer, answer_once, continue_for_long, drip_body, drip_headers, serve
-from runner.kubernetes import connection
-from runner.kubernetes.api_errors import ApiError
+from lying_server import Answer, LyingServer
+from runner.kubernetes.api_errors import AnswerError, ApiError, to_user_error
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.object_status import read_job_status
+
+JOBS = "/apis/batch/v1/namespaces/x/jobs"
 
 
-def connect(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
-    write_kubeconfig(folder / "kubeconfig", url)
-    monkeypatch.setenv("KUBECONFIG", str(folder / "kubeconfig"))
+class Scripted(LyingServer):
+    """Gives the answers of a list, one after the other, and the last one again and again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: list[Answer] = []
+        self.paths: list[str] = []
+
+    def answer(self, verb: str, path: str, body: bytes) -> Answer:
+        self.paths.append(path)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    started = Scripted()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def connection(server: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
+    write_kubeconfig(tmp_path / "kubeconfig", server.url)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     return Connection(context="tests", patience_seconds=0.0)
 
 
-def watch(asked: Connection) -> list[bytes]:
-    with asked.stream("/api/v1/pods", {}, idle_seconds=60.0) as lines:
-        return list(lines)
+@pytest.mark.parametrize("verb", ["get", "create", "delete", "watch"])
+def test_a_redirect_is_neither_followed_nor_taken_for_done(verb: str, server: Scripted, connection: Connection) -> None:
+    """The other server would get the credentials; and a Job would count as deleted that is there."""
+    server.answers = [(307, {"Location": f"{server.url}/elsewhere"}, b"{}")]
+
+    def ask() -> None:
+        if verb == "watch":
+            with connection.stream(JOBS, {}, idle_seconds=60.0):
+                pass
+        else:
+            connection.request(verb, JOBS)
+
+    with pytest.raises(ApiError, match=r"none of Kubernetes: it sends requests elsewhere \(HTTP 307\)"):
+        ask()
+    assert server.paths == [JOBS]
+
+
+@pytest.mark.parametrize("verb", ["create", "patch", "delete", "deletecollection"])
+def test_a_page_in_place_of_an_answer_does_not_say_that_something_was_done(
+    verb: str, server: Scripted, connection: Connection
+) -> None:
+    """`cancel` would say that it deleted Jobs which go on: nobody reads the answer to a deletion any further."""
+    server.answers = [(200, {}, b"<html>Sign in</html>")]
+    with pytest.raises(ApiError, match=f"its answer to a request to {verb} jobs is no JSON object"):
+        connection.request(verb, JOBS)
 
 
 @pytest.mark.parametrize(
-    ("answer", "is_watch"),
+    ("body", "words"),
     [
-        (continue_for_long, False),
-        (drip_headers, False),
-        (drip_body, False),
-        (continue_for_long, True),
-        (drip_headers, True),
+        (b"<!DOCTYPE html>\n<html>Log in</html>", "it is an HTML page; see the address of the server"),
+        (b"\xff\xfe", "it is no JSON; see"),
+        (b"[]", "it is no JSON object"),
+        (b'{"items": [{"metadata": {"name": "a"}}]}', "one of the jobs, a: KeyError: "),
+        (b'{"items": [7]}', "one of the jobs, without a name: TypeError: "),
     ],
 )
-def test_an_answer_that_does_not_end_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, is_watch: bool
+def test_an_answer_that_is_none_of_kubernetes_is_one_message(
+    body: bytes, words: str, server: Scripted, connection: Connection
 ) -> None:
-    monkeypatch.setattr(connection, "FIRST_ANSWER_SECONDS", 0.5)
-    with serve(answer) as url:
-        asked = connect(url, tmp_path, monkeypatch)
-        ask = partial(watch, asked) if is_watch else partial(asked.request, "get", "/version")
-        with pytest.raises(ApiError, match="the API server does not answer: not done after 0.5 s"):
-            ask()
+    server.answers = [(200, {}, body)]
+    with pytest.raises(AnswerError, match=f"none of Kubernetes: {words}") as caught:
+        connection.read_items(JOBS, read_job_status)
+    message = str(to_user_error(caught.value, "lab"))
+    assert message.startswith("--on lab: the API server's answer is none of Kubernetes: ")
+    assert "doctor" not in message
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 304, 307, 308])
-@pytest.mark.parametrize("verb", ["get", "create", "patch", "delete", "watch"])
-def test_a_redirect_is_neither_followed_nor_taken_for_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, status: int
+def test_a_list_is_read_page_by_page_and_begun_again_where_its_version_is_too_old(
+    server: Scripted, connection: Connection
 ) -> None:
-    """The other server would get the credentials; and a Job would count as deleted that is there."""
-    other = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-    asked_elsewhere = []
+    def make_page(name: str, token: str) -> Answer:
+        job = load_object("job-running")
+        job["metadata"]["name"] = name
+        return 200, {}, json.dumps({"metadata": {"continue": token}, "items": [job]}).encode()
 
-    def answer_elsewhere() -> Iterator[bytes]:
-        asked_elsewhere.append(verb)
-        yield other
-
-    with serve(answer_elsewhere) as elsewhere:
-        moved = f"HTTP/1.1 {status} Moved\r\nLocation: {elsewhere}/x\r\nContent-Length: 2\r\n\r\n{{}}"
-        with serve(answer_once(moved.encode())) as url:
-            asked = connect(url, tmp_path, monkeypatch)
-            ask = partial(watch, asked) if verb == "watch" else partial(asked.request, verb, "/api/v1/pods")
-            with pytest.raises(ApiError, match=rf"none of Kubernetes: it sends requests elsewhere \(HTTP {status}\)"):
-                ask()
-    assert asked_elsewhere == []
-
-
-@pytest.mark.parametrize("body", [b"<html>Sign in</html>", b"", b"[]", b"null"])
-@pytest.mark.parametrize("verb", ["create", "patch", "delete", "deletecollection"])
-def test_a_page_in_place_of_an_answer_does_not_say_that_something_was_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, body: bytes
-) -> None:
-    """`cancel` would say that it deleted Jobs which go on: nobody reads the answer to a deletion any further."""
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-    with serve(answer_once(answer)) as url:
-        asked = connect(url, tmp_path, monkeypatch)
-        with pytest.raises(ApiError, match=f"its answer to a request to {verb} pods is no JSON object"):
-            asked.request(verb, "/api/v1/namespaces/x/pods")
-
-
-@pytest.mark.parametrize("status", [200, 403])
-@pytest.mark.parametrize("is_watch", [False, True])
-def test_a_packed_answer_is_refused_before_it_is_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, is_watch: bool
-) -> None:
-    """Requests ask for none. A few hundred KB would become gigabytes."""
-    body = gzip.compress(b"{}")
-    head = f"HTTP/1.1 {status} X\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
-    with serve(answer_once(head.encode() + body)) as url:
-        asked = connect(url, tmp_path, monkeypatch)
-        ask = partial(watch, asked) if is_watch else partial(asked.request, "get", "/version")
-        with pytest.raises(ApiError, match=r"none of Kubernetes: it is packed \(Content-Encoding: 'gzip'\)"):
-            ask()
+    empty: Answer = (200, {}, b'{"metadata": {}, "items": null}')  # a slice of Go without elements
+    server.answers = [make_page("a", "t"), (410, {}, b"{}"), make_page("b", "t"), make_page("c", "t"), empty]
+    read = partial(connection.read_items, JOBS, read_job_status)
+    assert [job.name for job in read()] == ["b", "c"]
+    assert server.paths[3] == f"{JOBS}?limit=500&continue=t"

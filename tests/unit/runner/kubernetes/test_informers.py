@@ -11,13 +11,11 @@ import pytest
 from cluster_objects import load_object
 from kubeconfigs import write_kubeconfig
 from lying_server import Answer, LyingServer
-from runner.kubernetes import request_retries
-from runner.kubernetes.answers import GarbledWatchError
+from runner.kubernetes import connection as connection_module
 from runner.kubernetes.api_errors import BusyError
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.informers import MAX_GARBLED, Changed, Informer, InformerFailed, Listed, Notification
+from runner.kubernetes.connection import Connection, Retries
+from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
 from runner.kubernetes.object_status import JobStatus, read_job_status
-from runner.kubernetes.request_retries import Retries
 
 PATH = "/apis/batch/v1/namespaces/lab/jobs"
 
@@ -44,7 +42,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     started: WatchServer = getattr(request, "param", WatchServer)()
     write_kubeconfig(tmp_path / "kubeconfig", started.url, context="lab")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    monkeypatch.setattr(request_retries, "MIN_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(connection_module, "MIN_WAIT_SECONDS", 0.0)
     yield started
     started.stop()
 
@@ -65,7 +63,7 @@ class WithoutWaits(Informer[JobStatus]):
 
     def _make_retries(self) -> Retries:
         patience = self.connection.patience_seconds
-        return Retries(connection=self.connection, patience_seconds=patience, _wait_seconds=0.0)
+        return Retries(self.connection, patience, _wait_seconds=0.0)
 
 
 def follow(server: WatchServer, *script: bytes | int, patience: float = 0.0, most: int = 100) -> list[Any]:
@@ -94,19 +92,6 @@ def make_event(version: str, kind: str = "MODIFIED") -> bytes:
     return json.dumps({"type": kind, "object": job}).encode() + b"\n"
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [b"<html>Sign in</html>\n", b"\xff\n", b"[]\n", b'{"type": "ADDED"}\n', b'{"type": "ADDED", "object": {}}\n', b"{"],
-)
-def test_a_watch_of_garbage_is_tried_a_few_times_and_told_once(server: WatchServer, garbage: bytes) -> None:
-    listed, failed = follow(server, garbage, patience=900.0)
-    assert isinstance(listed, Listed)
-    assert isinstance(failed, InformerFailed)
-    assert isinstance(failed.error, GarbledWatchError)
-    assert "a line of its watch of jobs" in str(failed.error)
-    assert server.num_watches == MAX_GARBLED + 1
-
-
 def test_a_watch_that_is_cut_off_in_a_line_goes_on_with_the_next(server: WatchServer) -> None:
     told = follow(server, make_event("2") + make_event("3")[:50], make_event("3"), patience=900.0, most=3)
     assert [type(one) for one in told] == [Listed, Changed, Changed]
@@ -117,11 +102,12 @@ def test_a_watch_that_is_cut_off_in_a_line_goes_on_with_the_next(server: WatchSe
     ("answer", "words"),
     [
         (b"", "ended a watch at once"),
+        (b"<html>Sign in</html>\n", "a watch of jobs was cut off"),
         (make_event("1"), "ended a watch at once"),  # the same again and again
         (410, "knows no list long enough to watch from it"),
         (b'{"type": "ERROR", "object": {"code": 410, "message": "too old"}}\n', "knows no list long enough"),
     ],
-    ids=["nothing", "one event", "gone", "gone in the watch"],
+    ids=["nothing", "a page", "one event", "gone", "gone in the watch"],
 )
 def test_a_watch_that_brings_nothing_new_is_not_tried_beyond_patience(
     server: WatchServer, answer: bytes | int, words: str

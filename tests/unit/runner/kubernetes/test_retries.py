@@ -5,19 +5,21 @@ import socket
 import ssl
 import threading
 from http import HTTPStatus
+from typing import cast
 
 import pytest
 import urllib3
 
 from bench.errors import TransientError, UserError
-from runner.kubernetes import request_retries
+from runner.kubernetes import connection
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError, BusyError, make_unreachable, read_refusal, to_user_error
-from runner.kubernetes.request_retries import (
+from runner.kubernetes.connection import (
     FIRST_PATIENCE_SECONDS,
     LOGIN_PATIENCE_SECONDS,
     MAX_WAIT_SECONDS,
     MIN_WAIT_SECONDS,
     WARN_SECONDS,
+    Connection,
     Retries,
 )
 
@@ -72,14 +74,14 @@ class Server:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(request_retries, "time", clock)
+    monkeypatch.setattr(connection, "time", clock)
     return clock
 
 
 def wait_until_raised(error: ApiError, clock: Clock, *, is_known: bool = True, patience: float = 900.0) -> Server:
     """Repeat a request that always fails with this error, until the retries raise it."""
     server = Server(is_known=is_known)
-    retries = Retries(connection=server, patience_seconds=patience)
+    retries = Retries(cast(Connection, server), patience)
 
     def repeat() -> None:
         while True:
@@ -108,7 +110,7 @@ def test_the_whole_patience_is_used_with_waits_that_double(clock: Clock) -> None
 
 def test_an_outage_is_one_cause_however_the_server_fails_to_answer(clock: Clock) -> None:
     server = Server(is_known=True)
-    retries = Retries(connection=server, patience_seconds=900.0)
+    retries = Retries(cast(Connection, server), 900.0)
     while clock.now < 1000.0 + 10 * WARN_SECONDS:
         retries.wait(make_unreachable(OSError(f"refused for the {len(clock.waits)}th time")), clock)
 
@@ -172,7 +174,7 @@ def test_a_refusal_is_raised_at_once(error: ApiError, is_known: bool, clock: Clo
 
 def test_a_try_that_went_well_starts_anew(clock: Clock) -> None:
     server = Server(is_known=True)
-    retries = Retries(connection=server, patience_seconds=900.0)
+    retries = Retries(cast(Connection, server), 900.0)
     while clock.now < 1000.0 + 2 * WARN_SECONDS:
         retries.wait(make_busy(), clock)
     num_warnings = len(server.warnings)
@@ -219,14 +221,6 @@ def test_a_page_of_a_proxy_is_told_by_its_start_on_one_line() -> None:
 
     assert error.message.startswith("<html> <body>Bad gatewayxxx")
     assert (len(error.message), error.message[-1]) == (300, "…")
-
-
-@pytest.mark.parametrize("text", ["²", "-1", "1" * 5000, "soon"])
-def test_a_pause_that_is_no_number_of_seconds_is_none(text: str) -> None:
-    error = read_refusal("get", urllib3.HTTPResponse(status=429, headers={"Retry-After": text}), b"{}")
-
-    assert isinstance(error, BusyError)
-    assert error.retry_after is None
 
 
 @pytest.mark.parametrize(
