@@ -15,8 +15,12 @@ _SECRET_NAME = re.compile(
 )
 _URL_USER = re.compile(r"(:/{1,3})[^\s/:@]*(?::\S*)?@")
 """A user, or a user and a password, which may hold `/`, as keys of AWS do."""
-_SHOWN = re.compile(r"((?:\bsig|Signature|AccountKey)=|\bBearer (?=\S*\d))[^&;\s\"'<]{6,}")
-"""A signature or key that shows what it is, as of a shared link of Azure or a presigned one of S3."""
+_SHOWN = re.compile(
+    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]*"
+    r"|((?i:\b(?:bearer|basic) +))[A-Za-z0-9._~+/-]{16,}=*"
+    r"|((?i:\b(?:sig|x-amz-signature|x-goog-signature|accountkey)=))[^\s&'\"<>;]+"
+)
+"""What shows that it is a credential: a key in PEM, a header of HTTP, a signed URL, a connection string of Azure."""
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=([^\s&;'\"]+)")
 _remembered: set[str] = set()
 
@@ -38,7 +42,7 @@ def hide_secrets(text: str, variables: Mapping[str, str] | None = None) -> str:
     for secret in sorted(secrets | _remembered, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     text = _ASSIGNED.sub(lambda found: f"{found[1]}={HIDDEN}" if _is_secret_name(found[1]) else found[0], text)
-    return hide_url_users(_SHOWN.sub(rf"\1{HIDDEN}", text))
+    return hide_url_users(_SHOWN.sub(lambda found: f"{found[found.lastindex or 0]}{HIDDEN}", text))
 
 
 def hide_url_users(text: str) -> str:
@@ -47,8 +51,8 @@ def hide_url_users(text: str) -> str:
 
 
 def is_secret_variable(name: str, value: str) -> bool:
-    """Return whether a variable holds a credential by its name, or a URL with a user."""
-    return _is_secret_name(name) or hide_url_users(value) != value
+    """Return whether a variable holds a credential by its name, or its value shows that it is or has one."""
+    return _is_secret_name(name) or hide_url_users(value) != value or _SHOWN.search(value) is not None
 
 
 def _is_secret_name(name: str) -> bool:
