@@ -54,14 +54,18 @@ class Directory:
     """The objects below a directory. Methods raise OSError, and UnreadableObject for one object."""
 
     root: Path
+    absent: tuple[Path, ...] = ()
+    """The directory and those above it that nobody asked to make: gone again once they are empty, innermost first."""
 
     @classmethod
     def open(cls, url: str, *, makes_directory: bool) -> "Directory":
         """Return the directory of a URL, made if absent and `makes_directory`; StoreError where it cannot be."""
-        directory = cls(find_directory(url))
+        root = find_directory(url)
+        directory = cls(root)
         try:
-            if makes_directory:
-                directory.root.mkdir(parents=True, exist_ok=True)
+            if not makes_directory:
+                return cls(root, tuple(folder for folder in (root, *root.parents) if not folder.exists()))
+            directory.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"store {url}: {explain_os_error(error.errno, directory.place) or error}") from error
         return directory
@@ -133,7 +137,7 @@ class Directory:
             path = self.root / key
             path.unlink(missing_ok=True)
             with suppress(OSError):  # one that is not empty, or is gone
-                for folder in path.parents[: key.count("/")]:
+                for folder in (*path.parents[: key.count("/")], *self.absent):
                     folder.rmdir()
 
     def read_clock(self, key: str) -> datetime:
