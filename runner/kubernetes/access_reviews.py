@@ -9,7 +9,6 @@ from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection, decode_answer
-from runner.kubernetes.object_status import read_time
 from runner.kubernetes.permissions import Permission
 
 UNKNOWN_USER = "a user that it does not name"
@@ -47,7 +46,7 @@ def review_self(connection: Connection) -> tuple[str, datetime | None]:
             raise
         return UNKNOWN_USER, None
     created = review["metadata"].get("creationTimestamp")
-    return str(review["status"]["userInfo"]["username"]), read_time(created) if created else None
+    return str(review["status"]["userInfo"]["username"]), datetime.fromisoformat(created) if created else None
 
 
 def check_permissions(

@@ -21,10 +21,9 @@ from runner.kubernetes.access_reviews import check_permissions
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cancellation import leave_mark
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.foreign_jobs import select_own
-from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job, read_store_url, read_uid
+from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job, read_store_url
 from runner.kubernetes.permissions import CANCEL_PERMISSIONS
-from runner.kubernetes.rendering.job_name import POOL_LABEL, RUN_LABEL, select_run
+from runner.kubernetes.rendering.job_name import POOL_LABEL, RUN_LABEL, STORE_LABEL, select_run
 from runner.runs import is_stored, read_run
 
 NUM_THREADS = 16
@@ -50,8 +49,8 @@ class OrphanedPod:
     uid: str
     job_uid: str
     run_id: str
-    store_url: str
-    """Of the store that its cell writes to; empty: it names none."""
+    store: str
+    """Of the store that its cell writes to, as `hash_store` has it."""
     has_ended: bool
 
 
@@ -117,10 +116,7 @@ class JobCleaner:
         """
         with _Explained(self.connection):
             jobs, (pods, warning) = self._list_jobs(), self._find_orphaned_pods()
-            # Which run is meant must be clear, where pods alone are left too.
-            both: list[JobStatus | OrphanedPod] = [*jobs, *pods]
-            select_own(both, self._store_url, self.namespace, self.run_id)
-            pods = select_own(pods, self._store_url, self.namespace, self.run_id)
+            self._refuse_several([*jobs, *pods])  # where pods alone are left, too
             unfinished = [job for job in jobs if job.end is None]
             if not force:
                 self._refuse_unfinished(len(jobs), len(unfinished), [pod for pod in pods if not pod.has_ended])
@@ -158,7 +154,8 @@ class JobCleaner:
             self.connection.request("list", self._jobs_path, query=self._select | {"limit": "1"})
             leave_mark(self.store, self.run_id)
             return self.store, ""
-        urls = {job.store_url for job in self._list_jobs()} - {""}
+        self._list_jobs()  # of one run alone
+        urls = {*self.connection.read_items(self._jobs_path, read_store_url, self._select)} - {""}
         if not urls:
             return None, "no Job of the run is there that would name its store"
         (url, *_) = urls  # the same but for slashes at the end: _list_jobs
@@ -207,15 +204,14 @@ class JobCleaner:
     def _find_orphaned_pods(self) -> tuple[list[OrphanedPod], str]:
         """Return the pods of runs of this name whose Job is gone, and why they are not known."""
         try:
-            return find_orphaned_pods(self.connection, self.namespace, select_run(self.run_id)), ""
+            return find_orphaned_pods(self.connection, self.namespace, self._select_run()), ""
         except ApiError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
             return [], f"whether pods are left whose Job is gone is not known: {error.message}"
 
-    @property
-    def _store_url(self) -> str | None:
-        return None if self.store is None else self.store.url
+    def _select_run(self) -> str:
+        return select_run(self.run_id, store_url=None if self.store is None else self.store.url)
 
     @property
     def _jobs_path(self) -> str:
@@ -224,12 +220,22 @@ class JobCleaner:
     @property
     def _select(self) -> dict[str, str]:
         pool = f",{POOL_LABEL}={self.pool}" if self.pool else ""
-        return {"labelSelector": f"{select_run(self.run_id)}{pool}"}
+        return {"labelSelector": f"{self._select_run()}{pool}"}
 
     def _list_jobs(self, **query: str) -> list[JobStatus]:
         """Return the Jobs of the run, except those that are being deleted. UserError if it is not clear which run."""
         found = self.connection.read_items(self._jobs_path, read_remaining_job, self._select | query)
-        return select_own([job for job in found if job is not None], self._store_url, self.namespace, self.run_id)
+        jobs = [job for job in found if job is not None]
+        self._refuse_several(jobs)
+        return jobs
+
+    def _refuse_several(self, objects: Sequence[JobStatus | OrphanedPod]) -> None:
+        """Raise UserError if it is not clear which of several runs of the name is meant."""
+        if (number := len({found.store for found in objects})) > 1:
+            raise UserError(
+                f"run {self.run_id}: namespace {self.namespace} has Jobs of {number} runs of this name, with results "
+                "in different stores; say which is meant with --store"
+            )
 
     def _for_each(self, objects: Sequence[Any], act: Callable[[Any], None]) -> None:
         with ThreadPoolExecutor(NUM_THREADS) as threads:
@@ -248,10 +254,7 @@ class JobCleaner:
         self._change("delete", f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}", body)
 
     def _change(self, verb: str, path: str, body: dict[str, Any], content_type: str = "application/json") -> None:
-        """Change exactly the object that was listed and looked at; nothing where it is gone, or another has its name.
-
-        Labels name more: those of a Job that somebody copied, with results elsewhere, are alike.
-        """
+        """Change exactly the object that was listed; nothing where it is gone, or another has its name."""
         try:
             self.connection.request(verb, path, body=json.dumps(body).encode(), content_type=content_type)
         except ApiError as error:
@@ -288,7 +291,7 @@ def find_orphaned_pods(
         return []
     # A pod that has lost its owner and not its Job is taken back by the Job controller.
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-    jobs = set(connection.read_items(path, lambda job: read_uid(job["metadata"]), {"labelSelector": labels}))
+    jobs = set(connection.read_items(path, lambda job: job["metadata"]["uid"], {"labelSelector": labels}))
     return [pod for pod in pods if pod.job_uid not in jobs]
 
 
@@ -300,10 +303,10 @@ def read_orphaned_pod(pod: dict[str, Any]) -> OrphanedPod | None:
         return None
     return OrphanedPod(
         name=metadata["name"],
-        uid=read_uid(metadata),
+        uid=metadata["uid"],
         job_uid=labels[CONTROLLER_LABEL],
         run_id=labels.get(RUN_LABEL, ""),
-        store_url=read_store_url(pod["spec"]),
+        store=labels.get(STORE_LABEL, ""),
         has_ended=pod.get("status", {}).get("phase") in ("Succeeded", "Failed"),
     )
 

@@ -23,7 +23,7 @@ def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
     """
     cells = {(planned.cell.framework, planned.cell.device): planned.cell for planned in run.cells}
     parts = {
-        "store": strip_store_url(store_url),
+        "store": store_url.rstrip("/"),
         "store_secret": profile.store_secret,
         "environment": profile.environment,
         "plan": run.plan_id,
@@ -31,8 +31,3 @@ def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
         "cpus": {device: profile.pools[device].cpus for _, device in cells if device in profile.pools},
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
-
-
-def strip_store_url(url: str) -> str:
-    """Return the URL of a store as it is compared: slashes at its end name the same store."""
-    return url.rstrip("/")

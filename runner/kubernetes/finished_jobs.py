@@ -97,9 +97,8 @@ class FinishedJobs:
         try:
             for number, jobs in by_number.items():
                 cells = ",".join(sorted({job.status.cell_id for job in jobs}))
-                labels = (
-                    f"{select_run(self.run_id, self.fingerprint)},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
-                )
+                run = select_run(self.run_id, fingerprint=self.fingerprint)
+                labels = f"{run},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
                 if placed is not None:
                     self.placements.recorder.write_others(labels, placed)
                 query = {"labelSelector": labels, "fieldSelector": COMPLETE, "propagationPolicy": "Background"}

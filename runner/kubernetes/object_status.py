@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from bench.schema import check_time
-from bench.store.keys import NAME
 from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.pod_containers import is_measured, list_others
-from runner.kubernetes.rendering.job_name import CELL_LABEL, FINGERPRINT_LABEL, POOL_LABEL, REPEAT_LABEL
+from runner.kubernetes.rendering.job_name import CELL_LABEL, POOL_LABEL, REPEAT_LABEL, STORE_LABEL
 
 CONTAINER = "bench"
 CANCELLED = "benchmatrix/cancelled"
@@ -50,11 +48,8 @@ class JobStatus:
     created_at: datetime
     ended_at: datetime | None
     is_cancelled: bool
-    fingerprint: str = ""
-    """Of its run; empty: a version of this tool created it that knew none."""
-    store_url: str = ""
-    """Of the store that its cell writes to; empty: it names none."""
-    image: str = ""
+    store: str = ""
+    """Of the store that its cell writes to, as `hash_store` has it."""
     required_node: str = ""
     """The name of the node that its pods must run on; empty: any."""
     kept_by: str = ""
@@ -120,7 +115,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
     spec = job["spec"].get("template", {}).get("spec", {})
     return JobStatus(
         name=metadata["name"],
-        uid=read_uid(metadata),
+        uid=metadata["uid"],
         cell_id=labels.get(CELL_LABEL, ""),
         number=_read_number(labels),
         pool=labels.get(POOL_LABEL, ""),
@@ -132,12 +127,10 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         num_ready=status.get("ready", 0),
         num_terminating=status.get("terminating", 0),
         num_failed_pods=status.get("failed", 0),
-        created_at=read_time(metadata["creationTimestamp"]),
+        created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         ended_at=_read_time(status.get("completionTime") or (found or {}).get("lastTransitionTime")),
         is_cancelled=CANCELLED in metadata.get("annotations", {}),
-        fingerprint=sys.intern(labels.get(FINGERPRINT_LABEL, "")),  # as all Jobs of a run: held once
-        store_url=sys.intern(read_store_url(spec)),
-        image=sys.intern(_find_named(spec.get("containers", ())).get("image", "")),
+        store=sys.intern(labels.get(STORE_LABEL, "")),  # as all Jobs of a run: held once
         required_node=sys.intern(_read_required_node(spec)),
         kept_by=", ".join(metadata.get("finalizers", ())) if "deletionTimestamp" in metadata else "",
     )
@@ -166,14 +159,14 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
     is_known = terminated.get("reason") != STATUS_UNKNOWN
     return PodStatus(
         name=metadata["name"],
-        uid=read_uid(metadata),
+        uid=metadata["uid"],
         job_name=labels.get("batch.kubernetes.io/job-name", ""),
         cell_id=labels.get(CELL_LABEL, ""),
         number=_read_number(labels),
         pool=labels.get(POOL_LABEL, ""),
         phase=status.get("phase", ""),
         node=pod["spec"].get("nodeName", ""),
-        created_at=read_time(metadata["creationTimestamp"]),
+        created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         unschedulable=_read_unschedulable(scheduled),
         disruption=_describe_disruption(disrupted),
         waiting_reason=waiting.get("reason", ""),
@@ -216,9 +209,9 @@ def _find_waiting(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return next((waiting for waiting in found.values() if waiting.get("reason", "") not in ("", *STARTING)), own)
 
 
-def read_store_url(spec: Mapping[str, Any]) -> str:
-    """Return the store that the cell of a pod writes to; empty where it names none."""
-    container = _find_named(spec.get("containers", ()))
+def read_store_url(job: Mapping[str, Any]) -> str:
+    """Return the store that the cell of a Job writes to; empty where it names none."""
+    container = _find_named(job["spec"]["template"]["spec"]["containers"])
     value = next((entry.get("value", "") for entry in container.get("env", ()) if entry["name"] == STORE_VARIABLE), "")
     return str(value).replace("$$", "$")  # Kubernetes reads $(NAME) as a reference, and $$ as a dollar
 
@@ -241,29 +234,10 @@ def _describe_disruption(condition: dict[str, Any]) -> str:
 
 
 def _read_time(text: str | None) -> datetime | None:
-    return None if text is None else read_time(text)
-
-
-def read_time(text: str) -> datetime:
-    """Return a time of the API server; ValueError where it is none that a document can hold."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{text[:40]!r} is no time") from None
-    if found.tzinfo is None:
-        raise ValueError(f"{text} is a time without its zone")
-    return check_time(found)
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _read_number(labels: Mapping[str, str]) -> int:
     """Return which repeat an object is of; 0 if no label says, or somebody wrote something else there."""
     text = labels.get(REPEAT_LABEL, "0")
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
-
-
-def read_uid(metadata: Mapping[str, Any]) -> str:
-    """Return the id of an object; ValueError where it cannot be a part of a record's key."""
-    uid: str = metadata["uid"]
-    if not re.fullmatch(NAME, uid):
-        raise ValueError(f"the uid {uid[:100]!r} is none")
-    return uid

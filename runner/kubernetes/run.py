@@ -10,18 +10,18 @@ from bench.errors import UserError
 from bench.schema import Run
 from bench.store import Store
 from runner.kubernetes.access_reviews import check_permissions
-from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import compute_fingerprint
-from runner.kubernetes.foreign_jobs import ForeignJobs
 from runner.kubernetes.former_nodes import FormerNodes
 from runner.kubernetes.node_fault_tracker import NodesAtFaultError
+from runner.kubernetes.object_status import read_remaining_job
 from runner.kubernetes.observer import ClusterObserver, warn_once
 from runner.kubernetes.permissions import RUN_PERMISSIONS
 from runner.kubernetes.placements import PlacementRecorder
 from runner.kubernetes.recording import ResultRecorder
-from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, JobKey, select_run
 from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
 from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed
 from runner.kubernetes.session_options import SessionOptions
@@ -146,10 +146,9 @@ class ClusterRun:
         namespace, spending = options.namespace, options.spending
         # Without, finished Jobs stay until their TTL is over.
         check_permissions(connection, namespace, RUN_PERMISSIONS, "a run", spared=("deletecollection",))
-        foreign = ForeignJobs(connection=connection, namespace=namespace, run_id=run.run_id, store_url=self.store.url)
 
         def list_missing() -> list[TrackedJob]:  # called when the API server has answered
-            foreign.check(options.fingerprint, observer.warn)
+            self._refuse_other_measurements(connection, run, options.fingerprint)
             snapshot = records.read_snapshot()
             spending.add_records(run, snapshot.seconds)
             return self.list_missing(run, snapshot)
@@ -171,6 +170,31 @@ class ClusterRun:
         finally:
             if spending.prices:
                 console.print(f"estimated cost of the run so far: {spending}")
+
+    def _refuse_other_measurements(self, connection: Connection, run: Run, fingerprint: str) -> None:
+        """Raise UserError if unfinished Jobs of the run would measure something else than this command.
+
+        They were made with other images, variables or cores, or for another plan. One LIST, from which the server
+        leaves out the Jobs that have the run's fingerprint.
+        """
+        namespace = self.target.profile.namespace
+        path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+        # `!=` takes Jobs without the label too:
+        # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#equality-based-requirement
+        selector = f"{select_run(run.run_id, store_url=self.store.url)},{FINGERPRINT_LABEL}!={fingerprint}"
+        try:
+            found = connection.read_items(path, read_remaining_job, {"labelSelector": selector})
+        except ApiError as error:
+            raise to_user_error(error, connection.context) from error
+        unfinished = [job.name for job in found if job is not None and job.end is None]
+        if unfinished:
+            raise UserError(
+                f"run {run.run_id}: {len(unfinished)} of its Jobs in namespace {namespace} are unfinished and were "
+                f"created with other images, variables, cores or cells than this command has, such as {unfinished[0]}; "
+                "wait until they have ended, or give the command and the profile that they were created with, or end "
+                f"them with `benchmatrix cancel {run.run_id} --on {connection.context} --store {self.store.url}`, or "
+                "begin a run of another name"
+            )
 
     def _make_cleaner(self, connection: Connection, run: Run, pool: str | None = None) -> JobCleaner:
         namespace = self.target.profile.namespace

@@ -8,9 +8,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.cleanup import OrphanedPod, find_orphaned_pods, name_pods
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.foreign_jobs import describe_other_runs, select_own
 from runner.kubernetes.kueue import WorkloadsUnreadable, describe_local_queue, explain_queued_jobs
 from runner.kubernetes.missing_pods import read_missing_pod_reasons
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
@@ -42,12 +40,8 @@ class RunState:
     """Jobs that wait, by the message of the scheduler, the kubelet or the Job controller."""
     rate_per_s: float | None
     """Jobs that finish per second. None: none did in the last ten minutes."""
-    other_runs: Sequence[str] = ()
-    """Other runs of the same name, a line for each."""
     num_by_queue_reason: Mapping[str, int] = field(default_factory=dict)
     """Suspended Jobs by what Kueue says of their Workloads."""
-    orphans: Sequence[OrphanedPod] = ()
-    """The run's pods whose Job is gone, less those that succeeded, which do no harm."""
     queue: str = ""
     """A line about the run's queue; empty: it has none."""
 
@@ -61,10 +55,6 @@ class RunState:
         states = [f"{self.num_by_state[state]} {label}" for state, label in _LABELS.items() if self.num_by_state[state]]
         lines = [f"Jobs: {', '.join(states) or 'none'}"]
         lines += [f"  {number} waiting: {reason}" for reason, number in self.num_by_reason.items()]
-        lines += self.other_runs
-        if self.orphans:
-            pods = "1 pod" if len(self.orphans) == 1 else f"{len(self.orphans)} pods"
-            lines.append(f"{pods} whose Job is gone: {name_pods(self.orphans)}; `clean` deletes such pods")
         lines += [f"  {number} queued: {reason}" for reason, number in self.num_by_queue_reason.items()]
         lines += [self.queue] if self.queue else []
         if self.rate_per_s and num_missing and self.is_going_on:
@@ -80,13 +70,11 @@ def inspect_run(
 
     UserError if the API server refuses.
     """
-    group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id)}
+    group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id, store_url=store_url)}
     core = f"/api/v1/namespaces/{namespace}"
     try:
-        found = connection.read_items(f"{group}/jobs", read_job_status, query)
-        jobs = select_own(found, store_url, namespace, run_id)
+        jobs = connection.read_items(f"{group}/jobs", read_job_status, query)
         pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
-        orphans = find_orphaned_pods(connection, namespace, select_run(run_id), POD_FIELDS)
         events = _find_missing_pod_reasons(connection, namespace) if _lack_pods(jobs) else {}
         events |= _find_start_problems(connection, namespace, pods)
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
@@ -95,14 +83,7 @@ def inspect_run(
     except ApiError as error:
         raise to_user_error(error, connection.context) from error
     state = summarize_run(jobs, pods, events, now=datetime.now(UTC))
-    others = describe_other_runs(found, store_url, namespace, run_id)
-    return replace(
-        state,
-        num_by_queue_reason=by_queue_reason,
-        queue=join_printable(line),
-        other_runs=others,
-        orphans=select_own(orphans, store_url, namespace, run_id),
-    )
+    return replace(state, num_by_queue_reason=by_queue_reason, queue=join_printable(line))
 
 
 def summarize_run(

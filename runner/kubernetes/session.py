@@ -187,7 +187,7 @@ class ClusterSession:
                 dispatcher=self._dispatcher,
                 connection=options.connection,
                 namespace=options.namespace,
-                labels=select_run(options.run_id, options.fingerprint),
+                labels=select_run(options.run_id, fingerprint=options.fingerprint),
                 make_room=lambda: self._finished_jobs.make_room(),
             ),
             start_seconds=options.renderer.profile.start_seconds,

@@ -53,5 +53,5 @@ class SessionOptions:
     ) -> Informer[T]:
         """Return an informer of the run's objects of a kind, of which it keeps what `read` returns."""
         path = f"{group}/namespaces/{self.namespace}/{kind}"
-        labels = select_run(self.run_id, self.fingerprint)
+        labels = select_run(self.run_id, fingerprint=self.fingerprint)
         return Informer(connection=self.connection, path=path, labels=labels, read=read, fields=fields)

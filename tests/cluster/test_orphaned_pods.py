@@ -58,10 +58,6 @@ def test_pods_whose_job_is_gone_are_named(
     _, _, pod = start_beside_others(connection, namespace, store, start_kubelet)
     place = ("--on", "current", "--namespace", namespace)
 
-    code, out, _ = call_main("status", namespace, *place, "--store", store.url)
-    assert code == 0
-    (line,) = (line for line in out.splitlines() if "whose Job is gone" in line)
-    assert line.startswith(f"1 pod whose Job is gone: {pod}; ")
     finding = examine()[1]["pods without a Job"]
     assert finding["state"] == "warning"
     assert pod in finding["message"]

@@ -10,6 +10,8 @@ RUN_LABEL = "benchmatrix/run-id"
 CELL_LABEL = "benchmatrix/cell-id"
 REPEAT_LABEL = "benchmatrix/repeat"
 FINGERPRINT_LABEL = "benchmatrix/fingerprint"
+STORE_LABEL = "benchmatrix/store"
+"""Whose Job it is: that of the run whose store it writes to, as `hash_store` has it."""
 POOL_LABEL = "benchmatrix/pool"
 OWN_LABELS = frozenset(
     {
@@ -17,6 +19,7 @@ OWN_LABELS = frozenset(
         CELL_LABEL,
         REPEAT_LABEL,
         FINGERPRINT_LABEL,
+        STORE_LABEL,
         POOL_LABEL,
         "app.kubernetes.io/name",
         "app.kubernetes.io/component",
@@ -53,10 +56,15 @@ class JobKey:
         object.__setattr__(self, "job_name", f"{slug or 'cell'}-{digits}")
 
 
-def select_run(run_id: str, fingerprint: str | None = None) -> str:
-    """Return the label selector of the Jobs and pods that carry a run's id, and its fingerprint if that is given.
+def hash_store(url: str) -> str:
+    """Return the label's value for a store; slashes at the end of its URL name the same store."""
+    return hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:_HASH_DIGITS]
 
-    Without it, the Jobs of another run of the same name are among them: see runner.kubernetes.foreign_jobs.
+
+def select_run(run_id: str, *, fingerprint: str | None = None, store_url: str | None = None) -> str:
+    """Return the label selector of the Jobs and pods of a run, those with its fingerprint or its store if given.
+
+    Without both, the Jobs of another run of the same name are among them.
     """
-    selector = f"{COMPONENT},{RUN_LABEL}={run_id}"
-    return selector if fingerprint is None else f"{selector},{FINGERPRINT_LABEL}={fingerprint}"
+    labels = {RUN_LABEL: run_id, FINGERPRINT_LABEL: fingerprint, STORE_LABEL: store_url and hash_store(store_url)}
+    return ",".join([COMPONENT, *(f"{name}={value}" for name, value in labels.items() if value is not None)])

@@ -22,7 +22,7 @@ from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import PlannedCell
 from runner.kubernetes.node_labels import read_quantity
-from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.rendering.job_name import JobKey, hash_store
 from runner.kubernetes.rendering.manifest_check import check_manifest
 from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish, add_wish
 from runner.kubernetes.rendering.overlay_merge import merge_overlay
@@ -123,6 +123,7 @@ class JobRenderer:
             "queue": self.queue,
             "owner": self.owner,
             "store_url": self.store_url,
+            "store_label": hash_store(self.store_url),
             "git_revision": self.git_revision,
             "sharing": sharing,
             # Where the clients of MPS meet its server: the device plugin mounts it, or the node's own is used.

@@ -81,4 +81,7 @@ def test_a_selector_takes_the_jobs_of_one_run_alone() -> None:
         select_run("mine-1")
         == "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell,benchmatrix/run-id=mine-1"
     )
-    assert select_run("mine-1", "0123456789ab") == f"{select_run('mine-1')},benchmatrix/fingerprint=0123456789ab"
+    assert (
+        select_run("mine-1", fingerprint="0123456789ab")
+        == f"{select_run('mine-1')},benchmatrix/fingerprint=0123456789ab"
+    )
