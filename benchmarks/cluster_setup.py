@@ -23,8 +23,7 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.informers import Changed, Informer, Notification
 from runner.kubernetes.object_status import JobStatus
 from runner.kubernetes.rendering.job_template import JobRenderer
-from runner.kubernetes.session import ClusterSession
-from runner.kubernetes.session_options import SessionOptions
+from runner.kubernetes.session import ClusterSession, SessionOptions
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 NUM_NODES = 50

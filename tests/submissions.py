@@ -6,12 +6,13 @@ from typing import Any, cast
 from bench.store import Store
 from job_manifests import load, make_renderer
 from runner.kubernetes.cancellation import CancellationWatcher
+from runner.kubernetes.capacity import PoolCapacity
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.pool_capacity import PoolCapacity
+from runner.kubernetes.placements import PlacementTracker
 from runner.kubernetes.rendering.node_wish import ANY_NODE
 from runner.kubernetes.spending import Spending
-from runner.kubernetes.submission import Submission
+from runner.kubernetes.submission import FinishedJobs, Submission
 from runner.kubernetes.tracked_jobs import TrackedJobs
 
 
@@ -46,6 +47,14 @@ def make_submission(
         capacity=capacity,
         spending=Spending.of(profile, max_nodes=None, max_cost=None),
         jobs=jobs,
+        finished_jobs=FinishedJobs(
+            dispatcher=dispatcher,
+            connection=connection,
+            namespace="space",
+            run_id="mine-1",
+            fingerprint="0123456789ab",
+            placements=cast(PlacementTracker, None),
+        ),
         find_wish=lambda _: ANY_NODE,
     )
     submission.add(jobs)

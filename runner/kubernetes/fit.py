@@ -13,7 +13,6 @@ from typing import Any
 
 from runner.kubernetes.node_affinity import list_required_terms
 from runner.kubernetes.node_labels import INSTANCE_TYPE, read_quantity
-from runner.kubernetes.pod_requests import sum_requests
 
 # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
 KEEPING_AWAY = ("NoSchedule", "NoExecute")
@@ -194,3 +193,12 @@ def _count(kinds: Iterable[str]) -> dict[str, int]:
     for kind in kinds:
         counts[kind] += 1
     return dict(counts)
+
+
+def sum_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Return what the containers of a pod request together."""
+    total: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for container in spec["containers"]:
+        for name, amount in container.get("resources", {}).get("requests", {}).items():
+            total[name] += read_quantity(amount)
+    return dict(total)

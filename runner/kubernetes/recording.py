@@ -22,14 +22,15 @@ from bench.store import (
 )
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.job_outcomes import JobOutcome, explain_job, has_only_waited
-from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, read_pod_status
-from runner.kubernetes.pod_ends import (
+from runner.kubernetes.failures import (
+    JobOutcome,
     choose_decisive_pod,
-    was_ended_by_interruption,
-    was_ended_by_node_fault,
+    explain_job,
+    has_only_waited,
+    judge_job,
 )
-from runner.kubernetes.start_problems import read_start_problems
+from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, read_pod_status
+from runner.kubernetes.pending_pods import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.records import RemovedKeys, find_fault
 
@@ -88,27 +89,19 @@ class ResultRecorder:
             self.delete_job(tracked.name)
             return None
         decisive = choose_decisive_pod(pods)
-        if was_ended_by_node_fault(job, decisive):
-            return EndedFromOutside(pods=tuple(pods), is_node_fault=True)
-        if was_ended_by_interruption(job, decisive):
-            return EndedFromOutside(pods=tuple(pods), is_node_fault=False)
+        if (verdict := judge_job(job, decisive)) is not None:
+            return EndedFromOutside(pods=tuple(pods), is_node_fault=verdict.node_fault)
         problem = ""
         if decisive is not None and not decisive.has_run and decisive.node:
             problem = read_start_problems(self.connection, self.namespace).get(decisive.uid, "")
         outcome = explain_job(job, pods, self.store.url, problem)
         return self.record_outcome(tracked, self._note_damage(tracked, outcome), job, pods)
 
-    def record_outcome(
-        self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]
-    ) -> Result:
-        """Write and return the record of a repeat that no container could write."""
-        return self._write(tracked, outcome, job, pods)
-
     def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> Result:
         """Delete a Job whose pod cannot start, write its record and return that."""
         self.delete_job(tracked.name)
         found = self.find_record(tracked)  # it may have started at the last moment
-        return found or self._write(tracked, outcome, tracked.job, list(tracked.pods.values()))
+        return found or self.record_outcome(tracked, outcome, tracked.job, list(tracked.pods.values()))
 
     def withdraw(self, tracked: TrackedJob) -> Result | None:
         """Delete a Job whose pod no node takes; return the record of its repeat if it has one after all, or None."""
@@ -231,7 +224,7 @@ class ResultRecorder:
         query = {"labelSelector": f"batch.kubernetes.io/job-name={tracked.name}"}
         return self.connection.read_items(f"/api/v1/namespaces/{self.namespace}/pods", read_pod_status, query)
 
-    def _write(
+    def record_outcome(
         self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]
     ) -> Result:
         """Write and return the record of a cell that died; if its attempt has a record already, return that one.

@@ -14,8 +14,7 @@ from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.fingerprint import compute_fingerprint
-from runner.kubernetes.former_nodes import FormerNodes
-from runner.kubernetes.node_fault_tracker import NodesAtFaultError
+from runner.kubernetes.nodes import FormerNodes, NodesAtFaultError
 from runner.kubernetes.object_status import read_remaining_job
 from runner.kubernetes.observer import ClusterObserver, warn_once
 from runner.kubernetes.permissions import RUN_PERMISSIONS
@@ -23,8 +22,7 @@ from runner.kubernetes.placements import PlacementRecorder
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, JobKey, select_run
 from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
-from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed
-from runner.kubernetes.session_options import SessionOptions
+from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed, SessionOptions
 from runner.kubernetes.spending import Spending, check_prices
 from runner.kubernetes.target import ClusterTarget
 from runner.kubernetes.tracked_jobs import TrackedJob

@@ -10,11 +10,10 @@ from typing import Literal
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.kueue import WorkloadsUnreadable, describe_local_queue, explain_queued_jobs
-from runner.kubernetes.missing_pods import read_missing_pod_reasons
 from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
+from runner.kubernetes.pending_pods import is_starting, read_missing_pod_reasons, read_start_problems
 from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.session import POD_FIELDS
-from runner.kubernetes.start_problems import is_starting, read_start_problems
 from runner.terminal_text import format_wait, join_printable
 
 RATE_WINDOW = timedelta(minutes=10)

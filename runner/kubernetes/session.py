@@ -2,36 +2,69 @@
 
 All state is in the cluster and the store; what a session keeps can be rebuilt from them, so it may be killed at any
 time. The states of a repeat are in job_states.py.
+
+Kubernetes makes the retries, inside one Job; the runner only watches. manifests/job.yaml.j2 sets the rules:
+
+- `podFailurePolicy`, the first rule that fits:
+  - `Ignore` for pods with the condition DisruptionTarget (preempted, evicted, drained, node lost): another pod, which
+    does not count towards `backoffLimit`. Here such pods are counted: after MAX_DISRUPTIONS the repeat is given up.
+  - `Ignore` for the exit codes of a container that SIGTERM ended (bench.exit_codes.INTERRUPTED_EXIT_CODES): the cell
+    did not end by itself; another pod, not counted.
+  - `FailJob` for every exit code with which a cell ends by itself (FINAL_EXIT_CODES): its result would not get better.
+- Kueue suspends a Job whose quota another queue of the cohort reclaims: the Job controller deletes the pod, whose
+  container ends by SIGTERM, as above; another pod when Kueue starts the Job again. Such a pod has no DisruptionTarget
+  (https://github.com/kubernetes-sigs/jobset/issues/1117); it is counted all the same.
+- `backoffLimit`: pods that fail otherwise, such as those that a node could not start, are replaced so many times.
+- `restartPolicy: Never`: a container is not restarted within its pod, so an attempt is a pod.
+- `podReplacementPolicy: Failed`: a pod is replaced only when it has ended, so no two attempts run at once.
+- `activeDeadlineSeconds` of the Job ends all of this; that of the pod ends one attempt.
+
+What a Job that failed for good means for the repeat is in failures.py.
+
+The runner creates a Job again, under the same name, in two cases. The first: the Job is gone (somebody deleted it, or
+its TTL was over), the store has no record of it, now and some seconds later, none of its pods runs on without it, and
+the run was not cancelled. The second:
+the Job failed for a reason that is not the cell's and that its rules cannot tell: its node was at fault,
+or its pod was taken down without the condition DisruptionTarget. The failed Job is deleted then. `--retry-failed` is
+not a retry within a run: it plans repeats whose record is a failure anew, with a new `retry_round` and so a new name.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any, TypeVar
 
-from bench.schema import Result
+from bench.schema import Failure, NodeFault, Result
 from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.cancellation import CancellationWatcher, list_marks
+from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled, list_marks
+from runner.kubernetes.capacity import PoolCapacity
 from runner.kubernetes.changed_pods import ChangedPods
-from runner.kubernetes.dispatcher import TICK_SECONDS
-from runner.kubernetes.finished_jobs import FinishedJobs
-from runner.kubernetes.informers import Informer, Notification
-from runner.kubernetes.job_completion import JobCompletion
-from runner.kubernetes.job_retries import JobRetries
-from runner.kubernetes.job_tracker import JobTracker
-from runner.kubernetes.missing_pods import MissingPods
-from runner.kubernetes.node_fault_tracker import NodeFaultRecorder, NodeFaultTracker, read_node_faults
-from runner.kubernetes.object_status import read_job_status, read_pod_status
-from runner.kubernetes.pending_pods import PendingPods
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.dispatcher import TICK_SECONDS, Dispatcher
+from runner.kubernetes.failures import JobOutcome, classify, find_interruption, find_node_fault
+from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
+from runner.kubernetes.kueue import QueuedJobs
+from runner.kubernetes.nodes import (
+    BlockKey,
+    FormerNode,
+    NodeFaultRecorder,
+    NodeFaultTracker,
+    SharedNodes,
+    read_node_faults,
+)
+from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
+from runner.kubernetes.observer import ClusterObserver
+from runner.kubernetes.pending_pods import MissingPods, PendingPods, StartProblems, find_running_pod
 from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
-from runner.kubernetes.pool_capacity import PoolCapacity
-from runner.kubernetes.queued_jobs import QueuedJobs
-from runner.kubernetes.rendering.job_name import select_run
-from runner.kubernetes.session_options import SessionOptions, T
-from runner.kubernetes.shared_nodes import SharedNodes
-from runner.kubernetes.start_problems import StartProblems
-from runner.kubernetes.submission import Submission
+from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
+from runner.kubernetes.rendering.job_name import REPEAT_LABEL, select_run
+from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.rendering.node_wish import NodeWish
+from runner.kubernetes.spending import Spending
+from runner.kubernetes.submission import FinishedJob, FinishedJobs, Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 LAST_EVENTS_SECONDS = 3.0
@@ -40,6 +73,26 @@ RECORDING_SECONDS = 120.0
 """How long, at the deadline, requests under way and the records of what has ended are waited for."""
 # How well a pod ended is known from its Job and its record.
 POD_FIELDS = "status.phase!=Succeeded"
+HELD_SECONDS = 10.0
+"""How long a container that a policy added may go on when the measurement beside it has ended."""
+KEEP_OFF = (
+    "Have what adds it leave this namespace or these pods alone; Istio does with "
+    '`labels: {sidecar.istio.io/inject: "false"}` in the profile'
+)
+MISSING_SECONDS = 3.0
+"""After how long the store is searched again for a missing Job: another runner may have given it up."""
+ORPHAN_SECONDS = 5.0
+"""After how long it is looked again whether a pod whose Job was deleted without it has ended."""
+MAX_DISRUPTIONS = 20
+"""How many pods of a repeat may be ended from outside before it is given up."""
+MAX_NODE_FAULTS = 6
+"""How many attempts at a repeat may end by a fault of their node before it is given up, while another node is sound:
+twice on each of three nodes, after which each of these is left out (nodes.py)."""
+NODE_FAULT_PAUSE_SECONDS = 10.0
+"""How long after the first fault the repeat is tried again; after each further one twice as long, so that a device
+plugin that starts again, or a driver that is being installed, has five minutes in all."""
+
+T = TypeVar("T")
 
 
 class DeadlinePassed(Exception):  # noqa: N818  (an answer rather than an error)
@@ -50,8 +103,34 @@ class BudgetSpent(Exception):  # noqa: N818  (an answer rather than an error)
     """The cap on the run's cost leaves no room for another Job."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SessionOptions:
+    """One run on one cluster, and how to measure it."""
+
+    connection: Connection
+    namespace: str
+    run_id: str
+    fingerprint: str
+    """Of the run: only Jobs and pods that carry it are followed."""
+    renderer: JobRenderer
+    recorder: ResultRecorder
+    placement_recorder: PlacementRecorder
+    observer: ClusterObserver
+    max_in_flight: int
+    unschedulable_seconds: float
+    is_requeued: bool = False
+    """A Job that no node takes for so long is deleted and created again later, rather than given up."""
+    deadline: datetime | None = None
+    """When to stop, whatever is missing then."""
+    cancelled_with: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the ids of other runs whose cancellation ends this one too: the marks of earlier cancellations of theirs."""
+    spending: Spending
+    find_former_nodes: Callable[[Collection[BlockKey]], Mapping[BlockKey, FormerNode]]
+    """Returns where cells of these blocks ran under an earlier runner, of those for which that is known; blocks."""
+
+
 class ClusterSession:
-    """Measures the repeats that `list_missing` returns. Used once."""
+    """Measures the repeats that `list_missing` returns. Used once. All but the informers is on the main thread."""
 
     def __init__(self, options: SessionOptions, list_missing: Callable[[], Iterable[TrackedJob]]) -> None:
         """Read the marks of earlier cancellations, and what is placed; nothing is sent to the cluster before `run`.
@@ -59,166 +138,89 @@ class ClusterSession:
         `list_missing` is called when the Jobs that exist are known. In this order nothing is measured twice: a Job that
         was deleted before the list has its record in the store. StoreError if the store cannot be used.
         """
-        marks = list_marks(options.recorder.store, options.run_id).union(*options.cancelled_with.values())
-        self.jobs, self._spending = TrackedJobs(), options.spending
-        self._deadline, self._observer, self._next_tick = options.deadline, options.observer, 0.0
-        self._connection = options.connection
-        self._dispatcher = options.make_dispatcher()
+        self._options, self._list_missing = options, list_missing
+        self.jobs, self._has_begun, self._next_tick = TrackedJobs(), False, 0.0
+        self._held: set[str] = set()  # the uids of pods that were seen kept from ending
+        self._connection, self._recorder, self._spending = options.connection, options.recorder, options.spending
+        store, renderer, namespace = options.recorder.store, options.renderer, options.namespace
+        self._dispatcher = Dispatcher(
+            warn_user=options.observer.warn, patience_seconds=self._connection.patience_seconds
+        )
         self._connection.warn = self._dispatcher.warn_later
-        self._job_informer = options.make_informer("/apis/batch/v1", "jobs", read_job_status)
-        self._pod_informer = options.make_informer("/api/v1", "pods", read_pod_status, POD_FIELDS)
-        watcher = self._make_watcher(options, marks)
-        self._capacity = self._make_capacity(options)
-        self._node_faults = self._make_node_faults(options)
-        self._shared_nodes = self._make_shared_nodes(options)
-        self._submission = self._make_submission(options, watcher)
-        self._placements = self._make_placements(options.placement_recorder)
-        self._finished_jobs = self._make_finished_jobs(options)
-        completion = self._make_completion(options, self._finished_jobs)
-        self._retries = self._make_retries(options, watcher, completion)
-        self._pending_pods = self._make_pending_pods(options, completion, self._retries)
-        self._queued_jobs = self._make_queued_jobs(options)
-        self._tracker = JobTracker(
-            list_missing=list_missing,
-            jobs=self.jobs,
-            cancellation_watcher=watcher,
-            capacity=self._capacity,
-            submission=self._submission,
-            finished_jobs=self._finished_jobs,
-            completion=completion,
-            retries=self._retries,
-            pending_pods=self._pending_pods,
-            placements=self._placements,
-            shared_nodes=self._shared_nodes,
-            node_faults=self._node_faults,
-            changed_pods=self._make_changed_pods(options),
-        )
-
-    def _make_changed_pods(self, options: SessionOptions) -> ChangedPods:
-        connection, renderer = options.connection, options.renderer
-        return ChangedPods(
-            dispatcher=self._dispatcher, connection=connection, namespace=options.namespace, renderer=renderer
-        )
-
-    def _make_shared_nodes(self, options: SessionOptions) -> SharedNodes:
-        # With a queue, cells that wait for their node would use up its quota.
-        patience = 0 if options.renderer.queue else options.renderer.profile.same_node_patience_seconds
-        return SharedNodes(
+        self._job_informer = self._make_informer("/apis/batch/v1", "jobs", read_job_status)
+        self._pod_informer = self._make_informer("/api/v1", "pods", read_pod_status, POD_FIELDS)
+        to_cluster: dict[str, Any] = {"dispatcher": self._dispatcher, "connection": self._connection}
+        in_namespace = to_cluster | {"namespace": namespace}
+        self._watcher = CancellationWatcher(
             dispatcher=self._dispatcher,
-            submit_next=lambda tracked: self._submission.add_first(tracked),
-            delete_job=options.recorder.delete_job,
+            store=store,
+            run_ids=(options.run_id, *options.cancelled_with),
+            known=list_marks(store, options.run_id).union(*options.cancelled_with.values()),
+        )
+        self._capacity = PoolCapacity(**to_cluster, renderer=renderer)
+        self._changed_pods = ChangedPods(**in_namespace, renderer=renderer)
+        self._queued_jobs = QueuedJobs(**in_namespace, jobs=self.jobs)
+        self._node_faults = NodeFaultTracker(
+            dispatcher=self._dispatcher,
+            recorder=NodeFaultRecorder(connection=self._connection, store=store),
+            jobs=self.jobs,
+            can_avoid_nodes=renderer.profile.avoid_faulty_nodes,
+        )
+        self._node_faults.load(read_node_faults(store, options.run_id))
+        self._placements = PlacementTracker(
+            dispatcher=self._dispatcher,
+            recorder=options.placement_recorder,
+            placed=options.placement_recorder.list_placed(),
+        )
+        self._finished_jobs = FinishedJobs(
+            **in_namespace, run_id=options.run_id, fingerprint=options.fingerprint, placements=self._placements
+        )
+        self._submission = Submission(
+            **in_namespace,
+            cancellation_watcher=self._watcher,
+            renderer=renderer,
+            max_in_flight=options.max_in_flight,
+            capacity=self._capacity,
+            spending=self._spending,
+            jobs=self.jobs,
+            finished_jobs=self._finished_jobs,
+            find_wish=self._find_wish,
+        )
+        # With a queue, cells that wait for their node would use up its quota.
+        patience = 0 if renderer.queue else renderer.profile.same_node_patience_seconds
+        self._shared_nodes = SharedNodes(
+            dispatcher=self._dispatcher,
+            submit_next=self._submission.add_first,
+            delete_job=self._recorder.delete_job,
             find_instance_type=options.placement_recorder.find_instance_type,
             find_former_nodes=options.find_former_nodes,
             # A cell that waits for a node of its own choice must not be given up as one that no node can take.
             patience_seconds=min(patience, options.unschedulable_seconds / 2),
         )
-
-    def _make_capacity(self, options: SessionOptions) -> PoolCapacity:
-        return PoolCapacity(dispatcher=self._dispatcher, connection=options.connection, renderer=options.renderer)
-
-    def _make_node_faults(self, options: SessionOptions) -> NodeFaultTracker:
-        store = options.recorder.store
-        tracker = NodeFaultTracker(
-            dispatcher=self._dispatcher,
-            recorder=NodeFaultRecorder(connection=options.connection, store=store),
-            jobs=self.jobs,
-            can_avoid_nodes=options.renderer.profile.avoid_faulty_nodes,
-        )
-        tracker.load(read_node_faults(store, options.run_id))
-        return tracker
-
-    def _make_watcher(self, options: SessionOptions, marks: frozenset[str]) -> CancellationWatcher:
-        run_ids = (options.run_id, *options.cancelled_with)
-        return CancellationWatcher(
-            dispatcher=self._dispatcher, store=options.recorder.store, run_ids=run_ids, known=marks
-        )
-
-    def _make_submission(self, options: SessionOptions, watcher: CancellationWatcher) -> Submission:
-        return Submission(
-            dispatcher=self._dispatcher,
-            cancellation_watcher=watcher,
-            connection=options.connection,
-            namespace=options.namespace,
-            renderer=options.renderer,
-            max_in_flight=options.max_in_flight,
-            capacity=self._capacity,
-            spending=self._spending,
-            jobs=self.jobs,
-            is_held_back=lambda: self._finished_jobs.is_behind,
-            make_room=lambda: self._finished_jobs.make_room(),
-            find_wish=lambda tracked: self._shared_nodes.find_wish(tracked, self._node_faults.find_avoided(tracked)),
-        )
-
-    def _make_completion(self, options: SessionOptions, finished_jobs: FinishedJobs) -> JobCompletion:
-        return JobCompletion(
-            dispatcher=self._dispatcher,
-            recorder=options.recorder,
-            jobs=self.jobs,
-            submission=self._submission,
-            finished_jobs=finished_jobs,
-            report=self._report,
-            measure_again=lambda *failed: self._retries.measure_again(*failed),
-        )
-
-    def _make_retries(
-        self, options: SessionOptions, watcher: CancellationWatcher, completion: JobCompletion
-    ) -> JobRetries:
-        return JobRetries(
-            dispatcher=self._dispatcher,
-            recorder=options.recorder,
-            cancellation_watcher=watcher,
-            submission=self._submission,
-            completion=completion,
-            node_faults=self._node_faults,
-            jobs=self.jobs,
-        )
-
-    def _make_pending_pods(
-        self, options: SessionOptions, completion: JobCompletion, retries: JobRetries
-    ) -> PendingPods:
-        return PendingPods(
+        labels = select_run(options.run_id, fingerprint=options.fingerprint)
+        self._pending_pods = PendingPods(
             dispatcher=self._dispatcher,
             jobs=self.jobs,
             unschedulable_seconds=options.unschedulable_seconds,
-            start_problems=StartProblems(
-                dispatcher=self._dispatcher, connection=options.connection, namespace=options.namespace
-            ),
-            missing_pods=MissingPods(
-                dispatcher=self._dispatcher,
-                connection=options.connection,
-                namespace=options.namespace,
-                labels=select_run(options.run_id, fingerprint=options.fingerprint),
-                make_room=lambda: self._finished_jobs.make_room(),
-            ),
-            start_seconds=options.renderer.profile.start_seconds,
-            give_up=completion.give_up,
-            withdraw=completion.withdraw if options.is_requeued else None,
-            blame_node=retries.blame_node,
-            handle_missing_job=retries.handle_missing_job,
+            start_problems=StartProblems(**in_namespace),
+            missing_pods=MissingPods(**in_namespace, labels=labels, make_room=self._finished_jobs.make_room),
+            start_seconds=renderer.profile.start_seconds,
+            give_up=self._give_up,
+            withdraw=self._withdraw if options.is_requeued else None,
+            blame_node=self._blame_node,
+            handle_missing_job=self._handle_missing_job,
         )
 
-    def _make_queued_jobs(self, options: SessionOptions) -> QueuedJobs:
-        connection, namespace = options.connection, options.namespace
-        return QueuedJobs(dispatcher=self._dispatcher, connection=connection, namespace=namespace, jobs=self.jobs)
+    def _make_informer(
+        self, group: str, kind: str, read: Callable[[dict[str, Any]], T], fields: str = ""
+    ) -> Informer[T]:
+        options = self._options
+        path = f"{group}/namespaces/{options.namespace}/{kind}"
+        labels = select_run(options.run_id, fingerprint=options.fingerprint)
+        return Informer(connection=options.connection, path=path, labels=labels, read=read, fields=fields)
 
-    def _make_placements(self, recorder: PlacementRecorder) -> PlacementTracker:
-        return PlacementTracker(dispatcher=self._dispatcher, recorder=recorder, placed=recorder.list_placed())
-
-    def _make_finished_jobs(self, options: SessionOptions) -> FinishedJobs:
-        return FinishedJobs(
-            dispatcher=self._dispatcher,
-            connection=options.connection,
-            namespace=options.namespace,
-            run_id=options.run_id,
-            fingerprint=options.fingerprint,
-            placements=self._placements,
-        )
-
-    def _report(self, tracked: TrackedJob, result: Result) -> None:
-        self._node_faults.note_result(tracked, result)
-        self._spending.add(tracked, result)
-        self._shared_nodes.note_end(tracked)
-        self._observer.finish(tracked, result)
+    def _find_wish(self, tracked: TrackedJob) -> NodeWish:
+        return self._shared_nodes.find_wish(tracked, self._node_faults.find_avoided(tracked))
 
     def run(self) -> None:
         """Measure everything that is missing, and return when each repeat has its terminal record.
@@ -230,13 +232,15 @@ class ClusterSession:
         """
         with self._dispatcher:  # stopped last
             try:
-                self._start(self._job_informer, self._tracker.on_jobs)
-                while not self._tracker.has_begun:
+                self._start(self._job_informer, self._on_jobs)
+                while not self._has_begun:
                     self._run_next()
-                self._start(self._pod_informer, self._tracker.on_pods)
+                self._start(self._pod_informer, self._on_pods)
                 while self.jobs.count("done") < len(self.jobs) or self._placements.num_pending:
                     self._submission.submit_more()
-                    self._check_budget()  # before an end is handled that leaves more room than was expected
+                    # Before an end is handled that leaves more room than was expected.
+                    if self._submission.is_budget_spent and not self._placements.num_pending:
+                        raise BudgetSpent
                     self._run_next()
             except ApiError as error:
                 raise to_user_error(error, self._connection.context) from error
@@ -252,37 +256,32 @@ class ClusterSession:
 
         threading.Thread(target=informer.run, args=(notify,), name="informer", daemon=True).start()
 
-    def _check_budget(self) -> None:
-        """Raise BudgetSpent if only the cap on the cost keeps the rest from being measured."""
-        if self._submission.is_budget_spent and not self._placements.num_pending:
-            raise BudgetSpent
-
     def _run_next(self) -> None:
         self._handle_events()
         if self._node_faults.stop is not None:
             raise self._node_faults.stop
-        if self._deadline is not None and read_clock() >= self._deadline:
+        if self._options.deadline is not None and read_clock() >= self._options.deadline:
             self._await_records()
             raise DeadlinePassed
 
     def _handle_events(self) -> None:
         self._dispatcher.run_next()
         now = time.monotonic()
-        if now >= self._next_tick and self._tracker.has_begun:
+        if now >= self._next_tick and self._has_begun:
             self._next_tick = now + TICK_SECONDS
             self._pending_pods.check()
             self._shared_nodes.check()
             self._capacity.refresh()
             self._spending.update(self.jobs)
             self._queued_jobs.check()
-            self._observer.tick(self.jobs)
+            self._options.observer.tick(self.jobs)
 
     def _await_records(self) -> None:
         """Create no further Job, and wait until what had ended by the deadline has its record.
 
         So a deletion of the unfinished Jobs afterwards sees all of them.
         """
-        if not self._tracker.has_begun:
+        if not self._has_begun:
             return
         self._submission.stop(RECORDING_SECONDS)
         begun = time.monotonic()
@@ -290,6 +289,306 @@ class ClusterSession:
             if seconds > LAST_EVENTS_SECONDS and not (self.jobs.count("recording") or self._placements.num_pending):
                 break
             self._handle_events()
+
+    # What the informers report.
+
+    def _on_jobs(self, notification: Notification[JobStatus]) -> None:
+        match notification:
+            case InformerFailed(error):
+                raise error
+            case Changed(job, is_deleted):
+                self._on_job_event(job, is_deleted=is_deleted)
+            case Listed(jobs):
+                # While nothing was watched, the run may have been cancelled, and its marked Jobs be gone.
+                self._watcher.check()
+                if not self._has_begun:
+                    self._begin(jobs)
+                existing = {job.name for job in jobs}
+                for tracked in self.jobs:
+                    if tracked.name not in existing:
+                        self._on_job_deleted(tracked)
+                for job in jobs:
+                    self._on_job_event(job, is_deleted=False)
+
+    def _begin(self, jobs: tuple[JobStatus, ...]) -> None:
+        """Find out what is missing. Finished Jobs of other repeats have been recorded by an earlier runner."""
+        self._has_begun = True
+        self.jobs.add(self._list_missing())
+        self._capacity.begin(self.jobs)
+        self._node_faults.begin(jobs)
+        self._submission.add(self._shared_nodes.begin(self.jobs))
+        missing = {tracked.repeat.key for tracked in self.jobs}
+        for job in sorted(jobs, key=lambda job: job.created_at):
+            if job.end and job.number and (job.cell_id, job.number) not in missing:
+                self._finished_jobs.add(FinishedJob(status=job, attempt=None))
+
+    def _on_job_event(self, job: JobStatus, *, is_deleted: bool) -> None:
+        if job.is_cancelled:
+            raise RunCancelled
+        tracked = self.jobs.find(job.name)
+        if tracked is None and not job.number:
+            self._dispatcher.warn(
+                f"Job {job.name} has the labels of this run and names no repeat ({REPEAT_LABEL}): it is passed by",
+                f"job of others {job.uid}",
+            )
+        if tracked is None or tracked.state == "done" or job.uid in tracked.settled_uids:
+            return
+        self._pending_pods.note_progress(tracked, job)
+        if is_deleted:
+            self._on_job_deleted(tracked)
+            return
+        before, tracked.job = tracked.job, job
+        self._shared_nodes.note_job(tracked, job)
+        is_same = before is not None and before.uid == job.uid
+        if before is not None and is_same and job.is_suspended and not before.is_suspended and before.num_active > 0:
+            # It had a pod, which is deleted, and which may have been seen by the watch of Jobs alone.
+            uid = tracked.running_pod_uid or f"{job.uid}/{len(tracked.disrupted_pod_uids)}"
+            cause = "the suspension of its Job: a queue reclaimed its quota, or was stopped"
+            self._count_disruption(tracked, uid, cause)
+        if tracked.state != "recording":
+            self._follow(tracked, job)
+
+    def _on_job_deleted(self, tracked: TrackedJob) -> None:
+        tracked.job = None
+        if tracked.state == "in-flight":
+            self._handle_missing_job(tracked)
+
+    def _on_pods(self, notification: Notification[PodStatus]) -> None:
+        match notification:
+            case InformerFailed(error):
+                raise error
+            case Changed(pod, is_deleted):
+                self._on_pod_event(pod, is_deleted=is_deleted)
+            case Listed(pods):
+                self._shared_nodes.forget_pods()
+                for tracked in self.jobs:
+                    tracked.pods = {name: pod for name, pod in tracked.pods.items() if pod.phase == "Failed"}
+                for pod in pods:
+                    self._on_pod_event(pod, is_deleted=False)
+
+    def _on_pod_event(self, pod: PodStatus, *, is_deleted: bool) -> None:
+        self._placements.note(pod)
+        tracked = self.jobs.find(pod.job_name)
+        self._shared_nodes.note_pod(tracked, pod, is_deleted=is_deleted)
+        if tracked is None or tracked.state == "done" or pod.uid in tracked.settled_uids:
+            return
+        self._node_faults.note_pod(tracked, pod)
+        if not (is_deleted or pod.is_deleted):
+            self._changed_pods.note(tracked, pod)
+        if pod.phase == "Running":
+            tracked.running_pod_uid = pod.uid
+            if pod.is_held and not pod.is_deleted and tracked.job is not None and pod.uid not in self._held:
+                self._held.add(pod.uid)
+                self._dispatcher.call_later(HELD_SECONDS, partial(self._end_held, tracked, tracked.job, pod))
+        if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):
+            tracked.pods.pop(pod.name, None)
+            return
+        tracked.pods[pod.name] = pod
+        if pod.phase == "Failed":
+            self._note_failed_pod(tracked, pod)
+
+    def _note_failed_pod(self, tracked: TrackedJob, pod: PodStatus) -> None:
+        """Count a pod that was ended from outside, and give the repeat up if another pod would end the same way."""
+        verdict = classify(pod)
+        if verdict is None or verdict.node_fault:
+            return
+        if not verdict.retry:  # its container may have ended as by SIGTERM: the Job makes another pod
+            if tracked.state == "in-flight":
+                failure = Failure(kind=verdict.kind, message=verdict.message, exit_code=pod.exit_code)
+                self._give_up(tracked, ("failed", failure))
+        elif not (pod.is_deleted and tracked.job is not None and tracked.job.is_suspended):  # counted with its Job
+            self._count_disruption(tracked, pod.uid, verdict.message)
+
+    def _count_disruption(self, tracked: TrackedJob, pod_uid: str, cause: str) -> None:
+        if pod_uid in tracked.disrupted_pod_uids:
+            return
+        tracked.disrupted_pod_uids |= {pod_uid}
+        if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS and tracked.state == "in-flight":
+            self._give_up(tracked, _explain_disruptions(cause))
+
+    # From a Job to its terminal record.
+
+    def _follow(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Note that the Job exists; find or write its record if it has finished."""
+        if job.end is None:
+            self.jobs.move(tracked, "job-seen")
+            return
+        self.jobs.move(tracked, "job-finished")
+        find = partial(self._recorder.record_finished, tracked, job)
+        self._dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
+
+    def _give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
+        """Delete the Job and write its record with this outcome, on request threads."""
+        self.jobs.move(tracked, "given-up")
+        self._dispatcher.record(partial(self._recorder.give_up, tracked, outcome), partial(self._finish, tracked))
+
+    def _withdraw(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Delete a Job whose pod no node takes; it is created again after a pause."""
+        self.jobs.move(tracked, "withdrawn")
+        withdraw = partial(self._recorder.withdraw, tracked)
+        self._dispatcher.record(withdraw, partial(self._finish_or_requeue, tracked, job))
+
+    def _end_held(self, tracked: TrackedJob, job: JobStatus, pod: PodStatus) -> None:
+        """End the Job of a pod whose measurement is over, if another container still keeps it from ending.
+
+        Kubernetes would wait for that container until the pod's deadline, and measure again in another pod.
+        """
+        is_same = tracked.job is not None and tracked.job.uid == job.uid and tracked.running_pod_uid == pod.uid
+        if tracked.state != "in-flight" or not is_same:
+            return
+        names = ", ".join(pod.other_containers)
+        self._dispatcher.warn(
+            f"the measurement in pod {pod.name} has ended, and the container {names}, which is none of this tool's, "
+            f"keeps the pod from ending: its Job is deleted when the record is there. {KEEP_OFF}",
+            f"held pods {names}",
+        )
+        has_failed = bool(pod.exit_code)
+        ended = replace(job, end="failed" if has_failed else "complete", ended_at=pod.ended_at)
+        tracked.pods[pod.name] = replace(pod, phase="Failed" if has_failed else "Succeeded", is_held=False)
+        self.jobs.move(tracked, "given-up")
+
+        def record() -> Result | EndedFromOutside | None:
+            found = self._recorder.record_finished(tracked, ended)
+            if isinstance(found, Result):
+                self._recorder.delete_job(ended.name, ended.uid)
+            return found
+
+        self._dispatcher.record(record, partial(self._finish_or_requeue, tracked, ended))
+
+    def _finish(self, tracked: TrackedJob, result: Result) -> None:
+        """Note and report that the repeat has its terminal record."""
+        self.jobs.move(tracked, "recorded")
+        if tracked.job is not None and tracked.job.end:
+            self._finished_jobs.add(FinishedJob(status=tracked.job, attempt=result.attempt))
+        tracked.job, tracked.pods = None, {}
+        self._node_faults.note_result(tracked, result)
+        self._spending.add(tracked, result)
+        self._shared_nodes.note_end(tracked)
+        self._options.observer.finish(tracked, result)
+
+    def _finish_or_requeue(self, tracked: TrackedJob, job: JobStatus, result: Result | EndedFromOutside | None) -> None:
+        """Finish a repeat that has its record; otherwise its Job `job` was deleted, since it only waited for a node."""
+        if isinstance(result, EndedFromOutside):
+            self._measure_again(tracked, job, result)
+        elif result is not None:
+            self._finish(tracked, result)
+        else:
+            self._settle(tracked, {job.uid}, job, self._submission.requeue)
+
+    def _settle(
+        self, tracked: TrackedJob, uids: set[str], job: JobStatus, submit_again: Callable[[TrackedJob], None]
+    ) -> None:
+        """Forget a Job that was deleted, with its pods: what is still reported of these ids is old."""
+        tracked.settled_uids |= uids
+        if tracked.job is not None and tracked.job.uid != job.uid:  # another runner has created it again
+            self._follow(tracked, tracked.job)
+            return
+        tracked.job = None
+        _forget_pods(tracked)
+        submit_again(tracked)
+
+    # Measuring again.
+
+    def _blame_node(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Replace an unfinished Job whose pod its node cannot start by another, or give the repeat up."""
+        self.jobs.move(tracked, "withdrawn")
+        pods = tuple(pod for pod in tracked.pods.values() if find_node_fault(pod))
+        self._measure_again(tracked, job, EndedFromOutside(pods=pods, is_node_fault=True))
+
+    def _measure_again(self, tracked: TrackedJob, job: JobStatus, ended: EndedFromOutside) -> None:
+        """Replace a Job whose pod failed for a reason that is not the cell's by another, or give the repeat up.
+
+        What the faults of its nodes were is stored before the Job that shows them is deleted.
+        """
+        faults: list[NodeFault] = []
+        outcome, delay_seconds = None, 0.0
+        if ended.is_node_fault:
+            faults = self._node_faults.note_job(tracked, job, ended.pods)
+            outcome, delay_seconds = self._judge_faults(tracked, faults)
+        else:
+            causes = {pod.uid: cause for pod in ended.pods if (cause := find_interruption(pod))}
+            tracked.disrupted_pod_uids |= causes.keys()
+            if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS:
+                outcome = _explain_disruptions(list(causes.values())[-1])
+        if outcome is not None:
+            if job.end is None:
+                write = partial(self._recorder.give_up, tracked, outcome)
+            else:
+                write = partial(self._recorder.record_outcome, tracked, outcome, job, ended.pods)
+            self._dispatcher.record(write, partial(self._finish, tracked))
+        elif self._node_faults.stop is None:
+
+            def discard() -> None:
+                for fault in faults:
+                    self._node_faults.recorder.write(fault)
+                self._recorder.delete_job(job.name, job.uid)
+
+            def replace_job(_: None) -> None:
+                uids = {job.uid, *(pod.uid for pod in (*ended.pods, *tracked.pods.values()))}
+                _forget_pods(tracked)
+                self._settle(tracked, uids, job, partial(self._submission.retry, delay_seconds=delay_seconds))
+
+            self._dispatcher.record(discard, replace_job)
+
+    def _judge_faults(self, tracked: TrackedJob, faults: Sequence[NodeFault]) -> tuple[JobOutcome | None, float]:
+        """Return the outcome of a repeat that met too many faults, or None and how long to wait for the next try."""
+        number = self._node_faults.count_faults(tracked)
+        if number < MAX_NODE_FAULTS or not self._node_faults.has_sound_node(tracked):  # then the whole run stops
+            return None, NODE_FAULT_PAUSE_SECONDS * 2 ** min(number - 1, MAX_NODE_FAULTS - 2)
+        nodes = sorted({fault.node_name or "unknown" for fault in faults})
+        message = f"its nodes were at fault {number} times, the last time {', '.join(nodes)}: {faults[-1].reason}"
+        return ("failed", Failure(kind="infrastructure", message=message)), 0.0
+
+    def _handle_missing_job(self, tracked: TrackedJob) -> None:
+        """Search the store for the record of a Job that is gone, and create the Job again if there is none."""
+        self.jobs.move(tracked, "job-missing")
+        self._find_record(tracked, is_last=False)
+
+    def _find_record(self, tracked: TrackedJob, *, is_last: bool) -> None:
+        find = partial(self._recorder.find_record, tracked)
+        self._dispatcher.record(find, partial(self._handle_record, tracked, is_last=is_last))
+
+    def _handle_record(self, tracked: TrackedJob, result: Result | None, *, is_last: bool) -> None:
+        if result is not None:
+            self._finish(tracked, result)
+        elif not is_last:
+            self._dispatcher.call_later(MISSING_SECONDS, partial(self._find_record, tracked, is_last=True))
+        else:
+            find = partial(find_running_pod, self._connection, self._options.namespace, tracked)
+            self._dispatcher.request(find, partial(self._handle_running_pod, tracked))
+
+    def _handle_running_pod(self, tracked: TrackedJob, pod: str) -> None:
+        """Create a missing Job again, unless its pod measures on without it: the repeat would have two records."""
+        is_over = not pod or tracked.job is not None
+        then = partial(self._create_again, tracked) if is_over else partial(self._wait_for_pod, tracked, pod)
+        self._watcher.check(then)
+
+    def _wait_for_pod(self, tracked: TrackedJob, pod: str) -> None:
+        self._dispatcher.warn(
+            f"Job {tracked.name} was deleted without its pod {pod}, which runs on: its record is waited for; to have "
+            f"the repeat measured anew, delete the pod"
+        )
+        self._dispatcher.call_later(ORPHAN_SECONDS, partial(self._find_record, tracked, is_last=True))
+
+    def _create_again(self, tracked: TrackedJob) -> None:
+        if tracked.job is not None:  # created since, or the list of Jobs was older than the Job
+            self._follow(tracked, tracked.job)
+            return
+        if not tracked.is_released:  # else it was this runner that deleted it, and has said so
+            self._dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")
+        _forget_pods(tracked)
+        self._submission.retry(tracked)
+
+
+def _forget_pods(tracked: TrackedJob) -> None:
+    tracked.pods = {}
+    tracked.forget_waiting()
+    tracked.forget_no_pod()
+
+
+def _explain_disruptions(cause: str) -> JobOutcome:
+    message = f"it was taken down {MAX_DISRUPTIONS} times, the last time for {cause}"
+    return "preempted", Failure(kind="preempted", message=message)
 
 
 def read_clock() -> datetime:

@@ -1,10 +1,16 @@
-"""Create the Jobs of a run: as many at once as pools, budget and options allow, none while a quota leaves no room."""
+"""Create the Jobs of a run, as many at once as there is room for, and delete those that have their record.
+
+Nothing relies on finished Jobs: progress and resuming rest on the records in the store. They would fill etcd in a long
+run. The newest stay, with their pods and logs, until their `ttlSecondsAfterFinished`; none does where a quota counts
+them and leaves no room for others.
+"""
 
 import json
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -12,15 +18,124 @@ from http import HTTPStatus
 from bench.errors import UserError
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cancellation import CancellationWatcher
-from runner.kubernetes.changed_jobs import describe_changes
-from runner.kubernetes.connection import Connection, decode_answer
+from runner.kubernetes.capacity import PoolCapacity
+from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.pool_capacity import PoolCapacity
-from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, RUN_LABEL
+from runner.kubernetes.object_status import JobStatus
+from runner.kubernetes.placements import PlacementTracker
+from runner.kubernetes.rendering.job_name import CELL_LABEL, FINGERPRINT_LABEL, REPEAT_LABEL, RUN_LABEL, select_run
 from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.rendering.node_wish import NodeWish
 from runner.kubernetes.spending import Spending
 from runner.kubernetes.tracked_jobs import UNFINISHED, TrackedJob, TrackedJobs
+
+NUM_KEPT = 1000
+"""Finished Jobs that stay: with their pods about 12 MB of etcd (about 12 KB each, docs/performance.md)."""
+BATCH_SIZE = 50
+"""Jobs that one request deletes. It names them in its URL, at most 64 bytes each: proxies accept URLs of 4 KB."""
+NUM_DELETIONS = 2
+"""Requests under way that delete. Each takes a while, because the API server deletes its Jobs one by one
+(`--delete-collection-workers` is 1). More of them would take the threads and the places that records and new Jobs need.
+https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/"""
+MAX_KEPT = 5000
+"""Finished Jobs at which no more are created until some are deleted: about 60 MB of etcd."""
+COMPLETE = "status.successful=1"
+"""The field selector of Jobs whose pod has succeeded: an unfinished Job of the same repeat is never deleted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedJob:
+    """A Job that has finished and whose repeat has its terminal record in the store."""
+
+    status: JobStatus
+    attempt: str | None
+    """The attempt that the record is of. None: an earlier runner saw it end."""
+
+
+@dataclass(kw_only=True)
+class FinishedJobs:
+    """Keeps the newest finished Jobs of a run, and has the others deleted, many with one request."""
+
+    dispatcher: Dispatcher
+    connection: Connection
+    namespace: str
+    run_id: str
+    fingerprint: str
+    placements: PlacementTracker
+    _kept: deque[FinishedJob] = field(default_factory=deque, repr=False)
+    _is_room_needed: bool = False
+    """Whether none stays."""
+    _num_deletions: int = 0
+    """Requests under way."""
+    _is_refused: bool = False
+    """Whether the runner has no right to delete many Jobs at once: then they stay until their TTL is over."""
+
+    def add(self, job: FinishedJob) -> None:
+        """Keep a finished Job; have the oldest deleted when there are enough of them."""
+        self._kept.append(job)
+        self._delete_more()
+
+    def make_room(self) -> None:
+        """Have all of them deleted, from now on: a quota that is used up counts them."""
+        self._is_room_needed = True
+        self._delete_more()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether Jobs finish faster than the API server deletes them, and no more should be created for now."""
+        return len(self._kept) >= MAX_KEPT and not self._is_refused
+
+    def _delete_more(self) -> None:
+        while self._has_batch() and self._num_deletions < NUM_DELETIONS and not self._is_refused:
+            batch = [self._kept.popleft() for _ in range(min(BATCH_SIZE, len(self._kept)))]
+            placed = self.placements.placed
+            known = None if placed.issuperset(job.attempt for job in batch) else frozenset(placed)
+            self._num_deletions += 1
+            self.dispatcher.record(partial(self._delete, batch, known), self._handle_deleted)
+
+    def _has_batch(self) -> bool:
+        return bool(self._kept) if self._is_room_needed else len(self._kept) >= NUM_KEPT + BATCH_SIZE
+
+    def _delete(self, batch: list[FinishedJob], placed: AbstractSet[str] | None) -> bool:
+        """Delete the Jobs, after the placements that they lack were written; return whether the runner may.
+
+        `placed`: the attempts whose placement is written. None: all of these Jobs' are.
+        """
+        by_number: defaultdict[int, list[FinishedJob]] = defaultdict(list)
+        for job in batch:
+            by_number[job.status.number].append(job)
+        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+        try:
+            for number, jobs in by_number.items():
+                cells = ",".join(sorted({job.status.cell_id for job in jobs}))
+                run = select_run(self.run_id, fingerprint=self.fingerprint)
+                labels = f"{run},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
+                if placed is not None:
+                    self.placements.recorder.write_others(labels, placed)
+                query = {"labelSelector": labels, "fieldSelector": COMPLETE, "propagationPolicy": "Background"}
+                self.connection.request("deletecollection", path, query=query)
+            for job in batch:
+                if job.status.end == "failed":
+                    self._delete_one(path, job.status)
+        except ApiError as error:  # their TTL deletes them
+            self.dispatcher.warn_later(f"finished Jobs are not deleted: {error.message}", "deletion of finished Jobs")
+            return error.status != HTTPStatus.FORBIDDEN
+        return True
+
+    def _delete_one(self, path: str, job: JobStatus) -> None:
+        """Delete exactly this Job, and not another that was created under its name since."""
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
+        try:
+            self.connection.request("delete", f"{path}/{job.name}", body=json.dumps(body).encode())
+        except ApiError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
+
+    def _handle_deleted(self, is_allowed: bool) -> None:
+        self._num_deletions -= 1
+        self._is_refused = not is_allowed
+        self._delete_more()
+
 
 QUOTA_PAUSE_SECONDS = 10.0
 """How long nothing is submitted after a refusal by a quota."""
@@ -45,12 +160,10 @@ class Submission:
     capacity: PoolCapacity
     spending: Spending
     jobs: TrackedJobs
+    finished_jobs: FinishedJobs
+    """Of the run: none is created while the cluster has as many as it may have."""
     find_wish: Callable[[TrackedJob], NodeWish]
     """Returns the node that a new Job should run on."""
-    is_held_back: Callable[[], bool] = lambda: False
-    """Returns whether the cluster has as many finished Jobs as it may have: then none is created."""
-    make_room: Callable[[], None] = lambda: None
-    """Called when a quota leaves no room for a Job: has those deleted that have finished."""
     is_held_by_budget: bool = False
     """Whether the budget left no room for a Job when there was nothing else that kept it from being created."""
     _waiting: defaultdict[str, deque[tuple[int, TrackedJob]]] = field(
@@ -58,8 +171,6 @@ class Submission:
     )
     """By kind of nodes: the Jobs to submit, each with its place in the order of the run."""
     _num_added: int = 0
-    _compared: set[tuple[str, str, int, int]] = field(default_factory=set, repr=False)
-    """The kinds of cells of which a Job was compared with what the API server was asked for."""
     _is_stopped: threading.Event = field(default_factory=threading.Event, repr=False)
     _paused_until: float | None = None
     """When (time.monotonic) to try again after a refusal by a quota. None: it left room."""
@@ -127,7 +238,7 @@ class Submission:
         """Return the first Job in the order of the run for which its nodes and the run have room; None if none."""
         if self.jobs.count("submitting", "in-flight") >= self.max_in_flight:
             return None
-        if self.jobs.count("recording") >= MAX_RECORDING or self.is_held_back():
+        if self.jobs.count("recording") >= MAX_RECORDING or self.finished_jobs.is_behind:
             return None
         heads: list[tuple[int, TrackedJob]] = []
         for waiting in self._waiting.values():
@@ -153,8 +264,7 @@ class Submission:
         body = self.renderer.render(tracked.repeat.planned, tracked.key, wish)
         try:
             path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
-            made = self.connection.request("create", path, body=body, stop=self._is_stopped)
-            self._tell_changes(tracked, body, made)
+            self.connection.request("create", path, body=body, stop=self._is_stopped)
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN and "exceeded quota" in error.message:
                 hint = (
@@ -169,21 +279,6 @@ class Submission:
             elif not self._is_stopped.is_set():
                 raise
         return True
-
-    def _tell_changes(self, tracked: TrackedJob, body: bytes, made: bytes) -> None:
-        """Warn if the cluster made something else of the Job than it was asked for; one of each kind is compared."""
-        cell = tracked.repeat.planned.cell
-        kind = (tracked.node_kind, cell.framework, cell.num_gpus, cell.tenants)
-        if kind in self._compared:
-            return
-        self._compared.add(kind)
-        found = decode_answer(made)
-        if changes := describe_changes(json.loads(body), found):
-            self.dispatcher.warn_later(
-                f"an admission webhook or policy of the cluster changed Job {tracked.name}: {changes}; "
-                "what is measured may not be what was planned",
-                f"changed Jobs {kind}",
-            )
 
     def _check_own(self, tracked: TrackedJob) -> None:
         """Raise UserError if a Job of this name exists that is not of this run; one that is gone by now is no error."""
@@ -211,6 +306,6 @@ class Submission:
             self.jobs.move(tracked, "created")
         else:
             self.jobs.move(tracked, "refused-by-quota")
-            self.make_room()
+            self.finished_jobs.make_room()
             self._waiting[tracked.node_kind].appendleft((-1, tracked))
             self._paused_until = time.monotonic() + QUOTA_PAUSE_SECONDS

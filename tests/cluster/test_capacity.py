@@ -13,7 +13,7 @@ from bench.store import Store, parse_placement_key, placements_prefix
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes import connection as connections
-from runner.kubernetes import finished_jobs, submission
+from runner.kubernetes import submission
 from runner.kubernetes.connection import Connection
 from runner.profiles.loading import load_profile
 from runner.records import Retries
@@ -163,8 +163,8 @@ def test_a_runner_reads_lists_by_the_page_and_no_pod_that_has_succeeded(
 def test_recorded_jobs_are_deleted_in_batches_and_nothing_is_lost_or_run_twice(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finished_jobs, "NUM_KEPT", 1)
-    monkeypatch.setattr(finished_jobs, "BATCH_SIZE", 4)
+    monkeypatch.setattr(submission, "NUM_KEPT", 1)
+    monkeypatch.setattr(submission, "BATCH_SIZE", 4)
 
     def fail_one(pod: Pod) -> str:
         return "crash" if '"seed":1' in str(pod["spec"]) else "ok"
@@ -199,8 +199,8 @@ def test_finished_jobs_of_an_earlier_runner_are_deleted_too(
     setup = Setup.make(connection, namespace, store, make_cells(4), max_in_flight=4)
     setup.measure()
     assert len(setup.list_jobs()) == 4
-    monkeypatch.setattr(finished_jobs, "NUM_KEPT", 0)
-    monkeypatch.setattr(finished_jobs, "BATCH_SIZE", 3)
+    monkeypatch.setattr(submission, "NUM_KEPT", 0)
+    monkeypatch.setattr(submission, "BATCH_SIZE", 3)
     setup.retries = Retries(failed=True)
 
     setup.measure()

@@ -8,7 +8,7 @@ from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, wait_for
 
 from bench.store import Store
 from fake_kubelet import FakeKubelet
-from runner.kubernetes import pending_pods, pod_failures
+from runner.kubernetes import failures, pending_pods
 from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -27,7 +27,7 @@ def test_a_job_that_may_have_no_pods_is_told(
     start_kubelet: StartKubelet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pod_failures, "UNEXPLAINED_SECONDS", 1.0)
+    monkeypatch.setattr(failures, "UNEXPLAINED_SECONDS", 1.0)
     kubelet = start_kubelet()
     setup = Setup.make(connection, namespace, store, make_cells(1))
     running = setup.start()

@@ -9,7 +9,7 @@ from runs import make_profile
 
 from bench.schema import PlannedCell
 from factories import make_cell
-from runner.kubernetes.changed_jobs import describe_changes
+from runner.kubernetes.changed_pods import describe_changes
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer

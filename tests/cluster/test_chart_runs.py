@@ -19,7 +19,7 @@ from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
 from chart import CHART, make_values
 from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.kubernetes import finished_jobs, recording, session
+from runner.kubernetes import recording, session, submission
 from runner.kubernetes.connection import Connection
 from s3_server import S3Server
 
@@ -126,7 +126,7 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
 ) -> None:
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 1.0)  # no kubelet hands out a log here
     for name, number in {"NUM_KEPT": 1, "BATCH_SIZE": 1}.items():  # so that the first recorded Job is deleted
-        monkeypatch.setattr(finished_jobs, name, number)
+        monkeypatch.setattr(submission, name, number)
     store = Store.open(bucket)
     # Beside the runner's own pod one more at a time: two end, the third hangs, and the fourth gets none. When the
     # runner has asked why, its deadline passes.

@@ -12,7 +12,7 @@ from bench.store import Store, node_fault_key
 from fake_kubelet import FakeKubelet, Pod
 from node_faults import make_node_fault
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.node_fault_tracker import NodesAtFaultError, read_node_faults
+from runner.kubernetes.nodes import NodesAtFaultError, read_node_faults
 
 StartKubelet = Callable[..., FakeKubelet]
 
@@ -20,7 +20,7 @@ StartKubelet = Callable[..., FakeKubelet]
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats are tried again at once: how long a pause is, no test asserts."""
-    monkeypatch.setattr("runner.kubernetes.job_retries.NODE_FAULT_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("runner.kubernetes.session.NODE_FAULT_PAUSE_SECONDS", 0.01)
 
 
 class Nodes:
@@ -65,7 +65,7 @@ def test_a_node_whose_runtime_cannot_create_the_container_is_at_fault_and_not_th
     start_kubelet: StartKubelet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.pod_failures.CONFIGURATION_SECONDS", 0.5)
+    monkeypatch.setattr("runner.kubernetes.failures.CONFIGURATION_SECONDS", 0.5)
     start_kubelet(Nodes(**{"0": "no-device"}), num_nodes=2)
     setup = Setup.make(connection, namespace, store, make_cells(4), max_in_flight=2)
 
@@ -143,7 +143,7 @@ def test_a_pod_that_its_node_does_not_start_is_told_in_the_kubelets_words_and_gi
     start_kubelet: StartKubelet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.start_problems.STARTING_SECONDS", 0.5)
+    monkeypatch.setattr("runner.kubernetes.pending_pods.STARTING_SECONDS", 0.5)
 
     def fail_to_mount(pod: Pod) -> str:
         kubelet.put_event(pod, "FailedMount", 'MountVolume.SetUp failed for volume "data": not found')

@@ -23,7 +23,7 @@ StartKubelet = Callable[..., FakeKubelet]
 @pytest.fixture(autouse=True)
 def warn_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the session ask, warn and try again after a second rather than ten."""
-    for name in ("submission.QUOTA_PAUSE_SECONDS", "missing_pods.NO_POD_SECONDS", "pending_pods.WARN_SECONDS"):
+    for name in ("submission.QUOTA_PAUSE_SECONDS", "pending_pods.NO_POD_SECONDS", "pending_pods.WARN_SECONDS"):
         monkeypatch.setattr(f"runner.kubernetes.{name}", 1.0)
 
 
@@ -72,7 +72,7 @@ def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(
 def test_a_limit_range_that_refuses_the_pods_is_told_once(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.pod_failures.CONFIGURATION_SECONDS", 3.0)
+    monkeypatch.setattr("runner.kubernetes.failures.CONFIGURATION_SECONDS", 3.0)
     start_kubelet(num_nodes=4)
     limits = [{"type": "Container", "max": {"cpu": "500m", "memory": "1Gi"}}]
     path = f"/api/v1/namespaces/{namespace}/limitranges"
@@ -224,7 +224,7 @@ def count_waiting(setup: Setup) -> int:
 def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.pod_failures.CONFIGURATION_SECONDS", 3.0)
+    monkeypatch.setattr("runner.kubernetes.failures.CONFIGURATION_SECONDS", 3.0)
     start_kubelet(lambda pod: "secret", num_nodes=1)
     setup = Setup.make(connection, namespace, store, make_cells(1))
 

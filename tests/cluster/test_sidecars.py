@@ -12,7 +12,7 @@ from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, wait_for
 from bench.schema import read_placement
 from bench.store import Store, placements_prefix
 from fake_kubelet import FakeKubelet
-from runner.kubernetes import job_completion
+from runner.kubernetes import session
 from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -76,7 +76,7 @@ def test_a_container_that_a_policy_adds_is_told_and_recorded_and_keeps_no_job_fr
     change_pods: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(job_completion, "HELD_SECONDS", 0.5)
+    monkeypatch.setattr(session, "HELD_SECONDS", 0.5)
     change_pods(add_container(*PLAIN))
     kubelet = start_kubelet(num_nodes=2)
     setup = Setup.make(connection, namespace, store, make_cells(4))
@@ -103,7 +103,7 @@ def test_a_measurement_that_failed_beside_a_container_that_stays_has_its_own_rec
     behaviour: str,
     kind: str,
 ) -> None:
-    monkeypatch.setattr(job_completion, "HELD_SECONDS", 0.5)
+    monkeypatch.setattr(session, "HELD_SECONDS", 0.5)
     change_pods(add_container(*PLAIN))
     start_kubelet(lambda pod: behaviour, num_nodes=1)
     setup = Setup.make(connection, namespace, store, make_cells(1))

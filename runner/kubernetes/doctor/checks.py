@@ -28,7 +28,7 @@ from runner.kubernetes.doctor.context import (
     find_object,
 )
 from runner.kubernetes.doctor.nodes import ClusterInventory, check_claims, check_gpus, check_images, check_nodes
-from runner.kubernetes.fit import format_amount
+from runner.kubernetes.fit import format_amount, sum_requests
 from runner.kubernetes.kueue import find_api_version, read_inactivity
 from runner.kubernetes.node_labels import read_quantity
 from runner.kubernetes.permissions import (
@@ -38,7 +38,6 @@ from runner.kubernetes.permissions import (
     RUN_PERMISSIONS,
     Permission,
 )
-from runner.kubernetes.pod_requests import sum_requests
 from runner.kubernetes.rendering.job_name import COMPONENT
 from runner.kubernetes.session import POD_FIELDS
 from runner.profiles.model import Profile

@@ -9,7 +9,8 @@ from cluster_objects import load_job
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.finished_jobs import (
+from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
+from runner.kubernetes.submission import (
     BATCH_SIZE,
     MAX_KEPT,
     NUM_DELETIONS,
@@ -17,7 +18,6 @@ from runner.kubernetes.finished_jobs import (
     FinishedJob,
     FinishedJobs,
 )
-from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
 
 
 class Selectors:

@@ -9,8 +9,7 @@ from bench.store import Store, placement_key
 from factories import make_cell, make_placement, make_result, make_run
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.former_nodes import FormerNodes
-from runner.kubernetes.shared_nodes import FormerNode, identify_block
+from runner.kubernetes.nodes import FormerNode, FormerNodes, identify_block
 
 CELLS = [make_cell(), make_cell(mode="compiled"), make_cell(framework="tensorflow", mode="graph"), make_cell(seed=9)]
 RUN = make_run(cells=CELLS, repeats=2)

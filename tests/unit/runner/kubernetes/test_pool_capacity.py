@@ -7,9 +7,15 @@ import pytest
 from factories import make_cell
 from fake_nodes import KUBELET_LABELS
 from job_manifests import load, render
-from runner.kubernetes.autoscaler_limits import count_cells_within_limits
+from runner.kubernetes.capacity import (
+    MIN_PARALLEL,
+    PoolNodes,
+    count_any_cells,
+    count_cells,
+    count_cells_within_limits,
+    find_limit,
+)
 from runner.kubernetes.fit import NodeStatus, read_node_status
-from runner.kubernetes.pool_capacity import MIN_PARALLEL, PoolNodes, count_any_cells, count_cells, find_limit
 from runner.profiles.model import Profile
 
 N2 = {"cloud.google.com/machine-family": "n2"}

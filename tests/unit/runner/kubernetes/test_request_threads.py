@@ -11,8 +11,7 @@ import pytest
 from kubeconfigs import write_kubeconfig
 from lying_server import Answer, LyingServer
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.request_threads import RequestThreads
+from runner.kubernetes.dispatcher import Dispatcher, RequestThreads
 
 HANG_GUARD_SECONDS = 600.0
 ANSWER_SECONDS = 0.5

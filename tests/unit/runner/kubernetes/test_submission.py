@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,13 +13,13 @@ from fake_nodes import KUBELET_LABELS
 from job_manifests import load, make_renderer
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.cancellation import RunCancelled, leave_mark
+from runner.kubernetes.capacity import PoolCapacity
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.job_states import State
-from runner.kubernetes.pool_capacity import PoolCapacity
 from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, RUN_LABEL
 from runner.kubernetes.spending import Spending
-from runner.kubernetes.submission import Submission
+from runner.kubernetes.submission import FinishedJobs, Submission
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from submissions import AcceptingServer, make_submission
 from tracked_cells import finish, track
@@ -64,14 +65,15 @@ def test_a_pools_maximum_holds_for_cells_that_are_alone_and_for_tenants_together
 def test_no_job_is_created_while_finished_ones_are_to_be_deleted(dispatcher: Dispatcher, tmp_path: Path) -> None:
     jobs = TrackedJobs([track("cpu", seed) for seed in range(3)])
     submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=3)
-    answers = iter((True, False, False, True))
-    submission.is_held_back = lambda: next(answers)
+    behind = SimpleNamespace(is_behind=True)
+    submission.finished_jobs = cast(FinishedJobs, behind)
 
     submission.submit_more()
     assert find_submitted(jobs) == []
 
+    behind.is_behind = False
     submission.submit_more()
-    assert len(find_submitted(jobs)) == 2
+    assert len(find_submitted(jobs)) == 3
 
 
 class HoldingServer(AcceptingServer):

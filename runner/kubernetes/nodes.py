@@ -1,0 +1,547 @@
+"""Which nodes fail cells and are left out, and which node the cells of a comparison share.
+
+Counted from the node faults of the run, those of earlier runners of it included. What ended ok is known from this
+runner's time alone: without it a node merely stays left out for its hour.
+
+A block is what the report compares within a round: the same work in other frameworks, modes and precisions. Its first
+cell goes to any node. As soon as that is known, the next one is submitted, and its pod waits for this node; and so on.
+A cell that waits too long while no cell of the run is on its node goes to any node, of the same machine type if
+possible. docs/decisions/0024-own-jobs-and-shared-nodes.md has the reasons.
+"""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from bench.errors import UserError
+from bench.schema import Cell, InvalidDocumentError, NodeFault, Placement, Result, Run, read_node_fault, read_placement
+from bench.store import Store, node_fault_key, node_faults_prefix, parse_placement_key, placements_prefix
+from runner.kubernetes.api_errors import ApiError
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, Connection
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.failures import find_last_line, find_node_fault
+from runner.kubernetes.object_status import JobStatus, PodStatus
+from runner.kubernetes.rendering.avoided_nodes import HOSTNAME_LABEL, NONE_AVOIDED, AvoidedNodes
+from runner.kubernetes.rendering.node_wish import NodeWish
+from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.profiles.gpus import is_shared
+
+MIN_FAULTS = 2
+"""Faults of a node in a row, with nothing ended ok between them, after which it is left out. One may be a passing one:
+a device plugin that starts again, a kubelet that had no room for a moment. A third would cost another start of a pod
+and tell no more."""
+LEFT_OUT_TIME = timedelta(hours=1)
+"""How long a node is left out after its last fault. Clouds repair nodes under the same name: GKE acts when a node is
+unhealthy for about ten minutes, and drains it for at most an hour,
+https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-repair. If it was not repaired, it fails one cell in
+seconds and is left out again."""
+MAX_FAULTS = 6
+"""Faults of a pool in a row, on whatever nodes, after which the run stops if none of its nodes is known to be sound:
+each of three nodes could have failed as often as leaves it out."""
+
+
+@dataclass(kw_only=True)
+class PoolHealth:
+    """What is known of the nodes of one pool."""
+
+    faults: dict[str, list[NodeFault]] = field(default_factory=lambda: defaultdict(list))
+    """By node, since the last attempt there that ended ok, the oldest first."""
+    seen_at: dict[str, datetime] = field(default_factory=dict)
+    """When a node last took a pod, measured a cell or ended one ok, as far as that was noted."""
+    num_in_a_row: int = 0
+    """Faults since the last attempt in the pool that ended ok."""
+    last: NodeFault | None = None
+
+    def has_fault(self, node: str, now: datetime) -> bool:
+        """Return whether the last attempt on a node that ended was a fault, not longer ago than LEFT_OUT_TIME."""
+        faults = self.faults.get(node, [])
+        return bool(faults) and now - faults[-1].at < LEFT_OUT_TIME
+
+    def has_sound_node(self, now: datetime) -> bool:
+        """Return whether another node took pods within LEFT_OUT_TIME and its last attempt was no fault."""
+        return any(now - at < LEFT_OUT_TIME and not self.has_fault(node, now) for node, at in self.seen_at.items())
+
+    def is_left_out(self, node: str, now: datetime) -> bool:
+        """Return whether a node fails cells that others can measure."""
+        return self.has_fault(node, now) and len(self.faults[node]) >= MIN_FAULTS and self.has_sound_node(now)
+
+
+@dataclass(kw_only=True)
+class NodeHealth:
+    """Counts the faults and successes of nodes, by pool."""
+
+    _pools: dict[str, PoolHealth] = field(default_factory=lambda: defaultdict(PoolHealth), repr=False)
+    _attempts: set[str] = field(default_factory=set, repr=False)
+    _num_by_repeat: dict[tuple[str, int, int], int] = field(default_factory=lambda: defaultdict(int), repr=False)
+
+    def load(self, faults: Iterable[NodeFault]) -> None:
+        """Count the faults that an earlier runner has stored."""
+        for fault in sorted(faults, key=lambda fault: fault.at):
+            self._count(fault, is_earlier=True)
+
+    def add(self, fault: NodeFault, now: datetime, *, is_earlier: bool = False) -> NodeFault:
+        """Count a fault, once for each attempt, and return it with what follows from it for its node.
+
+        `is_earlier`: it happened before this runner began. Whether the run stops is for what this runner sees.
+        """
+        pool = self._pools[fault.pool]
+        if fault.attempt not in self._attempts:
+            self._count(fault, is_earlier=is_earlier)
+        if fault.node_name is None:
+            return fault
+        return fault.model_copy(
+            update={
+                "num_in_a_row": max(1, len(pool.faults[fault.node_name])),
+                "is_left_out": pool.is_left_out(fault.node_name, now),
+            }
+        )
+
+    def note_seen(self, pool: str, node: str, now: datetime) -> None:
+        """Note that a node has taken a pod, or measures a cell."""
+        self._pools[pool].seen_at[node] = now
+
+    def note_ok(self, pool: str, node: str | None, now: datetime) -> None:
+        """Note that an attempt ended ok; None: it is not known on which node."""
+        self._pools[pool].num_in_a_row = 0
+        if node is not None:
+            self._pools[pool].faults.pop(node, None)
+            self.note_seen(pool, node, now)
+
+    def count_faults(self, cell_id: str, repeat: int, retry_round: int) -> int:
+        """Return how many attempts at a repeat ended by a fault of their node."""
+        return self._num_by_repeat.get((cell_id, repeat, retry_round), 0)
+
+    def find_avoided(self, pool: str, now: datetime, hostnames: Mapping[str, str]) -> AvoidedNodes:
+        """Return the nodes that new Jobs of a pool keep off. `hostnames`: labels by node, where they are not its name.
+
+        A node with a single fault is avoided where another is free; so are all where no sound node is known.
+        """
+        health = self._pools[pool]
+        suspects = sorted(node for node in health.faults if health.has_fault(node, now))
+        excluded = [node for node in suspects if health.is_left_out(node, now)]
+        return AvoidedNodes(
+            excluded=tuple(hostnames.get(node, node) for node in excluded),
+            disliked=tuple(hostnames.get(node, node) for node in suspects if node not in excluded),
+            names=frozenset(suspects),
+        )
+
+    def has_sound_node(self, pool: str, now: datetime) -> bool:
+        """Return whether a node of a pool took pods lately and its last attempt was no fault."""
+        return self._pools[pool].has_sound_node(now)
+
+    def explain_stop(self, pool: str, now: datetime) -> str:
+        """Return why no node of a pool can measure anything; empty if one may."""
+        health = self._pools[pool]
+        if health.num_in_a_row < MAX_FAULTS or health.has_sound_node(now):
+            return ""
+        names = ", ".join(sorted(node for node, faults in health.faults.items() if faults)) or "names unknown"
+        assert health.last is not None
+        last = f"{health.last.node_name or 'an unknown node'}: {health.last.reason}"
+        return (
+            f"every node of the pool '{pool}' that took a cell is at fault ({names}): {health.num_in_a_row} attempts "
+            f"in a row could not begin, the last on {last}"
+        )
+
+    def _count(self, fault: NodeFault, *, is_earlier: bool) -> None:
+        pool = self._pools[fault.pool]
+        self._attempts.add(fault.attempt)
+        self._num_by_repeat[fault.cell_id, fault.repeat, fault.retry_round] += 1
+        pool.num_in_a_row += 0 if is_earlier else 1
+        pool.last = fault
+        if fault.node_name is not None:
+            pool.faults[fault.node_name].append(fault)
+
+
+class NodesAtFaultError(UserError):
+    """No node of a pool can measure anything, so the run was stopped."""
+
+    def __init__(self, pool: str, reason: str) -> None:
+        super().__init__(
+            f"the run was stopped: {reason}. Mend the nodes, the images or the profile, then give the same command "
+            "again: what was measured is kept, and no repeat was recorded as failed for it"
+        )
+        self.pool = pool
+
+
+def read_node_faults(store: Store, run_id: str) -> list[NodeFault]:
+    """Return the node faults of a run that can be read, the oldest first. StoreError if the store cannot be used."""
+    found = []
+    for _, data in store.get_listed(store.list_keys(node_faults_prefix(run_id))):
+        with suppress(InvalidDocumentError):  # one fault less is counted; the next writes its own document
+            if isinstance(data, bytes):
+                found.append(read_node_fault(data))
+    return sorted(found, key=lambda fault: fault.at)
+
+
+@dataclass(kw_only=True)
+class NodeFaultRecorder:
+    """Stores node faults; its methods block, so call them in threads."""
+
+    connection: Connection
+    store: Store
+    hostnames: dict[str, str] = field(default_factory=dict)
+    """The label `kubernetes.io/hostname` of the nodes that were asked for, by their name."""
+
+    def write(self, fault: NodeFault) -> None:
+        """Store a fault, with the host name of its node. StoreError if the store cannot be used."""
+        if fault.node_name is not None:
+            fault = fault.model_copy(update={"hostname": self._find_hostname(fault.node_name)})
+        self.store.put(node_fault_key(fault.run_id, fault.cell_id, fault.repeat, fault.attempt), fault.to_json())
+
+    def _find_hostname(self, node: str) -> str | None:
+        if node not in self.hostnames:
+            try:
+                found = self.connection.get_object(f"/api/v1/nodes/{node}", patience_seconds=SHORT_PATIENCE_SECONDS)
+            except ApiError:  # it may not be read, or is gone
+                return None
+            self.hostnames[node] = str(found["metadata"].get("labels", {}).get(HOSTNAME_LABEL, node))
+        return self.hostnames[node]
+
+
+@dataclass(kw_only=True)
+class NodeFaultTracker:
+    """Knows which nodes fail, on the main thread."""
+
+    dispatcher: Dispatcher
+    recorder: NodeFaultRecorder
+    jobs: TrackedJobs
+    can_avoid_nodes: bool
+    """The cluster accepts affinity to `kubernetes.io/hostname`: `avoid_faulty_nodes` of the profile."""
+    health: NodeHealth = field(default_factory=NodeHealth)
+    stop: NodesAtFaultError | None = None
+    """Why the run has to stop, once it has to."""
+    _failed_before: set[str] = field(default_factory=set, repr=False)
+    """The Jobs, by uid, that had failed when this runner began."""
+
+    def load(self, faults: Iterable[NodeFault]) -> None:
+        """Count the faults that earlier runners of the run have stored."""
+        for fault in (known := list(faults)):
+            if fault.node_name is not None and fault.hostname is not None:
+                self.recorder.hostnames[fault.node_name] = fault.hostname
+        self.health.load(known)
+
+    def begin(self, jobs: Iterable[JobStatus]) -> None:
+        """Note which Jobs exist as this runner begins: what they failed for was before it, and may be mended by now."""
+        self._failed_before = {job.uid for job in jobs if job.end == "failed"}
+
+    def note_pod(self, tracked: TrackedJob, pod: PodStatus) -> None:
+        """Record on which node a pod is, and record a fault of that node if the pod's end shows one."""
+        if not pod.node:
+            return
+        tracked.node = pod.node
+        if pod.phase in ("Pending", "Running"):
+            self.health.note_seen(pod.pool, pod.node, datetime.now(UTC))
+        elif reason := find_node_fault(pod):
+            fault = self._count(make_node_fault(tracked, reason, pod=pod), tracked.job)
+            self.dispatcher.record(partial(self.recorder.write, fault), _ignore)
+
+    def note_job(self, tracked: TrackedJob, job: JobStatus, pods: Sequence[PodStatus]) -> list[NodeFault]:
+        """Return the faults for which a Job ended, to be stored before it is deleted."""
+        found = [(pod, reason) for pod in pods if (reason := find_node_fault(pod))]
+        if not found:
+            return [self._count(make_node_fault(tracked, find_last_line(job.message), job=job), job)]
+        return [self._count(make_node_fault(tracked, reason, pod=pod), job) for pod, reason in found]
+
+    def note_result(self, tracked: TrackedJob, result: Result) -> None:
+        """Note that a node is sound if an attempt ended ok there."""
+        if result.status == "ok":
+            self.health.note_ok(tracked.pool, tracked.node, datetime.now(UTC))
+
+    def count_faults(self, tracked: TrackedJob) -> int:
+        """Return how many attempts at a repeat ended by a fault of their node, earlier runners' included."""
+        return self.health.count_faults(*tracked.repeat.key, tracked.key.retry_round)
+
+    def has_sound_node(self, tracked: TrackedJob) -> bool:
+        """Return whether a node of the repeat's pool is known that may measure it."""
+        return self.health.has_sound_node(tracked.repeat.planned.cell.device, datetime.now(UTC))
+
+    def find_avoided(self, tracked: TrackedJob) -> AvoidedNodes:
+        """Return the nodes that a new Job keeps off; their names alone if the cluster takes no affinity to them."""
+        pool = tracked.repeat.planned.cell.device
+        avoided = self.health.find_avoided(pool, datetime.now(UTC), self.recorder.hostnames)
+        return avoided if self.can_avoid_nodes else AvoidedNodes(names=avoided.names)
+
+    def _count(self, fault: NodeFault, job: JobStatus | None) -> NodeFault:
+        now = datetime.now(UTC)
+        for tracked in self.jobs.list_unfinished():  # a cell may take longer than what was seen of its node counts
+            if tracked.node and tracked.job is not None and tracked.job.num_ready:
+                self.health.note_seen(tracked.pool, tracked.node, now)
+        is_earlier = job is not None and job.uid in self._failed_before
+        fault = self.health.add(fault, now, is_earlier=is_earlier)
+        name = fault.node_name or "of unknown name"
+        if fault.is_left_out and self.can_avoid_nodes:
+            self.dispatcher.warn(
+                f"node {name} is left out of later Jobs for an hour: {fault.num_in_a_row} attempts in a row could not "
+                f"begin there, and other nodes measure ({fault.reason})",
+                f"left out {name}",
+            )
+        else:
+            self.dispatcher.warn(
+                f"node {name} is at fault, the cell is measured again: {fault.reason}", f"at fault {name}"
+            )
+        if reason := self.health.explain_stop(fault.pool, now):
+            self.stop = NodesAtFaultError(fault.pool, reason)
+        return fault
+
+
+def make_node_fault(
+    tracked: TrackedJob, reason: str, *, pod: PodStatus | None = None, job: JobStatus | None = None
+) -> NodeFault:
+    """Return the fault that ended an attempt at a repeat: of its pod, or of its Job where no pod is left."""
+    source = pod or job
+    assert source is not None
+    return NodeFault(
+        run_id=tracked.key.run_id,
+        cell_id=tracked.key.cell_id,
+        repeat=tracked.key.number,
+        attempt=source.uid,
+        retry_round=tracked.key.retry_round,
+        pool=tracked.repeat.planned.cell.device,
+        node_name=pod.node or None if pod else None,
+        reason=reason,
+        at=source.ended_at or source.created_at,
+    )
+
+
+def _ignore(_: None) -> None:
+    pass
+
+
+BLOCK_FIELDS = (
+    "model",
+    "device",
+    "phase",
+    "num_gpus",
+    "batch_size",
+    "input_size",
+    "num_classes",
+    "data_dir",
+    "seed",
+)
+"""What the cells of a block have in common: all that is no protocol, but framework, mode and precision. A test holds
+it against the comparisons of the report. GPU against CPU and scaling are not in it: a CPU cell's node has no GPU."""
+END_PHASES = ("Succeeded", "Failed")
+BlockKey = tuple[object, ...]
+"""What identifies a block: the number of the round and the values of BLOCK_FIELDS."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormerNode:
+    """Where cells of a block ran under an earlier runner."""
+
+    name: str
+    """Empty: the cluster has this node no longer."""
+    instance_type: str
+    """Empty: unknown."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Block:
+    """The repeats of one number of the cells that are compared, as far as they are missing: a few dozen at most."""
+
+    held: list[TrackedJob]
+    """Not submitted yet, in the order of the run. A list, since an empty deque takes 600 bytes."""
+    node: str = ""
+    """Where the last of them ran that has a node; empty: none has, or the node is gone."""
+    instance_type: str = ""
+    """Of the node where they ran under an earlier runner; empty: unknown."""
+
+
+@dataclass(kw_only=True)
+class SharedNodes:
+    """Holds back cells until it is known where the cell before them runs, and tells where they go. On the main thread.
+
+    With a `patience_seconds` of 0 every cell is submitted at once and goes to any node.
+    """
+
+    dispatcher: Dispatcher
+    submit_next: Callable[[TrackedJob], None]
+    """Called for a cell that is no longer held back: it goes before those that have waited for no node."""
+    delete_job: Callable[[str], None]
+    """Deletes a Job, by name; blocks."""
+    find_instance_type: Callable[[str], str | None]
+    """Returns the machine type of a node if it is known."""
+    patience_seconds: float
+    find_former_nodes: Callable[[Collection[BlockKey]], Mapping[BlockKey, FormerNode]] = lambda _: {}
+    """Returns where cells of these blocks ran under an earlier runner, of those for which that is known; blocks."""
+    _block_by_job: dict[str, Block] = field(default_factory=dict, repr=False)
+    _passed: set[str] = field(default_factory=set, repr=False)
+    """Jobs that have let the next of their block go."""
+    _waiting_since: dict[str, float] = field(default_factory=dict, repr=False)
+    """When (time.monotonic) a Job was first seen to wait for its node, or a cell of the run last ended there."""
+    _bound: dict[str, tuple[TrackedJob, str]] = field(default_factory=dict, repr=False)
+    """Jobs without a record whose pods have to run on a node, with its name: a pod that replaces another one too."""
+    _given_up: set[str] = field(default_factory=set, repr=False)
+    """Nodes that one cell waited for in vain, and that have taken no cell of the run since: no other waits for them."""
+    _pods_by_node: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set), repr=False)
+    """The pods of the run that a node has at present, by uid."""
+
+    def begin(self, jobs: Iterable[TrackedJob]) -> list[TrackedJob]:
+        """Return the missing repeats to submit at once: the first of each block, in their order; hold the others."""
+        tracked_jobs = list(jobs)
+        if not self.patience_seconds:
+            return tracked_jobs
+        blocks: dict[BlockKey, Block] = {}
+        first = []
+        for tracked in tracked_jobs:
+            key = identify_block(tracked.repeat.planned.cell, tracked.repeat.number)
+            if key in blocks:
+                blocks[key].held.append(tracked)
+            else:
+                blocks[key] = Block(held=[])
+                first.append(tracked)
+            self._block_by_job[tracked.name] = blocks[key]
+        for key, former in self.find_former_nodes(blocks.keys()).items():
+            blocks[key].node, blocks[key].instance_type = former.name, former.instance_type
+        return first
+
+    def find_wish(self, tracked: TrackedJob, avoided: AvoidedNodes = NONE_AVOIDED) -> NodeWish:
+        """Return where a Job that is about to be created should run: never bound to a node at fault."""
+        block = self._block_by_job.get(tracked.name)
+        if block is None:
+            return NodeWish(avoided=avoided)
+        if not block.node or tracked.is_released or block.node in self._given_up or block.node in avoided.names:
+            instance_type = self.find_instance_type(block.node) or block.instance_type
+            return NodeWish(instance_type=instance_type, avoided=avoided)
+        self._bound[tracked.name] = tracked, block.node
+        return NodeWish(node=block.node, avoided=avoided)
+
+    def note_job(self, tracked: TrackedJob, job: JobStatus) -> None:
+        """Note which node a Job is bound to, whichever runner created it: the others of its block belong there too."""
+        block = self._block_by_job.get(tracked.name)
+        if block is not None and not block.node:
+            block.node = job.required_node
+        if not job.required_node:
+            self._bound.pop(tracked.name, None)
+        elif (
+            self.patience_seconds and not tracked.is_released
+        ):  # after that, only a profile's overlay can have bound it
+            self._bound[tracked.name] = tracked, job.required_node
+
+    def note_pod(self, tracked: TrackedJob | None, pod: PodStatus, *, is_deleted: bool) -> None:
+        """Record on which node a pod is, so that the next cell of its block can be submitted for the same node.
+
+        `tracked`: the repeat that the pod measures; None if its Job is not one that this runner follows.
+        """
+        if not pod.node:
+            return
+        if is_deleted or pod.is_deleted or pod.phase in END_PHASES:  # on a lost node it stays
+            self._pods_by_node[pod.node].discard(pod.uid)
+        else:
+            self._pods_by_node[pod.node].add(pod.uid)
+            self._given_up.discard(pod.node)
+        block = None if tracked is None else self._block_by_job.get(tracked.name)
+        if tracked is not None and block is not None and tracked.name not in self._passed:
+            block.node, block.instance_type = pod.node, ""
+            self._let_next_go(tracked, block)
+
+    def forget_pods(self) -> None:
+        """Forget which pods the nodes have: all that exist are about to be noted again."""
+        self._pods_by_node.clear()
+
+    def note_end(self, tracked: TrackedJob) -> None:
+        """Note that a repeat has its record. If its block has no node, nothing is to be waited for: all others go."""
+        block = self._block_by_job.get(tracked.name)
+        self._bound.pop(tracked.name, None)
+        if block is None or tracked.name in self._passed:
+            return
+        self._let_next_go(tracked, block)
+        while block.held and not block.node:
+            self.submit_next(block.held.pop(0))
+
+    def check(self) -> None:
+        """Release the Jobs that have waited too long for their node; to be called about once a second."""
+        now = time.monotonic()
+        for name, (tracked, node) in list(self._bound.items()):
+            is_waiting = tracked.state == "in-flight" and any(pod.unschedulable for pod in tracked.pods.values())
+            if not is_waiting or self._pods_by_node.get(node):
+                self._waiting_since.pop(name, None)
+            elif now - self._waiting_since.setdefault(name, now) >= self.patience_seconds:
+                self._release(tracked, node)
+
+    def _let_next_go(self, tracked: TrackedJob, block: Block) -> None:
+        self._passed.add(tracked.name)
+        while block.held:
+            following = block.held.pop(0)
+            if following.state == "to-submit":  # otherwise an earlier runner, or another one, has submitted it
+                self.submit_next(following)
+                return
+
+    def _release(self, tracked: TrackedJob, node: str) -> None:
+        """Delete the Job; it is created again, as one that somebody deleted is, for any node."""
+        del self._bound[tracked.name], self._waiting_since[tracked.name]
+        tracked.is_released = True
+        self._given_up.add(node)
+        self.dispatcher.warn(
+            f"node {node} has not taken a cell for {self.patience_seconds:g} s that is compared with one that ran "
+            f"there; such cells go to other nodes now (the first: {tracked.repeat.planned.cell.slug})",
+            f"shared node {node}",
+        )
+        self.dispatcher.request(partial(self.delete_job, tracked.name), lambda _: None)
+
+
+def identify_block(cell: Cell, number: int) -> BlockKey:
+    """Return what the repeats of a block have in common: `number` is that of the repeat."""
+    # With device plugins, each way of sharing a GPU and each number of clients has nodes of its own.
+    shares = (cell.sharing, cell.tenants) if is_shared(cell) else ()
+    return number, *(getattr(cell, name) for name in BLOCK_FIELDS), *shares
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormerNodes:
+    """Reads the placements of a run. Its methods block."""
+
+    connection: Connection
+    store: Store
+    run: Run
+
+    def find(self, blocks: Collection[BlockKey]) -> dict[BlockKey, FormerNode]:
+        """Return the node of each of these blocks that has placements: the one where most of its attempts ran.
+
+        Of several such nodes the one that stands first in the alphabet. StoreError if the store cannot be used.
+        """
+        placements: defaultdict[BlockKey, list[Placement]] = defaultdict(list)
+        for block, placement in self._read(blocks):
+            placements[block].append(placement)
+        existing = self._list_node_names() if placements else None
+        return {block: _choose_node(found, existing) for block, found in placements.items()}
+
+    def _read(self, blocks: Collection[BlockKey]) -> Iterator[tuple[BlockKey, Placement]]:
+        """Yield the placements of these blocks; one that is damaged counts as none."""
+        cells = {planned.cell.cell_id: planned.cell for planned in self.run.cells}
+        wanted: dict[str, BlockKey] = {}
+        for key in self.store.list_keys(placements_prefix(self.run.run_id)):
+            parts = parse_placement_key(key)
+            if parts is None or parts.cell_id not in cells:
+                continue
+            block = identify_block(cells[parts.cell_id], parts.repeat)
+            if block in blocks:
+                wanted[key] = block
+        for key, data in self.store.get_listed(wanted):
+            with suppress(InvalidDocumentError):
+                if isinstance(data, bytes):
+                    yield wanted[key], read_placement(data)
+
+    def _list_node_names(self) -> frozenset[str] | None:
+        """Return the nodes that the cluster has; None: they may not be listed, so nothing is known."""
+        try:
+            names = self.connection.read_items(
+                "/api/v1/nodes", lambda node: str(node["metadata"]["name"]), patience_seconds=SHORT_PATIENCE_SECONDS
+            )
+        except ApiError:
+            return None
+        return frozenset(names)
+
+
+def _choose_node(placements: Collection[Placement], existing: Collection[str] | None) -> FormerNode:
+    counts = Counter(placement.node_name for placement in placements)
+    name = min(counts, key=lambda name: (-counts[name], name))
+    types: Mapping[str, str | None] = {
+        placement.node_name: placement.node.instance_type for placement in placements if placement.node is not None
+    }
+    is_there = existing is None or name in existing
+    return FormerNode(name=name if is_there else "", instance_type=types.get(name) or "")
