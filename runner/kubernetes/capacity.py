@@ -6,6 +6,19 @@ up others.
 A pod that waits for a node makes an autoscaler add one. So no more Jobs are submitted than give every node its next
 cell: twice the cells that fit on the nodes that the runner finds at its start. Nodes that are added later count once;
 otherwise the pods that wait would add nodes, which would let more pods wait, without end.
+
+How far an autoscaler may grow a pool is read where the Kubernetes API says so.
+
+Karpenter says so, also in EKS Auto Mode and AKS node auto-provisioning, which are made of it: its NodePools are
+objects with labels, taints and limits of resources, so that it is known which of them a cell can use.
+https://karpenter.sh/docs/concepts/nodepools/
+https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
+https://learn.microsoft.com/en-us/azure/aks/node-autoprovision
+
+The cluster autoscaler does not: its ConfigMap `cluster-autoscaler-status` has the largest size of each node group under
+the cloud's name of the group, without labels, so that it is unknown which cells it is for; and where the cloud runs the
+autoscaler, as GKE does, there may be none.
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/clusterstate/api/types.go
 """
 
 import json

@@ -9,7 +9,6 @@ import itertools
 import queue
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,67 +17,6 @@ from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
 from bench.store import StoreError
-
-
-class StoppedAtEnd(ABC):
-    """Stops at the end of its `with` block and waits for its requests under way, also after an error.
-
-    Otherwise they would go on beside whatever comes next, each with a socket. Ctrl-C, and a signal that ends the
-    process, are not to wait for an answer.
-    """
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-        if error is None or isinstance(error, Exception):
-            self.await_end()
-
-    @abstractmethod
-    def stop(self) -> None:
-        """Let the threads end after what they do now; they are not waited for."""
-
-    @abstractmethod
-    def await_end(self) -> None:
-        """Wait, after `stop`, until no work is being done any more."""
-
-
-class RequestThreads(StoppedAtEnd):
-    """Daemon threads that take work from one queue; it must not raise."""
-
-    def __init__(self, num_threads: int, name: str) -> None:
-        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._num_threads = num_threads
-        self._is_stopped = False
-        self._threads = [
-            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True) for number in range(num_threads)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def submit(self, work: Callable[[], None]) -> None:
-        """Queue `work` for the next free thread."""
-        self._queue.put(work)
-
-    def stop(self) -> None:
-        """Drop what has not begun, and let the threads end after what they do now; they are not waited for."""
-        self._is_stopped = True
-        for _ in range(self._num_threads):
-            self._queue.put(None)
-
-    def await_end(self, seconds: float = threading.TIMEOUT_MAX) -> None:
-        """Wait, after `stop`, until no work is being done any more; so long at the most."""
-        deadline = time.monotonic() + seconds
-        for thread in self._threads:
-            thread.join(min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX))
-
-    def _work(self) -> None:
-        while (work := self._queue.get()) is not None and not self._is_stopped:
-            work()
-
 
 NUM_SUBMITTERS = 16
 NUM_RECORDERS = 8
@@ -95,9 +33,46 @@ LAST_REQUESTS_SECONDS = 10.0
 T = TypeVar("T")
 
 
+class RequestThreads:
+    """Daemon threads that take work from one queue; it must not raise."""
+
+    def __init__(self, num_threads: int, name: str) -> None:
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._is_stopped = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True) for number in range(num_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Queue `work` for the next free thread."""
+        self._queue.put(work)
+
+    def stop(self) -> None:
+        """Drop what has not begun, and let the threads end after what they do now; they are not waited for."""
+        self._is_stopped = True
+        for _ in self._threads:
+            self._queue.put(None)
+
+    def await_end(self, deadline: float) -> None:
+        """Wait, after `stop`, until no work is being done any more; until `deadline` (time.monotonic) at the most."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _work(self) -> None:
+        while (work := self._queue.get()) is not None and not self._is_stopped:
+            work()
+
+
 @dataclass(kw_only=True)
-class Dispatcher(StoppedAtEnd):
-    """Runs calls on the main thread, and requests on other threads."""
+class Dispatcher:
+    """Runs calls on the main thread, and requests on other threads.
+
+    Stops at the end of its `with` block and waits for its requests under way, also after an error: otherwise they would
+    go on beside whatever comes next, each with a socket. Ctrl-C, and a signal that ends the process, are not to wait
+    for an answer.
+    """
 
     warn_user: Callable[[str], None]
     patience_seconds: float
@@ -110,6 +85,23 @@ class Dispatcher(StoppedAtEnd):
     """When a warning was last given, by its dedup_key."""
     _submitters: RequestThreads = field(default_factory=partial(RequestThreads, NUM_SUBMITTERS, "submit"), repr=False)
     _recorders: RequestThreads = field(default_factory=partial(RequestThreads, NUM_RECORDERS, "record"), repr=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        deadline = time.monotonic() + LAST_REQUESTS_SECONDS
+        self.stop()
+        if error is None or isinstance(error, Exception):
+            for threads in (self._submitters, self._recorders):
+                threads.await_end(deadline)
+
+    def stop(self) -> None:
+        """Let the request threads end after what they do now."""
+        for threads in (self._submitters, self._recorders):
+            threads.stop()
 
     def post(self, call: Callable[[], None]) -> None:
         """Queue a call for the main thread; may be used from any thread."""
@@ -128,21 +120,10 @@ class Dispatcher(StoppedAtEnd):
         while self._delayed and self._delayed[0][0] <= time.monotonic():
             heapq.heappop(self._delayed)[2]()
 
-    def stop(self) -> None:
-        """Let the request threads end after what they do now."""
-        self._submitters.stop()
-        self._recorders.stop()
-
-    def await_end(self) -> None:
-        """Wait, after `stop`, for the requests under way, LAST_REQUESTS_SECONDS at most."""
-        deadline = time.monotonic() + LAST_REQUESTS_SECONDS
-        for threads in (self._submitters, self._recorders):
-            threads.await_end(deadline - time.monotonic())
-
     def stop_submitting(self, seconds: float) -> None:
         """Drop the Jobs that are queued, and wait for the requests under way, `seconds` at most."""
         self._submitters.stop()
-        self._submitters.await_end(seconds)
+        self._submitters.await_end(time.monotonic() + seconds)
 
     def submit(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Run `work`, which creates a Job, on a submitting thread and pass its result to `then` on the main thread.

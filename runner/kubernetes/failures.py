@@ -7,6 +7,8 @@ A kubelet sets it for none of these (k8s.io/kubernetes, pkg/kubelet): a pod that
 (localStorageEviction in eviction/eviction_manager.go, `Evicted`), a pod past its activeDeadlineSeconds
 (active_deadline.go, `DeadlineExceeded`), a pod that it does not admit (lifecycle/predicate.go, `OutOfcpu`,
 `UnexpectedAdmissionError`, ...). So `status.reason` of the pod is read too.
+
+Which ends of a pod are final is decided by the Job's podFailurePolicy: see session.py.
 """
 
 import math

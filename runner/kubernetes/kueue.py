@@ -4,6 +4,8 @@ Kueue makes a Workload of each Job that it manages, and says in the Workload's c
 https://kueue.sigs.k8s.io/docs/concepts/workload/. Its API version v1beta1 is no longer served from Kueue 0.20 on
 (https://github.com/kubernetes-sigs/kueue/issues/13957); v1beta2 is served from 0.15 on
 (https://github.com/kubernetes-sigs/kueue/blob/main/CHANGELOG/CHANGELOG-0.15.md).
+
+A Job in a queue is never given up: its quota may come back, or its queue be started again, as long as the run lasts.
 """
 
 import math

@@ -21,7 +21,6 @@ from runner.kubernetes.failures import (
     classify,
     explain_job,
     explain_waiting,
-    find_interruption,
     find_node_fault,
     has_only_waited,
     judge_job,
@@ -46,90 +45,61 @@ def end(code: int | None = 137, reason: str = "", message: str = "", **more: Any
     return replace(load_pod("user"), **(fields | {"end_reason": reason or "Error"} | more))
 
 
-@pytest.mark.parametrize("message", [OVER_TMP, OVER_POD, OVER_LOG])
-@pytest.mark.parametrize("code", [137, EXIT_PREEMPTED, 143])
-def test_a_pod_over_its_own_storage_limit_ended_for_that_alone(message: str, code: int) -> None:
-    pod = end(code, "Evicted", message)
-    verdict = classify(pod)
-    assert verdict is not None
-    assert (verdict.kind, verdict.retry) == ("killed", False)
-    assert verdict.message == f"evicted by the kubelet: {message.strip()}"
-
-
-@pytest.mark.parametrize(
-    ("pod", "words"),
-    [
-        (end(137, "Evicted", LOW_ON_MEMORY), f"Evicted: {LOW_ON_MEMORY.strip(': ')}"),
-        (end(137, "DeadlineExceeded", PAST_DEADLINE), f"DeadlineExceeded: {PAST_DEADLINE}"),
-        (end(EXIT_PREEMPTED, "Terminated", SHUT_DOWN), f"Terminated: {SHUT_DOWN}"),
-        (end(137, "NodeLost", ""), "NodeLost"),
-        (end(137, is_deleted=True), "the pod was deleted, and killed when its grace period was over"),
-        (end(EXIT_PREEMPTED, is_deleted=True), "the pod was deleted"),
-        (end(143), "SIGTERM, from whom is not known"),
-        (replace(end(1), disruption="PreemptionByScheduler: made room"), "PreemptionByScheduler: made room"),
-        (end(137), ""),
-        (end(137, is_deleted=True, end_reason="OOMKilled"), ""),
-        (end(1, is_deleted=True), ""),
-        (end(0), ""),
-    ],
-)
-def test_a_pod_that_was_taken_down_has_the_words_of_who_did_it(pod: PodStatus, words: str) -> None:
-    assert find_interruption(pod) == words
-
-
+OWN_LIMIT = ("killed", False, False)
+NODE_FAULT = ("infrastructure", True, True)
+TAKEN_DOWN = ("preempted", True, False)
 REFUSED: dict[str, Any] = {"has_run": False}
+CDI_ERROR = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: could not apply required "
+    "modification to OCI specification: error modifying OCI spec: failed to inject CDI devices: unresolvable CDI "
+    "devices management.nvidia.com/gpu=0: unknown"
+)
 
 
 @pytest.mark.parametrize(
-    ("pod", "words"),
+    ("pod", "verdict", "words"),
     [
-        (
-            end(EXIT_NODE_FAULT, end_message="x\nerror: fault of this machine: GPU is lost"),
-            "fault of this machine: GPU",
-        ),
-        (end(EXIT_NODE_FAULT), "the log of its container says nothing"),
-        (load_pod("rejected"), "the kubelet refused the pod: OutOfcpu: Pod was rejected: Node didn't have enough"),
-        (
-            end(None, "UnexpectedAdmissionError", "Allocate failed", **REFUSED),
-            "UnexpectedAdmissionError: Allocate failed",
-        ),
-        (end(None, "NodeAffinity", "Predicate NodeAffinity failed", **REFUSED), "NodeAffinity"),
-        (end(None, "NodeShutdown", "Pod was rejected as the node is shutting down.", **REFUSED), "NodeShutdown"),
-        (end(None, "Evicted", "The node had condition: [DiskPressure]. ", **REFUSED), "DiskPressure"),
-        (
-            end(128, end_reason="StartError", end_message="runc create failed: nvidia-container-cli: nvml error: x"),
-            "StartError: runc create failed: nvidia-container-cli",
-        ),
-        (
-            end(
-                128,
-                end_reason="StartError",
-                end_message="failed to create containerd task: failed to create shim task: OCI runtime create failed: "
-                "could not apply required modification to OCI specification: error modifying OCI spec: failed to "
-                "inject CDI devices: unresolvable CDI devices management.nvidia.com/gpu=0: unknown",
-            ),
-            "unresolvable CDI devices management.nvidia.com/gpu=0",
-        ),
+        *[
+            (end(code, "Evicted", message), OWN_LIMIT, f"evicted by the kubelet: {message.strip()}")
+            for code in (137, EXIT_PREEMPTED)
+            for message in (OVER_TMP, OVER_POD, OVER_LOG)
+        ],
+        (end(137, "Evicted", LOW_ON_MEMORY), TAKEN_DOWN, f"Evicted: {LOW_ON_MEMORY.strip(': ')}"),
+        (end(137, "DeadlineExceeded", PAST_DEADLINE), TAKEN_DOWN, f"DeadlineExceeded: {PAST_DEADLINE}"),
+        (end(None, "DeadlineExceeded", PAST_DEADLINE, **REFUSED), TAKEN_DOWN, "DeadlineExceeded"),
+        (end(EXIT_PREEMPTED, "Terminated", SHUT_DOWN), TAKEN_DOWN, f"Terminated: {SHUT_DOWN}"),
+        (end(137, "NodeLost", ""), TAKEN_DOWN, "NodeLost"),
+        (end(137, is_deleted=True), TAKEN_DOWN, "the pod was deleted, and killed when its grace period was over"),
+        (end(EXIT_PREEMPTED, is_deleted=True), TAKEN_DOWN, "the pod was deleted"),
+        (end(143), TAKEN_DOWN, "SIGTERM, from whom is not known"),
+        (replace(end(1), disruption="PreemptionByScheduler: room"), TAKEN_DOWN, "PreemptionByScheduler: room"),
+        (replace(end(EXIT_NODE_FAULT), disruption="EvictionByEvictionAPI: x"), TAKEN_DOWN, "EvictionByEvictionAPI: x"),
+        (end(EXIT_NODE_FAULT, end_message="x\nerror: GPU is lost"), NODE_FAULT, "GPU is lost"),
+        (end(EXIT_NODE_FAULT), NODE_FAULT, "the log of its container says nothing"),
+        (load_pod("rejected"), NODE_FAULT, "the kubelet refused the pod: OutOfcpu: Pod was rejected: Node didn't have"),
+        (end(None, "UnexpectedAdmissionError", "no", **REFUSED), NODE_FAULT, "UnexpectedAdmissionError: no"),
+        (end(None, "NodeAffinity", "Predicate failed", **REFUSED), NODE_FAULT, "NodeAffinity: Predicate failed"),
+        (end(None, "NodeShutdown", "Pod was rejected", **REFUSED), NODE_FAULT, "NodeShutdown"),
+        (end(None, "Evicted", "The node had condition: [DiskPressure]. ", **REFUSED), NODE_FAULT, "DiskPressure"),
+        (end(128, end_reason="StartError", end_message="nvidia-container-cli: nvml error"), NODE_FAULT, "StartError: "),
+        (end(128, end_reason="StartError", end_message=CDI_ERROR), NODE_FAULT, "unresolvable CDI devices management"),
+        (end(128, end_reason="StartError", end_message='exec: "python": not found in $PATH'), None, ""),
+        (end(137), None, ""),
+        (end(137, is_deleted=True, end_reason="OOMKilled"), None, ""),
+        (end(1, is_deleted=True), None, ""),
+        (end(0), None, ""),
+        (end(None, "", "", **REFUSED), None, ""),
+        (load_pod("unschedulable"), None, ""),
+        (load_pod("running"), None, ""),
     ],
 )
-def test_a_node_that_cannot_measure_is_at_fault_in_its_own_words(pod: PodStatus, words: str) -> None:
-    assert words in find_node_fault(pod)
-    assert find_interruption(pod) == ""
-
-
-@pytest.mark.parametrize(
-    "pod",
-    [
-        end(1),
-        end(None, "DeadlineExceeded", PAST_DEADLINE, **REFUSED),
-        end(None, "", "", **REFUSED),
-        end(128, end_reason="StartError", end_message='exec: "python": executable file not found in $PATH'),
-        replace(end(EXIT_NODE_FAULT), disruption="EvictionByEvictionAPI: drained"),
-        load_pod("unschedulable"),
-    ],
-)
-def test_what_a_cell_an_image_or_a_disruption_ended_is_no_fault_of_the_node(pod: PodStatus) -> None:
-    assert find_node_fault(pod) == ""
+def test_how_a_pod_ended_that_did_not_end_by_itself(
+    pod: PodStatus, verdict: tuple[str, bool, bool] | None, words: str
+) -> None:
+    found = classify(pod)
+    assert (found and (found.kind, found.retry, found.node_fault)) == verdict
+    assert words in (found.message if found else "")
+    assert find_node_fault(pod) == (found.message if found and found.node_fault else "")
 
 
 def test_a_job_failed_for_its_node_also_where_no_pod_is_left_to_say_so() -> None:
@@ -151,14 +121,6 @@ def test_a_job_that_failed_since_its_pod_was_deleted_is_not_the_cells_end() -> N
     assert judge_job(load_job("oom"), end(137, "DeadlineExceeded", PAST_DEADLINE)) is None
 
 
-def test_a_container_that_the_kubelet_did_not_find_has_no_exit_code_of_its_own() -> None:
-    pod = load_object("pod-oom")
-    terminated = pod["status"]["containerStatuses"][0]["state"]["terminated"]
-    terminated |= {"reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}
-    seen = read_pod_status(pod)
-    assert (seen.exit_code, seen.has_run) == (None, False)
-
-
 def test_a_pod_over_its_storage_limit_whose_container_was_not_found_is_no_fault_of_its_node() -> None:
     """As a kubelet of Kubernetes 1.36 left one: no start, no end, and `ContainerStatusUnknown`."""
     pod = load_object("pod-oom")
@@ -167,6 +129,7 @@ def test_a_pod_over_its_storage_limit_whose_container_was_not_found_is_no_fault_
     terminated |= {"reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}
     seen = read_pod_status(pod)
     verdict = classify(seen)
+    assert (seen.exit_code, seen.has_run) == (None, False)
     assert verdict is not None
     assert (verdict.kind, verdict.node_fault) == ("killed", False)
     assert judge_job(load_job("oom"), seen) is None
@@ -194,13 +157,6 @@ def wait_for(reason: str, message: str) -> PodStatus:
     return replace(load_pod("image"), waiting_reason=reason, waiting_message=message)
 
 
-def test_a_pod_that_no_node_takes_is_told_in_the_schedulers_words() -> None:
-    found = find(load_pod("unschedulable"))
-    assert found is not None
-    assert (found.kind, found.patience) == ("unschedulable", UNSCHEDULABLE_SECONDS)
-    assert found.to_failure().message.startswith("no node took the pod: 0/1 nodes are available: 1 Insufficient cpu.")
-
-
 @pytest.mark.parametrize(
     ("reason", "message", "kind", "patience"),
     [
@@ -212,34 +168,22 @@ def test_a_pod_that_no_node_takes_is_told_in_the_schedulers_words() -> None:
         ("InvalidImageName", "couldn't parse", "bad-image", 0),
         ("ErrImageNeverPull", "", "bad-image", 0),
         ("CreateContainerConfigError", 'secret "x" not found', "bad-configuration", CONFIGURATION_SECONDS),
-        ("CreateContainerError", "", "bad-configuration", CONFIGURATION_SECONDS),
+        ("CreateContainerError", "name in use", "bad-configuration", CONFIGURATION_SECONDS),
+        ("CreateContainerError", "unresolvable CDI devices a/gpu=0", "infrastructure", CONFIGURATION_SECONDS),
+        *[(reason, "", None, None) for reason in ("ContainerCreating", "PodInitializing", "")],
     ],
 )
 def test_a_container_that_cannot_start_is_waited_for_as_its_reason_deserves(
-    reason: str, message: str, kind: str, patience: float
+    reason: str, message: str, kind: str | None, patience: float | None
 ) -> None:
     found = find(wait_for(reason, message))
-    assert found is not None
-    assert (found.kind, found.patience) == (kind, patience)
-    assert found.message == f"{reason}: {message}".rstrip(": ")
-
-
-def test_a_device_that_the_node_cannot_resolve_is_the_nodes_fault() -> None:
-    found = find(wait_for("CreateContainerError", "CDI device injection failed: unresolvable CDI devices a/gpu=0"))
-    assert found is not None
-    assert found.node_fault
-    assert found.kind == "infrastructure"
-    other = find(wait_for("CreateContainerError", "failed to reserve container name"))
-    assert other is not None
-    assert not other.node_fault
-
-
-@pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
-def test_a_container_that_is_about_to_start_is_not_hindered(reason: str) -> None:
-    assert find(wait_for(reason, "")) is None
+    assert (found and (found.kind, found.patience, found.message, found.node_fault)) == (
+        kind and (kind, patience, f"{reason}: {message}".rstrip(": "), kind == "infrastructure")
+    )
 
 
 def test_pods_that_run_or_failed_hinder_nothing() -> None:
+    assert find() is None
     assert find(load_pod("running"), load_pod("rejected"), load_pod("preempted")) is None
 
 
@@ -249,20 +193,22 @@ def test_the_newest_pending_pod_counts() -> None:
     assert older.created_at < newer.created_at
     found = find(newer, older)
     assert found is not None
-    assert found.kind == "unschedulable"
-
-
-def test_a_quota_is_waited_for_like_a_node() -> None:
-    found = find(missing_pod_reason=load_object("messages")["quota"])
-    assert found is not None
     assert (found.kind, found.patience) == ("unschedulable", UNSCHEDULABLE_SECONDS)
-    assert "exceeded quota: team" in found.message
+    assert found.to_failure().message.startswith("no node took the pod: 0/1 nodes are available: 1 Insufficient cpu.")
 
 
-def test_a_service_account_that_is_not_there_is_a_fault_of_the_configuration() -> None:
-    found = find(missing_pod_reason=load_object("messages")["no-account"])
+@pytest.mark.parametrize(
+    ("message", "kind", "patience"),
+    [
+        ("quota", "unschedulable", UNSCHEDULABLE_SECONDS),  # waited for like a node
+        ("no-account", "bad-configuration", CONFIGURATION_SECONDS),
+    ],
+)
+def test_why_a_pod_could_not_be_created(message: str, kind: str, patience: float) -> None:
+    reason = load_object("messages")[message]
+    found = find(missing_pod_reason=reason)
     assert found is not None
-    assert (found.kind, found.patience) == ("bad-configuration", CONFIGURATION_SECONDS)
+    assert (found.kind, found.patience, found.message) == (kind, patience, reason)
 
 
 def test_a_job_without_a_pod_of_which_nobody_says_why_is_told_and_not_given_up() -> None:
@@ -277,10 +223,6 @@ def test_a_job_between_two_pods_is_not_told(counts: dict[str, int]) -> None:
     job = replace(read_job_status(load_object("job-running")), **counts)  # type: ignore[arg-type]  # all are ints
     assert find(seconds_without=UNEXPLAINED_SECONDS + 1, job=job) is None
     assert find(seconds_without=1.0) is None
-
-
-def test_a_task_of_which_nothing_is_known_is_not_hindered() -> None:
-    assert find() is None
 
 
 STORE = "s3://bucket/prefix"

@@ -11,7 +11,7 @@ import pytest
 from kubeconfigs import write_kubeconfig
 from lying_server import Answer, LyingServer
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.dispatcher import Dispatcher, RequestThreads
+from runner.kubernetes.dispatcher import Dispatcher
 
 HANG_GUARD_SECONDS = 600.0
 ANSWER_SECONDS = 0.5
@@ -97,24 +97,6 @@ def test_a_dispatcher_that_ends_well_waits_for_the_requests_under_way(
 
     assert server.num_open == 0
     assert list_alive(others, "submit-", "record-") == []
-
-
-def test_request_threads_are_waited_for_after_an_error(
-    server: SlowServer, connection: Connection, others: frozenset[threading.Thread]
-) -> None:
-    asked: list[bytes] = []
-
-    def work() -> None:
-        with RequestThreads(2, "test") as threads:
-            threads.submit(lambda: asked.append(ask(connection)))
-            fail(server)
-
-    with pytest.raises(ValueError, match="the other thread's"):
-        work()
-
-    assert asked == [b"{}"]
-    assert server.num_open == 0
-    assert list_alive(others, "test-") == []
 
 
 def test_at_ctrl_c_a_request_under_way_is_not_waited_for(
