@@ -104,7 +104,8 @@ def _write_line(text: object, max_characters: int) -> str:
 
     With a line of its own, it could look like another of this tool's.
     """
-    line = hide_secrets(" ".join(str(text or "").encode(errors="replace").decode().split()))
+    whole = " ".join(str(text or "").encode(errors="replace").decode().split())
+    line = hide_secrets(whole[: 2 * MAX_MESSAGE_CHARACTERS])
     return line if len(line) <= max_characters else f"{line[: max_characters - 1]}…"
 
 

@@ -64,3 +64,8 @@ def test_half_a_character_in_a_refusal_is_replaced() -> None:
 def test_an_error_in_a_watch_without_a_message_has_words() -> None:
     error = read_watch_error({"code": 403})
     assert (error.reason, error.message) == ("", "the API server ended a watch with an error and no message (code 403)")
+
+
+def test_of_a_long_refusal_the_beginning_is_told() -> None:
+    message = refuse(422, {"message": "Job is invalid: " + "x" * 20_000}).message
+    assert (message[:16], len(message)) == ("Job is invalid: ", 4000)
