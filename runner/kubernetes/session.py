@@ -142,7 +142,7 @@ class ClusterSession:
         self.jobs, self._has_begun, self._next_tick = TrackedJobs(), False, 0.0
         self._held: set[str] = set()  # the uids of pods that were seen kept from ending
         self._connection, self._recorder, self._spending = options.connection, options.recorder, options.spending
-        store, renderer, namespace = options.recorder.store, options.renderer, options.namespace
+        store, renderer = options.recorder.store, options.renderer
         self._dispatcher = Dispatcher(
             warn_user=options.observer.warn, patience_seconds=self._connection.patience_seconds
         )
@@ -150,7 +150,7 @@ class ClusterSession:
         self._job_informer = self._make_informer("/apis/batch/v1", "jobs", read_job_status)
         self._pod_informer = self._make_informer("/api/v1", "pods", read_pod_status, POD_FIELDS)
         to_cluster: dict[str, Any] = {"dispatcher": self._dispatcher, "connection": self._connection}
-        in_namespace = to_cluster | {"namespace": namespace}
+        in_namespace = self._in_namespace = to_cluster | {"namespace": options.namespace}
         self._watcher = CancellationWatcher(
             dispatcher=self._dispatcher,
             store=store,
@@ -186,9 +186,14 @@ class ClusterSession:
             finished_jobs=self._finished_jobs,
             find_wish=self._find_wish,
         )
+        self._shared_nodes = self._make_shared_nodes()
+        self._pending_pods = self._make_pending_pods()
+
+    def _make_shared_nodes(self) -> SharedNodes:
+        options, profile = self._options, self._options.renderer.profile
         # With a queue, cells that wait for their node would use up its quota.
-        patience = 0 if renderer.queue else renderer.profile.same_node_patience_seconds
-        self._shared_nodes = SharedNodes(
+        patience = 0 if options.renderer.queue else profile.same_node_patience_seconds
+        return SharedNodes(
             dispatcher=self._dispatcher,
             submit_next=self._submission.add_first,
             delete_job=self._recorder.delete_job,
@@ -197,14 +202,17 @@ class ClusterSession:
             # A cell that waits for a node of its own choice must not be given up as one that no node can take.
             patience_seconds=min(patience, options.unschedulable_seconds / 2),
         )
+
+    def _make_pending_pods(self) -> PendingPods:
+        options = self._options
         labels = select_run(options.run_id, fingerprint=options.fingerprint)
-        self._pending_pods = PendingPods(
+        return PendingPods(
             dispatcher=self._dispatcher,
             jobs=self.jobs,
             unschedulable_seconds=options.unschedulable_seconds,
-            start_problems=StartProblems(**in_namespace),
-            missing_pods=MissingPods(**in_namespace, labels=labels, make_room=self._finished_jobs.make_room),
-            start_seconds=renderer.profile.start_seconds,
+            start_problems=StartProblems(**self._in_namespace),
+            missing_pods=MissingPods(**self._in_namespace, labels=labels, make_room=self._finished_jobs.make_room),
+            start_seconds=options.renderer.profile.start_seconds,
             give_up=self._give_up,
             withdraw=self._withdraw if options.is_requeued else None,
             blame_node=self._blame_node,
@@ -260,7 +268,7 @@ class ClusterSession:
         self._handle_events()
         if self._node_faults.stop is not None:
             raise self._node_faults.stop
-        if self._options.deadline is not None and read_clock() >= self._options.deadline:
+        if self._options.deadline is not None and datetime.now(UTC) >= self._options.deadline:
             self._await_records()
             raise DeadlinePassed
 
@@ -589,8 +597,3 @@ def _forget_pods(tracked: TrackedJob) -> None:
 def _explain_disruptions(cause: str) -> JobOutcome:
     message = f"it was taken down {MAX_DISRUPTIONS} times, the last time for {cause}"
     return "preempted", Failure(kind="preempted", message=message)
-
-
-def read_clock() -> datetime:
-    """Return the time of day."""
-    return datetime.now(UTC)

@@ -63,7 +63,7 @@ def test_a_job_that_kueue_does_not_start_is_explained_and_waits(
 
     words = {
         "zero": f"insufficient quota for memory in flavor {flavor}",
-        "narrow": "maximum capacity (2Gi)",
+        "narrow": "> maximum capacity (",  # 2Gi) or 3Gi > 2Gi), as the version of Kueue says it
         "held": f"ClusterQueue {names['held']} is inactive",
         "missing": "LocalQueue missing doesn't exist",
         "unread": 'why they wait is not known: workloads.kueue.x-k8s.io is forbidden: User "runner-of-the-tests"',
