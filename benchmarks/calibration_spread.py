@@ -14,11 +14,11 @@ import subprocess
 import sys
 
 from bench.frameworks.interface import load_framework
-from bench.observation import Observer
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.environment import read_environment
 from bench.registry import FRAMEWORKS
 from bench.schema import Calibration, Cell
+from bench.worker.observe import Observer
 
 RATES = ("product_flops_per_second", "copy_bytes_per_second")
 

@@ -20,7 +20,7 @@ from hand_written import write_step
 
 from bench.frameworks.pytorch import PyTorch
 from bench.frameworks.pytorch_switches import set_switches
-from bench.harness import measure
+from bench.measure.harness import measure
 from bench.probes.cpu import count_threads
 from bench.registry import MODELS
 from bench.schema import Cell, Phases, Precision

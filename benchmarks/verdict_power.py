@@ -10,8 +10,8 @@ from collections.abc import Callable
 from random import Random
 from statistics import median
 
-from bench.levels import find_levels
-from bench.validity.series import MAD_TO_DEVIATION, MAX_SPREAD, measure_spread
+from bench.measure.levels import find_levels
+from bench.verdicts.series import MAD_TO_DEVIATION, MAX_SPREAD, measure_spread
 
 SEED = 20261122
 NUM_WINDOWS = 4000

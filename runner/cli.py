@@ -11,8 +11,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from bench import __version__
-from bench.child_processes import end_programs, list_children
 from bench.errors import TransientError, UserError
+from runner.child_processes import end_programs, list_children
 from runner.commands.access import access
 from runner.commands.audit import audit
 from runner.commands.batches import batches

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from bench.errors import UserError
-from bench.raw_removals import index_removed_results, read_raw_removals
 from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, Run, measure_attempt, read_run
 from bench.store import (
     LATEST_RUN_KEY,
@@ -28,7 +27,8 @@ from bench.store import (
     report_key,
     results_prefix,
 )
-from bench.stored_runs import find_future_runs, read_runs
+from bench.store.raw_removals import index_removed_results, read_raw_removals
+from bench.store.stored_runs import find_future_runs, read_runs
 from runner import __version__
 
 MIN_AGE = "1d"

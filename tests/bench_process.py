@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.order import Order
 from bench.schema import Cell, Result
+from bench.worker.request import Order
 
 ROOT = Path(__file__).parents[1]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.harness import DeviceTimer, Feed
+from bench.measure.harness import DeviceTimer, Feed
 from bench.schema import Device
 
 

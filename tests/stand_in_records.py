@@ -4,8 +4,8 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from bench.order import Order
 from bench.schema import Failure, Result, Verdict
+from bench.worker.request import Order
 from factories import make_failed_result, make_result, make_validity
 
 BYTES_PER_SAMPLE = 2**30

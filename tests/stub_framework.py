@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bench.device_profile import DeviceActivity
+from bench.measure.profile import DeviceActivity
 from bench.schema import Cell, Device
 
 # Six steps of warm-up at the least, the first step before them, and three timed ones.

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from bench.attempt import Attempt
-from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
 from bench.schema import Cell, Result, TenantRecord
 from bench.store import Store
 from bench.tenants.tenant import Tenant
+from bench.worker.attempt import Attempt
+from bench.worker.request import Order
 from factories import make_cell
 from stub_framework import StubFramework
 
@@ -87,7 +87,7 @@ def make_group(folder: Path, monkeypatch: pytest.MonkeyPatch, *frameworks: StubF
     by_tenant = dict(enumerate(frameworks))
     # Each tenant has a thread of its own, which bears its number.
     monkeypatch.setattr(
-        "bench.attempt.load_framework", lambda cell, num_threads: by_tenant[int(threading.current_thread().name)]
+        "bench.worker.attempt.load_framework", lambda cell, num_threads: by_tenant[int(threading.current_thread().name)]
     )
     return Group(cell=cell, store=Store.open(f"file://{folder}/store"), frameworks=by_tenant)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bench.schema import Samples, Verdict
-from bench.validity import ValidityInputs, judge_validity
+from bench.verdicts import ValidityInputs, judge_validity
 from factories import make_cell, make_cpu_use, make_gpu_use, make_phases, make_roofline
 
 STEPS = (0.1,) * 10

@@ -19,7 +19,7 @@ from typing import Any, Literal
 ROOT = Path(__file__).parents[1]
 PATHS = (str(ROOT / "tests"), str(ROOT), str(ROOT / "images" / "bench" / "src"))
 MODULES = (
-    "bench.program",
+    "bench.worker.main",
     "collector.export",
     "collector.facts",
     "collector.results.load",
@@ -159,9 +159,9 @@ def run_tool() -> None:
 
 def run_bench() -> None:
     """Run the container's entry point, with a framework whose model does nothing."""
-    from bench import attempt
-    from bench.program import run_program
-    from bench.sigterm import SigtermListener
+    from bench.worker import attempt
+    from bench.worker.main import run_program
+    from bench.worker.sigterm import SigtermListener
     from stub_framework import StubFramework
 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

@@ -7,9 +7,9 @@ from typing import Literal
 
 import pandas as pd
 
+from bench.measure.roofline import CACHE_TRANSFERS
 from bench.models.flops import StepCost, count_step_cost
 from bench.registry import FRAMEWORKS, MODELS
-from bench.roofline import CACHE_TRANSFERS
 from collector.audit.devices import AuditedDevice, find_device
 from collector.audit.rates import (
     LARGER_TILE_SAVING,
@@ -429,7 +429,7 @@ class AuditedRow:
 def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple[AuditedRow, ...]:
     """Return the rows of `table` with their verdicts; `summary`: rows of `summarize_collections` of the runs, if any.
 
-    Raises UnknownDeviceError for a row whose device neither the table nor `bench.peaks` knows.
+    Raises UnknownDeviceError for a row whose device neither the table nor `bench.measure.peaks` knows.
     """
     audited = []
     for number, row in enumerate(table.rows, start=1):

@@ -9,7 +9,7 @@ from collector.statistics import FloatArray, compute_geometric_mean
 from collector.units import MILLISECOND, format_interval, format_number
 
 MIN_GAP = 0.05
-"""As the bound of drift (bench.validity.series.MAX_DRIFT): below it no difference is worth reporting."""
+"""As the bound of drift (bench.verdicts.series.MAX_DRIFT): below it no difference is worth reporting."""
 SHARE_BEYOND = 0.1
 """The share of a repeat's steps that may lie across the gap: single slow steps say nothing of a repeat."""
 MAX_LISTED = 5

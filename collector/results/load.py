@@ -8,7 +8,7 @@ import pandas as pd
 from bench.errors import UserError
 from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_document, read_node_fault, read_run
 from bench.store import KeyMissing, Store, run_key
-from bench.stored_runs import read_runs
+from bench.store.stored_runs import read_runs
 from collector.results.attempts import order_attempts
 from collector.results.centers import unify_centers
 from collector.results.collection import Collection

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 SEPARATOR = "; "
 # A number that stands alone, with its sign and unit: not the digits of a GPU's UUID.
 LEVELS = re.compile(r"steps on two levels, (?P<shares>.*): the mean of the steps counts")
-"""What a measuring process says of its own steps (`bench.validity.series`), which knows no other repeat."""
+"""What a measuring process says of its own steps (`bench.verdicts.series`), which knows no other repeat."""
 NUMBER = re.compile(r"(?<![\w-])[+-]?\d+(\.\d+)?(?=[\s%,;)]|$)")
 
 

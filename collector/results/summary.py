@@ -31,7 +31,7 @@ from collector.results.intervals import INTERVAL_COLUMNS
 from collector.statistics import FloatArray, compute_quantiles
 
 # Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
-# what is worth reporting (bench.validity.clocks).
+# what is worth reporting (bench.verdicts.clocks).
 MAX_CLOCK_SPREAD = 0.05
 SUMMARY_COLUMNS: Columns = {
     "run_id": "str",

@@ -8,7 +8,7 @@ from typing import Any
 from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, is_confirmation
-from bench.stored_runs import read_runs
+from bench.store.stored_runs import read_runs
 from collector.facts import count_things
 from collector.results.cells import is_shared
 from collector.results.collection import Collection

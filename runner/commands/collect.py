@@ -37,7 +37,7 @@ def collect(
 
     The results that are new since the last time are read, and kept in the store's tables/ for every later command.
     """
-    from bench.raw_removals import read_raw_removals
+    from bench.store.raw_removals import read_raw_removals
     from collector.export import write_collection
     from collector.facts import describe_raw_removals
     from runner.reporting.report_files import choose_output, write_tables

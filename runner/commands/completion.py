@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench.cluster_contexts import IN_CLUSTER
+from runner.cluster_contexts import IN_CLUSTER
 from runner.matrix.builtin import list_builtin_matrices
 from runner.profiles.builtin import BUILTIN_PROFILES
 

@@ -90,7 +90,7 @@ def _say_what_next(collection: "Collection", num_missing: int, store: str, resum
 
 def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: "RunState") -> None:
     """Print what the store says of the run, and whether it goes on."""
-    from bench.raw_removals import read_raw_removals
+    from bench.store.raw_removals import read_raw_removals
     from collector.facts import describe_node_faults, describe_raw_removals
     from collector.results.statuses import MISSING, UNREADABLE
     from runner.reporting.stored_runs import print_skipped

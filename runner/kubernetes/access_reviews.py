@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from http import HTTPStatus
 
-from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import UserError
+from runner.cluster_contexts import IN_CLUSTER
 from runner.kubernetes.api_errors import ApiError, to_user_error
 from runner.kubernetes.connection import Connection, decode_answer
 from runner.kubernetes.permissions import Permission

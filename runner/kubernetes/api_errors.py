@@ -11,9 +11,9 @@ from typing import Any
 import kubernetes.client
 import urllib3
 
-from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import TransientError, UserError
 from bench.redaction import hide_secrets
+from runner.cluster_contexts import IN_CLUSTER
 from runner.kubernetes.login import describe_error, name_user
 
 UNREACHABLE = "Unreachable"

@@ -74,7 +74,7 @@ class Connection:
     """Requests to one API server; to be used from many threads."""
 
     context: str
-    """Name of the kubeconfig's context, or `bench.cluster_contexts.IN_CLUSTER`."""
+    """Name of the kubeconfig's context, or `runner.cluster_contexts.IN_CLUSTER`."""
     patience_seconds: float = PATIENCE_SECONDS
     num_requests: Counter[str] = field(default_factory=Counter)
     """Requests that were sent, by verb and kind, such as `create jobs`; repeated ones are counted again."""

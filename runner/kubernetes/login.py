@@ -20,9 +20,9 @@ import urllib3
 import yaml
 from kubernetes.config.config_exception import ConfigException
 
-from bench.cluster_contexts import IN_CLUSTER
 from bench.errors import UserError
 from bench.redaction import remember_secret
+from runner.cluster_contexts import IN_CLUSTER
 
 CURRENT = "current"
 SERVICE_ACCOUNT = "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from bench.delivery import find_marked_record
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import InvalidDocumentError, Result, read_result, read_time_of_day
@@ -20,6 +19,7 @@ from bench.store import (
     results_prefix,
     tenants_prefix,
 )
+from bench.worker.delivery import find_marked_record
 from runner.kubernetes.api_errors import UNREACHABLE, ApiError
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.failures import (

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.errors import UserError
-from bench.order import Order
 from bench.schema import (
     Failure,
     Framework,
@@ -23,6 +22,7 @@ from bench.schema import (
     read_time_of_day,
 )
 from bench.store import KeyMissing, ResultKey, Store, meeting_key, result_key
+from bench.worker.request import Order
 from runner.checkout import read_git_revision
 from runner.local.caps import LocalCaps
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_process

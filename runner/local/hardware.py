@@ -8,8 +8,8 @@ from typing import Any
 
 import pynvml
 
-from bench.compilers import explain_missing_compiler
 from bench.schema import Cell
+from bench.worker.compilers import explain_missing_compiler
 from runner import capabilities
 from runner.capabilities import GpuKind
 

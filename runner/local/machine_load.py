@@ -20,7 +20,7 @@ MIN_NAMED_CORES = 0.05
 BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
 
 MAX_OTHER_SHARE = 0.10
-"""Of the cores. As bench.validity.neighbours: a CPU cell that lacks a tenth of its cores is contaminated."""
+"""Of the cores. As bench.verdicts.neighbours: a CPU cell that lacks a tenth of its cores is contaminated."""
 MIN_EXPLAINED = 0.5
 """The share of the load of others that the named processes have, all together."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, is_confirmation
-from bench.stored_runs import find_future_runs, read_runs
+from bench.store.stored_runs import find_future_runs, read_runs
 from collector.nights.cell_nights import read_cell_nights, unify_centers, unify_hosts
 from collector.nights.confirmation_name import name_confirmation
 from collector.nights.suspicions import Confirmation, NightRun

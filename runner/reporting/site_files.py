@@ -10,7 +10,7 @@ from bench.errors import UserError
 from bench.input_files import explain_unread, read_input
 from bench.schema import Run
 from bench.store import Store
-from bench.stored_runs import read_runs
+from bench.store.stored_runs import read_runs
 from runner.reporting.stored_runs import load_collection, load_history
 from runner.runs import list_passed_over
 

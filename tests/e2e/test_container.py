@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bench.exit_codes import EXIT_OK, EXIT_TRY_AGAIN, EXIT_USER_ERROR
-from bench.order import Order
 from bench.schema import Cell, Result
+from bench.worker.request import Order
 from factories import make_cell
 
 CELL = make_cell(framework="jax", mode="compiled", batch_size=4, num_warmup_steps=2, num_steps=5, min_seconds=0.5)

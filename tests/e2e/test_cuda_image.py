@@ -13,9 +13,9 @@ import pytest
 from gpu_nodes import GKE_FOLDER, SYSTEM_FOLDER
 
 from bench.exit_codes import EXIT_NODE_FAULT, EXIT_USER_ERROR
-from bench.order import Order
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
+from bench.worker.request import Order
 from factories import make_cell
 from stand_in_driver import CARD_NAME, CARD_UUID, CUDA_VARIABLE
 

@@ -1,7 +1,7 @@
 """Keep what a run's documents say as tables in its store: one Parquet file a table, `tables/TABLE/RUN_ID.parquet`.
 
 A file is written whole and follows from the run's documents, and from the rows that it had of raw results which were
-removed on purpose (`bench.raw_removals`). Of several commands that write at once the last one's files stay; what they
+removed on purpose (`store.raw_removals`). Of several commands that write at once the last one's files stay; what they
 lack is read by the next command.
 """
 
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from bench.raw_removals import index_removed_results, read_raw_removals
 from bench.schema import InvalidDocumentError
 from bench.store import (
     MAX_DOCUMENT_BYTES,
@@ -30,6 +29,7 @@ from bench.store import (
     StoreUntrusted,
     UnreadableObject,
 )
+from bench.store.raw_removals import index_removed_results, read_raw_removals
 from collector.results.collection import SkippedDocument
 from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, STEPS, TENANTS, compute_version, make_schema
 from collector.results.dataset.documents import Kind, Row

@@ -11,9 +11,9 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.cluster_contexts import IN_CLUSTER
 from bench.store import Store, StoreError
 from collector.word_lists import join_some
+from runner.cluster_contexts import IN_CLUSTER
 from runner.kubernetes.access_reviews import may, review_self
 from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.changed_pods import describe_pod_changes

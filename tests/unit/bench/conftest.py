@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bench.attempt import Attempt
-from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
 from bench.schema import Calibration, Cell, Result
+from bench.worker.attempt import Attempt
+from bench.worker.request import Order
 from factories import make_cell
 from fake_nvml import FakeNvml, install_nvml
 from stub_framework import StubFramework
@@ -29,9 +29,9 @@ def attempt_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
                 raise framework
             return framework
 
-        monkeypatch.setattr("bench.attempt.load_framework", load)
+        monkeypatch.setattr("bench.worker.attempt.load_framework", load)
         # It needs a GPU's memory; test_calibration.py is about it.
-        monkeypatch.setattr("bench.observation.calibrate_gpu", lambda *_: Calibration(seconds=0.0))
+        monkeypatch.setattr("bench.worker.observe.calibrate_gpu", lambda *_: Calibration(seconds=0.0))
         # A stub's matrix products take no time, so that they go on for theirs: only where a test is about them.
         cell = make_cell(**({"sampling_seconds": 0.0} if fields.get("device") != "gpu" else {}) | fields)
         order = Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-", image="i@sha256:0", git_revision="g")

@@ -6,8 +6,8 @@ from typing import Self
 
 import pytest
 
-from bench.attempt_failures import summarize_error
 from bench.schema import Result
+from bench.worker.attempt_failures import summarize_error
 from fake_nvml import FakeNvml
 from stub_framework import StubFramework
 
@@ -58,7 +58,7 @@ def test_a_clock_that_is_set_back_meanwhile_costs_no_result(
         def now(cls, tz: tzinfo | None = None) -> Self:
             return cls(2026, 3, 1, cls.hours.pop(0), 0, tzinfo=tz)
 
-    monkeypatch.setattr("bench.attempt.datetime", GoingBack)
+    monkeypatch.setattr("bench.worker.attempt.datetime", GoingBack)
     result = attempt_with(StubFramework())
     assert (result.status, result.started_at) == ("ok", datetime(2026, 3, 1, 12, 0, tzinfo=UTC))
     assert timedelta(0) < result.finished_at - result.started_at < timedelta(minutes=10)
@@ -95,7 +95,7 @@ def test_a_cell_that_is_alone_under_mps_fails_where_mps_is_not_in_force(
     state: bool | None,
     status: str,
 ) -> None:
-    monkeypatch.setattr("bench.attempt.read_mps_state", lambda: state)
+    monkeypatch.setattr("bench.worker.attempt.read_mps_state", lambda: state)
     fields = {"num_profiled_steps": 0, "pipelined_seconds": 0.0, "sampling_seconds": 0.0}
     result = attempt_with(StubFramework(), visible="0", device="gpu", sharing="mps", max_warmup_seconds=1e-9, **fields)
     assert result.status == status

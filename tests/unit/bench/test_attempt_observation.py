@@ -68,8 +68,8 @@ def test_the_host_of_a_cpu_cell_is_measured_before_and_after_the_window(
     attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rates = iter([2e11, 3e11])
-    monkeypatch.setattr("bench.host_peak.measure_matrix_product", lambda cell, build: next(rates))
-    monkeypatch.setattr("bench.host_peak.is_short_of_cores", lambda use, needed: False)
+    monkeypatch.setattr("bench.measure.host_peak.measure_matrix_product", lambda cell, build: next(rates))
+    monkeypatch.setattr("bench.measure.host_peak.is_short_of_cores", lambda use, needed: False)
     framework = StubFramework()
     result = attempt_with(framework, sampling_seconds=1.0, **TEN_STEPS)
     assert result.host_peak is not None
@@ -87,8 +87,8 @@ def test_the_matrix_product_before_the_window_enters_no_peak_of_memory(
         bytearray(2**29)[:: 2**12] = b"1" * 2**17  # touches every page of 512 MiB
         return 1e11
 
-    monkeypatch.setattr("bench.host_peak.measure_matrix_product", fill_memory)
-    monkeypatch.setattr("bench.host_peak.is_short_of_cores", lambda use, needed: False)
+    monkeypatch.setattr("bench.measure.host_peak.measure_matrix_product", fill_memory)
+    monkeypatch.setattr("bench.measure.host_peak.is_short_of_cores", lambda use, needed: False)
     before = read_peak_rss_bytes()
     result = attempt_with(StubFramework(), sampling_seconds=1.0, **TEN_STEPS)
     assert result.memory is not None

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bench.attempt import Attempt
-from bench.order import Order
 from bench.probes.cpu import THREAD_VARIABLES
 from bench.schema import Cell, Failure, Result
+from bench.worker.attempt import Attempt
+from bench.worker.request import Order
 from factories import make_cell
 from fake_nvml import UUIDS, FakeNvml, install_nvml
 from scripted_workload import Clock
@@ -51,7 +51,7 @@ def attempt(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> tuple[Result, str
         seen.append(os.environ["CUDA_VISIBLE_DEVICES"])
         return Unbuildable()
 
-    monkeypatch.setattr("bench.attempt.load_framework", load)
+    monkeypatch.setattr("bench.worker.attempt.load_framework", load)
     cell = make_cell(device="gpu", **fields)
     return Attempt(Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-")).run(), seen[0]
 
@@ -95,11 +95,11 @@ def test_an_attempt_that_is_cut_short_keeps_the_steps_that_it_has(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr("bench.harness.perf_counter", clock.read)
+    monkeypatch.setattr("bench.measure.harness.perf_counter", clock.read)
     cell = make_cell(sampling_seconds=0.0, **TEN_STEPS)
     one = Attempt(Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-"))
     framework = CutShort(clock, one)
-    monkeypatch.setattr("bench.attempt.load_framework", lambda cell, num_threads: framework)
+    monkeypatch.setattr("bench.worker.attempt.load_framework", lambda cell, num_threads: framework)
     one.run()
     record = framework.record
     assert record is not None

@@ -2,11 +2,11 @@
 
 import pytest
 
-from bench import calibration
-from bench.calibration import PRODUCT_SIZE, calibrate_gpu
-from bench.harness import DeviceTimer, Feed
-from bench.observation import AttemptProbes
+from bench.measure import calibration
+from bench.measure.calibration import PRODUCT_SIZE, calibrate_gpu
+from bench.measure.harness import DeviceTimer, Feed
 from bench.schema import Cell, Device
+from bench.worker.observe import AttemptProbes
 from factories import make_cell, make_environment, make_gpu
 from stub_framework import StubFramework
 
@@ -45,7 +45,7 @@ class Gpu:
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gpu, "now", 0.0)
     for module in ("harness", "pipelined", "calibration"):
-        monkeypatch.setattr(f"bench.{module}.perf_counter", lambda: Gpu.now)
+        monkeypatch.setattr(f"bench.measure.{module}.perf_counter", lambda: Gpu.now)
 
 
 @pytest.mark.usefixtures("clock")

@@ -1,10 +1,10 @@
-"""bench.compilers: which compiler a cell needs, whether it is there, and what it says of its version."""
+"""bench.worker.compilers: which compiler a cell needs, whether it is there, and what it says of its version."""
 
 from pathlib import Path
 
 import pytest
 
-from bench.compilers import explain_missing_compiler, read_compiler_version
+from bench.worker.compilers import explain_missing_compiler, read_compiler_version
 from factories import make_cell
 from fake_interpreters import make_interpreter
 

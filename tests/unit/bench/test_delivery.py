@@ -1,4 +1,4 @@
-"""bench.delivery: a record reaches the store, or the log, and nothing is lost on the way."""
+"""bench.worker.delivery: a record reaches the store, or the log, and nothing is lost on the way."""
 
 import time
 from pathlib import Path
@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.delivery import Delivery, find_marked_record, mark_record
 from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
 from bench.schema import Result
 from bench.store import Store, result_key
+from bench.worker.delivery import Delivery, find_marked_record, mark_record
 from factories import make_failed_result, make_result
 from s3_server import S3Server
 

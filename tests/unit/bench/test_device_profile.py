@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bench.device_profile import DeviceActivity, measure_union, profile_steps, summarize_activities
-from bench.harness import DeviceTimer, Feed
-from bench.observation import AttemptProbes
+from bench.measure.harness import DeviceTimer, Feed
+from bench.measure.profile import DeviceActivity, measure_union, profile_steps, summarize_activities
 from bench.schema import Device, Samples
+from bench.worker.observe import AttemptProbes
 from factories import make_cell
 
 MICROSECONDS = 1_000.0

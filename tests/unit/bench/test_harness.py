@@ -5,7 +5,7 @@ from itertools import chain, repeat
 import pytest
 
 from bench.errors import UserError
-from bench.harness import StepRecorder, is_steady, measure, run_steps
+from bench.measure.harness import StepRecorder, is_steady, measure, run_steps
 from bench.probes.cpu_use import CpuCounters, read_cpu_counters
 from bench.schema import Cell, Phases, Samples
 from factories import make_cell
@@ -17,7 +17,7 @@ BUILT = Phases(import_seconds=3.0, build_seconds=2.0)
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("bench.harness.perf_counter", clock.read)
+    monkeypatch.setattr("bench.measure.harness.perf_counter", clock.read)
     return clock
 
 
@@ -86,7 +86,7 @@ def test_the_clock_is_read_before_a_step_and_after_the_device_has_finished(clock
 def test_peaks_are_forgotten_after_the_warm_up_and_garbage_is_collected_before(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.harness.gc.collect", lambda: clock.log.append("collect"))
+    monkeypatch.setattr("bench.measure.harness.gc.collect", lambda: clock.log.append("collect"))
     run(clock, make_cell(num_steps=1), 0.5)
     events = [entry for entry in clock.log if entry in ("step", "collect", "reset")]
     assert events == [*["step"] * 7, "collect", "reset", "step"]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from bench.data.feed import BatchFeed
-from bench.harness import measure
+from bench.measure.harness import measure
 from bench.schema import Phases, Samples
-from bench.validity import judge_validity
+from bench.verdicts import judge_validity
 from factories import make_cell
 from scripted_workload import Clock, ScriptedTimer, ScriptedWorkload
 from validity_inputs import make_inputs
@@ -21,7 +21,7 @@ Batches = Iterator[tuple[Any, ...]]
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("bench.harness.perf_counter", clock.read)
+    monkeypatch.setattr("bench.measure.harness.perf_counter", clock.read)
     monkeypatch.setattr("bench.data.feed.perf_counter", clock.read)
     return clock
 

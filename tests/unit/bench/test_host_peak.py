@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.harness import DeviceTimer, Feed
-from bench.host_peak import SIZES, find_host_peaks, make_host_peak, measure_matrix_product, measure_undisturbed
+from bench.measure.harness import DeviceTimer, Feed
+from bench.measure.host_peak import SIZES, find_host_peaks, make_host_peak, measure_matrix_product, measure_undisturbed
 from bench.probes.cpu_peak import TheoreticalPeak
 from bench.probes.cpu_use import CpuCounters
 from bench.schema import Cell, Device, HostPeak
@@ -64,8 +64,8 @@ class Host:
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make time pass by the host's products alone."""
     for module in ("harness", "host_peak"):
-        monkeypatch.setattr(f"bench.{module}.perf_counter", lambda: Host.now)
-    monkeypatch.setattr("bench.host_peak.read_cpu_counters", Host.read_counters)
+        monkeypatch.setattr(f"bench.measure.{module}.perf_counter", lambda: Host.now)
+    monkeypatch.setattr("bench.measure.host_peak.read_cpu_counters", Host.read_counters)
     monkeypatch.setattr(Host, "other_cores", 0.0)
 
 
@@ -127,7 +127,7 @@ def test_the_peak_is_the_largest_of_what_is_known(
 
 def test_the_record_holds_the_factors_of_the_calculation(monkeypatch: pytest.MonkeyPatch) -> None:
     theory = TheoreticalPeak(num_cores=2, flops_per_cycle=64, clock_hertz=2e9)
-    monkeypatch.setattr("bench.host_peak.calculate_peak", lambda precision, num_threads: theory)
+    monkeypatch.setattr("bench.measure.host_peak.calculate_peak", lambda precision, num_threads: theory)
     found = make_host_peak(make_cell(framework="jax", mode="compiled"), 4, before=1e11, after=None)
     assert found == HostPeak(
         framework="jax",

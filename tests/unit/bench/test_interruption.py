@@ -1,4 +1,4 @@
-"""bench.interruption: a measurement that is ended from outside leaves what it has, as a real process would."""
+"""bench.worker.interruption: a measurement that is ended from outside leaves what it has, as a real process would."""
 
 import os
 import signal
@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from bench.exit_codes import EXIT_NOT_OK, EXIT_PREEMPTED
-from bench.order import Order
 from bench.schema import Cell, Framework, Result
+from bench.worker.request import Order
 from factories import make_cell
 from workspace import HANG_GUARD_SECONDS
 
@@ -21,7 +21,7 @@ ENDLESS = make_cell(
 # `python -m bench` that says when it has measured two steps.
 TELLS_OF_STEPS = """
 import runpy
-from bench import harness
+from bench.measure import harness
 
 class Steps(list):
     def append(self, seconds):
@@ -103,11 +103,11 @@ def test_a_child_of_the_process_dies_of_sigterm_and_the_process_gets_no_signal(t
     program = """
 import os, signal, sys, time
 from pathlib import Path
-from bench.attempt import Attempt
-from bench.delivery import Delivery
-from bench.interruption import Interruption
-from bench.order import Order
-from bench.sigterm import SigtermListener
+from bench.worker.attempt import Attempt
+from bench.worker.delivery import Delivery
+from bench.worker.interruption import Interruption
+from bench.worker.request import Order
+from bench.worker.sigterm import SigtermListener
 from bench.store import Store
 order = Order.from_variables(os.environ)
 store = Store.open(order.store_url)

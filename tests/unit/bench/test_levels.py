@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from bench.levels import find_levels, score_runs
+from bench.measure.levels import find_levels, score_runs
 
 # Ten steps on the lower level, five on the upper, four times.
 TURNS = ([False] * 10 + [True] * 5) * 4

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from bench import program
 from bench.exit_codes import EXIT_INTERNAL_ERROR, EXIT_NODE_FAULT, EXIT_USER_ERROR
-from bench.order import Order
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell, Framework
-from bench.sigterm import SigtermListener
+from bench.worker import main as program
+from bench.worker.request import Order
+from bench.worker.sigterm import SigtermListener
 from bench_process import get_result, run_bench
 from factories import make_cell
 
@@ -73,14 +73,14 @@ def test_a_gpu_that_cuda_cannot_start_is_the_machines_fault_in_a_container_and_a
     def fail(cell: Cell, num_threads: int) -> None:
         raise RuntimeError(NOT_READY)
 
-    monkeypatch.setattr("bench.attempt.load_framework", fail)
+    monkeypatch.setattr("bench.worker.attempt.load_framework", fail)
     order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url=f"file://{tmp_path}")
     for name, value in order.to_variables().items():
         monkeypatch.setenv(name, value)
 
     if not is_container:
         monkeypatch.setenv("BENCH_PARENT_PID", str(os.getppid()))
-        monkeypatch.setattr("bench.program.die_with_parent", lambda pid: None)
+        monkeypatch.setattr("bench.worker.main.die_with_parent", lambda pid: None)
     found = program.main(SigtermListener() if is_container else None)
 
     assert found == exit_code
@@ -152,16 +152,16 @@ def test_the_store_is_tried_before_the_work(
     order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="file:///sys/kernel")  # never writable
     for name, value in order.to_variables().items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("bench.program.Attempt", lambda order: pytest.fail("the work was begun"))
+    monkeypatch.setattr("bench.worker.main.Attempt", lambda order: pytest.fail("the work was begun"))
     assert program.main(None) == 2
     assert capsys.readouterr().err.startswith("error: store file:///sys/kernel: ")
 
 
 def test_an_error_of_the_package_does_not_end_with_the_exit_code_that_promises_a_record(tmp_path: Path) -> None:
     program = (
-        "import runpy, bench.attempt\n"
+        "import runpy, bench.worker.attempt\n"
         "def fail(attempt): raise RuntimeError('an internal error')\n"
-        "bench.attempt.Attempt.run = fail\n"
+        "bench.worker.attempt.Attempt.run = fail\n"
         "runpy.run_module('bench', run_name='__main__')"
     )
     order = Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url=f"file://{tmp_path}/results")

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 from bench.exit_codes import EXIT_NODE_FAULT, EXIT_TRY_AGAIN
-from bench.order import Order
 from bench.schema import TenantRecord
 from bench.store import Store
 from bench.tenants.meeting import Meeting
+from bench.worker.request import Order
 from bench_process import Ending, run_bench
 from factories import make_cell
 

@@ -100,7 +100,7 @@ class ClockOfTheEpoch(datetime):
 def test_a_machine_whose_clock_was_never_set_loses_no_result(
     attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.attempt.datetime", ClockOfTheEpoch)
+    monkeypatch.setattr("bench.worker.attempt.datetime", ClockOfTheEpoch)
     result = attempt_with(StubFramework(), num_steps=2)
     assert result.status == "ok"
     assert result.started_at == datetime(2000, 1, 1, tzinfo=UTC)

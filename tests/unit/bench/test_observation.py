@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.observation import AttemptProbes
+from bench.worker.observe import AttemptProbes
 from factories import make_cell
 from fake_nvml import UUIDS, FakeNvml, install_nvml
 
@@ -33,7 +33,7 @@ def test_a_window_that_cannot_be_watched_is_run_all_the_same(nvml: FakeNvml, mon
     def fail(uses: object) -> None:
         raise OSError("no counters")
 
-    monkeypatch.setattr("bench.observation.WindowWatch", fail)
+    monkeypatch.setattr("bench.worker.observe.WindowWatch", fail)
     probes = AttemptProbes(make_cell(device="gpu"), 1)
     probes.read_baseline()
     probes.end_idle_watch()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from bench.order import Order
+from bench.worker.request import Order
 from factories import make_cell
 
 CELL = make_cell()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bench.peaks import find_gpu_peaks, read_gpu_table
+from bench.measure.peaks import find_gpu_peaks, read_gpu_table
 from bench.schema import Precision
-from bench.validity.work import MAX_SHARE_OF_TENSOR_PEAK
+from bench.verdicts.work import MAX_SHARE_OF_TENSOR_PEAK
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pynvml
 import pytest
 
 from bench.errors import NodeFaultError, UserError
-from bench.order import Order
-from bench.preflight import DeviceInUseError, check_place
+from bench.worker.preflight import DeviceInUseError, check_place
+from bench.worker.request import Order
 from factories import make_cell
 from fake_nvml import MIB, FakeNvml, install_nvml
 
@@ -19,7 +19,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """Put a fake NVML in the place of the driver's, and make every device visible."""
     library = install_nvml(monkeypatch)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("bench.preflight.explain_failed_start", lambda: None)
+    monkeypatch.setattr("bench.worker.preflight.explain_failed_start", lambda: None)
     return library
 
 
@@ -65,7 +65,7 @@ def test_a_gpu_that_fell_off_the_bus_is_the_machines_fault_in_nvmls_words(nvml: 
 def test_cuda_that_does_not_start_is_the_machines_fault_and_the_card_is_named(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.preflight.explain_failed_start", lambda: "CUDA does not start: code 999")
+    monkeypatch.setattr("bench.worker.preflight.explain_failed_start", lambda: "CUDA does not start: code 999")
     with pytest.raises(NodeFaultError) as caught:
         check_place(make_order())
     assert str(caught.value) == (
@@ -104,14 +104,14 @@ def test_what_no_machine_would_mend_is_the_users_error_even_on_a_faulty_machine(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nvml.refusals["nvmlInitWithFlags"] = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
-    monkeypatch.setattr("bench.preflight.read_memory_limit_bytes", lambda: 5 * MIB)
+    monkeypatch.setattr("bench.worker.preflight.read_memory_limit_bytes", lambda: 5 * MIB)
     with pytest.raises(UserError, match="memory: .*; device: no NVIDIA GPU can be seen") as caught:
         check_place(make_order())
     assert not isinstance(caught.value, NodeFaultError)
 
 
 def test_what_the_server_of_mps_takes_is_no_other_user(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.preflight.find_mps_servers", lambda pids: frozenset({71}))
+    monkeypatch.setattr("bench.worker.preflight.find_mps_servers", lambda pids: frozenset({71}))
     nvml.processes, nvml.memory_used_bytes = [(71, 500 * MIB)], 500 * MIB
     check_place(make_order(sharing="mps"))
     with pytest.raises(DeviceInUseError):

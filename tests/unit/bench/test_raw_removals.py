@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from bench.raw_removals import index_removed_results, read_raw_removals
 from bench.store import Store, raw_removal_key, result_key
+from bench.store.raw_removals import index_removed_results, read_raw_removals
 from factories import START
 from raw_removals import make_raw_removal
 from stored_runs import CELL_A, CELL_B, make_failed, make_ok, make_own_run

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.peaks import Peaks
-from bench.roofline import find_bound, make_roofline
+from bench.measure.peaks import Peaks
+from bench.measure.roofline import find_bound, make_roofline
 from factories import make_cell
 
 # The roofline

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.exit_codes import EXIT_PREEMPTED, EXIT_SIGINT
-from bench.order import Order
+from bench.worker.request import Order
 from factories import make_cell
 from workspace import HANG_GUARD_SECONDS
 

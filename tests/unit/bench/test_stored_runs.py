@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.store import Store, run_key
-from bench.stored_runs import read_runs
+from bench.store.stored_runs import read_runs
 from factories import make_run, put_documents
 
 

@@ -5,16 +5,16 @@ from itertools import chain, repeat
 
 import pytest
 
+from bench.measure.sustained import find_flat_stretch, run_sustained
 from bench.schema import SustainedRun
-from bench.sustained import find_flat_stretch, run_sustained
 from scripted_workload import Clock, ScriptedWorkload
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("bench.harness.perf_counter", clock.read)
-    monkeypatch.setattr("bench.sustained.perf_counter", clock.read)
+    monkeypatch.setattr("bench.measure.harness.perf_counter", clock.read)
+    monkeypatch.setattr("bench.measure.sustained.perf_counter", clock.read)
     return clock
 
 

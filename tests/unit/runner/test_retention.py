@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from bench.errors import UserError
-from bench.raw_removals import read_raw_removals
 from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store, StoreError, cancelled_key, report_key, results_prefix
+from bench.store.raw_removals import read_raw_removals
 from collector.results.dataset.tables import table_key
 from collector.results.load import load_run
 from factories import make_validity, put_documents

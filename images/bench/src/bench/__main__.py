@@ -9,7 +9,7 @@ import resource
 import sys
 
 from bench.exit_codes import EXIT_USER_ERROR
-from bench.sigterm import SigtermListener
+from bench.worker.sigterm import SigtermListener
 
 MIN_FILES = 64
 """More than a measurement holds open at once; a library in Rust panics for want of one. 1024 is usual."""
@@ -24,6 +24,6 @@ if __name__ == "__main__":
     listener = None if "BENCH_PARENT_PID" in os.environ else SigtermListener()
     if listener is not None:
         listener.start()
-    from bench.program import run_program
+    from bench.worker.main import run_program
 
     run_program(listener)

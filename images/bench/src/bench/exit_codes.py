@@ -7,7 +7,7 @@ EXIT_NOT_OK = 1
 EXIT_USER_ERROR = 2
 """The order, the store or the machine is not what the cell needs; there is no record, the last line says why."""
 EXIT_RESULT_IN_LOG = 3
-"""The store could not be reached at the end: the record is a marked line of the log; see bench.delivery."""
+"""The store could not be reached at the end: the record is a marked line of the log; see bench.worker.delivery."""
 EXIT_TRY_AGAIN = 4
 """The store cannot be reached, or somebody else uses the GPU: nothing was measured, another try may succeed."""
 EXIT_PREEMPTED = 5

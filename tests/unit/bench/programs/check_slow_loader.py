@@ -13,9 +13,9 @@ from typing import Any
 
 from bench.data.cifar10 import Cifar10Records
 from bench.frameworks.interface import load_framework
-from bench.harness import measure
+from bench.measure.harness import measure
 from bench.schema import Framework, Phases
-from bench.validity import judge_validity
+from bench.verdicts import judge_validity
 from factories import make_cell
 from validity_inputs import make_inputs
 

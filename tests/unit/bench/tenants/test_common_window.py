@@ -6,7 +6,7 @@ from itertools import cycle
 
 import pytest
 
-from bench.harness import StartUp
+from bench.measure.harness import StartUp
 from bench.schema import CommonWindow
 from bench.tenants.common_window import TenantStepper
 from bench.tenants.meeting import NoCommonWindowError

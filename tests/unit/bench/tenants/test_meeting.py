@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bench.order import Order
 from bench.schema import Failure
 from bench.store import Store
 from bench.tenants.meeting import ARRIVAL_SECONDS, GroupOverError, Meeting, NoCommonWindowError
+from bench.worker.request import Order
 from factories import make_cell
 from tenancies import make_failed_record, make_place, make_record
 

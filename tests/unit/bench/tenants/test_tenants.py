@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.attempt import Attempt
-from bench.order import Order
 from bench.registry import Device
 from bench.schema import Cell, Failure, Neighbour, read_result
 from bench.store import Store
 from bench.tenants.meeting import ARRIVAL_SECONDS, END_SECONDS
 from bench.tenants.tenant import Tenant
+from bench.worker.attempt import Attempt
+from bench.worker.request import Order
 from factories import make_cell
 from fake_nvml import MIB, FakeNvml
 from tenant_threads import WINDOW_SECONDS, SleepingFramework, list_records, make_group

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from bench.delivery import mark_record
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Cell, Result
 from bench.store import MAX_DOCUMENT_BYTES, Store, meeting_key, raw_removal_key, result_key, tenants_prefix
+from bench.worker.delivery import mark_record
 from cluster_objects import load_job, load_pod
 from factories import make_cell, make_result, make_validity
 from job_manifests import RUN_ID, make_key, plan

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from bench.validity import series
+from bench.verdicts import series
 from matrix_files import pick
 from runner.matrix.builtin import list_builtin_matrices
 from runner.matrix.expansion import load_matrix

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-from bench.device_profile import DeviceActivity, ProfilerName
-from bench.harness import Workload
+from bench.measure.harness import Workload
+from bench.measure.profile import DeviceActivity, ProfilerName
 from bench.schema import Cell
 
 

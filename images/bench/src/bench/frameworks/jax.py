@@ -16,7 +16,6 @@ import keras  # noqa: E402
 import numpy as np  # noqa: E402
 
 from bench.data.feed import BatchFeed  # noqa: E402
-from bench.device_profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.frameworks.jax_devices import (  # noqa: E402
     find_devices,
     make_shardings,
@@ -24,6 +23,7 @@ from bench.frameworks.jax_devices import (  # noqa: E402
     read_cudnn_version,
 )
 from bench.frameworks.jax_spin_up import keep_busy  # noqa: E402
+from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
 from bench.tasks.keras.interface import list_trainable, list_variables  # noqa: E402

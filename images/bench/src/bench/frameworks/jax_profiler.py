@@ -7,8 +7,8 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData
 
-from bench.device_profile import DeviceActivity
 from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, select_activities
+from bench.measure.profile import DeviceActivity
 
 
 def record_activities(run: Callable[[], None]) -> list[DeviceActivity]:

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bench.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
+from bench.measure.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
 
 
 def keep_busy(devices: Sequence[jax.Device]) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import torch
 import torchvision
 
-from bench.device_profile import DeviceActivity, ProfilerName
 from bench.frameworks.interface import DeviceMissingError
 from bench.frameworks.pytorch_replicas import ReplicatedWorkload
 from bench.frameworks.pytorch_switches import set_switches
 from bench.frameworks.pytorch_workload import PyTorchWorkload
+from bench.measure.profile import DeviceActivity, ProfilerName
 from bench.schema import Cell
 
 # Of the CPU's allocator, of C++'s, of the CUDA runtime (creating a context), of cuBLAS and of cuDNN.

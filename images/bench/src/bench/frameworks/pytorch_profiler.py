@@ -7,7 +7,7 @@ from typing import Any
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from bench.device_profile import DeviceActivity
+from bench.measure.profile import DeviceActivity
 
 # Kineto's names for what is no kernel begin with these: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)".
 COPIES = ("Memcpy", "Memset")

@@ -5,9 +5,9 @@ from torch import Tensor, nn
 
 from bench.data.feed import BatchFeed
 from bench.frameworks.pytorch_steps import GraphedStep, InferenceStep, Step, TrainingStep
+from bench.measure.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
 from bench.registry import MODELS
 from bench.schema import Cell
-from bench.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
 from bench.tasks.inputs import make_inputs
 from bench.tasks.torch import Part, build_task
 

@@ -14,10 +14,10 @@ import keras  # noqa: E402  the backend is chosen when Keras is imported
 import tensorflow as tf  # noqa: E402
 
 from bench.data.feed import BatchFeed  # noqa: E402
-from bench.device_profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
+from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
+from bench.measure.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.schema import Cell  # noqa: E402
-from bench.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.tasks.keras import Part, build_task  # noqa: E402
 from bench.tasks.keras.interface import list_trainable  # noqa: E402
 from bench.tasks.keras.optimizers import build_optimizer, name_optimizer  # noqa: E402

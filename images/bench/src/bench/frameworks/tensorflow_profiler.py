@@ -7,8 +7,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace
 
-from bench.device_profile import DeviceActivity
 from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, select_activities
+from bench.measure.profile import DeviceActivity
 
 PICOSECONDS = 1_000  # in a nanosecond
 

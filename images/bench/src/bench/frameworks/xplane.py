@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bench.device_profile import DeviceActivity
+from bench.measure.profile import DeviceActivity
 
 GPU_PLANE = re.compile(r"/device:GPU:(\d+)")
 # "Stream #14(Compute)". Other lines of a GPU's plane are derived from these ("XLA Ops", "Steps"), counters or CUPTI's

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from types import MappingProxyType
 
-from bench.compilers import read_compiler_version
 from bench.frameworks.interface import Framework
 from bench.probes import cpu, gpu, host, memory
 from bench.probes.machine_identity import read_machine_identity
 from bench.schema import Cell, Environment
+from bench.worker.compilers import read_compiler_version
 
 # Switches that a user can set from outside and that change times or precision. A set one is recorded with the settings.
 TIMING_VARIABLES = (

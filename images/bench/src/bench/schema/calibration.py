@@ -10,7 +10,7 @@ class Calibration(Document):
     """
 
     product_flops_per_second: PositiveAmount | None = None
-    """Of a GPU: square matrix products (bench.calibration.PRODUCT_SIZE) in the cell's precision, back to back. None on
+    """Of a GPU: square matrix products (calibration.PRODUCT_SIZE) in the cell's precision, back to back. None on
     a CPU, where HostPeak has it."""
     copy_bytes_per_second: PositiveAmount | None = None
     """Bytes read and written per second of the fastest copy of `copy_bytes` within the device's memory."""

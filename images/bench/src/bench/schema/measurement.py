@@ -112,7 +112,7 @@ class SustainedRun(Document):
     """Steps that ran on until their speed was flat, each synchronised as in the timed window."""
 
     window_step_seconds: Annotated[tuple[StepSeconds, ...], Field(min_length=1)]
-    """Seconds per step of each window, one after the other (bench.sustained.WINDOW_SECONDS each, at the least)."""
+    """Seconds per step of each window, one after the other (measure.sustained.WINDOW_SECONDS each, at the least)."""
     seconds: PositiveSeconds
     """How long the steps ran on."""
     flat_after_seconds: Seconds | None
@@ -238,7 +238,7 @@ class Reason(Document):
 
 
 class Validity(Document):
-    """Whether the numbers hold. The bounds are constants of bench.validity, each with its reason."""
+    """Whether the numbers hold. The bounds are constants of bench.verdicts, each with its reason."""
 
     verdict: Verdict
     """The gravest of the reasons, `valid` where there is none."""

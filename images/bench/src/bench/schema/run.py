@@ -6,7 +6,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bench.cluster_contexts import IN_CLUSTER
 from bench.schema.cell import Cell
 from bench.schema.document import (
     SCHEMA_VERSION,
@@ -59,7 +58,7 @@ class Cluster(Document):
     @property
     def has_runner(self) -> bool:
         """Whether the runner is one of its pods, which reaches no other cluster."""
-        return self.context == IN_CLUSTER
+        return self.context == "in-cluster"
 
     def is_apart_from(self, other: "Cluster") -> bool:
         """Return whether the API servers share no authority, as those of two clusters; False where it is not known."""

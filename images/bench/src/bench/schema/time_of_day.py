@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from bench.schema.document import EARLIEST, LATEST
 
 MAX_ATTEMPT = timedelta(days=366)
-"""An attempt may take a year at the most (`bench.order.MAX_SECONDS`): a clock that says more was set meanwhile."""
+"""An attempt may take a year at the most (`request.MAX_SECONDS`): a clock that says more was set meanwhile."""
 
 
 def measure_attempt(started_at: datetime, finished_at: datetime) -> float | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bench.errors import UserError
-from bench.order import Order
 from bench.schema import (
     CommonWindow,
     Document,
@@ -21,6 +20,7 @@ from bench.schema import (
 )
 from bench.store import KeyMissing, Store, meeting_key, meeting_prefix
 from bench.tenants.coordination import choose_window, explain_apart, name_tenants
+from bench.worker.request import Order
 
 DocumentT = TypeVar("DocumentT", bound=Document)
 

@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from bench.harness import StepRecorder, Workload, start_up_workload
-from bench.order import Order
+from bench.measure.harness import StepRecorder, Workload, start_up_workload
 from bench.probes.gpu_neighbours import DeviceMemory
 from bench.probes.tenant_place import read_place
 from bench.schema import (
@@ -24,6 +23,7 @@ from bench.store import Store
 from bench.tenants.common_window import measure_common_window
 from bench.tenants.coordination import judge_group
 from bench.tenants.meeting import END_SECONDS, Meeting
+from bench.worker.request import Order
 
 # What is not measured of a tenant: its window is the only time in which all run. The window has its length from the
 # cell of the repeat; how many steps a tenant takes in it is what is measured.
@@ -55,7 +55,7 @@ class Tenant:
         recorder: StepRecorder,
         watch: Callable[[], AbstractContextManager[None]],
     ) -> tuple[Phases, Samples, CpuUse | None]:
-        """Warm up, meet the other tenants, and measure the common window; as `bench.harness.measure` otherwise."""
+        """Warm up, meet the other tenants, and measure the common window; as `measure.harness.measure` otherwise."""
         start_up = start_up_workload(workload, self.cell, recorder)
         self._place = read_place(self.cell.device)
         self.meeting.report_ready(self._place)

@@ -1,0 +1,1 @@
+"""Timing steps, and what is measured beside them: profiles, rooflines, calibration."""

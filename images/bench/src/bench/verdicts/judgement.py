@@ -1,0 +1,95 @@
+"""Judges whether a measurement is valid, by every check of this package."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import get_args
+
+from bench.schema import CpuUse, Reason, Validity, Verdict
+from bench.verdicts.clocks import check_clocks, list_unchecked_clocks, note_clocks
+from bench.verdicts.input_pipeline import check_input, list_unchecked_input
+from bench.verdicts.inputs import Found, ValidityInputs
+from bench.verdicts.neighbours import check_cpu_neighbours, check_gpu_neighbours, list_unchecked_neighbours
+from bench.verdicts.rate import check_rate
+from bench.verdicts.series import check_drift, check_length, check_spread, note_levels
+from bench.verdicts.throttling import check_quota
+from bench.verdicts.work import check_device, check_roofline, list_unchecked_work, note_host_drift
+
+GRAVITY: tuple[Verdict, ...] = get_args(Verdict)
+CHECKS = (
+    check_device,
+    check_roofline,
+    check_gpu_neighbours,
+    check_cpu_neighbours,
+    check_clocks,
+    check_quota,
+    check_input,
+    check_length,
+    check_drift,
+    check_spread,
+)
+
+
+TENANT_CHECKS = (check_device, check_roofline, check_quota, check_input, check_length, check_rate)
+"""What is checked of each of several tenants: a turn of time-slicing is no noise, so the rate takes the place of the
+steps."""
+SHARED_CHECKS = (check_gpu_neighbours, check_cpu_neighbours, check_clocks)
+"""What is checked once for all of them."""
+UNCHECKED = (list_unchecked_work, list_unchecked_neighbours, list_unchecked_clocks, list_unchecked_input)
+"""What each kind of check could not check."""
+NOTES = (note_host_drift, note_clocks, note_levels)
+"""What a reader should know that counts for nothing in the verdict."""
+
+
+def judge_validity(inputs: ValidityInputs) -> Validity:
+    """Return the verdict on a measurement: the gravest of all reasons that hold, `valid` without any."""
+    return _make_validity(
+        _find_reasons(inputs, CHECKS),
+        unchecked=[text for list_unchecked in UNCHECKED for text in list_unchecked(inputs)],
+        notes=[text for note in NOTES for text in note(inputs)],
+    )
+
+
+def judge_tenant(inputs: ValidityInputs) -> Validity:
+    """Return the verdict on what one of several tenants measured, as far as its process can tell."""
+    return _make_validity(_find_reasons(inputs, TENANT_CHECKS), unchecked=list_unchecked_work(inputs))
+
+
+def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]], *, tenant_cores: float) -> Validity:
+    """Return the verdict on a repeat with several tenants: on the device that they share, and on each of them.
+
+    `inputs`: of tenant 0. `reasons`: of each tenant, by its number. `tenant_cores`: cores that the other tenants kept
+    busy, who are no foreign neighbours.
+    """
+    if inputs.cpu_use is not None:
+        inputs = replace(inputs, cpu_use=_subtract_cores(inputs.cpu_use, tenant_cores))
+    of_tenants = [
+        reason.model_copy(update={"message": f"tenant {tenant}: {reason.message}"})
+        for tenant, found in reasons.items()
+        for reason in found
+    ]
+    return _make_validity(
+        [*_find_reasons(inputs, SHARED_CHECKS), *of_tenants],
+        unchecked=[text for list_unchecked in UNCHECKED for text in list_unchecked(inputs)],
+        notes=note_clocks(inputs),
+    )
+
+
+def _find_reasons(inputs: ValidityInputs, checks: Iterable[Callable[[ValidityInputs], Found]]) -> list[Reason]:
+    return [Reason(verdict=verdict, message=text) for check in checks for verdict, text in check(inputs)]
+
+
+def _make_validity(found: Sequence[Reason], unchecked: Iterable[str] = (), notes: Iterable[str] = ()) -> Validity:
+    reasons = tuple(sorted(found, key=lambda reason: GRAVITY.index(reason.verdict)))
+    return Validity(
+        verdict=reasons[0].verdict if reasons else "valid",
+        reasons=reasons,
+        unchecked=tuple(unchecked),
+        notes=tuple(notes),
+    )
+
+
+def _subtract_cores(use: CpuUse, cores: float) -> CpuUse:
+    """Return who used the CPUs without so many of the others' cores. Both are measured over slightly other times."""
+    others = {name: getattr(use, name) for name in ("other_cores", "affinity_other_cores")}
+    left = {name: max(0.0, value - cores) for name, value in others.items() if value is not None}
+    return use.model_copy(update=left)

@@ -1,0 +1,137 @@
+"""Checks the series of step times: too-short, not-steady, noisy."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+
+from bench.measure.harness import STEADY_NUM_QUEUES
+from bench.measure.levels import MAD_TO_DEVIATION, find_levels
+from bench.schema import Samples
+from bench.verdicts.inputs import Found, ValidityInputs
+
+# noisy. Identical runs differ by up to 10% (TorchBench, issue 1681): steps that spread further inside one run, by the
+# median absolute deviation scaled to a standard deviation, say little about anything smaller. The median absolute
+# deviation leaves single outliers alone: a laptop has them.
+MAX_SPREAD = 0.10
+# Of few steps it is too small on average, by these factors (C. Croux, P. J. Rousseeuw, "Time-efficient algorithms for
+# two highly robust estimators of scale", Computational Statistics 1, 1992, 411-428); of ten and more by n / (n - 0.8).
+FEW_STEPS_FACTORS = {2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
+
+# not-steady. As the warm-up's own bound (bench.measure.harness.STEADY_TOLERANCE): below it no drift is worth reporting.
+MAX_DRIFT = 0.05
+# A step time that jumps to and fro between two levels, as TensorFlow's do on two cores by 10 to 20% every few seconds,
+# is spread, not drift. In a drift the medians of all blocks of the last third lie beyond those of all blocks of the
+# first; three blocks a third distinguish the two, of three steps at least, so that no single outlier decides.
+BLOCKS_PER_THIRD = 3
+MIN_BLOCK_STEPS = 3
+# Medians of few noisy steps differ by chance: a drift counts from three standard errors on, one false alarm in 370.
+# A median's standard error is 1.2533 deviations over the root of the number of steps; two of them are compared.
+DRIFT_STANDARD_ERRORS = 3 * 1.2533 * 2**0.5
+# The deviation of steps from the median of |step - step before|, which a drift does not raise: 1 / (0.6745 sqrt 2).
+DIFFERENCE_TO_DEVIATION = 1.0483
+
+
+# too-short. Below half a second a window sees one state of clocks, scheduler and neighbours (nvbench asks for as much);
+# fewer than ten steps give no spread worth the name, unless they are so long that six fill five seconds. Of three steps
+# that truly spread by 20%, the check of the spread let 48% pass; of six it lets 13% (benchmarks/verdict_power.py).
+MIN_WINDOW_SECONDS = 0.5
+MIN_STEPS = 10
+MIN_LONG_STEPS = 6
+MIN_LONG_WINDOW_SECONDS = 5.0
+
+
+def check_length(inputs: ValidityInputs) -> Found:
+    """Yield too-short where the window or its number of steps is too small."""
+    num_steps, seconds = len(inputs.samples.step_seconds), inputs.phases.steady_seconds or 0.0
+    if seconds < MIN_WINDOW_SECONDS:
+        yield "too-short", f"the timed window lasted {seconds:.2f} s, less than {MIN_WINDOW_SECONDS} s"
+    if num_steps < (MIN_STEPS if seconds < MIN_LONG_WINDOW_SECONDS else MIN_LONG_STEPS):
+        yield (
+            "too-short",
+            f"{num_steps} steps in {seconds:.1f} s: it takes {MIN_STEPS}, or {MIN_LONG_STEPS} in "
+            f"{MIN_LONG_WINDOW_SECONDS:.0f} s",
+        )
+
+
+def check_drift(inputs: ValidityInputs) -> Found:
+    """Yield not-steady where the warm-up ended early or the window drifts."""
+    if not inputs.samples.reached_steady:
+        yield "not-steady", f"the warm-up ended at its time limit, before {_name_missing_condition(inputs.samples)}"
+    steps = inputs.samples.step_seconds
+    drift, bound = measure_drift(steps), find_drift_bound(steps)
+    if abs(drift) > bound and are_thirds_apart(steps):
+        yield "not-steady", f"the last third of the window is {drift:+.1%} off the first, more than {bound:.1%}"
+
+
+def check_spread(inputs: ValidityInputs) -> Found:
+    """Yield noisy where the steps spread too far around their median."""
+    spread = measure_spread(inputs.samples.step_seconds)
+    if spread > MAX_SPREAD:
+        yield "noisy", f"steps spread by {spread:.0%} around their median, more than {MAX_SPREAD:.0%}"
+
+
+def note_levels(inputs: ValidityInputs) -> Iterator[str]:
+    """Yield what a reader should know of a window whose steps jump between two levels."""
+    levels = find_levels(inputs.samples.step_seconds)
+    if levels is not None:
+        low, high = (_format_milliseconds(seconds) for seconds in (levels.low_seconds, levels.high_seconds))
+        yield (
+            f"steps on two levels, {1 - levels.high_share:.0%} near {low} and {levels.high_share:.0%} near {high}: the "
+            f"{inputs.samples.summarized_by} of the steps counts"
+        )
+
+
+def measure_spread(steps: Sequence[float]) -> float:
+    """Return the standard deviation that the median absolute deviation stands for, over the median."""
+    middle, num_steps = median(steps), len(steps)
+    factor = FEW_STEPS_FACTORS.get(num_steps, num_steps / (num_steps - 0.8))
+    return factor * MAD_TO_DEVIATION * median(abs(step - middle) for step in steps) / middle
+
+
+def measure_drift(steps: Sequence[float]) -> float:
+    """Return how much longer the median of the last third is than that of the first, over the latter; 0 below three."""
+    third = len(steps) // 3
+    if third == 0:
+        return 0.0
+    first, last = median(steps[:third]), median(steps[-third:])
+    return float((last - first) / first)
+
+
+def are_thirds_apart(steps: Sequence[float]) -> bool:
+    """Return whether all blocks of the last third lie on one side of all blocks of the first; also for few steps."""
+    third = len(steps) // 3
+    if third < BLOCKS_PER_THIRD * MIN_BLOCK_STEPS:
+        return True
+    first, last = _list_block_medians(steps[:third]), _list_block_medians(steps[-third:])
+    return max(first) < min(last) or max(last) < min(first)
+
+
+def find_drift_bound(steps: Sequence[float]) -> float:
+    """Return the drift from which on chance does not explain it, at least MAX_DRIFT."""
+    third = len(steps) // 3
+    if third == 0:
+        return MAX_DRIFT
+    differences = [abs(later - step) for step, later in pairwise(steps)]
+    deviation = DIFFERENCE_TO_DEVIATION * median(differences) / median(steps)
+    return max(MAX_DRIFT, float(DRIFT_STANDARD_ERRORS * deviation / third**0.5))
+
+
+def _name_missing_condition(samples: Samples) -> str:
+    num_needed = STEADY_NUM_QUEUES * (samples.max_queued_batches or 0)
+    num_taken = len(samples.warmup_step_seconds)
+    if num_taken >= num_needed:
+        return "the series was steady"
+    return (
+        f"it had taken twice the {samples.max_queued_batches} batches that the input pipeline can hold ready "
+        f"({num_taken} steps)"
+    )
+
+
+def _format_milliseconds(seconds: float) -> str:
+    """Return three digits and no exponent: `2080 ms`, `18.2 ms`."""
+    return f"{seconds * 1e3:.0f} ms" if seconds >= 0.1 else f"{seconds * 1e3:.3g} ms"
+
+
+def _list_block_medians(steps: Sequence[float]) -> list[float]:
+    ends = [number * len(steps) // BLOCKS_PER_THIRD for number in range(BLOCKS_PER_THIRD + 1)]
+    return [median(steps[start:end]) for start, end in pairwise(ends)]

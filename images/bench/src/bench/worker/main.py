@@ -1,0 +1,156 @@
+"""Measures the cell that the environment variables order and delivers the Result: what `python -m bench` does.
+
+The exit code (bench.exit_codes) says whether there is a record, and whether another try is worthwhile.
+"""
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NoReturn
+
+from bench.errors import NodeFaultError, UserError
+from bench.exit_codes import (
+    EXIT_INTERNAL_ERROR,
+    EXIT_NODE_FAULT,
+    EXIT_NOT_OK,
+    EXIT_OK,
+    EXIT_TRY_AGAIN,
+    EXIT_USER_ERROR,
+)
+from bench.schema import Result
+from bench.store import Store, StoreError, StoreUnreachable, interrupted_key
+from bench.tenants.meeting import GroupOverError, Meeting
+from bench.tenants.tenant import Tenant
+from bench.worker.attempt import Attempt
+from bench.worker.delivery import Delivery
+from bench.worker.interruption import GRACE_SECONDS, Interruption
+from bench.worker.node_faults import name_node_fault
+from bench.worker.parent import die_with_parent
+from bench.worker.preflight import DeviceInUseError, check_place
+from bench.worker.request import Order
+from bench.worker.sigterm import SigtermListener
+
+START_PATIENCE_SECONDS = 60.0
+"""How long to wait for a store that cannot be reached, before anything is measured."""
+DELIVERY_SECONDS = 120.0
+"""How long to try to deliver the record where the order sets no time limit."""
+
+
+EXIT_CODES: Mapping[type[UserError], int] = {
+    StoreUnreachable: EXIT_TRY_AGAIN,
+    DeviceInUseError: EXIT_TRY_AGAIN,
+    GroupOverError: EXIT_TRY_AGAIN,
+    NodeFaultError: EXIT_NODE_FAULT,
+}
+"""How errors end the program that have a code of their own."""
+
+
+def main(listener: SigtermListener | None) -> int:
+    """Carry out the order and return the exit code. `listener`: hears SIGTERM; None outside a container."""
+    start = time.monotonic()
+    try:
+        order = Order.from_variables(os.environ)
+        store = Store.open(order.store_url)
+        if order.parent_pid is not None:
+            die_with_parent(order.parent_pid)
+            store.check_writable()
+        else:
+            if order.tenant == 0:
+                _check_first_place(order, store)
+            _await_store(store, start + START_PATIENCE_SECONDS)
+        if order.tenant > 0:  # tenant 0 looks at the idle device before
+            Meeting(store=store, order=order).await_call()
+            if listener is not None:
+                check_place(order)
+        result, delivery = _measure(order, store, listener)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_USER_ERROR)
+    if result.error is not None:
+        print(f"{result.status}: {result.error.message}", file=sys.stderr)
+    deadline = None if order.timeout_seconds is None else start + order.timeout_seconds
+    exit_code = delivery.deliver(result, deadline=max(deadline or 0.0, time.monotonic() + DELIVERY_SECONDS))
+    if order.cell.tenants > 1 and order.tenant == 0 and exit_code in (EXIT_OK, EXIT_NOT_OK):
+        with suppress(StoreError):  # `clean` deletes what is left with the run
+            Meeting(store=store, order=order).clear()
+    return exit_code
+
+
+def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tuple[Result, Delivery]:
+    """Return the record and what delivers it. NodeFaultError in a container on a machine that is at fault."""
+    tenant = Tenant(order, store) if order.cell.tenants > 1 else None
+    attempt, delivery = Attempt(order, tenant), Delivery(store=store)
+    if tenant is not None and not tenant.is_first:  # the repeat has one Result, by tenant 0
+        delivery = _make_tenant_delivery(store, tenant, order)
+    if listener is not None:  # in a container; elsewhere the parent handles the time limit and signals
+        interrupted = delivery
+        if order.tenant == 0:
+            interrupted = Delivery(
+                store=store,
+                find_key=lambda result: interrupted_key(result.run_id, result.cell_id, result.repeat, result.attempt),
+            )
+        Interruption(
+            attempt=attempt,
+            terminal=delivery,
+            interrupted=interrupted,
+            timeout_seconds=order.timeout_seconds,
+            grace_seconds=order.grace_seconds or GRACE_SECONDS,
+        ).watch(listener)
+    result = attempt.run()
+    if attempt.is_node_fault and listener is not None:  # elsewhere there is no other machine: it is the record
+        assert result.error is not None
+        print(result.error.stderr_tail, file=sys.stderr)
+        if order.tenant > 0:
+            delivery.deliver(result, deadline=time.monotonic() + DELIVERY_SECONDS)
+        raise name_node_fault(result.error.message)
+    return result, delivery
+
+
+def _make_tenant_delivery(store: Store, tenant: Tenant, order: Order) -> Delivery:
+    """Return what delivers the record of a tenant to its meeting, made of what its process measured."""
+    return Delivery(
+        store=store,
+        find_key=lambda result: tenant.meeting.find_key("end", order.tenant),
+        encode=lambda result: tenant.make_record(result).to_json(),
+    )
+
+
+def _check_first_place(order: Order, store: Store) -> None:
+    """Check this container as tenant 0, before the others touch the device; tell them if it will not do.
+
+    Else they would wait for it, and their pod with them, as long as for one that starts slowly.
+    """
+    try:
+        check_place(order)
+    except UserError as error:
+        if order.cell.tenants > 1:
+            with suppress(StoreError):
+                Meeting(store=store, order=order).call_off(str(error))
+        raise
+
+
+def _await_store(store: Store, deadline: float) -> None:
+    """Return when the store accepts an object; raise StoreUnreachable where it could not be reached by the deadline."""
+    while True:  # each call retries for a while by itself
+        try:
+            return store.check_writable()
+        except StoreUnreachable as error:
+            if time.monotonic() > deadline:
+                raise
+            print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
+
+
+def run_program(listener: SigtermListener | None) -> NoReturn:
+    """Carry out the order and end the process with its exit code; `listener` as of `main`."""
+    try:
+        exit_code = main(listener)
+    except BaseException:  # noqa: BLE001  (Python's own exit code would be 1, which says that there is a record)
+        traceback.print_exc()
+        exit_code = EXIT_INTERNAL_ERROR
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not sys.exit: the record is written, and a native thread that meets a dying interpreter would abort the process.
+    os._exit(exit_code)

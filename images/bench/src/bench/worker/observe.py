@@ -1,0 +1,258 @@
+"""Observes the machine around one measurement: idle GPUs before it, memory, GPU counters and roofline after it.
+
+Nothing here happens inside the timed window. A probe that fails is noted in `failures` and does not end the attempt.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from bench.frameworks.interface import Framework
+from bench.measure.calibration import calibrate_cpu, calibrate_gpu
+from bench.measure.harness import Workload, run_steps
+from bench.measure.host_peak import find_host_peaks, make_host_peak, measure_undisturbed
+from bench.measure.peaks import Peaks, find_gpu_peaks
+from bench.measure.pipelined import run_pipelined
+from bench.measure.profile import profile_steps
+from bench.measure.roofline import make_roofline
+from bench.measure.sustained import run_sustained
+from bench.measured_bounds import check_bytes, make_memory, try_probe
+from bench.probes.cpu_use import list_own_pids
+from bench.probes.gpu import IdleWatch, read_gpu_baselines, sample_gpus
+from bench.probes.gpu_neighbours import DeviceMemory, leave_out_mps, look_for_neighbours, read_device_memory
+from bench.probes.gpu_window import WindowWatch
+from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
+from bench.schema import (
+    Calibration,
+    Cell,
+    DeviceProfile,
+    Environment,
+    GpuUse,
+    HostPeak,
+    Memory,
+    PipelinedWindow,
+    Roofline,
+    Samples,
+    SustainedRun,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passes:
+    """What the passes after the timed window measured. None: not asked for, or failed."""
+
+    pipelined: PipelinedWindow | None
+    sustained: SustainedRun | None
+    device_profile: DeviceProfile | None
+
+
+class AttemptProbes:
+    """The probes of one attempt, in the order in which they are called."""
+
+    def __init__(self, cell: Cell, num_threads: int, *, is_under_mps: bool = False) -> None:
+        self._cell = cell
+        self._is_under_mps = is_under_mps
+        self.device_memory = DeviceMemory()
+        """What several tenants hold on their GPU, once it was looked at."""
+        self._num_threads = num_threads
+        self._idle_watch: IdleWatch | None = None
+        self._host_rate_before: float | None = None
+        self._peak_rss_before_bytes = 0
+        self.host_peak: HostPeak | None = None
+        """Of a CPU cell, once its roofline was made."""
+        self.calibration: Calibration | None = None
+        self.gpu_use: tuple[GpuUse, ...] = ()
+        self.failures: list[str] = []
+        """One line for each probe that failed."""
+
+    def read_baseline(self, *, watches_idle: bool = True) -> None:
+        """Read the state of the cell's GPUs, before the framework is imported: it takes memory as soon as it starts.
+
+        `watches_idle`: whether nobody else is going to use them during the import, so that their idle power shows.
+        """
+        if self._cell.device == "gpu":
+            self.gpu_use = self.try_probe("GPU baseline", self._read_baselines, ())
+        if self.gpu_use and watches_idle:
+            self._idle_watch = self.try_probe("idle power", lambda: IdleWatch(self.gpu_use), None)
+
+    def _read_baselines(self) -> tuple[GpuUse, ...]:
+        baselines = read_gpu_baselines(self._cell.num_gpus)
+        return tuple(leave_out_mps(use) for use in baselines) if self._is_under_mps else baselines
+
+    def end_idle_watch(self) -> None:
+        """Note the idle power of the GPUs; the framework is imported and has no context on them yet."""
+        watch = self._idle_watch
+        if watch is not None:
+            self.gpu_use = self.try_probe("idle power", watch.end, self.gpu_use)
+
+    def measure_host_before(self, framework: Framework) -> None:
+        """Measure the host's matrix product before the first step of a CPU cell; its memory enters no peak."""
+        if not self._measures_host:
+            return
+        self._peak_rss_before_bytes = self._read_peak_rss() or 0
+        self._host_rate_before = self._measure_host(framework, "matrix product before the window")
+        self.try_probe("peak memory without the matrix product", reset_peak_rss, None)
+
+    @contextmanager
+    def watch_window(self) -> Iterator[None]:
+        """Read the GPUs' clocks and counters before and after the body, which is the timed window."""
+        watch: WindowWatch | None = None
+        if self.gpu_use:
+            watch = self.try_probe("GPUs in the window", lambda: WindowWatch(self.gpu_use), None)
+        yield
+        if watch is not None:
+            self.gpu_use = self.try_probe("GPUs in the window", watch.end, self.gpu_use)
+
+    def read_memory(self, framework: Framework) -> Memory:
+        """Return the peaks, right after the timed window: what comes later would add to them."""
+        unknown: tuple[int | None, int | None] = (None, None)
+        allocated, reserved = self.try_probe("peak memory of the GPU", framework.read_peak_memory, unknown)
+        peak_rss = self._read_peak_rss()
+        sizes = {
+            "peak_rss_bytes": None if peak_rss is None else max(self._peak_rss_before_bytes, peak_rss),
+            "peak_cgroup_bytes": self.try_probe("peak memory of the cgroup", read_peak_cgroup_bytes, None),
+            "peak_memory_allocated_bytes": allocated,
+            "peak_memory_reserved_bytes": reserved,
+        }
+        return make_memory(self.failures, sizes)
+
+    def read_early_memory(self) -> Memory:
+        """Return the memory of an attempt that came to no window."""
+        sizes = {"peak_memory_allocated_bytes": None, "peak_memory_reserved_bytes": None}
+        return make_memory(self.failures, sizes | {"peak_rss_bytes": self._read_peak_rss()})
+
+    def _read_peak_rss(self) -> int | None:
+        return self.try_probe("peak memory of the process", read_peak_rss_bytes, None)
+
+    def _look_for_neighbours(self, tenant_pids: Callable[[], frozenset[int]] = frozenset) -> None:
+        """Look who else uses the cell's GPUs, after the window and while this process still holds them."""
+        baselines = self.gpu_use
+        if baselines:
+            self.gpu_use = self.try_probe(
+                "neighbours on the GPU",
+                lambda: look_for_neighbours(
+                    baselines, list_own_pids() | tenant_pids(), is_under_mps=self._is_under_mps
+                ),
+                baselines,
+            )
+
+    def look_at_tenants(self, read_pids: Callable[[], frozenset[int]]) -> None:
+        """Look who uses the GPU beside the tenants of the cell, while all of these still hold their memory.
+
+        `read_pids` returns the processes of the other tenants.
+        """
+        if self.gpu_use:
+            self.device_memory = self.try_probe("memory of the tenants", _read_tenants_memory, DeviceMemory())
+        self._look_for_neighbours(read_pids)
+
+    def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> Passes:
+        """Run what comes after the timed window, while this process still holds the GPUs.
+
+        The profiler comes last: it stays attached to the driver.
+        """
+        self._look_for_neighbours()
+        pipelined = self._run_pipelined(workload, samples)
+        self._sample_gpus(workload)
+        sustained = self._run_sustained(workload)
+        profile = self.profile_steps(workload, framework, samples)
+        return Passes(pipelined=pipelined, sustained=sustained, device_profile=profile)
+
+    def _run_pipelined(self, workload: Workload, samples: Samples) -> PipelinedWindow | None:
+        """Run the window without a synchronisation per step, on a GPU; None where none was asked for, or it failed."""
+        seconds = self._cell.pipelined_seconds
+        if self._cell.device == "cpu" or not seconds:
+            return None
+        return self.try_probe(
+            "pipelined window", lambda: run_pipelined(workload, seconds, samples.center_step_seconds), None
+        )
+
+    def _run_sustained(self, workload: Workload) -> SustainedRun | None:
+        """Run steps on until their speed is flat; None where that was not asked for, or failed."""
+        seconds = self._cell.sustain_seconds
+        if not seconds:
+            return None
+        return self.try_probe("sustained run", lambda: run_sustained(workload, seconds), None)
+
+    def _sample_gpus(self, workload: Workload) -> None:
+        """Run the sampling pass: steps as in the timed window, while the GPUs' counters are read."""
+        baselines, seconds = self.gpu_use, self._cell.sampling_seconds
+        if baselines and seconds > 0:
+            self.gpu_use = self.try_probe(
+                "sampling pass", lambda: sample_gpus(baselines, lambda: run_steps(workload, seconds)), baselines
+            )
+
+    def profile_steps(self, workload: Workload, framework: Framework, samples: Samples) -> DeviceProfile | None:
+        """Run the profiler pass of a GPU cell and return how long its GPUs were busy; None where there is none."""
+        cell = self._cell
+        if cell.device != "gpu" or cell.num_profiled_steps == 0:
+            return None
+        return self.try_probe(
+            "profiler pass",
+            lambda: profile_steps(
+                workload,
+                framework.record_activities,
+                source=framework.profiler_name,
+                num_steps=cell.num_profiled_steps,
+                center_step_seconds=samples.center_step_seconds,
+            ),
+            None,
+        )
+
+    def make_roofline(self, framework: Framework, environment: Environment, samples: Samples) -> Roofline | None:
+        """Return the roofline of a step. On a CPU this measures the host's peak: all else must be over."""
+        step_seconds = samples.center_step_seconds
+        peaks = self._find_peaks(framework, environment)
+        return self.try_probe("roofline", lambda: make_roofline(self._cell, step_seconds, peaks), None)
+
+    def calibrate(self, framework: Framework, environment: Environment) -> None:
+        """Calibrate the machine, after everything else; not for several GPUs, of which each would be another machine's.
+
+        A cell whose `sampling_seconds` are 0 wants nothing to be observed beyond its window.
+        """
+        cell = self._cell
+        if cell.sampling_seconds <= 0 or cell.num_gpus > 1:
+            return
+        if cell.device == "cpu":
+            calibrate = partial(calibrate_cpu, self._num_threads)
+        else:
+            names = [gpu.name for gpu in environment.gpus]
+            calibrate = partial(calibrate_gpu, cell, framework.build_product, names)
+        self.calibration = self.try_probe("calibration", calibrate, None)
+
+    def try_probe(self, name: str, probe: Callable[[], T], fallback: T) -> T:
+        """Return what `probe` returns; `fallback`, and a note, where it raises."""
+        return try_probe(self.failures, name, probe, fallback)
+
+    def _find_peaks(self, framework: Framework, environment: Environment) -> Peaks:
+        cell = self._cell
+        if cell.device == "gpu":
+            return find_gpu_peaks([gpu.name for gpu in environment.gpus], cell.precision)
+        after = self._measure_host(framework, "matrix product after the window") if self._measures_host else None
+        self.host_peak = self.try_probe(
+            "peak of the host",
+            lambda: make_host_peak(cell, self._num_threads, before=self._host_rate_before, after=after),
+            None,
+        )
+        if self.host_peak is None:
+            return Peaks(flops_per_second=None, bytes_per_second=None, cache_bytes=0, source="could not be read")
+        return find_host_peaks(self.host_peak)
+
+    @property
+    def _measures_host(self) -> bool:
+        """Whether the cell runs on a CPU and wants to be observed beyond its counters."""
+        return self._cell.device == "cpu" and self._cell.sampling_seconds > 0
+
+    def _measure_host(self, framework: Framework, name: str) -> float | None:
+        return self.try_probe(
+            name, lambda: measure_undisturbed(self._cell, self._num_threads, framework.build_workload), None
+        )
+
+
+def _read_tenants_memory() -> DeviceMemory:
+    memory = read_device_memory()
+    check_bytes((memory.used_bytes or 0, *memory.by_process.values()))
+    return memory

@@ -1,0 +1,117 @@
+"""Checks that this container has what its cell needs: memory, disk, GPUs, a compiler; before anything is imported."""
+
+import tempfile
+from collections.abc import Iterator
+
+from bench.errors import UserError
+from bench.probes.cuda_start import explain_failed_start
+from bench.probes.driver_folder import explain_unseen_driver
+from bench.probes.gpu import read_gpu_baselines, read_gpus
+from bench.probes.gpu_neighbours import find_mps_servers
+from bench.probes.memory import read_memory_limit_bytes
+from bench.probes.visible_gpus import count_gpus_without_slice
+from bench.schema import Cell, GpuUse
+from bench.verdicts.neighbours import MAX_FOREIGN_BYTES
+from bench.worker.compilers import explain_missing_compiler
+from bench.worker.node_faults import explain_full_disk, name_node_fault
+from bench.worker.request import Order
+
+# What importing the largest framework and building a small model takes.
+MIN_MEMORY_BYTES = 1024**3
+
+
+class DeviceInUseError(UserError):
+    """Another process uses the GPU: a later try, or another node, may succeed."""
+
+
+def check_place(order: Order) -> None:
+    """Raise an error with everything that is missing for the cell: UserError if the container lacks it on every node.
+
+    NodeFaultError if only this machine does: its GPU, driver or disk fails. DeviceInUseError for a busy GPU.
+    """
+    gpus, gpu_errors, gpu_faults = _look_at_gpus(order.cell)
+    disk_faults = list(_list_disk_faults())
+    folder_errors = [] if disk_faults else list(_list_folder_errors())
+    errors = [*_list_memory_errors(), *folder_errors, *gpu_errors, *_list_compiler_errors(order.cell)]
+    faults = [*disk_faults, *gpu_faults]
+    if errors:
+        raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join([*errors, *faults])}")
+    if faults:
+        raise name_node_fault("; ".join(faults))
+    if order.tenant == 0:  # the others find the device in use by tenant 0
+        _refuse_foreign_users(order.cell, gpus)
+
+
+def _list_memory_errors() -> Iterator[str]:
+    limit = read_memory_limit_bytes()
+    if limit is not None and limit < MIN_MEMORY_BYTES:
+        yield f"memory: the container may take {limit / 1024**2:.0f} MiB, a framework alone needs a GiB"
+
+
+def _list_disk_faults() -> Iterator[str]:
+    reason = explain_full_disk()
+    if reason is not None:
+        yield reason
+
+
+def _list_folder_errors() -> Iterator[str]:
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        yield "disk: no folder for temporary files can be written to; mount an empty volume at /tmp"
+
+
+def _list_compiler_errors(cell: Cell) -> Iterator[str]:
+    reason = explain_missing_compiler(cell)
+    if reason is not None:
+        yield f"compiler: {reason}"
+
+
+def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]:
+    """Return the present use of the cell's GPUs, then what is wrong with the order or with the machine.
+
+    All are empty for a cell on a CPU. Whether the machine offers whole GPUs or slices is the cluster's choice.
+    """
+    if cell.device != "gpu":
+        return (), [], []
+    try:
+        gpus = read_gpu_baselines(cell.num_gpus)
+    except Exception as error:  # whatever NVML says: without it there is no GPU to measure
+        unseen = explain_unseen_driver()
+        if unseen is not None:
+            return (), [f"device: {unseen}"], []
+        return (), [], [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
+    if len(gpus) >= cell.num_gpus:
+        return gpus, [], list(_list_cuda_faults(cell))
+    seen = "GPU" if len(gpus) == 1 else "GPUs"
+    if any(gpu.is_slice for gpu in gpus):
+        mig = "a process sees one MIG slice, and no whole GPU beside it"
+        return gpus, [f"device: {len(gpus)} {seen} can be seen ({mig}), the cell needs {cell.num_gpus}"], []
+    num_hidden = count_gpus_without_slice()
+    hidden = f" (besides {num_hidden} in MIG mode, of which this container may use no slice)" if num_hidden else ""
+    return gpus, [], [f"device: {len(gpus)} {seen} can be seen{hidden}, the cell needs {cell.num_gpus}"]
+
+
+def _list_cuda_faults(cell: Cell) -> Iterator[str]:
+    """Yield why CUDA does not start, with the cards that NVML shows: whoever mends the machine looks for these."""
+    reason = explain_failed_start()
+    if reason is not None:
+        cards = ", ".join(
+            f"{gpu.name} {gpu.uuid} of {gpu.memory_total_bytes / 1024**2:.0f} MiB with driver {gpu.driver_version}"
+            for gpu in read_gpus(cell.num_gpus, None, None)
+        )
+        yield f"device: {reason}; NVML shows {cards}"
+
+
+def _refuse_foreign_users(cell: Cell, gpus: tuple[GpuUse, ...]) -> None:
+    for gpu in gpus:
+        pids = [process.pid for process in gpu.foreign_processes or ()]
+        used = gpu.memory_used_before_bytes or 0
+        if cell.sharing == "mps":  # a server that was there before computes for the cell, and has memory of its own
+            pids, used = [pid for pid in pids if pid not in find_mps_servers(pids)], 0
+        processes = len(pids)
+        if processes or used > MAX_FOREIGN_BYTES:
+            raise DeviceInUseError(
+                f"{cell.slug} is not measured here: GPU {gpu.uuid} is in use by others, {processes} processes seen, "
+                f"{used / 1024**2:.0f} MiB taken"
+            )

@@ -1,0 +1,50 @@
+"""The verdict on several tenants: they are no strangers to each other, and each counts."""
+
+from bench.schema import Reason
+from bench.verdicts import judge_tenant, judge_tenants, judge_validity
+from factories import make_cell, make_cpu_use, make_gpu_use
+from validity_inputs import make_gpu_inputs, make_inputs
+
+NOISY = Reason(verdict="noisy", message="the rate over the window has a standard error of 7%, more than 5%")
+
+
+def test_cores_that_other_tenants_kept_busy_are_no_strangers() -> None:
+    # Two threads on two cores, of which this tenant got one and the others 0.95.
+    inputs = make_inputs(cpu_use=make_cpu_use(1.0, own_cores=1.0, other_cores=0.95, affinity_other_cores=0.95))
+    assert judge_validity(inputs).verdict == "contaminated"
+    assert judge_tenants(inputs, {}, tenant_cores=0.95).verdict == "valid"
+    verdict = judge_tenants(inputs, {}, tenant_cores=0.5)
+    assert verdict.verdict == "contaminated"
+    assert "others kept 0.4 of 2 cores busy" in verdict.reasons[0].message  # 0.95 less 0.5
+
+
+def test_each_tenants_reasons_are_told_with_its_number() -> None:
+    verdict = judge_tenants(make_inputs(), {0: (), 3: (NOISY,)}, tenant_cores=0.0)
+    assert verdict.verdict == "noisy"
+    assert [reason.message for reason in verdict.reasons] == [f"tenant 3: {NOISY.message}"]
+
+
+def test_a_stranger_on_the_gpu_is_told_of_once() -> None:
+    gpu = make_gpu_use(foreign_memory_after_bytes=2**30)
+    inputs = make_gpu_inputs(gpu_use=(gpu,))
+    assert judge_tenant(inputs).verdict == "valid"  # a tenant alone cannot tell who the others are
+    assert judge_tenants(inputs, {}, tenant_cores=0.0).verdict == "contaminated"
+
+
+def test_turns_of_time_slicing_are_no_noise_in_a_tenants_steps() -> None:
+    steps = (0.1, 0.3) * 45
+    inputs = make_inputs(steps, cell=make_cell())
+    assert judge_validity(inputs).verdict == "noisy"
+    assert judge_tenant(inputs).verdict == "valid"
+
+
+def test_a_tenant_with_few_steps_says_so() -> None:
+    assert [reason.verdict for reason in judge_tenant(make_inputs((0.1,) * 9)).reasons] == ["too-short"]
+
+
+def test_memory_before_the_start_may_be_that_of_the_server_of_mps() -> None:
+    gpu = make_gpu_use(memory_used_before_bytes=2**30)
+    assert judge_validity(make_gpu_inputs(gpu_use=(gpu,))).verdict == "contaminated"
+    verdict = judge_validity(make_gpu_inputs(gpu_use=(gpu,), is_under_mps=True))
+    assert verdict.verdict == "valid"
+    assert f"whose memory was in use on {gpu.uuid} before the start: MPS's server has some" in verdict.unchecked
