@@ -17,7 +17,7 @@ from typing import Literal
 from bench.store import Store
 from fault_outcomes import FaultOutcome
 from record_writers import make_writing_interpreter
-from runner.local.planning import plan_local_run
+from runner.local.hardware import plan_local_run
 from runner.matrix.expansion import load_matrix
 from warm_processes import Ending, WarmProcesses
 from workspace import name_repeats, read_results

@@ -11,7 +11,7 @@ from bench.schema import Run
 from bench.store import Store, run_key
 from fault_outcomes import FaultOutcome
 from record_writers import make_writing_interpreter
-from runner.local.planning import plan_local_run
+from runner.local.hardware import plan_local_run
 from runner.matrix.expansion import load_matrix
 from warm_processes import Ending, WarmProcesses
 from workspace import MATRIX, read_results

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fake_interpreters import await_end
-from runner.local.process import ProcessEnd, run_process
+from runner.local.process import ProcessEnd, run_processes
 from workspace import HANG_GUARD_SECONDS
 
 
@@ -30,14 +30,14 @@ def run_command(
     memory_limit_bytes: int | None = None,
 ) -> ProcessEnd:
     """Run a command in this process's environment."""
-    return run_process(
+    return run_processes(
         command,
-        variables=os.environ,
+        variables=[os.environ],
         timeout_seconds=timeout_seconds,
         on_tick=on_tick,
         keep_open=keep_open,
         memory_limit_bytes=memory_limit_bytes,
-    )
+    )[0]
 
 
 def end_time_when(is_ready: Callable[[], bool], monkeypatch: pytest.MonkeyPatch, module: str) -> None:

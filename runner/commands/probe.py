@@ -66,7 +66,7 @@ def probe(
 ) -> None:
     """Find the largest batch of MODEL that fits into memory, trying each in a fresh process."""
     from runner.local.hardware import find_gpu
-    from runner.probe.cell import make_cell
+    from runner.probe.search import make_cell
 
     gpu = find_gpu()
     cell = make_cell(

@@ -14,11 +14,6 @@ from runner.records import RepeatKey
 SECONDS_PER_HOUR = 3600.0
 
 
-def read_clock() -> datetime:
-    """Return the time of day."""
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, kw_only=True)
 class CapOptions:
     """The caps that the user asked for; None: there is no such cap."""
@@ -47,7 +42,7 @@ class LocalCaps:
         options: CapOptions,
         run: Run,
         seconds: Mapping[RepeatKey, float],
-        now: Callable[[], datetime] = read_clock,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> "LocalCaps":
         """Return the caps of a run whose records took so many `seconds` already."""
         devices = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
@@ -60,7 +55,6 @@ class LocalCaps:
         return caps
 
     def add(self, repeat: Repeat, result: Result) -> None:
-        """Add what a record took."""
         self._add(repeat.planned.cell.device, measure_attempt(result.started_at, result.finished_at) or 0.0)
 
     def _add(self, device: Device, seconds: float) -> None:
@@ -69,7 +63,6 @@ class LocalCaps:
 
     @property
     def cost(self) -> float:
-        """What the records cost so far."""
         prices = self.options.prices
         return sum(price * self._seconds[device] / SECONDS_PER_HOUR for device, price in prices.items())
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Protocol
 
 from bench.errors import UserError
 from bench.schema import (
@@ -25,39 +24,25 @@ from bench.store import KeyMissing, ResultKey, Store, meeting_key, result_key
 from bench.worker.request import Order
 from runner.checkout import read_git_revision
 from runner.local.caps import LocalCaps
-from runner.local.process import ProcessEnd, ProcessNotStarted, run_process
-from runner.local.sharing import share_device
-from runner.local.tenant_processes import run_tenants
+from runner.local.hardware import share_device
+from runner.local.process import ProcessEnd, ProcessNotStarted, run_processes
 from runner.matrix.plan import Repeat
 from runner.process_ends import BAD_ALLOC, name_signal
 from runner.records import find_fault
 from runner.sources import locate_sources
 
 
-class Observer(Protocol):
-    """Receives the progress of a run."""
+class Observer:
+    """Receives the progress of a run; does nothing with it."""
 
     def start_repeat(self, repeat: Repeat) -> None:
-        """Handle that the measurement of a repeat begins."""
+        pass
 
     def tick(self) -> None:
         """Handle that about a second has passed."""
 
     def finish_repeat(self, repeat: Repeat, result: Result, fault: str | None = None) -> None:
         """Handle that a repeat has its terminal record; `fault`: why that does not count (`find_fault`)."""
-
-
-class SilentObserver:
-    """An observer for those who wait for the results alone."""
-
-    def start_repeat(self, repeat: Repeat) -> None:
-        """Do nothing."""
-
-    def tick(self) -> None:
-        """Do nothing."""
-
-    def finish_repeat(self, repeat: Repeat, result: Result, fault: str | None = None) -> None:
-        """Do nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,27 +120,14 @@ class LocalExecutor:
         self, orders: Sequence[Order], shared: Sequence[Mapping[str, str]], timeout_seconds: float
     ) -> ProcessEnd | ProcessNotStarted:
         """Run the processes of a repeat's tenants, one in most cells, and return how that of tenant 0 ended."""
-        command = [str(self.interpreters[orders[0].cell.framework]), "-m", "bench"]
-        variables = [
-            _make_variables(order, {**self.variables, **own}) for order, own in zip(orders, shared, strict=True)
-        ]
-        if len(orders) == 1:
-            return run_process(
-                command,
-                variables=variables[0],
-                timeout_seconds=timeout_seconds,
-                on_tick=self.observer.tick,
-                keep_open=[self.lock],
-                memory_limit_bytes=self.memory_limit_bytes,
-            )
 
         def record_end(tenant: int, end: ProcessEnd) -> None:
             if tenant > 0:
                 self._record_tenant(orders[tenant], end, timeout_seconds)
 
-        return run_tenants(
-            command,
-            variables=variables,
+        return run_processes(
+            [str(self.interpreters[orders[0].cell.framework]), "-m", "bench"],
+            variables=[_make_variables(order, self.variables, own) for order, own in zip(orders, shared, strict=True)],
             timeout_seconds=timeout_seconds,
             on_tick=self.observer.tick,
             on_end=record_end,
@@ -190,7 +162,7 @@ class LocalExecutor:
         """
         key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
         try:
-            return self._take_record(key)
+            return read_result(self.store.get(key))
         except KeyMissing:
             status, error = explain_end(end, timeout_seconds)
         except InvalidDocumentError as reason:
@@ -213,10 +185,6 @@ class LocalExecutor:
         self.store.put(key, result.to_json())
         return result
 
-    def _take_record(self, key: str) -> Result:
-        """Return the record that a process left."""
-        return read_result(self.store.get(key))
-
 
 def _make_attempt() -> str:
     return secrets.token_hex(5)
@@ -233,26 +201,26 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
     """Return the status and reason of a process that left no record."""
     if isinstance(end, ProcessNotStarted):
         return "failed", Failure(kind="exit", message=f"the process could not be started: {end}")
+    tail = end.tail
     if end.timed_out:
         message = f"still running after timeout_seconds = {timeout_seconds:g}; killed with all it had started"
-        return "timeout", Failure(kind="timeout", message=message, signal="SIGKILL", stderr_tail=end.tail)
-    if end.over_limit:
+        return "timeout", Failure(kind="timeout", message=message, signal="SIGKILL", stderr_tail=tail)
+    if end.over_limit or end.oom_killed:
         message = "took more memory than it was allowed to; killed with all it had started"
-        return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=end.tail)
-    if end.oom_killed:
-        message = "killed by the kernel's OOM killer: the cell needs more memory than the machine or its cgroup has"
-        return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=end.tail)
-    if BAD_ALLOC in end.tail:
+        if end.oom_killed:
+            message = "killed by the kernel's OOM killer: the cell needs more memory than the machine or its cgroup has"
+        return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=tail)
+    if BAD_ALLOC in tail:
         message = f"C++ got no memory ({BAD_ALLOC}), and the framework ended the process"
-        return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=end.tail)
+        return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=tail)
     if end.returncode < 0:
         name = name_signal(-end.returncode)
-        return "failed", Failure(kind="killed", message=f"ended by {name}", signal=name, stderr_tail=end.tail)
+        return "failed", Failure(kind="killed", message=f"ended by {name}", signal=name, stderr_tail=tail)
     message = f"ended with exit code {end.returncode} and left no result"
-    return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=end.tail)
+    return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=tail)
 
 
-def _make_variables(order: Order, added: Mapping[str, str]) -> dict[str, str]:
+def _make_variables(order: Order, added: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a measuring process: this one's, those `added`, the order, `bench` first on the path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     path = [str(locate_sources() / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -261,4 +229,4 @@ def _make_variables(order: Order, added: Mapping[str, str]) -> dict[str, str]:
         "PYTHONSAFEPATH": "1",  # else a bench.py in the working directory would run instead
         "PYTHONUNBUFFERED": "1",
     }
-    return inherited | dict(added) | order.to_variables() | python
+    return inherited | dict(added) | dict(own) | order.to_variables() | python

@@ -1,17 +1,45 @@
-"""Find the GPUs that this machine has for cells, and say why a cell cannot run here."""
+"""Find the GPUs that this machine has for cells, say why a cell cannot run here, and share a GPU among tenants.
+
+What is used of NVIDIA's Multi-Process Service (MPS) is documented in https://docs.nvidia.com/deploy/mps/ (read
+2026-11-22): `nvidia-cuda-mps-control -d` starts the control daemon, which starts a server for its first client; clients
+find it by CUDA_MPS_PIPE_DIRECTORY; the command `quit` on its standard input ends both. No root is needed where daemon
+and clients are one user's.
+"""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import pynvml
 
-from bench.schema import Cell
+from bench.schema import Cell, Run
 from bench.worker.compilers import explain_missing_compiler
 from runner import capabilities
 from runner.capabilities import GpuKind
+from runner.exhaustion import explain_exhaustion
+from runner.local.process import ProcessNotStarted, find_marked, kill_marked
+from runner.matrix.expansion import Matrix
+from runner.matrix.plan import plan_run
+
+MPS_PROGRAM = "nvidia-cuda-mps-control"
+MPS_SECONDS = 30.0
+"""For the daemon to say that it listens, and to end when it is told to."""
+POLL_SECONDS = 0.05
+
+
+def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -> Run:
+    """Return a new run of the matrix's cells that this machine with its GPUs can run, the others with the reason.
+
+    UserError if none is left.
+    """
+    return plan_run(matrix, lambda cell: explain_unsupported(cell, gpu) or explain_unshared(cell), run_id=run_id)
 
 
 def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
@@ -21,8 +49,7 @@ def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
 
 def list_slice_uuids() -> list[str]:
     """Return the UUIDs of the MIG slices of the first GPU in MIG mode that this process may use."""
-    with _open_nvml() as is_there:
-        handles = _list_visible(os.environ.get("CUDA_VISIBLE_DEVICES")) if is_there else []
+    with _open_visible() as handles:
         split = [handle for handle in handles if _is_slice(handle) or _is_in_mig_mode(handle)]
         if not split:
             return []
@@ -33,15 +60,15 @@ def list_slice_uuids() -> list[str]:
 
 def find_first_uuid() -> str | None:
     """Return the UUID of the device that a cell with one GPU uses; None if there is none."""
-    with _open_nvml() as is_there:
-        handles = _show_slices(_list_visible(os.environ.get("CUDA_VISIBLE_DEVICES"))) if is_there else []
+    with _open_visible() as found:
+        handles = _show_slices(found)
         return _read_uuid(handles[0]) if handles else None
 
 
 def is_exclusive() -> bool:
     """Return whether the first GPU lets in one process at a time, or none (`nvidia-smi -c`)."""
-    with _open_nvml() as is_there:
-        handles = _show_slices(_list_visible(os.environ.get("CUDA_VISIBLE_DEVICES"))) if is_there else []
+    with _open_visible() as found:
+        handles = _show_slices(found)
         try:
             mode = pynvml.nvmlDeviceGetComputeMode(handles[0]) if handles else pynvml.NVML_COMPUTEMODE_DEFAULT
         except pynvml.NVMLError:  # a slice has no mode of its own
@@ -50,15 +77,15 @@ def is_exclusive() -> bool:
 
 
 @contextmanager
-def _open_nvml() -> Iterator[bool]:
-    """Keep NVML open, and yield whether it is there."""
+def _open_visible() -> Iterator[list[Any]]:
+    """Keep NVML open, and yield its handles of the devices that this process may use; none without a driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        yield False
+        yield []
         return
     try:
-        yield True
+        yield _list_visible()
     finally:
         pynvml.nvmlShutdown()
 
@@ -73,8 +100,8 @@ def find_gpu() -> GpuKind | None:
     A cell uses them in their order, and all GPUs of a cell have to be of one kind: those before the first of another
     kind are counted. CUDA_VISIBLE_DEVICES is respected.
     """
-    with _open_nvml() as is_there:
-        handles = _show_slices(_list_visible(os.environ.get("CUDA_VISIBLE_DEVICES"))) if is_there else []
+    with _open_visible() as found:
+        handles = _show_slices(found)
         kinds = [_read_kind(handle) for handle in handles]
     if not kinds:
         return None
@@ -83,11 +110,12 @@ def find_gpu() -> GpuKind | None:
     return GpuKind(name=name, compute_capability=compute_capability, num_gpus=num_gpus)
 
 
-def _list_visible(chosen: str | None) -> list[Any]:
-    """Return NVML's handles of the devices chosen, by index or start of the UUID, as CUDA reads the list; None: all.
+def _list_visible() -> list[Any]:
+    """Return NVML's handles of the devices that CUDA_VISIBLE_DEVICES names by index or start of the UUID; else all.
 
     CUDA ignores the list from the first device on that does not exist.
     """
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
     if chosen is None:
         return handles
@@ -145,3 +173,120 @@ def _read_kind(handle: Any) -> tuple[str, tuple[int, int]]:
     gpu = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle) if _is_slice(handle) else handle
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(gpu)
     return str(pynvml.nvmlDeviceGetName(handle)), (major, minor)
+
+
+# Sharing
+
+
+def explain_unshared(cell: Cell) -> str | None:
+    """Return why the GPU of this machine cannot be shared as the cell asks for, in one line; None if it can."""
+    if cell.device == "cpu":
+        return None
+    if cell.sharing == "mps":
+        missing = f"sharing 'mps' needs NVIDIA's {MPS_PROGRAM}, which is not on the PATH; it comes with the driver"
+        return missing if shutil.which(MPS_PROGRAM) is None else None
+    if cell.sharing == "mig":
+        num_slices = len(list_slice_uuids())
+        if num_slices >= cell.tenants:
+            return None
+        return (
+            f"sharing 'mig' needs a slice for each of {cell.tenants} tenants, and the GPU has {num_slices} here; "
+            "`nvidia-smi mig` makes slices"
+        )
+    if cell.tenants > 1 and is_exclusive():
+        return (
+            "sharing 'time-slicing' needs a GPU that several processes may use, and its compute mode allows one; "
+            "`nvidia-smi -c DEFAULT` lets them in"
+        )
+    return None
+
+
+@contextmanager
+def share_device(cell: Cell, *, keep_open: Sequence[int] = ()) -> Iterator[list[dict[str, str]]]:
+    """Share the device of a cell among its tenants in the body; yield the variables that each of them needs.
+
+    Raise ProcessNotStarted where the sharing cannot be set up. A process that it takes inherits `keep_open`.
+    """
+    if cell.sharing == "mig":
+        uuids = list_slice_uuids()
+        if len(uuids) < cell.tenants:
+            raise ProcessNotStarted(f"the GPU has {len(uuids)} MIG slices now, and the cell {cell.tenants} tenants")
+        yield [{"CUDA_VISIBLE_DEVICES": uuid} for uuid in uuids[: cell.tenants]]
+        return
+    if cell.sharing == "time-slicing":
+        yield [{} for _ in range(cell.tenants)]
+        return
+    with run_mps(find_first_uuid(), keep_open=keep_open) as variables:
+        yield [variables] * cell.tenants
+
+
+@contextmanager
+def run_mps(device: str | None, *, keep_open: Sequence[int] = ()) -> Iterator[dict[str, str]]:
+    """Run an MPS daemon of its own for the GPU with the UUID `device`; yield the variables of its clients.
+
+    None: for all GPUs. The daemon inherits the descriptors `keep_open` and this process's environment. Raise
+    ProcessNotStarted where it does not start.
+    """
+    # Below /tmp whatever TMPDIR says: the path of a socket has 107 characters at the most (unix(7)).
+    folder = Path(tempfile.mkdtemp(prefix="benchmatrix-mps-", dir="/tmp"))
+    client = {"CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
+    # By UUID: the server renumbers the GPUs that it is shown, so that an index would mean another one to its clients.
+    shown = {} if device is None else {"CUDA_VISIBLE_DEVICES": device}
+    variables = {**os.environ, **client, **shown}
+    try:
+        _start_mps(variables, folder, keep_open)
+        yield client
+    finally:
+        _end_mps(variables, f"CUDA_MPS_PIPE_DIRECTORY={folder}")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start_mps(variables: dict[str, str], folder: Path, keep_open: Sequence[int]) -> None:
+    output = folder / "output"
+    with output.open("wb") as file:  # a pipe would stay open as long as the daemon
+        try:
+            code = subprocess.run(
+                [MPS_PROGRAM, "-d"],
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                timeout=MPS_SECONDS,
+                start_new_session=True,
+                pass_fds=keep_open,
+                check=False,
+            ).returncode
+        except (OSError, subprocess.TimeoutExpired) as error:
+            if explain_exhaustion(error):  # as in runner.local.process
+                raise
+            raise ProcessNotStarted(f"{MPS_PROGRAM} -d: {error}") from error
+    if code:
+        raise ProcessNotStarted(f"{MPS_PROGRAM} -d ended with exit code {code}: {_read_last_line(folder)}")
+
+
+def _end_mps(variables: dict[str, str], mark: str) -> None:
+    """End the daemon with its servers, which have `mark` in their environment; kill them where they do not end."""
+    with suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(
+            [MPS_PROGRAM],
+            env=variables,
+            input=b"quit\n",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=MPS_SECONDS,
+            check=False,
+        )
+    deadline = time.monotonic() + MPS_SECONDS
+    while any(find_marked(mark)) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    kill_marked(mark)
+
+
+def _read_last_line(folder: Path) -> str:
+    """Return the last line that the daemon wrote, to its output or to its log."""
+    for name in ("output", "control.log"):
+        with suppress(OSError):
+            lines = (folder / name).read_text(errors="replace").strip().splitlines()
+            if lines:
+                return lines[-1]
+    return "it gives no reason"

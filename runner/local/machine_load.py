@@ -1,13 +1,18 @@
-"""Sees which processes of others keep the cores of this machine busy while a repeat is measured, and names them."""
+"""Sees which processes of others keep the cores of this machine busy, names them, and tells the user in time."""
 
 import os
+import pwd
+import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.local.process_names import describe_command, read_command, read_user
+from bench.redaction import hide_secrets
+from bench.schema import Result
+from runner.matrix.plan import Repeat
 from runner.terminal_text import join_printable
 
 PROC = Path("/proc")
@@ -23,6 +28,13 @@ MAX_OTHER_SHARE = 0.10
 """Of the cores. As bench.verdicts.neighbours: a CPU cell that lacks a tenth of its cores is contaminated."""
 MIN_EXPLAINED = 0.5
 """The share of the load of others that the named processes have, all together."""
+
+MIN_LOOK_SECONDS = 0.5
+"""The kernel counts CPU time in hundredths of a second: over half a second each core is exact to 2 %."""
+NUM_IN_A_ROW = 2
+"""One contaminated repeat may be a passing backup; after two, the next will most likely be so too."""
+MAX_CHARACTERS = 60
+HIDDEN = "(hidden)"
 
 ProcessKey = tuple[int, int]
 """Id of a process, and when it started: ids are given again."""
@@ -137,12 +149,45 @@ def _describe(reading: LoadReading, name: str, cores: float, pids: list[int]) ->
 
 def _name_processes(proc: Path | None, name: str, pids: list[int]) -> str:
     """Return what processes of one name run and whose they are, as far as that is the same for all."""
-    if proc is None:
-        return join_printable(name)
-    commands = {describe_command(read_command(proc, pid), name) for pid in pids}
-    users = {read_user(proc, pid) for pid in pids} - {None}
+    commands, users = set[str](), set[str]()
+    for pid in pids if proc is not None else ():
+        with suppress(OSError):  # ended meanwhile
+            assert proc is not None
+            arguments = (proc / str(pid) / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
+            commands.add(_describe_command(arguments, name))
+            owner = (proc / str(pid)).stat().st_uid
+            try:
+                users.add(pwd.getpwuid(owner).pw_name)
+            except KeyError:
+                users.add(str(owner))
     command = commands.pop() if len(commands) == 1 else join_printable(name)
     return f"{command} of {users.pop()}" if len(users) == 1 else command
+
+
+def _describe_command(arguments: Sequence[str], name: str) -> str:
+    """Return the program with the script or module that it runs: `python3 train.py`, `python3 -m http.server`.
+
+    Nothing else of the command line is shown, as any option and what follows it may be a password. `name`: what the
+    kernel calls the process, where it shows no command line.
+    """
+    if not arguments or not arguments[0]:
+        return join_printable(name)
+    words = [Path(arguments[0]).name or name]
+    rest = list(arguments[1:3])
+    if rest[:1] == ["-m"] and len(rest) > 1:
+        words += rest
+    elif rest and not rest[0].startswith("-"):
+        words.append(_mask(rest[0]))
+    text = hide_secrets(join_printable(" ".join(words)))
+    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
+
+
+def _mask(argument: str) -> str:
+    """Return an argument without credentials of a URL, without what stands behind `=`, and a path by its last part."""
+    if "://" in argument:
+        return re.sub(r"://.*", f"://{HIDDEN}", argument)
+    key, equals, _ = argument.partition("=")
+    return f"{key}={HIDDEN}" if equals else Path(argument).name or argument
 
 
 def _read_busy_seconds(proc: Path) -> dict[int, float]:
@@ -177,3 +222,66 @@ def _read_processes(proc: Path) -> Iterator[tuple[ProcessKey, ProcessTime]]:
                 waited_seconds=times[2] + times[3],
             ),
         )
+
+
+class DisturbanceWatch:
+    """Watches what others do while repeats are measured, and says so once at each of two occasions. Never blocks.
+
+    `retry_command`: measures the contaminated repeats of the run again. `say`: is given each sentence.
+    """
+
+    def __init__(
+        self,
+        retry_command: str,
+        say: Callable[[str], None],
+        take: Callable[[], LoadReading | None] = LoadReading.take,
+    ) -> None:
+        self._retry_command = retry_command
+        self._say = say
+        self._take = take
+        self._before: LoadReading | None = None
+        self._has_looked = False
+        self._num_in_a_row = 0
+        self._has_warned = False
+
+    def start_repeat(self) -> None:
+        """Note what everything has done so far."""
+        self._before = None if self._has_warned else self._take()
+
+    def tick(self, repeat: Repeat) -> None:
+        """Look once, about a second after the first repeat has begun, whether others keep cores busy."""
+        if self._has_looked or self._before is None:
+            return
+        after = self._take()
+        if after is None or after.at - self._before.at < MIN_LOOK_SECONDS:
+            return
+        self._has_looked = True
+        load = compare_readings(self._before, after)
+        if repeat.planned.cell.device == "cpu" and load.is_disturbing:
+            self._say(
+                f"others keep {load.busy_cores:.1f} of {load.num_cores} cores busy now ({load.describe_busiest()}): "
+                "repeats that they disturb will be contaminated and not count"
+            )
+
+    def finish_repeat(self, result: Result) -> None:
+        """Count the contaminated repeats in a row, and warn after the second."""
+        self._has_looked = True  # a first repeat that was shorter than the look says by its verdict how it was
+        is_contaminated = result.validity is not None and result.validity.is_contaminated
+        self._num_in_a_row = self._num_in_a_row + 1 if is_contaminated else 0
+        if self._num_in_a_row < NUM_IN_A_ROW or self._has_warned:
+            return
+        self._has_warned = True
+        after = None if self._before is None else self._take()
+        load = None if self._before is None or after is None else compare_readings(self._before, after)
+        self._say(
+            f"{NUM_IN_A_ROW} repeats in a row were contaminated and do not count{_name_busiest(load)}. End what "
+            "disturbs and let the run go on, or press Ctrl-C: what is finished is kept. This measures the contaminated "
+            f"repeats again, when the machine is quiet:\n  {self._retry_command}"
+        )
+
+
+def _name_busiest(load: OtherLoad | None) -> str:
+    """Return who kept the cores busy; nothing where nobody that is still there did enough to disturb a repeat."""
+    if load is None or not load.busiest or not load.is_disturbing:
+        return ""
+    return f"; busiest beside the run: {load.describe_busiest()}"

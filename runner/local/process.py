@@ -1,25 +1,26 @@
-"""Run a process that may hang, crash or take too much memory; report how it ended, and kill everything it started."""
+"""Run processes that may hang, crash or take too much memory; report how they ended, and kill all they started."""
 
 import os
 import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from bench.redaction import hide_secrets
 from runner.exhaustion import explain_exhaustion
-from runner.local.memory import read_tree_bytes
 from runner.signal_handlers import delay_interrupts
 
 TAIL_BYTES = 8_000
 PIPE_BYTES = 2**20  # more than a pipe holds
 TICK_SECONDS = 1.0
 POLL_SECONDS = 0.05
+LAST_SECONDS = 10.0
+"""How long the other tenants may take to end after tenant 0 has: their records are gathered by then."""
 # A process killed for want of memory dies before the kernel's counter is read again: no wait is needed.
 OOM_COUNTERS = (
     Path("/proc/vmstat"),
@@ -28,7 +29,12 @@ OOM_COUNTERS = (
 )
 # Of the process itself, or of a shell whose child was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-
+# By the cgroup's version: files with the limit and the usage, and the line of memory.stat that says how much of the
+# usage is pages of files, which the kernel reclaims before it kills a process.
+_CGROUP_FILES = {
+    2: ("memory.max", "memory.current", "inactive_file"),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
 
 How = Literal["ended", "timed-out", "over-limit"]
 """Whether a process ended by itself, or why it has to be killed."""
@@ -51,52 +57,118 @@ class ProcessEnd:
     """The end of its stdout and stderr."""
 
 
-def run_process(
+@dataclass(kw_only=True)
+class _Running:
+    """One process, until its end is known."""
+
+    process: "subprocess.Popen[bytes]"
+    tail: bytearray = field(default_factory=bytearray)
+    end: ProcessEnd | None = None
+
+    def finish(self, how: How, kills_before: int) -> ProcessEnd:
+        """Kill what is left of the process and its group, and return how it ended."""
+        self.tail += end_group(self.process)
+        code = self.process.returncode
+        self.end = ProcessEnd(
+            returncode=code,
+            timed_out=how == "timed-out",
+            over_limit=how == "over-limit",
+            oom_killed=code in KILLED and how == "ended" and count_oom_kills() > kills_before,
+            tail=hide_secrets(self.tail[-TAIL_BYTES:].decode(errors="replace")),
+        )
+        return self.end
+
+
+def run_processes(
     command: Sequence[str],
     *,
-    variables: Mapping[str, str],
+    variables: Sequence[Mapping[str, str]],
     timeout_seconds: float,
     on_tick: Callable[[], None],
+    on_end: Callable[[int, ProcessEnd], None] = lambda number, end: None,
     keep_open: Sequence[int] = (),
     memory_limit_bytes: int | None = None,
-) -> ProcessEnd:
-    """Run `command` in a process group of its own until it ends or its time is up, then kill what is left of the group.
+) -> list[ProcessEnd]:
+    """Run `command` once with each of the `variables` until all have ended; return their ends in this order.
 
-    `on_tick` is called about once a second; the file descriptors `keep_open` are inherited. A process that takes more
-    than `memory_limit_bytes`, together with its descendants, is killed; this is checked every POLL_SECONDS. An
-    exception (such as Ctrl-C) kills the group at once and is passed on. Raise ProcessNotStarted if the command cannot
-    be executed.
+    Each is a process group of its own, and what is left of it is killed at its end. `on_tick` is called about once a
+    second, `on_end` as soon as a process has ended, with its number: the end of number 0 gives the others LAST_SECONDS.
+    All are killed when the time is up, when together with their descendants they take more than `memory_limit_bytes`
+    (checked every POLL_SECONDS), or at an exception such as Ctrl-C, which is passed on. They inherit the file
+    descriptors `keep_open`. Raise ProcessNotStarted if the command cannot be executed.
     """
+    running: list[_Running] = []
     kills_before = count_oom_kills()
-    tail = bytearray()
-    process = None
     try:
         with delay_interrupts():
-            process = start_group(command, variables=variables, keep_open=keep_open)
-        prefer_for_oom_kill(process.pid)
-        deadline = time.monotonic() + timeout_seconds
-        how = _wait(process, tail, deadline=deadline, memory_limit_bytes=memory_limit_bytes, on_tick=on_tick)
+            for own in variables:
+                running.append(_Running(process=start_group(command, variables=own, keep_open=keep_open)))
+        for one in running:  # the kernel is to kill these rather than the runner when memory runs out
+            with suppress(OSError):
+                Path(f"/proc/{one.process.pid}/oom_score_adj").write_text("1000")
+        _follow(running, time.monotonic() + timeout_seconds, memory_limit_bytes, on_tick, on_end, kills_before)
     finally:
-        if process is not None:
-            tail += end_group(process)
-    return ProcessEnd(
-        returncode=process.returncode,
-        timed_out=how == "timed-out",
-        over_limit=how == "over-limit",
-        oom_killed=process.returncode in KILLED and how == "ended" and count_oom_kills() > kills_before,
-        tail=hide_secrets(tail[-TAIL_BYTES:].decode(errors="replace")),
-    )
+        for one in running:
+            if one.end is None:
+                one.finish("ended", kills_before)
+    return [one.end for one in running if one.end is not None]
 
 
-def count_oom_kills() -> int:
-    """Return how many processes the kernel's OOM killer has killed, summed over the counters that this system has."""
-    count = 0
-    for path in OOM_COUNTERS:
-        with suppress(OSError):
-            for line in path.read_text().splitlines():
-                name, _, value = line.partition(" ")
-                count += int(value) if name == "oom_kill" else 0
-    return count
+def _follow(
+    running: Sequence[_Running],
+    deadline: float,
+    memory_limit_bytes: int | None,
+    on_tick: Callable[[], None],
+    on_end: Callable[[int, ProcessEnd], None],
+    kills_before: int,
+) -> None:
+    """Collect output until every process has ended or has been killed."""
+    next_tick = time.monotonic()
+    with selectors.DefaultSelector() as selector:
+        for one in running:
+            assert one.process.stdout is not None
+            selector.register(one.process.stdout, selectors.EVENT_READ, one)
+        while left := [number for number, one in enumerate(running) if one.end is None]:
+            now = time.monotonic()
+            how = _find_reason([running[number] for number in left], now >= deadline, memory_limit_bytes)
+            for number in left:
+                one = running[number]
+                if how != "ended" or has_ended(one.process):
+                    with suppress(KeyError):  # its output was closed already
+                        selector.unregister(one.process.stdout)  # type: ignore[arg-type]
+                    on_end(number, one.finish(how, kills_before))
+                    deadline = min(deadline, time.monotonic() + LAST_SECONDS) if number == 0 else deadline
+            if now >= next_tick:
+                on_tick()
+                next_tick = time.monotonic() + TICK_SECONDS
+            # Once its output is closed, no event says that a process has ended; none ever says that its memory grows.
+            num_left = sum(one.end is None for one in running)
+            is_woken = len(selector.get_map()) == num_left and memory_limit_bytes is None
+            if num_left:
+                _read_output(selector, max(0.0, min(TICK_SECONDS if is_woken else POLL_SECONDS, deadline - now)))
+
+
+def _find_reason(running: Sequence[_Running], is_time_up: bool, memory_limit_bytes: int | None) -> How:
+    """Return why all processes have to be killed now; `ended`: for no reason."""
+    if is_time_up:
+        return "timed-out"
+    if memory_limit_bytes is None or sum(read_tree_bytes(one.process.pid) for one in running) <= memory_limit_bytes:
+        return "ended"
+    return "over-limit"
+
+
+def _read_output(selector: selectors.DefaultSelector, seconds: float) -> None:
+    """Sleep until a process says something, `seconds` at the most, and keep the end of what it says."""
+    if not selector.get_map():
+        time.sleep(seconds)
+        return
+    for key, _ in selector.select(seconds):
+        # Read once: in a loop, a process that prints faster than this reads would never be timed out.
+        chunk = os.read(key.fd, PIPE_BYTES)
+        key.data.tail += chunk
+        del key.data.tail[:-TAIL_BYTES]
+        if not chunk:
+            selector.unregister(key.fileobj)
 
 
 def start_group(
@@ -144,42 +216,90 @@ def has_ended(process: "subprocess.Popen[bytes]") -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _wait(
-    process: "subprocess.Popen[bytes]",
-    tail: bytearray,
-    *,
-    deadline: float,
-    memory_limit_bytes: int | None,
-    on_tick: Callable[[], None],
-) -> How:
-    """Collect output until the process ends, the deadline passes or it takes too much memory; sleep between outputs."""
-    assert process.stdout is not None
-    output = process.stdout.fileno()
-    next_tick = time.monotonic()
-    with selectors.DefaultSelector() as selector:
-        selector.register(output, selectors.EVENT_READ)
-        while not has_ended(process):
-            now = time.monotonic()
-            if now >= deadline:
-                return "timed-out"
-            if memory_limit_bytes is not None and read_tree_bytes(process.pid) > memory_limit_bytes:
-                return "over-limit"
-            if now >= next_tick:
-                on_tick()
-                next_tick = time.monotonic() + TICK_SECONDS
-            # Once its output is closed, no event says that the process has ended; none ever says that its memory grows.
-            is_woken = selector.get_map() and memory_limit_bytes is None
-            if selector.select(min(TICK_SECONDS if is_woken else POLL_SECONDS, deadline - now)):
-                # Read once: in a loop, a process that prints faster than this reads would never be timed out.
-                chunk = os.read(output, PIPE_BYTES)
-                tail += chunk
-                del tail[:-TAIL_BYTES]
-                if not chunk:
-                    selector.unregister(output)
-    return "ended"
+def find_marked(variable: str) -> Iterator[int]:
+    """Yield the other processes of this user that were started with `NAME=VALUE` in their environment."""
+    for entry in filter(str.isdecimal, os.listdir("/proc")):
+        if int(entry) != os.getpid() and _is_marked(int(entry), variable):
+            yield int(entry)
 
 
-def prefer_for_oom_kill(pid: int) -> None:
-    """Make the kernel kill this process rather than the runner when memory runs out."""
-    with suppress(OSError):
-        Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+def kill_marked(variable: str) -> None:
+    """Kill the other processes that were started with `NAME=VALUE`; never one that got such a number meanwhile."""
+    for pid in find_marked(variable):
+        with suppress(OSError):  # it has ended
+            process = os.pidfd_open(pid)
+            try:
+                if _is_marked(pid, variable):
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+            finally:
+                os.close(process)
+
+
+def _is_marked(pid: int, variable: str) -> bool:
+    with suppress(OSError):  # it has ended, or is another user's
+        return os.fsencode(variable) in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return False
+
+
+# Memory
+
+
+def count_oom_kills() -> int:
+    """Return how many processes the kernel's OOM killer has killed, summed over the counters that this system has."""
+    count = 0
+    for path in OOM_COUNTERS:
+        with suppress(OSError):
+            for line in path.read_text().splitlines():
+                name, _, value = line.partition(" ")
+                count += int(value) if name == "oom_kill" else 0
+    return count
+
+
+def read_tree_bytes(pid: int) -> int:
+    """Return the bytes of memory and swap of a process and its descendants, without pages of files (libraries).
+
+    A process that has ended counts 0. Memory that two of them share counts twice.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").split("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    status = dict(line.split(":", 1) for line in lines if ":" in line)
+    own = sum(int(status[key].split()[0]) * 1024 for key in ("RssAnon", "RssShmem", "VmSwap") if key in status)
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+            own += sum(read_tree_bytes(int(child)) for child in file.read_text().split())
+    return own
+
+
+def read_available_bytes(root: Path = Path("/")) -> int:
+    """Return how many bytes a process can take before the machine swaps or a limit of its cgroup kills it.
+
+    The minimum of the machine's MemAvailable and of what is left below the limit of each cgroup around this process.
+    """
+    lines = dict(line.split(":", 1) for line in (root / "proc" / "meminfo").read_text().splitlines())
+    available = [int(lines["MemAvailable"].split()[0]) * 1024]
+    for version, folder in _list_cgroups(root):
+        limit, use, reclaimable = _CGROUP_FILES[version]
+        with suppress(OSError, ValueError):  # no limit here: no file, as at the top, or the word `max`
+            limit_bytes = int((folder / limit).read_text())
+            statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+            available.append(limit_bytes - int((folder / use).read_text()) + int(statistics[reclaimable]))
+    return max(0, min(available))
+
+
+def _list_cgroups(root: Path) -> Iterator[tuple[int, Path]]:
+    """Yield version and folder of this process's memory cgroup and of those around it."""
+    for line in (root / "proc" / "self" / "cgroup").read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0" and not controllers:
+            version, top = 2, root / "sys/fs/cgroup"
+        elif "memory" in controllers.split(","):
+            version, top = 1, root / "sys/fs/cgroup/memory"
+        else:
+            continue
+        folder = top / path.lstrip("/")
+        while folder != top:
+            yield version, folder
+            folder = folder.parent
+        yield version, top  # in a container the path can be the host's and lead nowhere: the top is its own cgroup

@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.schema import Result
-from runner.local.disturbances import DisturbanceWatch
+from runner.local.executor import Observer
+from runner.local.machine_load import DisturbanceWatch
 from runner.matrix.plan import Repeat
 from runner.result_lines import MISSING, describe_end
 from runner.run_events import PROGRESS_SECONDS, RunEvents
@@ -23,7 +24,7 @@ from runner.terminal import can_redraw
 from runner.terminal_text import format_wait
 
 
-class Progress(AbstractContextManager["Progress"]):
+class Progress(Observer, AbstractContextManager["Progress"]):
     """Counts and times the repeats of one run and shows them. Changes once a second; has no thread.
 
     `events`: where they are shown as JSON lines instead. `retry_command`: measures contaminated repeats again.
@@ -67,7 +68,6 @@ class Progress(AbstractContextManager["Progress"]):
             self._live.stop()
 
     def start_repeat(self, repeat: Repeat) -> None:
-        """Show the repeat as the one that is being measured."""
         self._now = repeat
         self._started = time.monotonic()
         if not self._live and not self._events:

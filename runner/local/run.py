@@ -1,9 +1,13 @@
 """Choose which run of a matrix to measure on this machine, and measure what it lacks."""
 
+import json
+import os
 import shutil
 import signal
+import subprocess
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,20 +16,24 @@ from types import FrameType
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Framework, Run
+from bench.schema import Cell, Framework, Run
 from bench.store import Store
 from runner.images.names import Flavour
 from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.local.executor import LocalExecutor
-from runner.local.hardware import find_gpu
+from runner.local.hardware import find_gpu, plan_local_run
 from runner.local.host_lock import hold_host_lock
-from runner.local.install_progress import InstallProgress
-from runner.local.planning import plan_local_run
 from runner.local.progress import Progress
-from runner.local.virtual_environments import describe_missing, list_missing, list_present, prepare_virtual_environments
+from runner.local.virtual_environments import (
+    InstallProgress,
+    describe_missing,
+    list_missing,
+    list_present,
+    prepare_virtual_environments,
+)
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat
-from runner.records import Records, RecordSnapshot, Retries
+from runner.records import Records, Retries
 from runner.run_events import RunEvents
 from runner.runs import (
     check_run_id,
@@ -42,6 +50,24 @@ from runner.signal_handlers import handle_signals
 
 # Handled like Ctrl-C: what is finished stays, the measuring process is killed.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+# What an interpreter needs to measure, by module and by the name that pip knows it by.
+PACKAGES = {"pynvml": "nvidia-ml-py", "PIL": "pillow"}
+BENCH_MODULES = ("numpy", "obstore", "pydantic", "pynvml")
+FRAMEWORK_MODULES: dict[Framework, tuple[str, ...]] = {
+    "pytorch": ("torch",),
+    "tensorflow": ("tensorflow", "keras"),
+    "jax": ("jax", "keras"),
+}
+DATA_MODULES: dict[Framework, tuple[str, ...]] = {"pytorch": ("torchvision",), "jax": ("grain", "PIL")}
+"""For cells with real data."""
+TORCHVISION_MODELS = {"vgg16", "resnet18", "resnet18-cifar", "resnet50", "vit-b-16"}
+LOOK_SECONDS = 60.0
+"""For an interpreter to say what it has; one that does not is taken to have everything."""
+LOOK = (
+    "import json, sys; from importlib.util import find_spec; "
+    "print(json.dumps([name for name in sys.argv[1:] if find_spec(name) is None]))"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,61 +118,55 @@ class LocalRun:
     ) -> None:
         """Measure every repeat that the run lacks. Raise UserError if another run measures on this machine.
 
-        `retry_command`: measures contaminated repeats again; None: nobody is told while others disturb the run.
-        `events`: where the repeats are shown as JSON lines, and not on the console.
+        Cells whose interpreter of --python lacks a module are left out, which is said once. `retry_command`: measures
+        contaminated repeats again; None: nobody is told while others disturb the run. `events`: where the repeats are
+        shown as JSON lines, and not on the console.
         """
         records = Records.of(self.store, run)
-        if not self._select_missing(run, records.read_snapshot()):
+        if not select_missing(run, records.read_snapshot(), self.retries):
             console.print(f"run {run.run_id}: all {run.num_repeats} repeats are there, nothing is measured")
             return
         with hold_host_lock(run.run_id) as lock:
-            self._store_plan(run, console)
             snapshot = records.read_snapshot()  # again: a dead runner's last process may have ended well since
-            repeats = self._select_missing(run, snapshot)
-            _describe(run, repeats, snapshot, resume_command, console)
-            caps = LocalCaps.of(self.caps, run, snapshot.seconds)
-            interpreters = self._find_interpreters(repeats, console, lock)
-            with self._show_progress(run, snapshot, repeats, console, events, retry_command) as progress:
-                executor = self._make_executor(run, interpreters, lock, progress)
-                ended = executor.measure_repeats(repeats, caps)
-            _describe_cap(ended, run, console)
-
-    def _make_executor(
-        self, run: Run, interpreters: Mapping[Framework, Path], lock: int, progress: Progress
-    ) -> LocalExecutor:
-        return LocalExecutor(
-            run_id=run.run_id,
-            store=self.store,
-            interpreters=interpreters,
-            lock=lock,
-            observer=progress,
-            check_store=partial(check_still_stored, self.store, run.run_id),
-        )
-
-    def _find_interpreters(self, repeats: Sequence[Repeat], console: Console, lock: int) -> Mapping[Framework, Path]:
-        frameworks = {repeat.planned.cell.framework for repeat in repeats}
-        return find_interpreters(frameworks, self.interpreters, console, lock)
-
-    def _show_progress(
-        self,
-        run: Run,
-        snapshot: RecordSnapshot,
-        repeats: Sequence[Repeat],
-        console: Console,
-        events: RunEvents | None,
-        retry_command: str | None,
-    ) -> Progress:
-        """Return what shows the progress of these repeats, beside those that the run has already."""
-        num_failed = 0 if self.retries.failed else count_failed(run, snapshot)
-        return Progress(
-            console,
-            repeats,
-            num_ok=run.num_repeats - len(repeats) - num_failed,
-            num_failed=num_failed,
-            num_contaminated=len(snapshot.contaminated - {repeat.key for repeat in repeats}),
-            events=events,
-            retry_command=retry_command,
-        )
+            missing = select_missing(run, snapshot, self.retries)
+            repeats, reasons = leave_out_unequipped(missing, self.interpreters)
+            if missing and not repeats:
+                raise UserError("; ".join(reasons))
+            if read_run(self.store, run.run_id):
+                console.print(f"run {run.run_id} is resumed (--new starts another)")
+            else:
+                store_plan(self.store, run)
+                console.print(f"run {run.run_id}")
+            describe_plan(run, missing, console.print)
+            describe_damage(snapshot, console.print)
+            for reason in reasons:
+                console.print(f"left out: {reason}", style="yellow", highlight=False, soft_wrap=True)
+            console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
+            frameworks = {repeat.planned.cell.framework for repeat in repeats}
+            num_failed = 0 if self.retries.failed else count_failed(run, snapshot)
+            progress = Progress(
+                console,
+                repeats,
+                num_ok=run.num_repeats - len(missing) - num_failed,
+                num_failed=num_failed,
+                num_contaminated=len(snapshot.contaminated - {repeat.key for repeat in repeats}),
+                events=events,
+                retry_command=retry_command,
+            )
+            executor = LocalExecutor(
+                run_id=run.run_id,
+                store=self.store,
+                interpreters=find_interpreters(frameworks, self.interpreters, console, lock),
+                lock=lock,
+                observer=progress,
+                check_store=partial(check_still_stored, self.store, run.run_id),
+            )
+            with progress:
+                ended = executor.measure_repeats(repeats, LocalCaps.of(self.caps, run, snapshot.seconds))
+            if ended is not None:
+                console.print(
+                    f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
+                )
 
     def describe_installation(self, run: Run) -> str | None:
         """Return what the run installs before it measures, how much that is, and what is there; None: neither."""
@@ -156,31 +176,6 @@ class LocalRun:
         parts = [f"to be installed first: {describe_missing(missing)}"] if missing else []
         parts += [f"installed already: {', '.join(one.directory.name for one in present)}"] if present else []
         return "; ".join(parts) or None
-
-    def _store_plan(self, run: Run, console: Console) -> None:
-        if read_run(self.store, run.run_id):
-            console.print(f"run {run.run_id} is resumed (--new starts another)")
-        else:
-            store_plan(self.store, run)
-            console.print(f"run {run.run_id}")
-
-    def _select_missing(self, run: Run, snapshot: RecordSnapshot) -> list[Repeat]:
-        return select_missing(run, snapshot, self.retries)
-
-
-def _describe_cap(ended: str | None, run: Run, console: Console) -> None:
-    """Print that a cap ended the run, for the reason `ended`; nothing where none did."""
-    if ended is not None:
-        console.print(f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it")
-
-
-def _describe(
-    run: Run, repeats: Sequence[Repeat], snapshot: RecordSnapshot, resume_command: str, console: Console
-) -> None:
-    """Print what will be measured, which records are damaged, and how to resume."""
-    describe_plan(run, repeats, console.print)
-    describe_damage(snapshot, console.print)
-    console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
 
 
 def find_interpreters(
@@ -197,6 +192,60 @@ def find_interpreters(
 
 def _find_flavour() -> Flavour:
     return "cpu" if find_gpu() is None else "cuda"
+
+
+def leave_out_unequipped(
+    repeats: Sequence[Repeat], interpreters: Mapping[Framework, Path]
+) -> tuple[list[Repeat], list[str]]:
+    """Return the repeats whose interpreter has every module that their cells need, and why the others are left out.
+
+    `interpreters`: those that the user gave; the tool's own environments have everything.
+    """
+    needed: defaultdict[Path, set[str]] = defaultdict(set)
+    for repeat in repeats:
+        if (python := interpreters.get(repeat.planned.cell.framework)) is not None:
+            needed[python].update(list_modules(repeat.planned.cell))
+    lacking = {python: _find_lacking(python, sorted(modules)) for python, modules in needed.items()}
+    left_out: defaultdict[tuple[Path, Framework, tuple[str, ...]], set[str]] = defaultdict(set)
+    kept = []
+    for repeat in repeats:
+        cell = repeat.planned.cell
+        python = interpreters.get(cell.framework)
+        if python is not None and (absent := lacking[python] & list_modules(cell)):
+            left_out[python, cell.framework, tuple(sorted(absent))].add(cell.cell_id)
+        else:
+            kept.append(repeat)
+    return kept, [
+        f"{len(cells)} {framework} cell{'s' * (len(cells) > 1)}: {python} has no {', '.join(absent)}; install it with "
+        f"`{python} -m pip install {' '.join(PACKAGES.get(name, name) for name in absent)}` and give the same command "
+        "again, which measures what is missing"
+        for (python, framework, absent), cells in left_out.items()
+    ]
+
+
+def list_modules(cell: Cell) -> set[str]:
+    """Return the modules that the measurement of a cell imports."""
+    modules = {*BENCH_MODULES, *FRAMEWORK_MODULES[cell.framework]}
+    if cell.data_dir is not None:
+        modules.update(DATA_MODULES.get(cell.framework, ()))
+    if cell.framework == "pytorch" and cell.model in TORCHVISION_MODELS:
+        modules.add("torchvision")
+    return modules
+
+
+def _find_lacking(python: Path, modules: Sequence[str]) -> set[str]:
+    """Return those of the modules that an interpreter does not have. None is imported."""
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        found = subprocess.run(
+            [str(python), "-c", LOOK, *modules],
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=LOOK_SECONDS,
+            check=True,
+        )
+        return set(json.loads(found.stdout)).intersection(modules)
+    return set()
 
 
 def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> dict[Framework, Path]:

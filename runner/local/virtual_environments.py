@@ -6,25 +6,36 @@ without it (a killed installation) is created again.
 
 import fcntl
 import hashlib
+import json
+import os
+import re
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
 
 from bench.errors import UserError
 from bench.schema import Framework
 from runner.checkout import has_checkout
 from runner.images.names import Flavour, locate_requirements
-from runner.local.installation_sizes import describe_installation, describe_installations
 from runner.local.process import POLL_SECONDS, end_group, has_ended, kill_group, start_group
 from runner.signal_handlers import delay_interrupts
 from runner.sources import find_cache_folder, find_source, locate_sources
+from runner.terminal import can_redraw
+from runner.terminal_text import format_wait
 
 Report = Callable[[str], None]
 
@@ -34,6 +45,17 @@ INSTALLED = "installed in"
 WAITING = "waiting for another installation"
 INSTALL_SECONDS = 4 * 3600.0
 """For one step of an installation: PyTorch for CUDA has 3 GB, which a slow network takes an hour for."""
+TABLE = Path(__file__).with_name("installation_sizes.json")
+"""Written by images/make_sizes.py from what the package index states of the locked wheels."""
+MEGABITS_PER_SECOND = 100
+"""The connection that the stated time is for; it stands beside the time, so that readers can scale it."""
+BITS_PER_BYTE = 8
+SIGN_SECONDS = 15.0
+"""How long a log stays silent at the most: pip says nothing for minutes while it loads or unpacks 3 GB."""
+KEPT = (" to download", "new environment", WAITING, INSTALLED)
+"""Lines with one of these stay on the screen."""
+DOWNLOAD = re.compile(r"(?:Downloading|Using cached) (?P<file>\S+) \((?P<size>[\d.]+) (?P<unit>bytes|kB|MB|GB)\)")
+UNITS = {"bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +182,9 @@ def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[
     try:
         with delay_interrupts():
             process = start_group(command, keep_open=keep_open)
-        watch = Timer(INSTALL_SECONDS, kill_group, [process])  # its number is its own until `end_group` has waited
+        watch = threading.Timer(
+            INSTALL_SECONDS, kill_group, [process]
+        )  # its number is its own until `end_group` has waited
         watch.daemon = True
         watch.start()
         for line in process.stdout or ():
@@ -188,3 +212,169 @@ def _explain_failure(name: str, tail: list[str], code: int) -> str:
     else:
         hint = "check that pip reaches a package index, then run the same command again"
     return f"environment {name}: the installation failed; {hint}. The end of its output:\n{text}"
+
+
+# Sizes
+
+
+def describe_installation(name: str, requirements: Path) -> str:
+    """Return what the environment `name`, such as `pytorch-cpu`, downloads from its locked `requirements`.
+
+    A lock that the table was not made from has an unknown size, and the text says so.
+    """
+    size = _find_size(name, requirements)
+    if size is None:
+        return "how much there is to download is not known: the table of sizes is of other requirements"
+    disk = size["installed_bytes"]
+    return (
+        f"{size['num_packages']} packages, {_format_size(size['download_bytes'])} to download (the package index's "
+        f"sizes of the locked wheels; from pip's cache, none): {_format_download(size['download_bytes'])}, "
+        f"and unpacking; {'on the disk more than that' if disk is None else f'{_format_size(disk)} on the disk'}"
+    )
+
+
+def describe_installations(requirements: Mapping[str, Path], folder: Path) -> str:
+    """Return what several environments, by name, download together and take in `folder`, and what is free there."""
+    sizes = [_find_size(name, path) for name, path in requirements.items()]
+    names = ", ".join(requirements)
+    free = f"{_format_size(_find_free_bytes(folder))} are free in {folder}"
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        return f"{names}: how much there is to download is not known for each; {free}"
+    download = sum(size["download_bytes"] for size in known)
+    disk = [size["installed_bytes"] for size in known]
+    taken = "more than that" if None in disk else _format_size(sum(filter(None, disk)))
+    return (
+        f"{names}: {_format_size(download)} to download ({_format_download(download)}, and unpacking), {taken} on the "
+        f"disk; {free}"
+    )
+
+
+def _find_size(name: str, requirements: Path) -> dict[str, Any] | None:
+    """Return the row of an environment; None where the table was made from another lock."""
+    size: dict[str, Any] = json.loads(TABLE.read_text()).get(name, {})
+    return size if size.get("requirements_sha256") == hashlib.sha256(requirements.read_bytes()).hexdigest() else None
+
+
+def _find_free_bytes(folder: Path) -> int:
+    """Return what is free where the folder is, or will be made."""
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
+    return shutil.disk_usage(there).free
+
+
+def _format_download(num_bytes: int) -> str:
+    seconds = num_bytes * BITS_PER_BYTE / (MEGABITS_PER_SECOND * 1e6)
+    return f"{format_wait(seconds)} at {MEGABITS_PER_SECOND} Mbit/s"
+
+
+def _format_size(num_bytes: int) -> str:
+    return f"{num_bytes / 1e9:.1f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:.0f} MB"
+
+
+# Progress
+
+
+class PipOutput:
+    """What pip has done by the lines that it printed. It says of a package when it begins, not when it is done."""
+
+    def __init__(self) -> None:
+        self._num_packages = 0
+        self._num_bytes = 0.0
+        self._now = ""
+        self._now_bytes = 0.0
+
+    def read(self, line: str) -> None:
+        """Read one line."""
+        loaded = DOWNLOAD.search(line)
+        if loaded and not loaded["file"].endswith(".metadata"):
+            self._begin(f"{_shorten(loaded['file'])} ({loaded['size']} {loaded['unit']})")
+            self._now_bytes = float(loaded["size"]) * UNITS[loaded["unit"]]
+        elif line.startswith("Processing "):
+            self._begin(_shorten(line.partition(" (from ")[0].rpartition("/")[2]))
+        elif line.startswith("Installing collected packages"):
+            self._begin("")
+
+    def describe(self) -> str:
+        """Return what is going on; empty before the first package."""
+        done = f"{self._num_packages} package{'' if self._num_packages == 1 else 's'}"
+        amount = f" ({self._num_bytes / 1e9:.1f} GB)" if self._num_bytes >= 5e7 else ""
+        if self._now:
+            return f"loading {self._now}, after {done}{amount}"
+        return f"unpacking {done}{amount}" if self._num_packages else ""
+
+    def _begin(self, name: str) -> None:
+        self._num_packages += bool(self._now)
+        self._num_bytes += self._now_bytes
+        self._now, self._now_bytes = name, 0.0
+
+
+class InstallProgress(AbstractContextManager["InstallProgress"]):
+    """Shows how far installations are, one after the other, and for how long each of them has lasted.
+
+    A thread prints the lines of a pipe, since pip can be silent for minutes; a terminal draws its line by itself.
+    """
+
+    def __init__(self, console: Console, sign_seconds: float = SIGN_SECONDS) -> None:
+        self._console = console
+        self._sign_seconds = sign_seconds
+        self._name = ""
+        self._line = ""
+        self._pip = PipOutput()
+        self._began = time.monotonic()
+        self._spinner = Spinner("dots")
+        self._is_over = threading.Event()
+        self._ticker: threading.Thread | None = None
+        self._live: Live | None = None
+        if can_redraw(console):
+            self._live = Live(get_renderable=self._render, console=console, transient=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+        if self._live:
+            self._live.stop()
+        if self._ticker:
+            self._ticker.join()
+
+    def report(self, line: str) -> None:
+        """Take one line of an installation, `NAME: TEXT`; one that says how much or how long stays on the screen."""
+        name, _, text = line.partition(": ")
+        if name != self._name:
+            self._name, self._pip, self._began = name, PipOutput(), time.monotonic()
+        self._line = text
+        self._pip.read(text)
+        if any(word in text for word in KEPT):
+            self._print(line)
+        if self._live:
+            self._live.start()
+            self._live.refresh()
+        elif self._ticker is None:
+            self._ticker = threading.Thread(target=self._give_signs, daemon=True)
+            self._ticker.start()
+
+    def _give_signs(self) -> None:
+        while not self._is_over.wait(self._sign_seconds):
+            self._print(self._describe())
+
+    def _describe(self) -> str:
+        """Return `pytorch-cpu: loading torch-2.14.1 (888 MB), after 12 packages (0.4 GB), 80 s`."""
+        now = self._pip.describe() or (WAITING if self._line == WAITING else "preparing")
+        return f"{self._name}: {now}, {time.monotonic() - self._began:.0f} s"
+
+    def _print(self, line: str) -> None:
+        prefix = "" if INSTALLED in line else "installing "
+        self._console.print(f"{prefix}{line}", highlight=False, markup=False, soft_wrap=True)
+
+    def _render(self) -> Spinner:
+        line = f"installing {self._describe()}: {self._line}"
+        self._spinner.update(text=Text(line[: self._console.width - 4]))
+        return self._spinner
+
+
+def _shorten(file: str) -> str:
+    """Return `torch-2.14.1` of the name of a wheel; that of any other file as it is."""
+    return "-".join(file.split("-")[:2]) if file.endswith(".whl") else file

@@ -1,15 +1,15 @@
 """Search the largest batch size that fits: around the prediction from smaller ones, then by bisection.
 
-Without a prediction, because the memory of a batch is not known or does not grow, by doubling.
+The memory that batches take grows with them in a line. Without a prediction, because the memory of a batch is not known
+or does not grow, the search goes by doubling.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 from typing import Literal
 
 from bench.schema import Document
-from runner.probe.prediction import Footprint, predict_limit
 
 TrialOutcome = Literal["fits", "out-of-memory", "time-limit", "failure"]
 StopReason = Literal["found", "max-batch-size", "time-limit", "failure"]
@@ -39,6 +39,17 @@ class Trial(Document):
     """The size of the allocation that failed, where the framework says it."""
     message: str = ""
     """Why the batch does not fit or the trial failed, in one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footprint:
+    """What one batch that fits took of the memory that there was."""
+
+    num_units: int
+    """The batch, in multiples of the smallest."""
+    needed_bytes: int
+    available_bytes: int
+    """What the batch could have taken at most, as its process saw it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,3 +157,23 @@ class Bracket:
         step = max(1, self.step)
         self.step = max(1, 2 * self.step)
         return step
+
+
+def predict_limit(footprints: Sequence[Footprint]) -> int | None:
+    """Return the largest number of units on the line of needed memory below what is available; None without a line.
+
+    The line goes through the largest batch and the largest of at most half its size: neighbours would make a slope of
+    their rounding. The most that any process saw available counts: allocators keep some of it for themselves.
+    """
+    if len(footprints) < 2:
+        return None
+    largest = max(footprints, key=lambda one: one.num_units)
+    others = sorted((one for one in footprints if one.num_units < largest.num_units), key=lambda one: one.num_units)
+    if not others:
+        return None
+    distant = [one for one in others if 2 * one.num_units <= largest.num_units] or others[:1]
+    slope = (largest.needed_bytes - distant[-1].needed_bytes) / (largest.num_units - distant[-1].num_units)
+    if slope <= 0:
+        return None
+    available = max(one.available_bytes for one in footprints)
+    return max(0, largest.num_units + int((available - largest.needed_bytes) // slope))

@@ -1,4 +1,4 @@
-"""runner.local.disturbances: what is said of others on the machine, when, and how often."""
+"""runner.local.machine_load: what is said of others on the machine, when, and how often."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,7 @@ import pytest
 
 from bench.schema import Device, PlannedCell, Result
 from factories import make_cell, make_result, make_validity
-from runner.local.disturbances import DisturbanceWatch
-from runner.local.machine_load import LoadReading, ProcessTime
+from runner.local.machine_load import DisturbanceWatch, LoadReading, ProcessTime
 from runner.matrix.plan import Repeat, order_repeats
 
 

@@ -14,14 +14,14 @@ from factories import RUN_ID, make_cell, make_result
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from local_processes import await_death, end_time_when, read_pids
 from memory_cgroup import MemoryCgroup
-from runner.local.executor import LocalExecutor
+from runner.local.executor import LocalExecutor, Observer
 from runner.matrix.plan import Repeat
 from workspace import HANG_GUARD_SECONDS
 
 BENCH = Path(__file__).parents[4] / "images" / "bench" / "src"
 
 
-class Notes:
+class Notes(Observer):
     """Writes down what the executor reports."""
 
     def __init__(self) -> None:
@@ -29,9 +29,6 @@ class Notes:
 
     def start_repeat(self, repeat: Repeat) -> None:
         self.lines.append(f"start {repeat.number}")
-
-    def tick(self) -> None:
-        pass
 
     def finish_repeat(self, repeat: Repeat, result: Result, fault: str | None = None) -> None:
         self.lines.append(f"finish {repeat.number} {result.status}" + (f": {fault}" if fault else ""))

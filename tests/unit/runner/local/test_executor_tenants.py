@@ -13,7 +13,7 @@ from factories import RUN_ID, make_cell
 from fake_interpreters import make_interpreter
 from fake_mps import install_mps
 from fake_nvml import install_nvml
-from runner.local.executor import LocalExecutor, SilentObserver
+from runner.local.executor import LocalExecutor, Observer
 from runner.matrix.plan import Repeat
 from workspace import HANG_GUARD_SECONDS
 
@@ -26,7 +26,7 @@ def executor(tmp_path: Path) -> LocalExecutor:
         store=Store.open(f"file://{tmp_path}/store"),
         interpreters={"pytorch": tmp_path / "python"},
         lock=0,
-        observer=SilentObserver(),
+        observer=Observer(),
     )
 
 

@@ -80,7 +80,7 @@ def test_a_second_run_is_refused_and_told_who_measures(start_runner: StartRunner
         pass
 
     assert str(lock_folder) in str(refusal.value)
-    assert f"run run-1 measures on this machine (processes: {first.pid})" in str(refusal.value)
+    assert f"run run-1 measures on this machine (process {first.pid})" in str(refusal.value)
     assert is_running(first.pid)
 
 
@@ -145,7 +145,7 @@ def test_a_bystander_that_holds_the_lock_is_left_alone(
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as bystander:
         assert read_line(bystander) == "held"
         try:
-            with pytest.raises(UserError, match="measures on this machine"), hold_host_lock("run-2"):
+            with pytest.raises(UserError, match="another process holds this lock"), hold_host_lock("run-2"):
                 pass
             assert is_running(bystander.pid)
         finally:

@@ -10,13 +10,13 @@ import pytest
 
 from fake_interpreters import await_end, is_running
 from fake_mps import install_mps
+from runner.local.hardware import run_mps
 from runner.local.host_lock import hold_host_lock
-from runner.local.mps import run_mps
 
 RUNNER = """
 import sys
 from runner.local.host_lock import hold_host_lock
-from runner.local.mps import run_mps
+from runner.local.hardware import run_mps
 with hold_host_lock("run-1") as lock, run_mps(None) as variables:
     print(variables["CUDA_MPS_PIPE_DIRECTORY"], flush=True)
     sys.stdin.read()

@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from runner.local.install_progress import InstallProgress, PipOutput
+from runner.local.virtual_environments import InstallProgress, PipOutput
 from store_calls import wait_until
 
 FIRST = "Collecting numpy==2.0 (from -r requirements.txt (line 1))"

@@ -1,9 +1,9 @@
-"""runner.local.installation_sizes: what is said of several installations before the first begins."""
+"""runner.local.virtual_environments: what is said of several installations before the first begins."""
 
 from pathlib import Path
 
 from runner.images.names import locate_requirements
-from runner.local.installation_sizes import describe_installations
+from runner.local.virtual_environments import describe_installations
 from runner.sources import find_source
 
 

@@ -118,7 +118,7 @@ def test_a_second_runner_is_refused_with_one_message_and_leaves_nothing(workspac
     for words in ([], ["--new"]):
         second = workspace.call(*workspace.command, *words)
         assert (second.returncode, second.stdout) == (2, "")
-        message = rf"error: .*: run {run_id} measures on this machine \(processes: [\d, ]+\), .*\n"
+        message = rf"error: .*: run {run_id} measures on this machine \(process \d+\), .*\n"
         assert re.fullmatch(message, second.stderr)
 
     assert workspace.list_run_ids() == [run_id]

@@ -1,4 +1,4 @@
-"""runner.local.memory: what processes take, and what the kernel's files say is left; a made-up root by hand."""
+"""runner.local.process: what processes take, and what the kernel's files say is left; a made-up root by hand."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.local.memory import read_available_bytes, read_tree_bytes
+from runner.local.process import read_available_bytes, read_tree_bytes
 
 GIB = 2**30
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from bench.schema import Framework, Neighbour, PlannedCell
 from bench.store import Store, tenants_prefix
 from factories import RUN_ID, make_cell
-from runner.local.executor import LocalExecutor, SilentObserver
+from runner.local.executor import LocalExecutor, Observer
 from runner.matrix.plan import Repeat
 from workspace import HANG_GUARD_SECONDS
 
@@ -29,7 +29,7 @@ def test_two_tenants_step_side_by_side(tmp_path: Path, interpreters: dict[Framew
         store=Store.open(f"file://{tmp_path}/store"),
         interpreters=interpreters,
         lock=0,
-        observer=SilentObserver(),
+        observer=Observer(),
     )
     planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=HANG_GUARD_SECONDS)
     result = executor.measure_repeat(Repeat(planned=planned, number=1))

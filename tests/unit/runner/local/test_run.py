@@ -14,13 +14,13 @@ import pytest
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Framework, Run
+from bench.schema import Framework, Run, read_result
 from bench.store import Store, results_prefix, run_key
 from collector.results.load import load_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.capabilities import GpuKind
 from runner.local.host_lock import hold_host_lock
-from runner.local.run import LocalRun
+from runner.local.run import TORCHVISION_MODELS, LocalRun
 from runner.matrix.plan import order_repeats
 from runner.records import NO_RETRIES, Retries
 from stand_in_records import VERDICT_VARIABLE
@@ -295,3 +295,32 @@ def test_where_a_gpu_is_visible_its_cells_are_measured_too(setup: Setup, monkeyp
 
     assert len(run.cells) == 4
     assert "left out" not in printed
+
+
+def test_cells_whose_interpreter_lacks_a_module_are_left_out_once_and_the_others_run(setup: Setup) -> None:
+    """The tool's own Python, which has no PyTorch."""
+    run, printed = setup.measure(interpreters={"pytorch": Path(sys.executable), "tensorflow": setup.python})
+
+    (reason,) = (line for line in printed.splitlines() if line.startswith("left out"))
+    assert reason == (
+        f"left out: 1 pytorch cell: {sys.executable} has no torch; install it with `{sys.executable} -m pip install "
+        "torch` and give the same command again, which measures what is missing"
+    )
+    keys = list(setup.store.list_keys(results_prefix(run.run_id)))
+    assert [read_result(setup.store.get(key)).cell.framework for key in keys] == ["tensorflow"] * 2
+    again, printed = setup.measure()
+    assert again == run
+    assert printed.endswith("[4 done, 0 failed, 0 to go]\n")
+    assert len(read_log(setup.log)) == 4
+
+
+def test_a_run_of_which_no_cell_can_be_measured_is_not_begun(setup: Setup) -> None:
+    with pytest.raises(UserError, match=r"pytorch cell: .* has no torch; .*; 1 tensorflow cell: .* has no keras, tens"):
+        setup.measure(interpreters=dict.fromkeys(FRAMEWORKS, Path(sys.executable)))
+    assert setup.store.list_run_ids() == []
+
+
+def test_the_models_that_need_torchvision_are_named() -> None:
+    sources = Path(__file__).parents[4] / "images" / "bench" / "src" / "bench" / "models" / "torch"
+    importing = {path.stem.replace("_", "-") for path in sources.glob("*.py") if "torchvision" in path.read_text()}
+    assert importing == TORCHVISION_MODELS

@@ -1,4 +1,4 @@
-"""runner.local.sharing: by what this machine's GPU can be shared, from a made-up NVML."""
+"""runner.local.hardware: by what this machine's GPU can be shared, from a made-up NVML."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 from factories import make_cell
 from fake_mps import install_mps
 from fake_nvml import FakeNvml, install_nvml
-from runner.local.sharing import explain_unshared
+from runner.local.hardware import explain_unshared
 
 
 @pytest.fixture

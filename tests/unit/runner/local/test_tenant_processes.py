@@ -1,4 +1,4 @@
-"""runner.local.tenant_processes: the processes of tenants end together, however one of them ends."""
+"""runner.local.process: the processes of tenants end together, however one of them ends."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from local_processes import await_death, end_time_when, read_pids
-from runner.local.process import ProcessEnd
-from runner.local.tenant_processes import run_tenants
+from runner.local.process import ProcessEnd, run_processes
 from workspace import HANG_GUARD_SECONDS
 
 TENANT = "TENANT"
@@ -19,7 +18,7 @@ def run(script: str, number: int = 3, **options: Any) -> list[tuple[int, Process
     """Run a shell script for each tenant, whose number is in its environment; return the ends in their order."""
     ended: list[tuple[int, ProcessEnd]] = []
     given: dict[str, Any] = {"timeout_seconds": HANG_GUARD_SECONDS, "on_tick": lambda: None}
-    ends = run_tenants(
+    ends = run_processes(
         ["/bin/sh", "-c", script],
         variables=[{**os.environ, TENANT: str(tenant)} for tenant in range(number)],
         on_end=lambda tenant, end: ended.append((tenant, end)),
@@ -47,7 +46,7 @@ def test_a_tenants_end_is_told_while_the_others_run(tmp_path: Path) -> None:
         ended.append(end.returncode)
         told.touch()
 
-    run_tenants(
+    run_processes(
         ["/bin/sh", "-c", script],
         variables=[{**os.environ, TENANT: str(tenant)} for tenant in range(3)],
         timeout_seconds=HANG_GUARD_SECONDS,
@@ -61,7 +60,7 @@ def test_all_are_killed_with_all_they_started_when_the_time_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pids = tmp_path / "pids"
-    end_time_when(lambda: pids.exists() and len(read_pids(pids)) == 6, monkeypatch, "runner.local.tenant_processes")
+    end_time_when(lambda: pids.exists() and len(read_pids(pids)) == 6, monkeypatch, "runner.local.process")
     ended = run(FOREVER.format(pids=pids))
     assert [(tenant, end.timed_out, end.returncode) for tenant, end in ended] == [(n, True, -9) for n in range(3)]
     assert len(read_pids(pids)) == 6
@@ -69,7 +68,7 @@ def test_all_are_killed_with_all_they_started_when_the_time_is_up(
 
 
 def test_the_others_may_not_outlive_tenant_0_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runner.local.tenant_processes.LAST_SECONDS", 0.1)
+    monkeypatch.setattr("runner.local.process.LAST_SECONDS", 0.1)
     pids = tmp_path / "pids"
     wait = f'until [ "$(cat {pids} | wc -l)" = 2 ]; do sleep 0.01; done'
     ended = run(f"[ ${TENANT} = 0 ] && {{ {wait}; exit 0; }} 2> /dev/null; {FOREVER.format(pids=pids)}")

@@ -11,7 +11,7 @@ from bench.errors import UserError
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
 from runner.capabilities import GpuKind
-from runner.local.planning import plan_local_run
+from runner.local.hardware import plan_local_run
 from runner.matrix.expansion import Matrix
 from runner.matrix.plan import order_repeats
 from stored_runs import CELL_A, CELL_B
