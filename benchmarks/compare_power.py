@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from collector.statistics import Estimate, estimate_center, estimate_ratio
-from collector.versus.groups import average_estimates
 from collector.versus.noise import Noise, RunEstimate, assume_noise, estimate_noise, list_differences
+from collector.versus.sides import average_estimates
 from collector.versus.verdicts import RatioTest, Verdict, judge
 
 SEED = 20261122

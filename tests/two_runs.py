@@ -12,7 +12,7 @@ from collector.results.load import load_run
 from collector.versus.comparison import Question, compare_sides
 from collector.versus.document import CellComparison, CompareDocument
 from collector.versus.identical_runs import load_related_runs
-from collector.versus.metrics import METRICS, MetricName, choose_metric
+from collector.versus.metrics import METRICS, MetricName
 from collector.versus.selections import Condition, Selection, parse_condition
 from factories import START, make_cell, make_run, put_documents
 from measured_runs import make_repeats
@@ -80,8 +80,7 @@ def select_sides(directory: Path, run_ids: Sequence[str], a: Sequence[str], b: S
         Selection(name=name, conditions=tuple(parse_condition(text, f"--{name.lower()}") for text in texts))
         for name, texts in (("A", a), ("B", b))
     ]
-    metric = choose_metric(sides[0].cell_fields | sides[1].cell_fields)
-    question = Question(a=sides[0], b=sides[1], metric=METRICS[metric], is_metric_named=False)
+    question = Question(a=sides[0], b=sides[1])
     return compare_sides(question, collections, load_related_runs(store, collections))
 
 

@@ -78,25 +78,11 @@ class NoiseDescription(Document):
 
 
 class Family(Document):
-    """Ratios whose intervals hold together.
-
-    The chance that any of them is called different though it is not is at most 5 %.
-    """
+    """Ratios whose intervals hold together: the chance that any of them is wrongly called different is at most 5 %."""
 
     num_cells: int
     num_groups: int
     """Geometric means of cells, those of `together`."""
-
-
-class ReportTable(Document):
-    """A table of the report on the run that has pairs of this comparison too."""
-
-    name: str
-    """`frameworks`."""
-    num_ratios: int
-    """Those that the table tests together."""
-    num_common: int
-    """Those of them that are compared here."""
 
 
 class CellComparison(Document):
@@ -126,8 +112,6 @@ class CellComparison(Document):
     """Two-sided, of a true ratio of 1; of two runs, repeats and runs are both taken to vary."""
     p_adjusted: float | None = None
     """After Bonferroni's adjustment over its family: below 0.05 where the joint interval excludes 1."""
-    longer: str = ""
-    """Of a difference in time, which side takes how much longer, in the words of the report."""
     floor: float | None = None
     """The floor of this pair, as a relative difference; None where no floor decides."""
     value_a: float | None = None
@@ -193,8 +177,6 @@ class CompareDocument(Document):
     """Whether both sides are of the same runs: verdicts are about these runs, and have no floor but a given one."""
     families: tuple[Family, ...]
     """The cells and `together`, in this order, by which of them were judged together; empty: no p-values."""
-    report_tables: tuple[ReportTable, ...] = ()
-    """Of one run: the tables of its report with these pairs."""
     cells: tuple[CellComparison, ...]
     together: tuple[GroupComparison, ...]
     only_in_a: tuple[UnpairedCell, ...]

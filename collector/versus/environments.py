@@ -1,16 +1,14 @@
 """Name what differs between the environments of two sides, and say whether that is hardware."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.schema import Environment
 from collector.results.collection import Collection
+from collector.versus.document import EnvironmentDifference
 from collector.versus.selections import describe_value
 
 Row = dict[str, Any]
-EnvironmentKey = tuple[str, str]
-"""run_id, environment_id."""
 
 FROM_ROWS: Mapping[str, str] = {
     "GPU": "gpu_name",
@@ -46,15 +44,7 @@ FROM_ENVIRONMENTS: Mapping[str, Callable[[Environment], object]] = {
 }
 """What the first repeat of each environment says."""
 HARDWARE = (
-    "GPU",
-    "CPU",
-    "cores",
-    "CPU quota",
-    "threads",
-    "machine type",
-    "machine (firmware)",
-    "MIG profile",
-    "ECC",
+    *("GPU", "CPU", "cores", "CPU quota", "threads", "machine type", "machine (firmware)", "MIG profile", "ECC"),
     "PCIe lanes",
 )
 """Facts that make a comparison one of machines. The power limit is none: it is a setting, and a lowered one makes a
@@ -65,68 +55,50 @@ SETTING = "setting "
 LAST = ("region", "zone", "host", "machine (host and GPUs)")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """Names a fact that is not the same on both sides, with its values on each."""
-
-    fact: str
-    values_a: tuple[str, ...]
-    values_b: tuple[str, ...]
-    """The values of the repeats that ended ok, sorted; empty: not recorded."""
-    is_of_one_framework: bool = False
-    """Whether it is a setting or a package that only one side has, whose framework is another one."""
-
-    @property
-    def is_hardware(self) -> bool:
-        """Whether it makes the comparison one of machines."""
-        return self.fact in HARDWARE
-
-
-def collect_environments(collections: Iterable[Collection]) -> dict[EnvironmentKey, Environment]:
-    """Return the environments of several runs."""
-    return {
-        (collection.run.run_id, environment_id): environment
-        for collection in collections
-        for environment_id, environment in collection.environments.items()
-    }
-
-
-def list_differences_of_sides(
+def list_differences(
     rows_a: Sequence[Row], rows_b: Sequence[Row], collections: Sequence[Collection]
-) -> list[Difference]:
+) -> list[EnvironmentDifference]:
     """Return what differs between the repeats of two sides, hardware first.
 
     A fact differs where the sides have not the same values of it, be it one or several. A value that one repeat of
     several lacks is unknown and is no difference; one that a whole side lacks is named as not recorded.
     """
-    environments = collect_environments(collections)
-    facts = [_list_facts(rows, environments) | _list_run_facts(rows, collections) for rows in (rows_a, rows_b)]
-    names = sorted(facts[0].keys() | facts[1].keys(), key=_rank)
-    values = {name: [tuple(sorted(found.get(name, ()))) for found in facts] for name in names}
+    environments = {
+        (collection.run.run_id, environment_id): environment
+        for collection in collections
+        for environment_id, environment in collection.environments.items()
+    }
+    facts = [_list_facts(rows, environments, collections) for rows in (rows_a, rows_b)]
     are_others = {row["framework"] for row in rows_a}.isdisjoint(row["framework"] for row in rows_b)
-    own = _list_own_facts(environments) if are_others else set()
-    return [
-        Difference(fact=name, values_a=a, values_b=b, is_of_one_framework=name in own and not (a and b))
-        for name, (a, b) in values.items()
-        if a != b
-    ]
+    own = {
+        name for one in environments.values() for name in (*one.versions, *(f"{SETTING}{key}" for key in one.settings))
+    }
+    differences = []
+    for name in sorted(facts[0].keys() | facts[1].keys(), key=_rank):
+        a, b = (tuple(sorted(found.get(name, ()))) for found in facts)
+        if a != b:
+            is_own = are_others and name in own and not (a and b)
+            differences.append(
+                EnvironmentDifference(fact=name, a=a, b=b, is_hardware=name in HARDWARE, is_of_one_framework=is_own)
+            )
+    return differences
 
 
-def _list_own_facts(environments: Mapping[EnvironmentKey, Environment]) -> set[str]:
-    """Return the facts that a framework may have for itself: settings and packages."""
-    found = environments.values()
-    packages = {name for environment in found for name in environment.versions}
-    return packages | {f"{SETTING}{name}" for environment in found for name in environment.settings}
-
-
-def _list_facts(rows: Sequence[Row], environments: Mapping[EnvironmentKey, Environment]) -> dict[str, set[str]]:
+def _list_facts(
+    rows: Sequence[Row], environments: Mapping[tuple[str, str], Environment], collections: Sequence[Collection]
+) -> dict[str, set[str]]:
     """Return each fact with the values that the repeats have of it; a fact that none of them says is left out."""
-    facts: dict[str, set[str]] = {}
-    for fact, column in FROM_ROWS.items():
-        facts[fact] = {describe_value(row[column]) for row in rows if row[column] is not None}
+    facts = {
+        fact: {describe_value(row[column]) for row in rows if row[column] is not None}
+        for fact, column in FROM_ROWS.items()
+    }
     for key in {(row["run_id"], row["environment_id"]) for row in rows}:
         for fact, value in _describe_environment(environments[key]) if key in environments else ():
             facts.setdefault(fact, set()).add(value)
+    run_ids = {row["run_id"] for row in rows}
+    runs = [collection.run for collection in collections if collection.run.run_id in run_ids]
+    facts["version of the tool"] = {run.tool_version for run in runs}
+    facts["revision of the tool that planned"] = {run.git_revision for run in runs if run.git_revision is not None}
     return {fact: values for fact, values in facts.items() if values}
 
 
@@ -135,16 +107,6 @@ def _describe_environment(environment: Environment) -> Iterator[tuple[str, str]]
     facts |= environment.versions
     facts |= {f"{SETTING}{name}": value for name, value in environment.settings.items()}
     return ((fact, describe_value(value)) for fact, value in facts.items() if value is not None)
-
-
-def _list_run_facts(rows: Sequence[Row], collections: Sequence[Collection]) -> dict[str, set[str]]:
-    run_ids = {row["run_id"] for row in rows}
-    runs = [collection.run for collection in collections if collection.run.run_id in run_ids]
-    facts = {
-        "version of the tool": {run.tool_version for run in runs},
-        "revision of the tool that planned": {run.git_revision for run in runs if run.git_revision is not None},
-    }
-    return {fact: values for fact, values in facts.items() if values}
 
 
 def _rank(fact: str) -> tuple[int, str]:

@@ -1,12 +1,10 @@
 """Find the other runs of a store that measured the same cells: what identical runs differ by is read from them."""
 
-from collections.abc import Collection as Group
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from bench.errors import TransientError, UserError
-from bench.schema import Run
 from bench.store import Store, is_confirmation
 from bench.store.stored_runs import read_runs
 from collector.facts import count_things
@@ -25,8 +23,6 @@ RunKind = tuple[str, str, str | None]
 MAX_RUNS = 10
 """So many other runs are read at the most, the newest first: with ten of them the noise of a run's cells has six
 degrees of freedom or more, and twice as many would make its floor narrower by a tenth only."""
-
-
 MAX_NAMED = 5
 
 
@@ -37,29 +33,28 @@ class RelatedRuns:
     collections: tuple[Collection, ...] = ()
     passed_over: Mapping[str, str] = field(default_factory=dict)
     """By id, why a run cannot be read, or not verified: it may have measured the compared cells."""
-
     copies: Mapping[str, str] = field(default_factory=dict)
     """By id, also of compared runs: the run that holds the same measurements. No noise is read from copies."""
 
     def list_warnings(self) -> list[str]:
         """Return what a reader should know of these runs, a sentence each."""
-        return [text for text in (self.describe_passed_over(), describe_copies(self.copies)) if text]
-
-    def describe_passed_over(self) -> str:
-        """Return in a sentence how many runs were passed over, and the first of them; empty where none was."""
-        if not self.passed_over:
-            return ""
-        first = [f"{run_id} ({reason})" for run_id, reason in list(self.passed_over.items())[:MAX_NAMED]]
-        more = len(self.passed_over) - len(first)
-        named = "; ".join([*first, *([f"and {more:,} more"] if more else [])])
-        runs = count_things(len(self.passed_over), "other run")
-        return f"of {runs} it is not known whether they show the noise, as they cannot be read: {named}"
+        warnings = [describe_copies(self.copies)]
+        if self.passed_over:
+            named = [f"{run_id} ({reason})" for run_id, reason in list(self.passed_over.items())[:MAX_NAMED]]
+            if len(self.passed_over) > MAX_NAMED:
+                named.append(f"and {len(self.passed_over) - MAX_NAMED:,} more")
+            runs = count_things(len(self.passed_over), "other run")
+            warnings.insert(
+                0,
+                f"of {runs} it is not known whether they show the noise, as they cannot be read: {'; '.join(named)}",
+            )
+        return [text for text in warnings if text]
 
 
 def load_related_runs(store: Store, compared: Sequence[Collection]) -> RelatedRuns:
     """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`.
 
-    Unreadable ones, and copies of others, are named instead.
+    Unreadable ones, those that were deleted meanwhile, and copies of others are named instead.
     """
     own = {collection.run.run_id for collection in compared}
     # A confirmation is minutes from its night and has only the cells that were slow: its noise is no other run's.
@@ -67,17 +62,31 @@ def load_related_runs(store: Store, compared: Sequence[Collection]) -> RelatedRu
     runs, unreadable = read_runs(store, others)
     cell_ids = {planned.cell.cell_id for collection in compared for planned in collection.run.cells}
     related = [run for run in runs if any(planned.cell.cell_id in cell_ids for planned in run.cells)]
-    newest = sorted(related, key=lambda run: (run.created_at, run.run_id), reverse=True)[:MAX_RUNS]
-    loaded = {run.run_id: _load(store, run) for run in newest}
-    read = [found for found in loaded.values() if isinstance(found, Collection)]
-    reasons = {run_id: found for run_id, found in loaded.items() if isinstance(found, str)}
+    read, passed_over = [], dict(unreadable)
+    for run in sorted(related, key=lambda run: (run.created_at, run.run_id), reverse=True)[:MAX_RUNS]:
+        try:
+            read.append(load_run(store, run.run_id))
+        except TransientError:
+            raise
+        except UserError as error:
+            passed_over[run.run_id] = str(error)
     copies = find_copies([*compared, *read])
     collections = tuple(found for found in read if found.run.run_id not in copies)
-    return RelatedRuns(collections=collections, passed_over=unreadable | reasons, copies=copies)
+    return RelatedRuns(collections=collections, passed_over=passed_over, copies=copies)
+
+
+def identify_kind(row: Row) -> RunKind:
+    """Return what must be equal for the run of another row to be identical."""
+    return row["cell_id"], row["environment_id"], row["revision"]
 
 
 def list_run_estimates(rows: Iterable[Row], metric: Metric, *, include_invalid: bool) -> list[RunEstimate]:
     """Return the centre of each cell in each environment of each run that has two repeats of it or more."""
+    groups: dict[tuple[str, RunKind], list[Row]] = {}
+    for row in rows:
+        if row["status"] == "ok":
+            groups.setdefault((row["run_id"], identify_kind(row)), []).append(row)
+    sides = (make_side("", group, metric, include_invalid=include_invalid) for group in groups.values())
     return [
         RunEstimate(
             kind=identify_kind(first),
@@ -89,42 +98,7 @@ def list_run_estimates(rows: Iterable[Row], metric: Metric, *, include_invalid: 
             machines="; ".join(side.machines),
             estimate=side.estimate(),
         )
-        for group in _group_runs(rows)
-        if (side := make_side("", group, metric, include_invalid=include_invalid)).problem is None
+        for side in sides
+        if side.problem is None
         for first in side.counted[:1]
     ]
-
-
-def drop_compared(
-    estimates: Iterable[RunEstimate], a: Group[tuple[str, RunKind]], b: Group[tuple[str, RunKind]]
-) -> list[RunEstimate]:
-    """Return the estimates without those of B's runs that are identical to runs of A: whether they are is the question.
-
-    `a`, `b`: the runs of each side with the kinds that they measured.
-    """
-    kinds_of_a = {kind for _, kind in a}
-    dropped = {(run_id, kind) for run_id, kind in b if kind in kinds_of_a and (run_id, kind) not in a}
-    return [estimate for estimate in estimates if (estimate.run_id, estimate.kind) not in dropped]
-
-
-def identify_kind(row: Row) -> RunKind:
-    """Return what must be equal for the run of another row to be identical."""
-    return row["cell_id"], row["environment_id"], row["revision"]
-
-
-def _group_runs(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    groups: dict[tuple[str, RunKind], list[Row]] = {}
-    for row in rows:
-        if row["status"] == "ok":
-            groups.setdefault((row["run_id"], identify_kind(row)), []).append(row)
-    return iter(groups.values())
-
-
-def _load(store: Store, run: Run) -> Collection | str:
-    """Return a run, or why it cannot be read any more: it was deleted or replaced since its plan was read."""
-    try:
-        return load_run(store, run.run_id)
-    except TransientError:
-        raise
-    except UserError as error:
-        return str(error)

@@ -79,9 +79,10 @@ class Selection:
         """The fields of a cell that the conditions name; in these the two cells of a pair may differ."""
         return {condition.column for condition in self.conditions} & set(CELL_COLUMNS)
 
-    def select(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the rows of this side."""
-        return [row for row in rows if all(condition.holds(row) for condition in self.conditions)]
+
+def select(rows: Iterable[Row], conditions: Sequence[Condition]) -> list[Row]:
+    """Return the rows for which all conditions hold."""
+    return [row for row in rows if all(condition.holds(row) for condition in conditions)]
 
 
 def parse_condition(text: str, option: str) -> Condition:
@@ -95,35 +96,19 @@ def parse_condition(text: str, option: str) -> Condition:
     return Condition(key=key, pattern=pattern)
 
 
-def check_not_empty(selection: Selection, rows: Sequence[Row], selected: Sequence[Row]) -> None:
-    """Raise UserError, naming the values that there are, if a side has no row."""
-    if selected:
-        return
-    for condition in selection.conditions:
-        if not any(condition.holds(row) for row in rows):
-            values = list_values(rows, condition.column)
-            raise UserError(
-                f"--{selection.name.lower()} {condition.text}: no repeat has it; {condition.key} is "
-                f"{' or '.join(values) or 'not recorded'} in these runs; {suggest_sides(rows)}"
-            )
-    raise UserError(
-        f"side {selection.name} ({selection.label}): no repeat fits all of its conditions together; "
-        f"{suggest_sides(rows)}"
-    )
-
-
-def check_restriction(conditions: Sequence[Condition], rows: Sequence[Row], left: Sequence[Row]) -> None:
-    """Raise UserError, naming the values that there are, if `--where` leaves none of the rows."""
+def check_not_empty(option: str, conditions: Sequence[Condition], rows: Sequence[Row], left: Sequence[Row]) -> None:
+    """Raise UserError, naming the values that there are, if the conditions of `option` leave none of the rows."""
     if left or not rows:
         return
+    advice = "" if option == "--where" else f"; {suggest_sides(rows)}"
     for condition in conditions:
         if not any(condition.holds(row) for row in rows):
-            values = list_values(rows, condition.column)
+            values = " or ".join(list_values(rows, condition.column)) or "not recorded"
             raise UserError(
-                f"--where {condition.text}: no repeat has it; {condition.key} is {' or '.join(values)} in these runs"
+                f"{option} {condition.text}: no repeat has it; {condition.key} is {values} in these runs{advice}"
             )
     label = ", ".join(condition.text for condition in conditions)
-    raise UserError(f"--where ({label}): no repeat fits all of its conditions together; leave one out")
+    raise UserError(f"{option} ({label}): no repeat fits all of its conditions together{advice or '; leave one out'}")
 
 
 def suggest_sides(rows: Iterable[Row]) -> str:
@@ -156,3 +141,18 @@ def describe_value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+PROGRAM_FIELDS = ("framework", "mode")
+"""With what a cell is computed: whoever names one of the two asks for programs, and a mode is that of its framework.
+The other fields of a cell say what is computed; to let one of them differ unasked would answer another question."""
+
+
+def infer_fields(rows_a: Sequence[Row], rows_b: Sequence[Row], named: set[str]) -> dict[str, tuple[str, str]]:
+    """Return the PROGRAM_FIELDS that no condition names and of which each side has exactly one value, another one."""
+    found = {}
+    for name in PROGRAM_FIELDS:
+        values = [{describe_value(row[name]) for row in rows} for rows in (rows_a, rows_b)]
+        if name not in named and all(len(own) == 1 for own in values) and values[0] != values[1]:
+            found[name] = (values[0].pop(), values[1].pop())
+    return found if named & set(PROGRAM_FIELDS) else {}

@@ -1,28 +1,76 @@
-"""Gather what one side measured of a cell, and compute the ratio of two sides."""
+"""Gather what each side measured of a cell, pair the sides, and compute the ratios of cells and of groups of them."""
 
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from bench.schema import EARLIEST, LATEST
+from collector.machines import DIFFERENT_BY_NATURE, is_confounded
 from collector.results.cell_repeats import SOUND_VERDICTS
+from collector.results.cells import is_shared
+from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS
 from collector.statistics import (
     Estimate,
     average_by_machine,
+    compute_geometric_mean,
     estimate_cell,
     estimate_center,
     estimate_paired_ratio,
     estimate_ratio,
 )
 from collector.versus.metrics import Metric
+from collector.versus.noise import PoolKey
 
 Row = dict[str, Any]
 
 FAILED_STATUSES = ("failed", "oom", "timeout")
 """How a repeat ends that the cell itself is to blame for; `preempted` and `missing` say nothing of the cell."""
+COLUMNS = (
+    *("run_id", "cell_id", "repeat", "status", "started_at", *CELL_COLUMNS, "verdict", "environment_id", "hardware_id"),
+    *("cpu_model", "num_threads", "gpu_name", "driver_version", "python_version", "framework_version"),
+    *("instance_type", "region", "zone", "is_spot", "image_id", "kubelet_version", "cpu_manager_policy"),
+    *("hostname", "gpu_uuid", "boot_id", "booted_at", "lasting_ids", "host", "machine"),
+    *("center_step_seconds", "mean_step_seconds", "summarized_by", "pipelined_step_seconds", "peak_rss_bytes"),
+    *("peak_memory_allocated_bytes", "cpu_energy_per_sample_joules", "gpu_energy_per_sample_joules"),
+    "gpu_power_limit_watts",
+)
+"""What is read of the results. A row has None where a value is missing."""
+
+
+def list_measured(collections: Iterable[Collection]) -> list[Row]:
+    """Return a row per planned repeat of all runs: COLUMNS, and `kernel`, `revision`, `image` and `run_started`."""
+    rows: list[Row] = []
+    for collection in collections:
+        frame = collection.results[list(COLUMNS)].astype(object)
+        for row in frame.where(pd.notna(frame), None).to_dict("records"):
+            environment = collection.environments.get(row["environment_id"])
+            rows.append(
+                {str(name): value for name, value in row.items()}
+                | {
+                    "kernel": environment.kernel if environment else None,
+                    "revision": environment.git_revision if environment else None,
+                    "image": row["image_id"] or (environment.image if environment else None),
+                    "run_started": collection.run.created_at,
+                }
+            )
+    return rows
+
+
+def unify_centers(rows: Iterable[Row]) -> None:
+    """Have the mean of the steps stand for every repeat of a cell that was on two levels in any of the runs.
+
+    Within a run it is so already (collector.results.centers).
+    """
+    rows = list(rows)
+    on_levels = {row["cell_id"] for row in rows if row["summarized_by"] == "mean" and row["verdict"] in SOUND_VERDICTS}
+    for row in rows:
+        if row["cell_id"] in on_levels and row["mean_step_seconds"] is not None:
+            row["center_step_seconds"], row["summarized_by"] = row["mean_step_seconds"], "mean"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +90,6 @@ class CellSide:
     problem: str | None
     """Why no ratio can be computed of it."""
 
-    def list_ok(self) -> list[Row]:
-        """Return the repeats that ended ok, those among them that do not count: they ran somewhere, too."""
-        return [row for row in self.rows if row["status"] == "ok"]
-
     @property
     def run_ids(self) -> tuple[str, ...]:
         """The runs of the repeats, sorted."""
@@ -61,6 +105,10 @@ class CellSide:
         """Whether no repeat ended ok, and one of them failed by itself."""
         statuses = {row["status"] for row in self.rows}
         return "ok" not in statuses and bool(statuses & set(FAILED_STATUSES))
+
+    def list_values(self, column: str) -> list[str]:
+        """Return what the repeats that count have in a column, each value once, sorted."""
+        return sorted({row[column] for row in self.counted if row[column] is not None})
 
     def average(self, column: str) -> dict[str, float]:
         """Return the geometric mean of the values by the `column` of their repeats: `run_id` or `machine`."""
@@ -79,6 +127,20 @@ def make_side(name: str, rows: Sequence[Row], metric: Metric, *, include_invalid
     sound = [row for row in ok if row["verdict"] in SOUND_VERDICTS]
     counted = ok if include_invalid and not sound else sound
     values = [value for row in counted if (value := metric.read(row)) is not None]
+    problem = None
+    if not ok:
+        problem = f"no repeat of {name} ended ok ({_count(rows, 'status')})"
+    elif not counted:
+        problem = f"no repeat of {name} was measured under sound conditions ({_count(ok, 'verdict')})"
+    elif len(values) < len(counted):
+        missing = len(counted) - len(values)
+        problem = f"{metric.title} was not measured in {missing} of {len(counted)} repeats of {name}"
+    elif min(values) <= 0:
+        problem = f"{metric.title} of {name} is 0, which has no ratio"
+    elif len({row["environment_id"] for row in counted}) > 1:
+        problem = f"the repeats of {name} ran in several environments, which are not averaged"
+    elif len(values) < 2:
+        problem = f"one repeat of {name} counts, which says nothing about its spread"
     return CellSide(
         name=name,
         cell_id=rows[0]["cell_id"],
@@ -86,77 +148,143 @@ def make_side(name: str, rows: Sequence[Row], metric: Metric, *, include_invalid
         rows=tuple(rows),
         counted=tuple(counted),
         values=tuple(values),
-        problem=_find_problem(name, ok, counted, values, metric) if counted or ok else _describe_ends(name, rows),
+        problem=problem,
     )
-
-
-def estimate_ratio_of_sides(a: CellSide, b: CellSide) -> Estimate:
-    """Return B over A. Where both rest on the same runs, or else machines, and on several, each gives a ratio."""
-    for column in ("run_id", "machine"):
-        means = [side.average(column) for side in (b, a)]
-        if len(means[0]) > 1 and means[0].keys() == means[1].keys():
-            return estimate_paired_ratio(*means)
-    return estimate_ratio(b.estimate(), a.estimate())
-
-
-def share_runs(a: CellSide, b: CellSide) -> float:
-    """Return how much of the noise between two runs the spread of the ratio does not hold: 1, 0.5 or 0."""
-    if len(a.run_ids) > 1 and a.run_ids == b.run_ids:
-        return 0.0
-    return sum(0.5 for side in (a, b) if len(side.run_ids) == 1)
-
-
-def find_hours_apart(a: CellSide, b: CellSide) -> float:
-    """Return for how many hours at most a repeat of one side is away from the nearest of the other in the same run.
-
-    0.0 where no run has both. Repeats whose machine's clock was not set are left out.
-    """
-    of_a, of_b = _list_times(a), _list_times(b)
-    apart = [
-        seconds
-        for run_id in of_a.keys() & of_b.keys()
-        for seconds in (*_measure_gaps(of_a[run_id], of_b[run_id]), *_measure_gaps(of_b[run_id], of_a[run_id]))
-    ]
-    return max(apart, default=0.0) / 3600
-
-
-def _list_times(side: CellSide) -> dict[str, list[float]]:
-    """Return by run when the repeats that count began, sorted, in seconds since 1970."""
-    times = defaultdict(list)
-    for row in side.counted:
-        if EARLIEST < row["started_at"] < LATEST:
-            times[row["run_id"]].append(row["started_at"].timestamp())
-    return {run_id: sorted(own) for run_id, own in times.items()}
-
-
-def _measure_gaps(times: Sequence[float], others: Sequence[float]) -> list[float]:
-    """Return from each time how far the nearest of `others`, sorted, is."""
-    gaps = []
-    for time in times:
-        place = bisect_left(others, time)
-        gaps.append(min(abs(time - other) for other in others[max(place - 1, 0) : place + 1]))
-    return gaps
-
-
-def _find_problem(
-    name: str, ok: Sequence[Row], counted: Sequence[Row], values: Sequence[float], metric: Metric
-) -> str | None:
-    if not counted:
-        return f"no repeat of {name} was measured under sound conditions ({_count(ok, 'verdict')})"
-    if len(values) < len(counted):
-        return f"{metric.title} was not measured in {len(counted) - len(values)} of {len(counted)} repeats of {name}"
-    if min(values) <= 0:
-        return f"{metric.title} of {name} is 0, which has no ratio"
-    if len({row["environment_id"] for row in counted}) > 1:
-        return f"the repeats of {name} ran in several environments, which are not averaged"
-    if len(values) < 2:
-        return f"one repeat of {name} counts, which says nothing about its spread"
-    return None
-
-
-def _describe_ends(name: str, rows: Sequence[Row]) -> str:
-    return f"no repeat of {name} ended ok ({_count(rows, 'status')})"
 
 
 def _count(rows: Sequence[Row], column: str) -> str:
     return ", ".join(f"{count} {value}" for value, count in Counter(row[column] for row in rows).most_common())
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellPair:
+    """Two cells that belong together."""
+
+    label: str
+    a: CellSide
+    b: CellSide
+
+    @property
+    def problem(self) -> str | None:
+        """Why the two have no ratio; None where they have one."""
+        return "; ".join(side.problem for side in (self.a, self.b) if side.problem) or None
+
+    @property
+    def is_same_run(self) -> bool:
+        """Whether both sides rest on the same runs, so that what a run does to all cells cancels."""
+        return self.a.run_ids == self.b.run_ids
+
+    @property
+    def field(self) -> str:
+        """The field in which the sides differ by nature, for the words on their machines; empty where in none."""
+        return next((name for name in DIFFERENT_BY_NATURE if self.a.cell[name] != self.b.cell[name]), "")
+
+    @property
+    def is_confounded(self) -> bool:
+        """Whether the ratio of one run holds a difference of machines of which nothing says how large it is."""
+        return self.is_same_run and not self.problem and is_confounded(self.make_row(), self.field)
+
+    def make_row(self) -> Row:
+        """Return the pair as `collector.machines` reads it; A is its reference."""
+        row: Row = {}
+        for suffix, side in (("subject", self.b), ("reference", self.a)):
+            row |= {
+                f"machines_{suffix}": "; ".join(side.machines),
+                f"num_machines_{suffix}": len(side.machines),
+                f"hostnames_{suffix}": "; ".join(side.list_values("host")),
+                f"instance_types_{suffix}": "; ".join(side.list_values("instance_type")) or None,
+            }
+            row |= {f"{name}_{suffix}" if self.field else name: side.cell[name] for name in DIFFERENT_BY_NATURE}
+        return row
+
+    @property
+    def pools(self) -> tuple[PoolKey, ...]:
+        """Which kinds of noise the pair is held against: one for each device of its sides.
+
+        A GPU and a CPU cell are on the same machine where they are on the same hosts.
+        """
+        devices = sorted({side.cell["device"] for side in (self.a, self.b)})
+        column = "machine" if len(devices) == 1 else "host"
+        is_same_machine = self.a.list_values(column) == self.b.list_values(column)
+        shares = any(is_shared(side.cell) for side in (self.a, self.b))
+        return tuple((device, is_same_machine, shares) for device in devices)
+
+    def estimate(self) -> Estimate:
+        """Return B over A. Where both rest on the same runs, or else machines, and on several, each gives a ratio."""
+        for column in ("run_id", "machine"):
+            means = [side.average(column) for side in (self.b, self.a)]
+            if len(means[0]) > 1 and means[0].keys() == means[1].keys():
+                return estimate_paired_ratio(*means)
+        return estimate_ratio(self.b.estimate(), self.a.estimate())
+
+    @property
+    def runs_share(self) -> float:
+        """How much of the noise between two runs the spread of the ratio does not hold: 1, 0.5 or 0."""
+        if len(self.a.run_ids) > 1 and self.is_same_run:
+            return 0.0
+        return sum(0.5 for side in (self.a, self.b) if len(side.run_ids) == 1)
+
+    def find_hours_apart(self) -> float:
+        """Return for how many hours at most a repeat of one side is away from the nearest of the other in its run.
+
+        0.0 where no run has both. Repeats whose machine's clock was not set are left out.
+        """
+        gaps = [0.0]
+        for side, other in ((self.a, self.b), (self.b, self.a)):
+            times: dict[str, list[float]] = {}
+            for row in other.counted:
+                if EARLIEST < row["started_at"] < LATEST:
+                    times.setdefault(row["run_id"], []).append(row["started_at"].timestamp())
+            gaps += [
+                min(abs(row["started_at"].timestamp() - time) for time in times[row["run_id"]])
+                for row in side.counted
+                if EARLIEST < row["started_at"] < LATEST and row["run_id"] in times
+            ]
+        return max(gaps) / 3600
+
+
+def are_within_runs(pairs: Sequence[CellPair]) -> bool:
+    """Return whether both sides of every pair are of the same runs: no two runs are held against each other."""
+    return all(pair.is_same_run for pair in pairs)
+
+
+def estimate_group_ratio(pairs: Sequence[CellPair]) -> Estimate:
+    """Return the geometric mean of the ratios of the pairs, B over A; all cells of a side are from the same runs.
+
+    What all cells share shows in their mean long before it shows in one of them. Cells of one run are not independent,
+    since the run shifts all of them. So a side of several runs is averaged over its cells in each run, and the runs are
+    the observations; of a side of one run the shift is part of the noise.
+    """
+    sides = [[pair.b for pair in pairs], [pair.a for pair in pairs]]
+    means = [_average_over_cells([side.average("run_id") for side in own]) for own in sides]
+    if len(means[0]) > 1 and means[0].keys() == means[1].keys():
+        return estimate_paired_ratio(*means)
+    return estimate_ratio(
+        *(
+            estimate_center(list(by_run.values()))
+            if len(by_run) > 1
+            else average_estimates([side.estimate() for side in own])
+            for own, by_run in zip(sides, means, strict=True)
+        )
+    )
+
+
+def _average_over_cells(cells: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return of each run the geometric mean over the cells; all cells have the same runs."""
+    return {run: compute_geometric_mean([means[run] for means in cells]) for run in cells[0]}
+
+
+def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the geometric mean of independent estimates, all with an interval."""
+    parts = [
+        (estimate.log_standard_error**2, estimate.degrees_of_freedom)
+        for estimate in estimates
+        if estimate.log_standard_error is not None and estimate.degrees_of_freedom is not None
+    ]
+    assert len(parts) == len(estimates), "each of the estimates has an interval"
+    variance = sum(part for part, _ in parts)
+    return Estimate(
+        center=compute_geometric_mean([estimate.center for estimate in estimates]),
+        log_standard_error=math.sqrt(variance) / len(estimates),
+        degrees_of_freedom=1 / sum((part / variance) ** 2 / freedom for part, freedom in parts),
+    )

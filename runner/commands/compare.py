@@ -117,7 +117,7 @@ def compare(
 
 
 def _explain_hardware(question: "Question", document: "CompareDocument") -> str:
-    from collector.versus.texts import describe_hardware
+    from collector.versus.words import describe_hardware
 
     return (
         f"--same-hardware: A ({question.a.label}) and B ({question.b.label}) ran on different hardware: "
@@ -127,7 +127,7 @@ def _explain_hardware(question: "Question", document: "CompareDocument") -> str:
 
 def _show(document: "CompareDocument", *, as_json: bool, as_markdown: bool, output: Path | None) -> None:
     from collector.files import replace_text
-    from collector.versus.markdown import write_markdown
+    from collector.versus.words import write_markdown
 
     if as_json or as_markdown:
         page = document.to_json().decode() + "\n" if as_json else write_markdown(document)
@@ -148,24 +148,24 @@ def _show(document: "CompareDocument", *, as_json: bool, as_markdown: bool, outp
 
 def _print_document(document: "CompareDocument", console: Console) -> None:
     from collector.report.terminal import print_table, print_text
-    from collector.versus import method_texts, texts
+    from collector.versus import words
 
     def print_lines(*lines: str) -> None:
         for line in lines:
             print_text(console, join_printable(line))
 
-    print_lines(*texts.list_side_lines(document), "")
+    print_lines(*words.list_side_lines(document), "")
     if document.is_between_machines:
-        print_text(console, texts.MACHINES_DIFFER, style="yellow")
+        print_text(console, words.MACHINES_DIFFER, style="yellow")
     if document.differences:
-        table = texts.make_difference_table(document)
+        table = words.make_difference_table(document)
         print_table(console, table)
         print_lines(*filter(None, [table.remark]))
     else:
-        print_lines(texts.describe_no_difference(document))
+        print_lines(words.describe_no_difference(document))
     print_lines(*document.warnings, "")
-    table = texts.make_cell_table(document, texts.sort_cells(document))
+    table = words.make_cell_table(document, words.sort_cells(document))
     print_table(console, table)
-    print_lines(*filter(None, [table.remark]), "", *texts.list_group_lines(document))
-    print_lines(*texts.list_unpaired_lines(document), *method_texts.list_method_lines(document), "")
+    print_lines(*filter(None, [table.remark]), "", *words.list_group_lines(document))
+    print_lines(*words.list_unpaired_lines(document), *words.list_method_lines(document), "")
     print_text(console, document.conclusion, style=STYLES[document.exit_code])

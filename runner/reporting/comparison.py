@@ -25,7 +25,7 @@ def compare_runs(
     `metric`: None for the step time, and where the batches of A and B differ the time per sample. `floor`: in percent.
     """
     from collector.versus.comparison import Question, compare_sides
-    from collector.versus.metrics import METRICS, choose_metric
+    from collector.versus.metrics import METRICS
     from collector.versus.selections import parse_condition
 
     known = {str(name): found for name, found in METRICS.items()}
@@ -39,8 +39,7 @@ def compare_runs(
         a=compared.a,
         b=compared.b,
         where=conditions,
-        metric=known[metric or choose_metric(compared.a.cell_fields | compared.b.cell_fields)],
-        is_metric_named=metric is not None,
+        metric=None if metric is None else known[metric],
         floor=None if floor is None else floor / 100,
         include_invalid=include_invalid,
         fails_undecided=fails_undecided,

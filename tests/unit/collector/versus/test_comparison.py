@@ -1,15 +1,18 @@
 """Two runs are compared cell by cell, against what identical runs of the store differ by."""
 
 import math
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.identical_runs import MAX_RUNS, load_related_runs
-from collector.versus.texts import make_cell_table
+from collector.versus.words import make_cell_table
 from factories import (
+    START,
     make_cell,
     make_environment,
     make_failed_result,
@@ -206,3 +209,26 @@ def test_batches_are_compared_by_the_time_for_a_sample(tmp_path: Path) -> None:
     center = math.prod(EVEN) ** (1 / 3)
     assert document.cells[0].ratio == pytest.approx(6 / 8)
     assert document.cells[0].value_b == pytest.approx(6 / 8 * center, rel=1e-3)
+
+
+TIMES: dict[str, Any] = {"started_at": START, "finished_at": START + timedelta(seconds=10)}
+
+
+def test_a_copy_under_another_name_is_named_and_shows_no_noise(tmp_path: Path) -> None:
+    put_run(tmp_path, "a", {TRAIN: EVEN}, **TIMES)
+    put_run(tmp_path, "b", {TRAIN: scale(EVEN, 1.03)}, **TIMES)
+    put_run(tmp_path, "copy", {TRAIN: EVEN}, **TIMES)
+    found = compare_runs(tmp_path)
+    assert found.noise[0].run_ids == ()
+    assert "copies, with the attempts and figures of another run, show nothing about the noise: copy (of a)" in (
+        found.warnings
+    )
+
+
+def test_a_run_that_was_measured_later_is_none(tmp_path: Path) -> None:
+    put_run(tmp_path, "a", {TRAIN: EVEN}, **TIMES)
+    put_run(tmp_path, "again", {TRAIN: EVEN}, **TIMES | {"started_at": START + timedelta(seconds=1)})
+    store = Store.open(f"file://{tmp_path}")
+    related = load_related_runs(store, [load_run(store, "a")])
+    assert [found.run.run_id for found in related.collections] == ["again"]
+    assert related.list_warnings() == []

@@ -8,8 +8,8 @@ import pytest
 
 from collector.statistics import Estimate
 from collector.versus.document import NoiseDescription
-from collector.versus.method_texts import describe_noise
 from collector.versus.noise import RunEstimate, Source, assume_noise, estimate_noise, list_differences
+from collector.versus.words import describe_noise
 from factories import START
 
 

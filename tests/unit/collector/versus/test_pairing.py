@@ -62,16 +62,6 @@ def test_the_nearest_cell_is_named_by_what_differs() -> None:
     assert describe_nearest([list_rows(cell)], [], "B") == [""]
 
 
-class CountingRow(dict[str, Any]):
-    """A row that counts how often a value of any row is read."""
-
-    num_reads = 0
-
-    def __getitem__(self, name: str) -> Any:
-        CountingRow.num_reads += 1
-        return super().__getitem__(name)
-
-
 def test_the_nearest_is_the_first_of_those_that_differ_in_the_fewest_fields() -> None:
     rng = random.Random(5)
     values = {

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from collector.versus.method_texts import ADVICE
 from collector.versus.noise import NONE, Component, assume_noise
+from collector.versus.words import ADVICE
 from repeat_proposals import Design, simulate
 
 NUM_PAIRS = 80

@@ -1,0 +1,386 @@
+"""Put a comparison into words: verdicts, the conclusion, the tables, how to read them, and Markdown of all of it."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import pandas as pd
+
+from collector.facts import count_things
+from collector.labels import DEVICE_NAMES
+from collector.machines import ACROSS
+from collector.ratio_verdicts import NO_DIFFERENCE as NOT_SHOWN
+from collector.ratio_words import format_ratio, format_ratios
+from collector.repeats_needed import POWER_WORDS
+from collector.tables.columns import number_column, text_column
+from collector.tables.ratio_columns import ratio_column, ratio_interval_column
+from collector.tables.table import MAX_LISTED, Column, Table, make_table
+from collector.units import MIB, NOT_THERE, PERCENT, RATIO, choose_memory_unit, format_number
+from collector.versus.document import (
+    CellComparison,
+    CompareDocument,
+    EnvironmentDifference,
+    ExitCode,
+    GroupComparison,
+    NoiseDescription,
+    UnpairedCell,
+)
+from collector.versus.metrics import METRICS
+from collector.versus.verdicts import ADVISES_REPEATS
+from collector.visible_text import escape_markdown
+
+ORDER = ("fails", "worse", "undecided", "better", "same", "not comparable")
+"""The verdicts that call for somebody's attention stand first."""
+URGENT = ("fails", "worse")
+SYMBOLS = {0: "✅", 1: "❌", 2: "❔"}
+MAX_FACTS = 30
+MAX_VALUES = 3
+MAX_VALUE_LETTERS = 60
+NO_DIFFERENCE = "The environments of A and B do not differ in anything that was recorded."
+NO_ENVIRONMENT = "The environments of A and B cannot be compared: no repeat of one of them ended ok."
+MACHINES_DIFFER = "The hardware differs: this is a comparison of machines, and says nothing about the software alone."
+ALONE = "this ratio alone"
+ONE_RUN = (
+    "These are ratios of one run: the verdicts rest on its repeats, and are about that run on its machines. Its report "
+    "judges all ratios of a table together: where these are some of them, its intervals are wider."
+)
+MACHINES_IN_RATIO = "Across machines, a ratio holds the difference of the machines too, which its interval does not."
+FLOOR_WORDS = "slower or faster"
+OF_TWO_RUNS = "The 95 % interval allows for what identical runs differ by."
+ADVICE = (
+    f"About N repeats a side decide in {POWER_WORDS} if the true ratio and spread are the measured ones. So few "
+    "repeats know both only roughly, and the pairs that stay open are chosen by them: in simulations, N repeats "
+    "decided 3 to 10 of 10 pairs that differ, and of equal ones without a floor next to none (docs/compare.md). A "
+    "ratio further from 1 takes fewer, even where its interval is wider."
+)
+NO_INTERVALS = (
+    "Peak memory has no interval: its repeats are mostly equal, and else differ by whole blocks. The largest repeats "
+    "of both sides are compared; the floor of a cell is the most that repeats of a side, or identical runs, differ by."
+)
+
+
+class HasWords(Protocol):
+    """A metric, or the description of one: its title, and the words for what is worse and better."""
+
+    @property
+    def title(self) -> str:
+        """Return the name, such as `step time`."""
+
+    @property
+    def worse(self) -> str:
+        """Return the word for B where it is worse, such as `slower`."""
+
+    @property
+    def better(self) -> str:
+        """Return the word for B where it is better, such as `faster`."""
+
+
+def name_verdicts(metric: HasWords, *, is_within_runs: bool) -> dict[str, str]:
+    """Return the words for each verdict, in the order in which they are counted; of one run they are the report's."""
+    return {
+        "fails": "fails in B",
+        "worse": metric.worse,
+        "better": metric.better,
+        "same": "within the floor",
+        "undecided": NOT_SHOWN if is_within_runs else "undecided",
+        "not comparable": "not comparable",
+    }
+
+
+def name_verdict(verdict: str, document: CompareDocument) -> str:
+    """Return a verdict in the words of the metric: `slower`, `within the floor`."""
+    return name_verdicts(document.metric, is_within_runs=document.is_within_runs)[verdict]
+
+
+def conclude(
+    cells: Sequence[CellComparison],
+    together: Sequence[GroupComparison],
+    metric: HasWords,
+    *,
+    is_within_runs: bool,
+    fails_undecided: bool,
+) -> tuple[ExitCode, str]:
+    """Return the exit code, and what was found in a few sentences.
+
+    1: B is worse, in a cell or over a group of cells, or a cell fails in B that A measured. 2: nothing was compared;
+    or, if `fails_undecided`, nothing is worse and something is undecided. 0: otherwise. Of two runs the sentence says
+    whether B is worse, of two sides of the same runs what B is. Undecided cells are named too: they are not the same.
+    """
+    counts = Counter(str(cell.verdict) for cell in cells)
+    words = name_verdicts(metric, is_within_runs=is_within_runs)
+    if len(cells) == counts["not comparable"]:
+        return 2, f"Nothing could be compared: of {count_things(len(cells), 'cell')} none is comparable."
+    groups = [group for group in together if group.verdict in ("worse", "better")]
+    is_worse = counts["worse"] or counts["fails"] or any(group.verdict == "worse" for group in groups)
+    code: ExitCode = 1 if is_worse else 2 if fails_undecided and counts["undecided"] else 0
+    means = "".join(f"; {group.label} together are {words[group.verdict]}" for group in groups)
+    found = f"of {count_things(len(cells), 'cell')} {describe_counts(counts, words)}{means}."
+    proof = f" {words['undecided'].capitalize()} is not the same." if counts["undecided"] else ""
+    if not is_within_runs:
+        return (
+            code,
+            f"B is worse: {found}" if is_worse else f"Nothing is shown to be {metric.worse} in B: {found}{proof}",
+        )
+    names = {(cell.name_a, cell.name_b) for cell in cells}
+    name_a, name_b = names.pop() if len(names) == 1 else ("A", "B")
+    if len(cells) == 1:
+        found = _describe_one(cells[0], words[cells[0].verdict])
+    return code, f"{name_b} against {name_a} ({metric.title.partition(' (')[0]}, B / A): {found}{proof}"
+
+
+def _describe_one(cell: CellComparison, verdict: str) -> str:
+    """Return `faster, 0.865 (0.813 to 0.920).`: the verdict, the ratio and the interval that it is read from."""
+    if cell.ratio is None:
+        return f"{verdict}, {cell.reason}."
+    has_interval = cell.joint_low is not None and cell.joint_high is not None
+    ends = f" ({' to '.join(format_ratios(cell.joint_low, cell.joint_high))})" if has_interval else ""  # type: ignore[arg-type]
+    return f"{verdict}, {format_ratio(cell.ratio)}{ends}."
+
+
+def describe_counts(counts: Mapping[str, int], words: Mapping[str, str]) -> str:
+    """Return how many cells have which verdict: `1 slower, 3 within the floor`."""
+    texts = {**words, "fails": "fail in B"}
+    return ", ".join(f"{counts[verdict]} {text}" for verdict, text in texts.items() if counts[verdict])
+
+
+def sort_cells(document: CompareDocument) -> list[CellComparison]:
+    """Return the cells with those first that call for attention, in each verdict the largest ratio first.
+
+    Within the same runs no change is looked for: the cells stand as they were planned, as in the table of the run.
+    """
+    if document.is_within_runs:
+        return list(document.cells)
+    return sorted(document.cells, key=lambda cell: (ORDER.index(cell.verdict), -(cell.ratio or 0.0)))
+
+
+def list_side_lines(document: CompareDocument) -> Iterator[str]:
+    """Yield what the sides are, and in which fields they differ without being told to."""
+    yield f"A: {document.a.label}"
+    yield f"B: {document.b.label}"
+    if document.inferred:
+        found = "; ".join(f"{one.field}: {one.a} in A, {one.b} in B" for one in document.inferred)
+        yield f"{found} (each side has one)"
+
+
+def make_difference_table(document: CompareDocument) -> Table:
+    """Return the facts of the environments that differ, MAX_FACTS at the most.
+
+    Settings and packages that only the framework of one side has are counted: they cannot be alike.
+    """
+    differing = [one for one in document.differences if not one.is_of_one_framework]
+    rows = pd.DataFrame(
+        [(one.fact, _join(one.a), _join(one.b)) for one in differing[:MAX_FACTS]], columns=["fact", "a", "b"]
+    )
+    remarks = []
+    if len(differing) > MAX_FACTS:
+        remarks.append(f"{count_things(len(differing) - MAX_FACTS, 'fact')} more; --json has all.")
+    if num_own := len(document.differences) - len(differing):
+        remarks.append(f"Settings and packages that only one of the frameworks has: {num_own}; --json has all.")
+    columns = [text_column("differs", "fact"), text_column("A", "a"), text_column("B", "b")]
+    return make_table("Environments", columns, rows, remark=" ".join(remarks))
+
+
+def describe_no_difference(document: CompareDocument) -> str:
+    """Return why no difference of the environments is listed."""
+    return NO_DIFFERENCE if document.environments_known else NO_ENVIRONMENT
+
+
+def describe_hardware(differences: Sequence[EnvironmentDifference]) -> str:
+    """Return in one line what hardware differs: `GPU (Tesla T4 / NVIDIA L4)`."""
+    return ", ".join(f"{one.fact} ({_join(one.a)} / {_join(one.b)})" for one in differences if one.is_hardware)
+
+
+def _join(values: Sequence[str]) -> str:
+    """Return the values in one text, shortened: a side can have a hundred hosts, and a setting any length."""
+    short = [value if len(value) <= MAX_VALUE_LETTERS else f"{value[:MAX_VALUE_LETTERS]}..." for value in values]
+    others = f" and {len(short) - MAX_VALUES} more" if len(short) > MAX_VALUES else ""
+    return f"{', '.join(short[:MAX_VALUES])}{others}" or "not recorded"
+
+
+def make_cell_table(document: CompareDocument, cells: Sequence[CellComparison]) -> Table:
+    """Return a line per cell: both values, the ratio with its interval, the floor, the verdict and its reason.
+
+    The interval is the one that a difference is stated by, or that of the ratio alone where none was tested. Where
+    there is a floor, the one that is held against it stands there too.
+    """
+    shown = cells[:MAX_LISTED]
+    rows = pd.DataFrame([cell.model_dump() for cell in shown])
+    for end in ("low", "high"):
+        rows[f"joint_{end}"] = rows[f"joint_{end}"].astype("float64").fillna(rows[f"ratio_{end}"].astype("float64"))
+    rows["words"] = [name_verdict(cell.verdict, document) for cell in shown]
+    rows["remarks"] = ["; ".join(filter(None, [cell.reason, *cell.notes])) for cell in shown]
+    metric = METRICS[document.metric.name]
+    unit = metric.unit
+    if unit is MIB:
+        unit = choose_memory_unit(value for name in ("value_a", "value_b") for value in rows[name].dropna())
+    alone = [(ALONE, "ratio")] if rows["floor"].notna().any() else []
+    intervals = [("95 % interval", "joint"), *alone] if metric.has_intervals else []
+    names = [text_column("A is", "name_a", priority=6), text_column("B is", "name_b", priority=6)]
+    floor = Column(title="floor", sources=("floor",), format=format_floor, align="right", priority=3)
+    columns = [
+        text_column("cell", "label"),
+        *(names if len({(cell.name_a, cell.name_b) for cell in cells}) > 1 else []),
+        number_column("A", "value_a", unit, priority=4),
+        number_column("B", "value_b", unit, priority=5),
+        ratio_column("B / A", "ratio", RATIO),
+        *(ratio_interval_column(title, name, RATIO) for title, name in intervals),
+        *([floor] if rows["floor"].nunique() > 1 else []),
+        text_column("verdict", "words"),
+        text_column("on", "scope", priority=2, is_optional=True),
+        replace(text_column("note", "remarks", is_optional=True), is_note=True),
+    ]
+    others = len(cells) - len(rows)
+    remark = f"{count_things(others, 'cell')} more; --json has all." if others else ""
+    return make_table(f"Cells: {document.metric.title}", columns, rows, remark=remark)
+
+
+def format_floor(share: float) -> str:
+    """Return a relative difference in percent: of 0.087 `8.7 %`."""
+    return NOT_THERE if pd.isna(share) else f"{format_number(float(share), PERCENT)} %"
+
+
+def list_group_lines(document: CompareDocument) -> Iterator[str]:
+    """Yield the ratio over each group of cells, with the intervals that its verdict is read from."""
+    for group in document.together:
+        interval, floor = " to ".join(format_ratios(group.joint_low, group.joint_high)), ""
+        if group.floor is not None:
+            alone = " to ".join(format_ratios(group.ratio_low, group.ratio_high))
+            interval, floor = f"{interval}; {ALONE} {alone}", f", floor {format_floor(group.floor)}"
+        label = f"{group.label[0].upper()}{group.label[1:]} together (geometric mean)"
+        yield f"{label}: {format_ratio(group.ratio)} ({interval}){floor}: {name_verdict(group.verdict, document)}."
+
+
+def list_unpaired_lines(document: CompareDocument) -> Iterator[str]:
+    """Yield the cells without a partner, and those with several."""
+    sides: tuple[tuple[str, Sequence[UnpairedCell]], ...] = (("A", document.only_in_a), ("B", document.only_in_b))
+    for side, cells in sides:
+        if cells:
+            yield f"Only in {side}, {count_things(len(cells), 'cell')}:"
+        for cell in cells[:MAX_LISTED]:
+            yield f"  {cell.label} ({cell.nearest})" if cell.nearest else f"  {cell.label}"
+        if len(cells) > MAX_LISTED:
+            yield f"  and {len(cells) - MAX_LISTED} more; --json has all"
+    for one in document.ambiguous:
+        differ = ", ".join(f"{name} ({', '.join(values)})" for name, values in one.differ_in.items())
+        yield (
+            f"Not unique: {count_things(len(one.cell_ids), 'cell')} of {one.side} like {one.label} fit the same cell "
+            f"and differ in {differ}; narrow it with --{one.side.lower()} KEY=VALUE."
+        )
+
+
+def list_method_lines(document: CompareDocument) -> Iterator[str]:
+    """Yield how to read the ratios, which intervals hold together, and what each floor comes from."""
+    yield document.metric.reading
+    if not METRICS[document.metric.name].has_intervals:
+        yield NO_INTERVALS
+    for family in document.families:
+        number = family.num_cells + family.num_groups
+        counts = (family.num_cells, "cell"), (family.num_groups, "group of cells together")
+        named = " and ".join(count_things(count, noun) for count, noun in counts if count)
+        if number > 1:
+            yield f"Verdicts on {named}: by their 95 % intervals, which hold together for these {number:,}."
+        else:
+            mean = "; it is about their mean, not about any one of them" if family.num_groups else ""
+            yield f"Verdict on {named}: by its 95 % interval{mean}."
+    if document.families:
+        yield from _list_rules(document)
+    yield from map(describe_noise, document.noise)
+    if document.is_within_runs and document.families:
+        if len(document.a.run_ids) == 1:
+            known = any(noise.is_same_run and noise.source == "measured" for noise in document.noise)
+            yield ONE_RUN if known else f"{ONE_RUN} By how much another run's ratios differ is not known."
+        if any(cell.scope.startswith(ACROSS) for cell in document.cells):
+            yield MACHINES_IN_RATIO
+    if any(ADVISES_REPEATS in cell.reason for cell in document.cells):
+        yield ADVICE
+
+
+def _list_rules(document: CompareDocument) -> Iterator[str]:
+    """Yield which interval each verdict is read from."""
+    differs = f"{document.metric.worse} or {document.metric.better}"
+    floors = [*(cell.floor for cell in document.cells), *(group.floor for group in document.together)]
+    if all(floor is None for floor in floors):
+        yield f"B is called {differs} where the 95 % interval excludes 1."
+        return
+    if not document.is_within_runs:
+        yield OF_TWO_RUNS
+    yield (
+        f"B is called {differs} where the 95 % interval excludes 1 and the ratio is beyond the floor; within the floor "
+        f"where the interval of {ALONE}, by the repeats of these runs, lies within it."
+    )
+
+
+def describe_noise(noise: NoiseDescription) -> str:
+    """Return the floor of one kind of cells, what it does to verdicts, and its source, in a sentence or two."""
+    where = "" if noise.is_same_machine else f" {ACROSS}"
+    cells = f"{DEVICE_NAMES[noise.device]} cells{' with tenants' if noise.is_shared else ''}{where}"
+    floor, never = format_floor(noise.floor), f"a smaller difference is never called {FLOOR_WORDS}"
+    if noise.source == "given":
+        return f"Floor {floor} for {cells}: as given by --floor; {never}."
+    if noise.source == "default":
+        return (
+            f"Floor {floor} for {cells}: {never}, as identical runs are assumed to differ by as much; the default, "
+            "since the store has no two identical runs of such cells; a second run of A or B would measure it "
+            "(docs/compare.md)."
+        )
+    runs = f"{', '.join(noise.run_ids[:MAX_VALUES])}{' ...' if len(noise.run_ids) > MAX_VALUES else ''}"
+    number = count_things(len(noise.run_ids), "identical run")
+    source = f"measured, {number} of {count_things(noise.num_cells, 'cell')} ({runs})"
+    if noise.is_same_run:
+        return f"Of identical runs, 95 % differ by less than {floor} in the ratio of two {cells} of one run: {source}."
+    return f"Floor {floor} for {cells}: {never}, as identical runs differ by as much; {source}."
+
+
+def write_markdown(document: CompareDocument) -> str:
+    """Return the comparison as Markdown for a pull request: what counts on top, the rest folded, nothing as markup.
+
+    About 30 kB at the most: a comment on GitHub holds 65,536 letters.
+    """
+    return "\n".join(_list_parts(document)) + "\n"
+
+
+def escape_comment(text: str) -> str:
+    """Return one line of `text` in which nothing is markup, mentions a user or refers to an issue.
+
+    Hosts and settings can have any text. GitHub makes links of `@name` and `#12` whatever is escaped, but not across a
+    comment of HTML.
+    """
+    escaped = escape_markdown(text.replace("&", "&amp;")).replace("\\<", "&lt;").replace("\\>", "&gt;")
+    escaped = escaped.replace("~", "\\~").replace("://", ":<!-- -->//").replace("www.", "www<!-- -->.")
+    return re.sub(r"(@|\\#)", r"\1<!-- -->", escaped)
+
+
+def _list_parts(document: CompareDocument) -> Iterator[str]:
+    yield f"**{SYMBOLS[document.exit_code]} {escape_comment(document.conclusion)}**\n"
+    yield "<br>\n".join(map(escape_comment, list_side_lines(document))) + "\n"
+    if document.is_between_machines:
+        yield f"**{MACHINES_DIFFER}**\n"
+    if document.differences:
+        yield from _write_table(make_difference_table(document))
+    else:
+        yield f"{describe_no_difference(document)}\n"
+    yield from (f"- {escape_comment(line)}" for line in document.warnings)
+    cells = sort_cells(document)
+    urgent = [cell for cell in cells if cell.verdict in URGENT]
+    if urgent:
+        yield ""
+        yield from _write_table(make_cell_table(document, urgent))
+    yield from (f"\n{escape_comment(line)}" for line in list_group_lines(document))
+    yield f"\n<details><summary>All {len(cells)} cells</summary>\n"
+    yield from _write_table(make_cell_table(document, cells))
+    yield "</details>\n\n<details><summary>How to read this</summary>\n"
+    yield from (f"- {escape_comment(line)}" for line in list_method_lines(document))
+    yield "\n</details>"
+    unpaired = list(list_unpaired_lines(document))
+    if unpaired:
+        yield "\n<details><summary>Cells that were not compared</summary>\n"
+        yield from (f"- {escape_comment(line)}" for line in unpaired)
+        yield "\n</details>"
+
+
+def _write_table(table: Table) -> Iterator[str]:
+    yield f"| {' | '.join(map(escape_comment, table.headings))} |\n|{'---|' * len(table.columns)}"
+    yield from (f"| {' | '.join(map(escape_comment, texts))} |" for texts in table.format_rows())
+    yield f"\n{escape_comment(table.remark)}\n" if table.remark else ""
