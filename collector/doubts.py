@@ -13,7 +13,7 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.comparisons import FRAMEWORKS
-from collector.facts import count_things, count_values, join_words, list_some, state_resumption
+from collector.facts import count_values, state_resumption
 from collector.labels import FRAMEWORK_NAMES
 from collector.libraries import describe_libraries
 from collector.machines import SIDES, is_confounded
@@ -24,6 +24,7 @@ from collector.results.host_peaks import MAX_DRIFT
 from collector.results.summary import NO, YES, judge_counting
 from collector.tables.environments import describe_environment
 from collector.units import PERCENT, choose_memory_unit, format_number
+from collector.word_lists import count_things, join_words, list_some
 
 Severity = Literal["beware", "unknown"]
 SIGNS: dict[Severity, str] = {"beware": "!", "unknown": "?"}

@@ -13,6 +13,7 @@ from collector.results.collection import Collection
 from collector.results.statuses import MISSING, UNREADABLE
 from collector.results.summary import FOR_LACK, NO, YES, judge_counting
 from collector.units import format_duration
+from collector.word_lists import count_things
 
 
 def state_outcome(collection: Collection) -> str:
@@ -137,23 +138,6 @@ def describe_raw_removals(removals: Sequence[RawRemoval]) -> list[str]:
         "their rows were in the data set then"
         for (day, policy), names in by_day.items()
     ]
-
-
-def count_things(count: int, singular: str) -> str:
-    """Return `1 cell`, `2 cells`."""
-    return f"{count:,} {singular}{'' if count == 1 else 's'}"
-
-
-def join_words(words: Iterable[str]) -> str:
-    """Return `a`, `a and b`, `a, b and c`; empty where there is none."""
-    *others, last = [*words] or [""]
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def list_some(texts: Sequence[str], most: int) -> list[str]:
-    """Return the first texts, and behind them how many more there are than `most`."""
-    more = len(texts) - most
-    return [*texts[:most], *([f"{more:,} more"] if more > 0 else [])]
 
 
 def count_reasons(reasons: pd.Series, num_pairs: int, state: str) -> str:

@@ -7,10 +7,10 @@ import pandas as pd
 
 from bench.registry import MODELS
 from bench.schema import Environment
-from collector.facts import join_words
 from collector.labels import FRAMEWORK_NAMES
 from collector.product_rates import describe_unequal_products
 from collector.results.collection import Collection
+from collector.word_lists import join_words
 
 NOT_RECORDED = "not recorded"
 NOT_USED = ""

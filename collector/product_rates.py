@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from collector.facts import count_things, join_words
 from collector.labels import FRAMEWORK_NAMES
 from collector.results.host_peaks import MAX_DRIFT, Host, HostProducts
 from collector.units import PERCENT, choose_rate_unit, format_number
+from collector.word_lists import count_things, join_words
 
 LEAST_RESULTS = 2
 """Of a framework on a host: the range of one result is none."""

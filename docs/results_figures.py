@@ -13,7 +13,7 @@ import pandas as pd
 
 from collector import comparisons
 from collector.analysis import Analysis, analyze_run
-from collector.facts import count_things, list_facts, state_outcome
+from collector.facts import list_facts, state_outcome
 from collector.labels import label_shared
 from collector.product_rates import list_drifted
 from collector.ratio_verdicts import count_differences, take_joint_intervals
@@ -27,6 +27,7 @@ from collector.tables.step_times import NOTE, REPEATS, VERDICT, time_columns
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, PERCENT, RATIO, TFLOPS, Unit, format_interval, format_number
 from collector.visible_text import escape_markdown
+from collector.word_lists import count_things
 
 COMPARISONS = {comparison.name: comparison for comparison in comparisons.COMPARISONS}
 STEP_COLUMNS = (

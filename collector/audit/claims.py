@@ -49,7 +49,6 @@ from collector.audit.study import (
     list_beyond_limit,
     load_study,
 )
-from collector.facts import join_words
 from collector.forecast.fit import STUDY_YEAR, Projection, format_amount, replay_study
 from collector.forecast.series import load_series
 from collector.labels import label_shared
@@ -57,6 +56,7 @@ from collector.ratio_verdicts import describe_ratio
 from collector.results.frames import Row, list_rows
 from collector.results.intervals import read_estimate
 from collector.units import GFLOPS, PERCENT, format_interval, format_number, format_significant
+from collector.word_lists import join_words
 
 # "About 15 %": from 10 to 20 %.
 GAIN_TOLERANCE = 0.05

@@ -13,13 +13,14 @@ from collector.audit.rates import LARGER_TILE_SAVING, TOLERANCE, WINOGRAD_SAVING
 from collector.audit.rows import AuditedRow
 from collector.audit.study import load_study
 from collector.audit.table import AuditTable
-from collector.facts import count_things, list_facts
+from collector.facts import list_facts
 from collector.results.collection import Collection
 from collector.results.summary import summarize_collections
 from collector.tables.columns import text_column
 from collector.tables.table import ESSENTIAL, Column, Table, make_table
 from collector.units import PERCENT, Unit, choose_rate_unit, format_number
 from collector.visible_text import escape_markdown
+from collector.word_lists import count_things
 
 ROW_READING = (
     "By arithmetic, a figure is *possible* where the rate that it implies is within the bound of the device in its "

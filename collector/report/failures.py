@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from collector.facts import count_things
 from collector.labels import add_labels
 from collector.results.frames import Row, list_rows
+from collector.word_lists import count_things
 
 MAX_STDERR_CHARACTERS = 4000
 

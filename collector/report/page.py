@@ -25,7 +25,7 @@ from markupsafe import Markup
 
 from collector.analysis import Analysis
 from collector.doubts import list_doubts
-from collector.facts import count_things, describe_windows, list_facts
+from collector.facts import describe_windows, list_facts
 from collector.files import replace_text
 from collector.grid import Grid, Place, describe_ratio, format_figure, format_half_width, make_grid, quote_interval
 from collector.ranking import list_cheapest, rank_programs
@@ -39,6 +39,7 @@ from collector.results.summary import list_failures
 from collector.tables.table import MAX_LISTED, Table
 from collector.units import MILLISECOND, format_number
 from collector.visible_text import replace_steering
+from collector.word_lists import count_things
 
 MAX_CELLS = 2000
 """Cells up to which a page shows all: more are for the files, and for `compare`."""

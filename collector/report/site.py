@@ -11,10 +11,11 @@ from pathlib import Path
 from markupsafe import Markup
 
 from collector.analysis import Analysis
-from collector.facts import count_things, state_outcome
+from collector.facts import state_outcome
 from collector.files import replace_text
 from collector.report.page import load_style, make_page, open_templates, state_policy
 from collector.results.collection import Collection
+from collector.word_lists import count_things
 
 TITLE = "<title>All runs: benchmatrix</title>"
 """What the list of runs is known by, as its template has it."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bench.schema import Cell
-from collector.facts import count_things
 from collector.labels import count_tenants
 from collector.ratio_verdicts import NO_INTERVAL, adjust_verdicts
 from collector.results.cells import describe_cell, find_shared
@@ -31,6 +30,7 @@ from collector.sharing.measure import (
 )
 from collector.statistics import Estimate, compute_geometric_mean, invert_estimate
 from collector.units import format_significant
+from collector.word_lists import count_things
 
 
 @dataclass(frozen=True, kw_only=True)

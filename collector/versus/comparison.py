@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import UserError
-from collector.facts import count_things
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.hosts import name_machines_of_rows
@@ -29,6 +28,7 @@ from collector.versus.pairing import Pairing, describe_nearest, label_cells, lab
 from collector.versus.selections import Condition, Selection, check_not_empty, infer_fields, select
 from collector.versus.sides import CellPair, are_within_runs, list_measured, make_side, unify_centers
 from collector.versus.words import conclude
+from collector.word_lists import count_things
 
 Row = dict[str, Any]
 Rows = Sequence[Row]

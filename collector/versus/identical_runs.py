@@ -7,7 +7,6 @@ from typing import Any
 from bench.errors import TransientError, UserError
 from bench.store import Store, is_confirmation
 from bench.store.stored_runs import read_runs
-from collector.facts import count_things
 from collector.results.cells import is_shared
 from collector.results.collection import Collection
 from collector.results.copied_runs import describe_copies, find_copies
@@ -15,6 +14,7 @@ from collector.results.load import load_run
 from collector.versus.metrics import Metric
 from collector.versus.noise import RunEstimate
 from collector.versus.sides import make_side
+from collector.word_lists import count_things
 
 Row = dict[str, Any]
 RunKind = tuple[str, str, str | None]

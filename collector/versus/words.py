@@ -8,7 +8,6 @@ from typing import Protocol
 
 import pandas as pd
 
-from collector.facts import count_things
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS
 from collector.ratio_verdicts import NO_DIFFERENCE as NOT_SHOWN
@@ -30,6 +29,7 @@ from collector.versus.document import (
 from collector.versus.metrics import METRICS
 from collector.versus.verdicts import ADVISES_REPEATS
 from collector.visible_text import escape_markdown
+from collector.word_lists import count_things
 
 ORDER = ("fails", "worse", "undecided", "better", "same", "not comparable")
 """The verdicts that call for somebody's attention stand first."""

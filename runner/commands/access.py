@@ -59,7 +59,7 @@ def access(
 
 def _print_report(report: "Report") -> None:
     from collector.access.page import answer_question, describe_weeks, list_assumptions, list_warnings, make_tables
-    from collector.report.terminal import print_table
+    from collector.tables.printed import print_table
 
     headline, lines = answer_question(report.scenario, report.outcomes)
     CONSOLE.print(f"{report.scenario.question}\n\n{headline}", soft_wrap=True)
