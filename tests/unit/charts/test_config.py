@@ -115,19 +115,3 @@ def test_claims_of_another_class_are_made_of_other_templates() -> None:
 
     assert len(name_templates("gpu.nvidia.com")) == 8
     assert name_templates("gpu.nvidia.com") & name_templates("mig.nvidia.com") == set()
-
-
-def test_claims_are_of_the_gpus_that_a_word_names(tmp_path: Path) -> None:
-    path = tmp_path / "profile.yaml"
-    values = make_values(profile__extends="gke", profile__gpu="L4", claims__enabled=True)
-    path.write_text(json.dumps(read_config(render(values), "profile")))
-    gpu = load_profile(str(path)).gpu
-    assert gpu is not None
-    assert (gpu.name, gpu.request) == ("NVIDIA L4", "claim")
-
-
-def test_the_overlay_of_the_cells_gets_through(tmp_path: Path) -> None:
-    path = tmp_path / "profile.yaml"
-    overlay = {"spec": {"volumes": [{"name": "ca", "configMap": {"name": "private-ca"}}]}}
-    path.write_text(json.dumps(read_config(render(make_values(profile__overlay=overlay)), "profile")))
-    assert load_profile(str(path)).overlay == overlay

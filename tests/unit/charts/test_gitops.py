@@ -1,14 +1,22 @@
-"""The chart from Git: the same values give the same manifests, and the examples for Argo CD and Flux install it."""
+"""The chart from Git and from a registry: the same values give the same manifests, a version never changes."""
 
 import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import helm_python
 import pytest
 import yaml
 
-from chart import CHART, find, make_values, parse, render, render_texts
+from chart import CHART, NEEDED, RELEASE, find, make_values, parse, render, render_texts
+from container_registry import serve_registry
+from push_chart import PushError, push_chart
 
 EXAMPLES = CHART / "examples"
 TEMPLATES = sorted(path for path in (CHART / "templates").rglob("*") if path.is_file())
@@ -20,32 +28,10 @@ UNSTABLE = re.compile(
 )
 
 
-def read_actions(text: str) -> str:
-    """Return what the template engine evaluates, without comments and texts."""
-    actions = " ".join(re.findall(r"\{\{(?!-?\s*/\*)(.*?)\}\}", text, re.DOTALL))
-    return re.sub(r'"(?:[^"\\]|\\.)*"|`[^`]*`', '""', actions)
-
-
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(CHART)))
 def test_no_template_asks_for_anything_but_its_values(path: Path) -> None:
-    assert UNSTABLE.findall(read_actions(path.read_text(encoding="utf-8"))) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('{{ $a := lookup "v1" "Secret" "" "x" }}', ["lookup"]),
-        ("{{ randAlphaNum 20 | upper }}", ["randAlphaNum"]),
-        ("{{ now | date }}", ["now"]),
-        ('{{ $ca := genCA "x" 1 }}', ["genCA"]),
-        ('{{ fail "unknown now; lookup" }}', []),
-        ("{{- /* now */}}", []),
-        ("now and env outside", []),
-        ("{{ .Values.runner.environment }}", []),
-    ],
-)
-def test_what_is_unstable_is_found(text: str, found: list[str]) -> None:
-    assert UNSTABLE.findall(read_actions(text)) == found
+    actions = " ".join(re.findall(r"\{\{(?!-?\s*/\*)(.*?)\}\}", path.read_text(encoding="utf-8"), re.DOTALL))
+    assert UNSTABLE.findall(re.sub(r'"(?:[^"\\]|\\.)*"|`[^`]*`', '""', actions)) == []
 
 
 ALL = make_values(
@@ -116,15 +102,6 @@ def test_flux_installs_this_version_with_the_same_values_as_argo_cd() -> None:
     assert {item["metadata"].get("namespace") for item in (repository, release)} == {namespace["metadata"]["name"]}
 
 
-def test_nothing_that_a_run_makes_carries_the_label_by_which_argo_cd_prunes() -> None:
-    """What the chart renders has it; the Jobs that the CronJob makes and the cells' Jobs have their own label."""
-    cronjob = find(render(make_values()), "CronJob")
-    job = cronjob["spec"]["jobTemplate"]
-    for labels in (job["metadata"]["labels"], job["spec"]["template"]["metadata"]["labels"]):
-        assert "app.kubernetes.io/instance" not in labels
-        assert labels["benchmatrix/release"] == "sweeps"
-
-
 def test_artifact_hub_is_told_what_the_chart_contains() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     notes = {key.removeprefix("artifacthub.io/"): text for key, text in chart["annotations"].items()}
@@ -138,3 +115,63 @@ def test_artifact_hub_is_told_what_the_chart_contains() -> None:
     assert all(link["url"].startswith("https://") for link in yaml.safe_load(notes["links"]))
     repository = yaml.safe_load((CHART.parent / "artifacthub-repo.yml").read_text())
     assert repository["ignore"] == []
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[str]:
+    with serve_registry(tmp_path) as address:
+        yield f"{address}/team"
+
+
+@pytest.fixture
+def own_chart(tmp_path: Path) -> Path:
+    """A copy of the chart that a test may change."""
+    return Path(shutil.copytree(CHART, tmp_path / "benchmatrix"))
+
+
+def render_archive(archive: Path) -> dict[str, str]:
+    with helm_python.Chart.load_archive(archive.read_bytes()) as chart:
+        return chart.render(NEEDED, name=RELEASE, namespace="team-a")
+
+
+def test_a_packaged_chart_renders_as_the_folder_does(tmp_path: Path) -> None:
+    archive = Path(helm_python.package(CHART, destination=tmp_path))
+
+    assert archive.name == f"benchmatrix-{yaml.safe_load((CHART / 'Chart.yaml').read_text())['version']}.tgz"
+    assert render_archive(archive) == render_texts(NEEDED, namespace="team-a")
+    with tarfile.open(archive) as opened:
+        names = set(opened.getnames())
+    assert {"benchmatrix/README.md", "benchmatrix/values.schema.json"} <= names
+    assert "benchmatrix/values.schema.yaml" not in names
+
+
+def test_what_is_pushed_can_be_pulled_and_rendered_again(registry: str, tmp_path: Path) -> None:
+    pushed = push_chart(registry, plain_http=True)
+
+    assert pushed.is_new
+    helm_python.pull(pushed.url, destination=tmp_path, version=pushed.version, plain_http=True)
+    assert render_archive(tmp_path / f"benchmatrix-{pushed.version}.tgz") == render_texts(NEEDED, namespace="team-a")
+
+
+def test_the_same_version_is_pushed_once_and_refused_with_other_files(registry: str, own_chart: Path) -> None:
+    first = push_chart(registry, chart=own_chart, plain_http=True)
+    again = push_chart(registry, chart=own_chart, plain_http=True)
+    assert (again.is_new, again.digest) == (False, first.digest)
+
+    (own_chart / "README.md").write_text("another\n")
+    with pytest.raises(PushError, match=r"version 0\.1\.0 is there with other files.*raise `version`"):
+        push_chart(registry, chart=own_chart, plain_http=True)
+
+    text = (own_chart / "Chart.yaml").read_text()
+    (own_chart / "Chart.yaml").write_text(text.replace("\nversion: 0.1.0\n", "\nversion: 0.2.0\n"))
+    assert push_chart(registry, chart=own_chart, plain_http=True).is_new
+
+
+def test_a_registry_that_does_not_answer_is_one_message() -> None:
+    program = [sys.executable, str(CHART.parent / "push_chart.py"), "127.0.0.1:1/team", "--plain-http"]
+
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: oci://127.0.0.1:1/team/benchmatrix: ")
+    assert done.stderr.count("\n") == 1
