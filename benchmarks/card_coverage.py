@@ -97,7 +97,6 @@ def estimate_in_pairs(subject: FloatArray, reference: FloatArray) -> Estimate:
 
 
 def name_cards(logs: FloatArray) -> list[str]:
-    """Return the card of each repeat."""
     return [f"card-{card}" for card in range(logs.shape[0]) for _ in range(logs.shape[1])]
 
 

@@ -86,7 +86,6 @@ def write_store(directory: Path, num_results: int) -> None:
 
 
 def name_result(result: Result) -> str:
-    """Return the key of a result."""
     return result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
 
 

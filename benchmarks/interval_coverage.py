@@ -114,7 +114,6 @@ def judge(scenario: Scenario, method: str, runs: Iterable[list[Estimate]], truth
 
 
 def read_interval(estimate: Estimate) -> tuple[float, float]:
-    """Return the interval of an estimate that has one."""
     assert estimate.interval is not None
     return estimate.interval
 
@@ -186,7 +185,6 @@ def list_level_lines(rng: np.random.Generator, num_runs: int) -> Iterator[str]:
 
 
 def read_medians(steps: FloatArray) -> FloatArray:
-    """Return the median of the steps of each repeat."""
     return np.asarray(np.median(steps, axis=-1))
 
 

@@ -157,7 +157,6 @@ class LargeRun:
 
     @contextmanager
     def _print_last_lines(self, path: Path) -> Iterator[None]:
-        """Print what the runner says of itself (lines with {), and how it ended."""
         yield
         lines = path.read_text(errors="replace").splitlines()
         print("\n".join([*(line for line in lines if line.startswith("{")), *lines[-3:]]), flush=True)
@@ -202,7 +201,6 @@ class LargeRun:
 
 
 def make_steps(cell: Cell) -> dict[str, tuple[float, ...]]:
-    """Return so many steps as the cell has, as the kubelets make them up."""
     return {"step_seconds": (0.1,) * cell.num_steps, "warmup_step_seconds": (0.1,) * cell.num_warmup_steps}
 
 

@@ -100,7 +100,6 @@ def print_longest(kernels: Iterable[Any]) -> None:
 
 
 def read_cell() -> Cell:
-    """Return the cell to profile."""
     parser = argparse.ArgumentParser(description="The kernels of one step on a GPU.")
     parser.add_argument("--model", choices=list(MODELS), default="resnet18")
     parser.add_argument("--phase", choices=("train", "infer"), default="train")

@@ -108,7 +108,6 @@ class MemoryLine:
         return len(self.batches) >= MIN_BATCHES
 
     def predict_bytes(self, batch: float) -> float:
-        """Return the bytes on the line."""
         return self.fixed_bytes + self.sample_bytes * batch
 
     def find_largest(self, budget_bytes: float, level: float) -> LargestBatch:
@@ -315,7 +314,6 @@ def _list_cautions(line: MemoryLine) -> Iterator[str]:
 
 
 def describe_key(line: MemoryLine) -> str:
-    """Return what the cells of a line are."""
     version = line.key[VERSION] or "(version not recorded)"
     return _describe_cells(line.key, f"{line.key['framework']} {version}")
 
@@ -355,7 +353,6 @@ def describe_probe(line: MemoryLine, probe: ProbedLimit, level: float) -> str:
 
 
 def format_largest(largest: LargestBatch) -> str:
-    """Return a largest batch with its interval."""
     if math.isnan(largest.lower):
         return f"{largest.value:,} (no interval)"
     upper = "no bound" if math.isinf(largest.upper) else f"{largest.upper:,}"

@@ -88,7 +88,6 @@ def name_program(fields: Fields) -> str:
 
 
 def name_device(fields: Fields) -> list[str]:
-    """Return the name of the device in a list, which is empty where the fields have none."""
     return [DEVICE_NAMES[fields["device"]]] if "device" in fields else []
 
 

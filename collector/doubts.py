@@ -55,7 +55,6 @@ class Doubt:
 
     @property
     def sign(self) -> str:
-        """The sign of its severity."""
         return SIGNS[self.severity]
 
 
@@ -137,7 +136,6 @@ def _find_unsure(analysis: Analysis) -> Iterator[Doubt]:
 
 
 def _find_others_on_machine(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield what used the machines while they measured, and what of that could not be seen."""
     ok = _select_ok(analysis)
     alone = ok[~find_shared(ok)]
     gpu = alone[alone["device"] == "gpu"]
@@ -236,7 +234,6 @@ def _find_host_drift(analysis: Analysis) -> Iterator[Doubt]:
 
 
 def _find_unchecked(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield the conditions that repeats say they could not check."""
     texts = Counter(name for text in _select_ok(analysis)["unchecked"].dropna() for name in text.split("; ") if name)
     if texts:
         named = "; ".join(list_some([f"{name} ({number:,})" for name, number in texts.most_common()], MAX_NAMED))
@@ -274,7 +271,6 @@ def _find_environments(analysis: Analysis) -> Iterator[Doubt]:
 
 
 def _find_lone_machines(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield the kinds of GPU and CPU of which one card or host was measured."""
     sound = analysis.measured[analysis.measured["num_sound"] > 0]
     found = []
     for device, column in (("gpu", "gpu_name"), ("cpu", "cpu_model")):
@@ -331,7 +327,6 @@ def _find_documents(analysis: Analysis) -> Iterator[Doubt]:
 
 
 def _find_left_out(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield the cells of the matrix that could not run."""
     left_out = analysis.collection.run.left_out
     if left_out:
         reasons = Counter(one.reason for one in left_out).most_common()
@@ -347,7 +342,6 @@ def _select_ok(analysis: Analysis) -> pd.DataFrame:
 
 
 def _find_faulty(rows: pd.DataFrame, verdict: str) -> "pd.Series[bool]":
-    """Return which repeats have a fault of this verdict, whichever verdict is their gravest."""
     faults = " " + rows["fault_verdicts"].fillna("") + " "
     return ((rows["verdict"] == verdict) | faults.str.contains(f" {verdict} ", regex=False)).astype(bool)
 

@@ -182,7 +182,6 @@ def _format_time(time: datetime) -> str:
 
 
 def _list_hardware(ok: pd.DataFrame, collection: Collection) -> str:
-    """Return the CPUs with their threads, and of which a virtual machine has but a part."""
     machines = ok[["cpu_model", "num_threads", "environment_id"]].drop_duplicates().itertuples(index=False, name=None)
     named = {
         f"{label_hardware(cpu, threads)}{' of a virtual machine' if _is_virtual(collection, environment_id) else ''}"
@@ -206,7 +205,6 @@ def _list_gpus(ok: pd.DataFrame) -> str:
 
 
 def _list_frameworks(ok: pd.DataFrame, collection: Collection) -> str:
-    """Return the frameworks with their versions, and with that of Keras those that run its models."""
     columns = (ok[name].fillna("") for name in ("framework", "framework_version", "environment_id"))
     named = {
         _name_framework(name, version, collection.environments.get(environment_id))

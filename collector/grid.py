@@ -256,7 +256,6 @@ def _name_programs(listed: Sequence[Row]) -> list[str]:
 
 
 def _name_device(row: Row, part: Literal["device", "hardware"]) -> str:
-    """Return the kind of device and how many, or the model of it."""
     if part == "device":
         return f"{row['device']} {row['num_gpus']}"
     if row["device"] == "gpu":

@@ -87,7 +87,6 @@ def find_varying(frame: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def _name_work(row: Row, varying: list[str]) -> str:
-    """Return the name of a row, in which a missing value is whatever its column has for one."""
     known = {name: None if pd.isna(row[name]) else row[name] for name in ("neighbour", *varying) if name in row}
     return name_work(row | known, varying)
 

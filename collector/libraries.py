@@ -143,7 +143,6 @@ def _describe_facts(
 
 
 def _find_owners(fact: str, environments: Mapping[str, list[Environment]]) -> dict[str, list[str]]:
-    """Return by value the names of the frameworks that have it."""
     owners: dict[str, list[str]] = {}
     for framework, own in environments.items():
         read = {FACTS[fact](environment) for environment in own} - {NOT_USED}

@@ -170,7 +170,6 @@ def _list_judged(analysis: Analysis, comparison: Comparison) -> list[Row]:
 
 
 def _index_judged(analysis: Analysis) -> dict[tuple[Key, Key], Judged]:
-    """Return what the tables of frameworks and modes say, by (faster, slower)."""
     found = {}
     for comparison in (FRAMEWORKS, MODES):
         size = count_tested(analysis.comparisons[comparison.name])

@@ -61,7 +61,6 @@ class PageSettings(BaseModel):
 
     @property
     def phrases(self) -> list[str]:
-        """All typed phrases."""
         return [phrase for phrases in self.typed.values() for phrase in phrases]
 
 
@@ -140,7 +139,6 @@ class Page:
             (self.folder / name).write_text(text, encoding="utf-8")
 
     def write_reports(self) -> None:
-        """Write the report of each run."""
         for name, run in self.settings.runs.items():
             write_page(self.runs[name].analysis, self.folder / run.report)
 

@@ -84,7 +84,6 @@ def list_frameworks() -> Iterator[tuple[str, ...]]:
 
 
 def make_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table."""
     header = list(columns)
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -130,7 +129,6 @@ def make_documents_page(page: str) -> str:
 
 
 def fill_markers(page: str, tables: Mapping[str, str], source: str) -> str:
-    """Return a page with each table between its markers."""
     for name, table in tables.items():
         begin = f"<!-- {name}: made by `make docs` from {source} -->"
         if page.count(begin) != 1:

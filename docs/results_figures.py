@@ -56,7 +56,6 @@ class StoredRun:
 
     @property
     def run_id(self) -> str:
-        """The id of the run."""
         return self.collection.run.run_id
 
     @property
@@ -157,7 +156,6 @@ def format_values(values: "pd.Series[Any]", unit: Unit) -> list[str]:
 
 
 def add_label(number: str, unit: Unit) -> str:
-    """Return the number with its unit's label."""
     return " ".join(filter(None, [number, unit.label]))
 
 
@@ -206,7 +204,6 @@ def tabulate_ratios(pairs: pd.DataFrame, title: str, *columns: str) -> str:
 
 
 def write_markdown(table: Table) -> str:
-    """Return a table of the collector in Markdown."""
     rows = [[escape_markdown(text) for text in row] for row in table.format_rows()]
     return write_table(table.headings, [column.align for column in table.columns], rows)
 

@@ -115,7 +115,6 @@ def look_up_figures(scenario: Scenario, tree: Node) -> dict[str, KindFigures]:
 
 
 def _state_slowdowns(kind: Kind) -> dict[Sharing, Slowdowns]:
-    """Return the slowdowns that stand in the scenario, with the kind's source."""
     return {
         sharing: Slowdowns(by_tenants, "stated", kind.source or "")
         for sharing, by_tenants in kind.slowdowns.items()

@@ -40,7 +40,6 @@ def read_alike_runs(store: Store, is_alike: Callable[[Run], bool]) -> list[Run]:
 
 
 def select_newest(runs: Iterable[Run], is_wanted: Callable[[Cell], bool]) -> list[Run]:
-    """Return the first MAX_RUNS of the runs that planned a wanted cell."""
     return list(islice((one for one in runs if any(is_wanted(planned.cell) for planned in one.cells)), MAX_RUNS))
 
 
@@ -356,7 +355,6 @@ def count_ratios(cells: Collection[Cell]) -> int:
 
 
 def _count_pairs(cells: Collection[Cell], comparison: "Comparison") -> int:
-    """Return how many pairs the comparison makes of the cells, if all run on one machine."""
     groups: defaultdict[tuple[object, ...], Counter[object]] = defaultdict(Counter)
     fields = [name for name in comparison.match if name not in comparison.derived]
     for cell in cells:
@@ -394,7 +392,6 @@ def _describe(variance: float, num_cells: int, freedom: float, *, number: int, n
 
 
 def _identify_kind(cell: Cell) -> str:
-    """Return what cells have in common that the report compares with each other."""
     return cell.model_dump_json(exclude=set(COMPARED_FIELDS))
 
 

@@ -154,14 +154,12 @@ class RemovedKeys:
 
 
 def _require_parts(key: str) -> ResultKey:
-    """Return the parts of the key of a result."""
     parts = parse_result_key(key)
     assert parts is not None, f"{key} is no key of a result"
     return parts
 
 
 def _find_repeat(key: str) -> RepeatKey:
-    """Return the repeat that the key of a result names."""
     parts = _require_parts(key)
     return parts.cell_id, parts.repeat
 
@@ -204,7 +202,6 @@ def _was_contaminated(removed: RemovedResult) -> bool:
 
 
 def _find_condition(status: Status, is_contaminated: bool) -> Condition:
-    """Return the condition of a readable record."""
     if status != "ok":
         return "not-ok"
     return "contaminated" if is_contaminated else "ok"

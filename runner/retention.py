@@ -53,7 +53,6 @@ class RunPlan:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes that are removed."""
         return sum(result.num_bytes for result in self.results.values())
 
 

@@ -89,7 +89,6 @@ def _assemble(folder: Path) -> Path:
 
 
 def _list_sources() -> Iterator[tuple[str, Path]]:
-    """Yield the path in the repository and the file of everything that is installed."""
     copies = _find_package("runner") / COPIES
     for root, place in ((copies, ""), *((_find_package(name), f"{place}/") for name, place in PACKAGES.items())):
         for path in root.rglob("*"):

@@ -31,7 +31,6 @@ class PrintableConsole(Console):
 
 
 def make_console(file: TextIO | None = None, *, to_stderr: bool = False, width: int | None = None) -> Console:
-    """Return a console for stdout, for stderr or for a file, less what is unprintable in its texts."""
     return PrintableConsole(file=file, stderr=to_stderr, width=width, markup=False, emoji=False, highlight=False)
 
 

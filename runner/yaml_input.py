@@ -313,7 +313,6 @@ def _point_at_part(node: Node, message: str) -> YamlError:
 
 
 def _walk(tree: Node, loc: list[str | int]) -> tuple[Node, list[str | int]]:
-    """Return the value that an error is about, or the nearest above it and the way from there."""
     node, rest = tree, loc
     while rest and (child := node.find_child(rest[0])) is not None:
         node, rest = child, rest[1:]

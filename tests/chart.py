@@ -100,7 +100,6 @@ def parse(texts: Iterable[str]) -> Iterator[Manifest]:
 
 
 def find(manifests: Iterable[Manifest], kind: str, name_end: str = "") -> Manifest:
-    """Return the one manifest of a kind whose name ends so."""
     (found,) = [item for item in manifests if item["kind"] == kind and item["metadata"]["name"].endswith(name_end)]
     return found
 

@@ -6,7 +6,6 @@ from collector.statistics import Estimate
 
 
 def read_interval(estimate: Estimate) -> tuple[float, float]:
-    """Return the interval of an estimate that has one."""
     assert estimate.interval is not None
     return estimate.interval
 

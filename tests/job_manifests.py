@@ -71,13 +71,11 @@ def make_full_profile() -> Profile:
 
 
 def plan(cell: Cell, **overrides: Any) -> PlannedCell:
-    """Return one repeat of a cell as planned."""
     fields: dict[str, Any] = {"cell": cell, "repeats": 1, "timeout_seconds": 600.0}
     return PlannedCell(**(fields | overrides))
 
 
 def make_renderer(profile: Profile, **overrides: Any) -> JobRenderer:
-    """Return a renderer for the Jobs of a run with this profile."""
     fields: dict[str, Any] = {"profile": profile, "store_url": STORE, "git_revision": "abc"}
     return JobRenderer(**(fields | overrides))
 
@@ -89,12 +87,10 @@ def collect_full_values() -> dict[str, object]:
 
 
 def make_key(cell: Cell) -> JobKey:
-    """Return the key of a cell's first Job."""
     return JobKey(run_id=RUN_ID, cell_id=cell.cell_id, number=1, retry_round=0)
 
 
 def render(profile: Profile, cell: Cell | None = None, **overrides: Any) -> dict[str, Any]:
-    """Return the Job of a cell."""
     cell = cell or make_cell()
     manifest: dict[str, Any] = json.loads(make_renderer(profile, **overrides).render(plan(cell), make_key(cell)))
     return manifest

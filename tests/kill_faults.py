@@ -75,7 +75,6 @@ def _judge(ending: Ending, outcome: FaultOutcome) -> None:
 
 
 def _check_runs(store: Store, outcome: FaultOutcome) -> None:
-    """Note what is wrong with the runs, of which a new one begins where the one before is whole."""
     results = read_results(store)
     planned = Counter(
         (run_id, cell.cell.cell_id, repeat)

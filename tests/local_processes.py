@@ -18,7 +18,6 @@ from workspace import HANG_GUARD_SECONDS
 
 
 def run_shell(script: str, *, timeout_seconds: float = HANG_GUARD_SECONDS, **options: Any) -> ProcessEnd:
-    """Run a shell script."""
     return run_command("/bin/sh", "-c", script, timeout_seconds=timeout_seconds, **options)
 
 
@@ -29,7 +28,6 @@ def run_command(
     keep_open: tuple[int, ...] = (),
     memory_limit_bytes: int | None = None,
 ) -> ProcessEnd:
-    """Run a command in this process's environment."""
     return run_processes(
         command,
         variables=[os.environ],

@@ -26,7 +26,6 @@ OWN_CELL = "- {model: conv6, framework: pytorch, device: gpu, phase: train}\n"
 
 
 def expand(text: str) -> list[PlannedCell]:
-    """Return the cells of a matrix."""
     return list(expand_matrix(read_definition(parse_yaml(text, "demo.yaml")), Path("/matrices")))
 
 
@@ -60,7 +59,6 @@ def swap(old: str, new: str) -> str:
 
 
 def catch_error(folder: Path, text: str, load: Callable[[str], object] = load_matrix) -> YamlError:
-    """Return the error of a file with this text."""
     with pytest.raises(YamlError) as caught:
         load(str(write(folder, text)))
     return caught.value

@@ -24,7 +24,6 @@ def collect_results(
 
 
 def put_and_load(store: Store, run: Run, results: Iterable[Result]) -> Collection:
-    """Put a run and its results into a store and load it."""
     put_documents(store, run, results)
     return load_run(store, run.run_id)
 

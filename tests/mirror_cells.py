@@ -25,7 +25,6 @@ def list_missing() -> list[str]:
 
 
 def list_keras_runs(framework: Framework, mode: Mode) -> list[tuple[str, MirrorPrecision]]:
-    """Return the pairs of model and precision that run in one mode of a framework."""
     cases = {name: MODELS[name].mirror for name in TRAINED}
     return [
         (name, precision)

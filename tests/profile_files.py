@@ -12,7 +12,6 @@ from runner.yaml_input import YamlError
 
 
 def write(folder: Path, text: str, name: str = "mine.yaml") -> str:
-    """Write a profile and return its path."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
     return str(folder / name)

@@ -75,6 +75,5 @@ def measure(rng: np.random.Generator, design: Design, num_repeats: int) -> Ratio
 
 
 def judge_one(test: RatioTest, design: Design) -> Verdict:
-    """Return the verdict on the ratio as one of the design's family."""
     others = [replace(test, ratio=SURE, noise=NONE)] * (design.num_tests - 1)
     return judge([test, *others])[0]

@@ -22,7 +22,6 @@ def make_record(num_samples_that_fit: int) -> Result:
 
 
 def make_ok(order: Order) -> Result:
-    """Return the ok record of an order."""
     verdicts = cast("list[Verdict]", [os.environ[VERDICT_VARIABLE]] if VERDICT_VARIABLE in os.environ else [])
     seconds = float(os.environ.get(STEP_VARIABLE, "0.1"))
     now = datetime.now(UTC)

@@ -47,5 +47,4 @@ def list_missing_repeats(store: Store, run: Run, retries: Retries = NO_RETRIES) 
 
 
 def count_failed_repeats(store: Store, run: Run) -> int:
-    """Return how many repeats of the run failed by what the store holds now."""
     return count_failed(run, Records.of(store, run).read_snapshot())

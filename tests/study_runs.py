@@ -33,7 +33,6 @@ TABLE_RATIOS = {"conv6": 19.38 / 23.82, "vgg16": 66.24 / 70.79, "resnet18": 64.1
 
 
 def evaluate(tmp_path: Path, *results: Result) -> dict[str, ClaimResult]:
-    """Return the results of the claims by their ids."""
     summary = summarize_cells(collect_results(tmp_path, *results))
     claim_results = evaluate_claims(summary)
     return {claim.id: result for claim, result in zip(load_study().claims, claim_results, strict=True)}

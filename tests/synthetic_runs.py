@@ -67,7 +67,6 @@ def make_results(size: Size) -> Iterator[Result]:
 
 
 def put_run(store: Sink, size: Size) -> Run:
-    """Write a run of this size into a store, and return it."""
     run = make_run(list_cells(size.num_cells), repeats=size.num_repeats)
     put_documents(store, run, make_results(size))
     return run

@@ -93,6 +93,5 @@ def make_group(folder: Path, monkeypatch: pytest.MonkeyPatch, *frameworks: StubF
 
 
 def list_records(result: Result) -> list[TenantRecord]:
-    """Return the records of a Result's tenants."""
     assert result.tenancy is not None
     return list(result.tenancy.tenants)

@@ -14,7 +14,6 @@ def track(device: Device, seed: int, *, timeout_seconds: float = 600.0, tenants:
 
 
 def submit(jobs: TrackedJobs, *tracked: TrackedJob) -> None:
-    """Have these Jobs in flight."""
     for each in tracked:
         jobs.move(each, "request-sent")
         jobs.move(each, "created")

@@ -54,7 +54,6 @@ def _move(result: Result, start: datetime) -> Result:
 
 
 def scale(medians: Sequence[float], factor: float) -> tuple[float, ...]:
-    """Return the medians times a factor."""
     return tuple(factor * median for median in medians)
 
 

@@ -41,5 +41,4 @@ def make_gpu_inputs(cell: dict[str, Any] | None = None, **fields: Any) -> Validi
 
 
 def list_verdicts(inputs: ValidityInputs) -> list[Verdict]:
-    """Return the verdicts of all reasons."""
     return [reason.verdict for reason in judge_validity(inputs).reasons]

@@ -55,14 +55,12 @@ class WarmProcesses:
     _parent: "subprocess.Popen[str]" = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start the process that imports."""
         variables = os.environ | {"PYTHONPATH": os.pathsep.join(PATHS), "PYTHONUNBUFFERED": "1"}
         self._parent = subprocess.Popen(
             [sys.executable, __file__], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def start(self, program: Program, words: Sequence[str], cwd: Path, variables: Mapping[str, str]) -> int:
-        """Start a program with these words and return its process id."""
         request = {"program": program, "words": words, "cwd": str(cwd), "variables": dict(variables)}
         assert self._parent.stdin is not None
         self._parent.stdin.write(json.dumps(request | {"output": str(self.folder / "output")}) + "\n")
@@ -77,7 +75,6 @@ class WarmProcesses:
         return Ending(exit_code=self._read(), output=(self.folder / "output").read_text(errors="replace"))
 
     def kill_after(self, pid: int, seconds: float) -> Ending:
-        """Kill the process after so many seconds, unless it ended before."""
         ending = self.wait(seconds)
         if ending is None:
             with suppress(ProcessLookupError):  # it has ended since, and its parent has waited for it
@@ -87,7 +84,6 @@ class WarmProcesses:
         return ending
 
     def call(self, program: Program, words: Sequence[str], cwd: Path, variables: Mapping[str, str]) -> Ending:
-        """Run a program to its end."""
         self.start(program, words, cwd, variables)
         ending = self.wait(None)
         assert ending is not None

@@ -79,7 +79,6 @@ class Workspace:
         return read_results(Store.open(f"file://{self.folder}/results"))
 
     def list_run_ids(self) -> list[str]:
-        """Return the ids of the runs in the store."""
         return Store.open(f"file://{self.folder}/results").list_run_ids()
 
     def await_file(self, name: str) -> str:

@@ -304,7 +304,6 @@ def evaluate_choice(choice: Choice, num_weeks: int) -> Outcome:
 
 
 def summarize_weeks(choice: Choice, weeks: Sequence[Week]) -> Outcome:
-    """Return the figures of the weeks of a choice."""
     users = choice.setting.users
     costs = np.array([compute_cost(choice, week) for week in weeks])
     done = np.array([week.work_by_user for week in weeks])

@@ -57,7 +57,6 @@ class Setting:
 
     @property
     def users(self) -> list[tuple[int, int, Group]]:
-        """Number of the group, number in the group, and group, of each user."""
         return [(place, index, group) for place, group in enumerate(self.groups) for index in range(group.number)]
 
 
@@ -382,12 +381,10 @@ class FairShareAdmission:
         self._schedule()
 
     def end(self, job: Job) -> None:
-        """Learn that a job has ended."""
         self._queues[job.user].running.remove(job)
         self._schedule()
 
     def _schedule(self) -> None:
-        """Run cycles until one decides nothing."""
         while True:
             admitted, preempted = run_cycle(self._queues, self._pool.capacity)
             for queue, job in preempted:
@@ -443,7 +440,6 @@ class _Laboratory:
             self.env.process(self._submit(user, group, stream))
 
     def _turn_weeks(self) -> simpy.events.ProcessGenerator:
-        """Give every week its budget."""
         while True:
             yield self.env.timeout(HOURS_PER_WEEK)
             self.paid_before = self.pool.paid_hours

@@ -243,7 +243,6 @@ def select_modes(pairs: pd.DataFrame, subject: str, reference: str) -> pd.DataFr
 
 
 def put_stated_first(pairs: pd.DataFrame, study: Study) -> pd.DataFrame:
-    """Return the pairs that have a ratio, those at the stated batch first."""
     measured = pairs[pairs["ratio"].notna()]
     order = (~find_stated_batches(measured, study)).sort_values(kind="stable").index
     return measured.loc[order]

@@ -106,7 +106,6 @@ def _describe_stated(device: StatedDevice, precision: StatedPrecision) -> Audite
 
 
 def _find_stated_peak(device: StatedDevice, precision: StatedPrecision) -> tuple[float | None, float | None]:
-    """Return the rated peak and the bound in operations a second."""
     for name in (precision, PEAK_PRECISIONS[precision]):
         if name is not None and name in device.tflops:
             peak = device.tflops[name]

@@ -210,7 +210,6 @@ def _count_others(number: int) -> str:
 
 
 def find_stated_batches(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
-    """Return which rows of the study's models are at the stated batch size."""
     stated = rows["model"].map({model: workload.batch_size for model, workload in study.workloads.items()})
     return (rows["batch_size"] == stated).astype(bool)
 

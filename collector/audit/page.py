@@ -94,7 +94,6 @@ def list_explanations(rows: Sequence[AuditedRow]) -> Iterator[tuple[str, list[st
 
 
 def write_audit_page(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
-    """Return the audit as a page in Markdown."""
     return "\n".join(_write_page(table, rows))
 
 

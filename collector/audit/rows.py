@@ -387,7 +387,6 @@ class AuditedRow:
 
     @property
     def verdict_in_words(self) -> str:
-        """The verdict for people."""
         return self.arithmetic_in_words if self.verdict == self.arithmetic.verdict else self.verdict
 
     @property
@@ -422,7 +421,6 @@ class AuditedRow:
 
     @property
     def figure(self) -> str:
-        """The figure as stated."""
         return describe_figure(self.row)
 
 

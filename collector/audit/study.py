@@ -204,7 +204,6 @@ class Study(Document):
 
 @cache
 def load_study() -> Study:
-    """Return the shipped study."""
     return Study.model_validate_json(json.dumps(yaml.safe_load(STUDY_PATH.read_text(encoding="utf-8"))))
 
 

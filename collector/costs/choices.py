@@ -66,7 +66,6 @@ def _choose(
 
 
 def _name_unknown(options: Sequence[Option], currency: str) -> str:
-    """Return what follows a choice where options that would be better have no interval."""
     if not options:
         return ""
     more = f", and of {len(options) - 1} more" if len(options) > 1 else ""
@@ -148,7 +147,6 @@ def _list_options(cells: Iterable[CellCost]) -> Iterable[Option]:
 
 
 def _find_job(option: Option) -> tuple[Figure, Figure]:
-    """Return the seconds and the cost of the job."""
     cell, offer = option
     assert cell.seconds_of_job is not None  # a deadline and a budget need a data set
     assert offer.cost_of_job is not None

@@ -96,7 +96,6 @@ GPU_ENERGY, CPU_ENERGY = "gpu_energy_per_sample_joules", "cpu_energy_per_sample_
 
 
 def make_figure(estimate: Estimate) -> Figure:
-    """Return an estimate as a figure of a document."""
     low, high = estimate.interval or (None, None)
     return Figure(value=estimate.center, low=low, high=high)
 

@@ -350,7 +350,6 @@ def fit_forecast(
 def _predict_years(
     name: str, series: Series, year: int, backtest: pd.DataFrame, level: float, max_factor: float
 ) -> pd.DataFrame:
-    """Return a candidate's predictions with their intervals, or why there is none."""
     cases, last = backtest[backtest["candidate"] == name], series.last_year
     years = np.arange(last + 1 if name == LAST_VALUE else series.first_year, year + 1)
     values = _predict(name, series, last, years.astype(float) + 0.5)

@@ -236,7 +236,6 @@ def load_series(source: Path | None = None, kind: str | None = None, request: Re
 
 
 def _open_table(path: Path) -> tuple[list[str], Iterator[tuple[str, dict[str, str]]]]:
-    """Return the columns, and the rows with the place of each in words."""
     try:
         text = read_input(path).decode("utf-8-sig")
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
@@ -274,7 +273,6 @@ def _has_columns(columns: list[str], publication: Publication) -> bool:
 def _choose_columns(
     columns: list[str], publication: Publication | None, request: Request, path: Path
 ) -> tuple[str | None, str, Quantity]:
-    """Return the columns of names and dates, and the quantity."""
     if publication is None and request.quantity is not None:
         raise UserError(f"--quantity {request.quantity}: {path} is no published table; name the column by --value.")
     name = publication.name if publication else "name"

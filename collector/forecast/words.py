@@ -21,7 +21,6 @@ def describe_forecast(forecast: Forecast) -> list[str]:
 
 
 def _describe_source(series: Series) -> list[str]:
-    """Return whom to name for the values, and what of the table was left out."""
     credit = [f"Data: {series.attribution}."] if series.attribution else []
     return [*credit, *(f"{series.source}: {remark}." for remark in series.remarks)]
 
@@ -41,7 +40,6 @@ def _describe_winner(forecast: Forecast) -> str:
 
 
 def _describe_cases(forecast: Forecast) -> str:
-    """Return from where and how far the backtest looked, and what its cases are worth."""
     ranking, horizon = forecast.ranking, forecast.ranking.horizon or 0
     shorter = "" if horizon == forecast.horizon else f" rather than {forecast.horizon}, for want of cases"
     return (

@@ -177,7 +177,6 @@ def find_cpu_offers(
 
 
 def find_machine_offers(table: PriceTable, machine: str, region: str | None = None) -> list[PriceRow]:
-    """Return the rows of a machine type, in one region or in all."""
     return [row for row in table.prices if row.machine == machine and region in (None, row.region)]
 
 

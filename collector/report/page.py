@@ -130,7 +130,6 @@ def read_data(html: str) -> Any:
 
 
 def _list_conditions(analysis: Analysis) -> list[str]:
-    """Return what was not varied, and would else be taken for granted."""
     measured = analysis.measured
     on_gpu = measured[measured["device"] == "gpu"]
     data = "synthetic data" if len(measured) and measured["data_dir"].isna().all() else ""
@@ -312,7 +311,6 @@ def open_templates() -> Environment:
 
 
 def load_style() -> str:
-    """Return the style of all pages."""
     return _read("page.css")
 
 

@@ -41,7 +41,6 @@ class OrderedAttempts:
 
 
 def order_attempts(rows: pd.DataFrame, planned: Sequence[PlannedCell]) -> tuple[OrderedAttempts, list[SkippedDocument]]:
-    """Return the order of the attempts, and those at cells or repeats that were not planned."""
     starts = np.cumsum([0, *(plan.repeats for plan in planned)])
     plans = {plan.cell.cell_id: (int(start), plan.repeats) for plan, start in zip(planned, starts[:-1], strict=True)}
     columns = [rows[name].to_list() for name in ("cell_id", "repeat", "attempt")]

@@ -43,7 +43,6 @@ def find_shared(rows: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def is_shared(row: Row) -> bool:
-    """Return the same of one row."""
     return is_device_shared(row["tenants"], row["sharing"])
 
 

@@ -193,7 +193,6 @@ def describe_result(result: Result) -> Row:
 
 
 def _describe_pace(result: Result, samples: Samples) -> Row:
-    """Return PACE_COLUMNS, as far as they were measured."""
     row: Row = {}
     if result.pipelined is not None:
         row["pipelined_step_seconds"] = result.pipelined.step_seconds

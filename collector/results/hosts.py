@@ -84,7 +84,6 @@ def name_hosts(places: Collection[Place]) -> dict[Place, str | None]:
 
 
 def _name_hosts_of(hostname: str | None, places: Sequence[Place]) -> Iterable[tuple[Place, str | None]]:
-    """Return the places of one host name with the names of their hosts."""
     boots = _identify_boots({(place.boot_id, place.booted_at) for place in places if place.boot_id})
     marks = {place: _list_marks(place, boots) for place in places}
     hosts = _join_marks([marks[place] for place in places if place.is_recorded])
@@ -124,7 +123,6 @@ def _list_marks(place: Place, boots: Mapping[Boot, Boot]) -> _Marks:
 
 
 def _join_marks(found: Iterable[_Marks]) -> list[_Marks]:
-    """Return the marks of each host."""
     hosts: list[_Marks] = []
     for marks in found:
         same = [marks, *(host for host in hosts if host.overlaps(marks))]

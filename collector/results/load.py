@@ -111,7 +111,6 @@ def _select_tenants(results: RunTables, counted: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read_node_faults(table: RunTables) -> tuple[NodeFault, ...]:
-    """Return the attempts that nodes could not measure, the oldest first."""
     try:
         faults = [read_node_fault(text.encode()) for text in table.rows["document"].to_pylist()]
     except InvalidDocumentError as error:
@@ -120,7 +119,6 @@ def _read_node_faults(table: RunTables) -> tuple[NodeFault, ...]:
 
 
 def _read_environments(results: RunTables, counted: pd.DataFrame) -> dict[str, Environment]:
-    """Return the first environment that has each id, in the order of the plan."""
     known = counted[counted["environment_id"].notna()].drop_duplicates("environment_id")
     if known.empty:
         return {}

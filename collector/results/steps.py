@@ -92,7 +92,6 @@ class StepTimes:
         )
 
     def _tabulate(self, owners: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of these series."""
         rows: dict[str, list[Any]] = {name: [] for name in SAMPLE_COLUMNS}
         lengths = []
         for row in owners.itertuples():

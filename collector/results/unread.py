@@ -29,7 +29,6 @@ class UnreadRecords:
         return cls(by_repeat=by_repeat, by_folder=by_folder)
 
     def __bool__(self) -> bool:
-        """Return whether there is any."""
         return bool(self.by_repeat or self.by_folder)
 
     def explain(self, run_id: str, cell_id: str, repeat: int) -> str | None:

@@ -152,7 +152,6 @@ class CellGroup:
         return ("cell",) if pd.isna(self.row["neighbour"]) else ("cell", "neighbour")
 
     def count_tenants(self, role: Role) -> int:
-        """Return how many tenants have the role."""
         if len(self.roles) == 1:
             return int(self.row["tenants"])
         return 1 if role == "cell" else int(self.row["tenants"]) - 1
@@ -177,7 +176,6 @@ class GroupFigures:
     """The most memory in use on the GPU in any of the repeats; None: not readable, or a CPU."""
 
     def take_rates(self, role: Role) -> list[list[float]]:
-        """Return the rates of the tenants with the role, a list for each repeat."""
         return [list(rates) for rates in self.rates[role]]
 
     def make_series(self, values: Sequence[float]) -> Series | None:

@@ -11,7 +11,6 @@ TIME_SOURCES = ("center_step_seconds", "least_repeat_seconds", "most_repeat_seco
 
 
 def cell_time_column(title: str, *, num_digits: int = NUM_TIME_DIGITS) -> Column:
-    """Return the column of the step time of cells."""
     return Column(
         title=title,
         sources=TIME_SOURCES,

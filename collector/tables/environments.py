@@ -56,7 +56,6 @@ def make_shared_environment_table(analysis: Analysis) -> Table | None:
 
 
 def _tabulate(collection: Collection) -> pd.DataFrame:
-    """Return one column for each environment, one row for each property that one of them has."""
     counts = collection.results["environment_id"].value_counts()
     names = _name_environments(collection)
     texts = {
@@ -180,7 +179,6 @@ def _describe_placements(collection: Collection, name: str) -> dict[str, str]:
 
 
 def _list_values(collection: Collection, name: str, column: str) -> str:
-    """Return the values that a column has in the repeats of an environment, sorted."""
     results = collection.results
     values = results.loc[results["environment_id"] == name, column].dropna().unique()
     return ", ".join(sorted(values)) or NOT_THERE

@@ -33,7 +33,6 @@ def print_text(console: Console, text: str, style: str = "") -> None:
 
 
 def _number_notes(table: Table) -> tuple[Table, list[str]]:
-    """Return the table with numbers in place of its notes, and the notes by their number, each text once."""
     numbers: dict[str, int] = {}
     columns = []
     for column in table.columns:
@@ -66,7 +65,6 @@ def _print_columns(console: Console, table: Table) -> None:
 
 
 def _measure_width(console: Console, table: Table) -> int:
-    """Return the width at which no cell of the table is broken."""
     unbounded = console.options.update(width=10_000)
     return console.measure(_render(table), options=unbounded).maximum
 

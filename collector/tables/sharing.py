@@ -111,12 +111,10 @@ def make_fallen_table(analysis: Analysis) -> Table | None:
 
 
 def _name_roles(sharing: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with the name of their role, where the tenants of a cell differ."""
     names = sharing["role"].map(ROLE_NAMES)
     return sharing.assign(role_name=names.where(sharing["neighbour"].notna(), None))
 
 
 def _estimate_columns(title: str, name: str, unit: Unit) -> list[Column]:
-    """Return the columns of an estimate and its interval, both dropped where no row has them."""
     interval = interval_column("95 % interval", f"{name}_low", f"{name}_high", unit)
     return [number_column(title, name, unit, is_optional=True), replace(interval, is_optional=True)]

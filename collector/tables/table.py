@@ -64,11 +64,9 @@ class Table:
 
     @property
     def headings(self) -> list[str]:
-        """The headings of the columns."""
         return [column.heading for column in self.columns]
 
     def drop_column(self, column: Column) -> "Table":
-        """Return the table without one of its columns."""
         return replace(self, columns=tuple(kept for kept in self.columns if kept is not column))
 
     def lift_alike(self) -> "Table":

@@ -111,7 +111,6 @@ def _summarize(path: Path, report: "ProbeReport") -> "ProbedLimit":
 
 
 def _is_same(report: "ProbeReport", key: Any) -> bool:
-    """Return whether the search tried the cells of a line."""
     cell = report.cell.model_dump()
     compared = [name for name in key if name in cell]
     return report.cell.device == "gpu" and all(cell[name] == key[name] for name in compared)

@@ -126,8 +126,6 @@ class NightWatch:
 
 
 def confirm_here(local: LocalRun, console: Console, events: RunEvents | None) -> MeasureAgain:
-    """Return what measures again on this machine."""
-
     def measure(matrix: str, run_id: str) -> None:
         again = replace(local, matrix=matrix, run_id=run_id, start_new=False, retries=NO_RETRIES)
         run = again.choose_run()

@@ -27,7 +27,6 @@ def _list_words(run: Run) -> list[str]:
 
 
 def _name_program() -> list[str]:
-    """Return the words that started this program, as short as they work here."""
     program = sys.argv[0]
     if Path(program).suffix == ".py":  # `python -m runner.cli`
         return sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]

@@ -31,7 +31,6 @@ class RunState:
 
 
 def find_run_state(collection: "Collection") -> RunState:
-    """Return the state of a run, by the lock of this machine where the run is one of it."""
     run = collection.run
     if run.executor != "local" or run.hostname != socket.gethostname():
         return RunState(is_running=None)

@@ -72,7 +72,6 @@ def status(
 
 
 def _choose_namespace(on: str | None, profile: str | None, namespace: str | None) -> str | None:
-    """Return the namespace named, else that of the profile, where a cluster is asked."""
     from runner.profiles.loading import load_profile
 
     return namespace if on is None or profile is None or namespace is not None else load_profile(profile).namespace
@@ -89,7 +88,6 @@ def _say_what_next(collection: "Collection", num_missing: int, store: str, resum
 
 
 def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: "RunState") -> None:
-    """Print what the store says of the run, and whether it goes on."""
     from bench.store.raw_removals import read_raw_removals
     from collector.facts import describe_node_faults, describe_raw_removals
     from collector.results.statuses import MISSING, UNREADABLE
@@ -150,7 +148,6 @@ def _make_document(
 
 
 def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num_missing: int) -> list[str]:
-    """Return what the cluster says of the run, in lines."""
     from runner.kubernetes.cancellation import list_marks
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context

@@ -107,7 +107,6 @@ def _count_in_node_pool(pod: Mapping[str, Any], node_pool: Mapping[str, Any]) ->
 
 
 def _read_labels(template: Mapping[str, Any]) -> dict[str, str]:
-    """Return the labels that all nodes of a NodePool have."""
     fixed = {key: values[0] for key, values in _read_allowed(template).items() if len(values) == 1}
     return fixed | dict((template.get("metadata") or {}).get("labels") or {})
 
@@ -131,7 +130,6 @@ def _choose_labels(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[
 
 
 def _list_wanted(pod: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the labels that a pod asks for, each with the values that it takes."""
     for key, value in pod.get("nodeSelector", {}).items():
         yield key, (value,)
     for term in list_required_terms(pod):
@@ -141,13 +139,11 @@ def _list_wanted(pod: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _is_in_family(value: str, allowed: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether a machine type, if it is one, is of a family that the NodePool allows."""
     families = allowed.get("karpenter.k8s.aws/instance-family") or allowed.get("eks.amazonaws.com/instance-family")
     return families is None or "." not in value or value.partition(".")[0] in families
 
 
 def _read_allowed(template: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the values that a NodePool allows for a label, of those for which it names them."""
     requirements: Sequence[Mapping[str, Any]] = template["spec"].get("requirements") or ()
     return {
         rule["key"]: [str(value) for value in rule.get("values") or ()]

@@ -122,5 +122,4 @@ def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) ->
 
 
 def _pick(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a pod, or of its template, is compared."""
     return {"spec": {key: value for key, value in pod["spec"].items() if key not in OFTEN_ADDED}}

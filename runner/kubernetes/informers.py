@@ -189,7 +189,6 @@ class Informer(Generic[T]):
         return was_useful or self._stop.is_set()
 
     def _read_events(self, version: str) -> Iterator[tuple[str, JsonObject]]:
-        """Yield the type and object of each event of a watch."""
         query = self._select() | {
             "watch": "1",
             "resourceVersion": version,
@@ -226,7 +225,6 @@ def _end(response: urllib3.BaseHTTPResponse) -> None:
 
 
 def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Yield the lines of an answer as they come."""
     parts: list[bytes] = []  # of a line whose end has not come: joined once, however many chunks it is long
     for chunk in response.stream(65_536):
         *ended, rest = chunk.split(b"\n")

@@ -164,7 +164,6 @@ def _list_workloads(connection: Connection, path: str, job_uids: Sequence[str]) 
 
 
 def _describe_checks(status: Mapping[str, Any]) -> str:
-    """Return which admission checks a Workload with a quota waits for."""
     pending = [item for item in status.get("admissionChecks") or () if item.get("state") != "Ready"]
     texts = [f"{item['name']} is {item.get('state')} {item.get('message', '')}".strip() for item in pending]
     return f"it has its quota and waits for admission checks: {'; '.join(texts) or 'none is named'}"

@@ -54,12 +54,10 @@ class MeteredObserver(Collector):
         self.progress.finish(tracked, result)
 
     def warn(self, message: str) -> None:
-        """Count the warning."""
         self._num_warnings += 1
         self.progress.warn(message)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now."""
         repeats = GaugeMetricFamily("benchmatrix_repeats", "Repeats of the run by state.", labels=["state"])
         for state, number in list(self._states.items()):
             repeats.add_metric([state], number)

@@ -131,7 +131,6 @@ class PodStatus:
 
 
 def read_job_status(job: dict[str, Any]) -> JobStatus:
-    """Return what matters of a Job."""
     metadata, status = job["metadata"], job.get("status", {})
     labels = metadata.get("labels", {})
     found = next(
@@ -174,7 +173,6 @@ def read_remaining_job(job: dict[str, Any]) -> JobStatus | None:
 
 
 def read_pod_status(pod: dict[str, Any]) -> PodStatus:
-    """Return what matters of a pod."""
     metadata, status = pod["metadata"], pod.get("status", {})
     labels = metadata.get("labels", {})
     conditions = {item["type"]: item for item in status.get("conditions", ())}

@@ -310,11 +310,9 @@ class PendingPods:
 
 
 def _lacks_pod(job: JobStatus) -> bool:
-    """Return whether a Job should have a pod and has none."""
     return not (job.num_active or job.num_ready or job.is_suspended)
 
 
 def _note_no_pod(tracked: TrackedJob, now: float) -> float:
-    """Return since when the Job has no pod."""
     tracked.no_pod_since = now if tracked.no_pod_since is None else tracked.no_pod_since
     return tracked.no_pod_since

@@ -150,7 +150,6 @@ class PlacementTracker:
 
 
 def _name_fault(error: ValueError) -> str:
-    """Return the first fault of a placement in words, on one line."""
     if not isinstance(error, pydantic.ValidationError):
         return str(error)
     fault = error.errors(include_url=False, include_input=False)[0]

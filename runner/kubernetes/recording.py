@@ -182,7 +182,6 @@ class ResultRecorder:
         return status, failure.model_copy(update={"message": message})
 
     def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
-        """Return the pods of the Job."""
         pods = list(tracked.pods.values())
         if not any(pod.exit_code is not None and not pod.disruption for pod in pods):  # the informer may lag
             pods = [pod for pod in self._fetch_pods(tracked) if pod.uid not in tracked.settled_uids] or pods

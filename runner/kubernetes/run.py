@@ -201,7 +201,6 @@ class ClusterRun:
     def make_options(
         self, run: Run, renderer: JobRenderer, connection: Connection, observer: ClusterObserver
     ) -> SessionOptions:
-        """Return how a session is to measure the run."""
         namespace = self.target.profile.namespace
         return SessionOptions(
             connection=connection,

@@ -464,7 +464,6 @@ class ClusterSession:
         self._dispatcher.record(record, partial(self._finish_or_requeue, tracked, ended))
 
     def _finish(self, tracked: TrackedJob, result: Result) -> None:
-        """Note and report that the repeat has its terminal record."""
         self.jobs.move(tracked, "recorded")
         if tracked.job is not None and tracked.job.end:
             self._finished_jobs.add(FinishedJob(status=tracked.job, attempt=result.attempt))

@@ -60,7 +60,6 @@ class TrackedJob:
 
     @property
     def name(self) -> str:
-        """Return the name of the Job."""
         return self.key.job_name
 
     @property
@@ -126,7 +125,6 @@ class TrackedJobs:
         return list(self._unfinished.values())
 
     def count(self, *states: State) -> int:
-        """Return how many are in one of the states."""
         return sum(self._counts[state] for state in states)
 
     def count_in_pool(self, pool: str, *states: State) -> int:

@@ -61,7 +61,6 @@ def format_shift(shift: Shift) -> str:
 
 
 def get_state(change: RecordedChange) -> str:
-    """Return what became of a change, one of STATES."""
     return "pending" if change.decision is None else change.decision.outcome
 
 
@@ -94,7 +93,6 @@ class NightMetrics(Collector):
         self.report: NightReport | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now."""
         report = self.report
         if report is None:
             return

@@ -167,7 +167,6 @@ def post(webhook: Webhook, body: bytes) -> None:
 
 
 def _make_pool(url: str) -> urllib3.PoolManager:
-    """Return what connects to a URL, by the proxy that the environment names for it."""
     parts = urllib3.util.parse_url(url)
     proxy = urllib.request.getproxies().get(parts.scheme or "")
     if not proxy or urllib.request.proxy_bypass(parts.host or ""):

@@ -31,7 +31,6 @@ class RunEnd:
 
     @property
     def num_repeats(self) -> int:
-        """How many repeats are planned."""
         return sum(self.num_by_status.values())
 
     @property

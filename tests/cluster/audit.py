@@ -16,12 +16,10 @@ REVIEWS = {("authorization.k8s.io", "selfsubjectaccessreviews", "create")}
 
 
 def read_requests(plane: ControlPlane, user: str) -> set[Request]:
-    """Return every request of a user."""
     return {name_request(event) for event in _read_events(plane, user) if "objectRef" in event}
 
 
 def read_refused(plane: ControlPlane, user: str) -> set[Request]:
-    """Return the requests of a user that an authorizer refused."""
     reason = "authorization.k8s.io/decision"
     refused = [event for event in _read_events(plane, user) if event["annotations"].get(reason) == "forbid"]
     return {name_request(event) for event in refused if "objectRef" in event}
@@ -34,13 +32,11 @@ def name_request(event: dict[str, Any]) -> Request:
 
 
 def list_allowed(connection: Connection, namespace: str, role: str) -> set[Request]:
-    """Return everything that a Role allows."""
     found = connection.get_object(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/{role}")
     return {(rule["apiGroups"][0], rule["resources"][0], verb) for rule in found["rules"] for verb in rule["verbs"]}
 
 
 def request_token(connection: Connection, namespace: str, account: str) -> str:
-    """Return a token of a service account."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     return str(create(connection, path, body)["status"]["token"])

@@ -29,7 +29,6 @@ def call_main(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
 
 def create(connection: Connection, path: str, body: dict[str, Any], **query: str) -> dict[str, Any]:
-    """Create an object and return it."""
     made: dict[str, Any] = json.loads(
         connection.request("create", path, body=json.dumps(body).encode(), query=query or None)
     )

@@ -91,8 +91,6 @@ def faulty(control_plane: ControlPlane) -> Iterator[FaultyServer]:
 def connect_through(
     control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[FaultyServer], Connection]:
-    """Return a connection that goes through a faulty server."""
-
     def connect(faulty: FaultyServer) -> Connection:
         path = tmp_path / "kubeconfig"
         control_plane.write_kubeconfig(path, server=faulty.start())

@@ -60,7 +60,6 @@ class Laboratory:
         create(self.connection, f"/apis/batch/v1/namespaces/{self.namespace}/jobs", body)
 
     def list_jobs(self) -> list[dict[str, Any]]:
-        """Return the Jobs."""
         return self.connection.list_items(f"/apis/batch/v1/namespaces/{self.namespace}/jobs")
 
     def list_running(self) -> frozenset[int]:
@@ -71,11 +70,9 @@ class Laboratory:
 
 
 def number_of(named: Pod) -> int:
-    """Return the number of a Job or of a pod of it."""
     return int(named["metadata"]["labels"][JOB_LABEL])
 
 
 def has_ended(job: dict[str, Any]) -> bool:
-    """Return whether a Job is complete."""
     conditions = job.get("status", {}).get("conditions") or ()
     return any((item["type"], item["status"]) == ("Complete", "True") for item in conditions)

@@ -43,7 +43,6 @@ class Queues:
         return cluster_queue
 
     def add_local_queue(self, name: str, cluster_queue: str) -> None:
-        """Make a LocalQueue for a ClusterQueue."""
         self._create("LocalQueue", f"namespaces/{self.namespace}/localqueues", name, {"clusterQueue": cluster_queue})
 
     def await_condition(self, name: str, status: str) -> None:

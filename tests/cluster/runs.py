@@ -157,7 +157,6 @@ class Setup:
         return Counter((key.cell_id, key.repeat) for key in keys if key is not None)
 
     def list_pods(self) -> list[dict[str, Any]]:
-        """Return the pods of the namespace."""
         return self.connection.list_items(f"/api/v1/namespaces/{self.profile.namespace}/pods")
 
     def count_finished(self) -> int:
@@ -165,7 +164,6 @@ class Setup:
         return sum(bool(job["status"].get("conditions")) for job in self.list_jobs())
 
     def list_jobs(self) -> list[dict[str, Any]]:
-        """Return the Jobs of the namespace."""
         return self.connection.list_items(f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs")
 
 

@@ -65,7 +65,6 @@ class CommandLine:
         return self.folder / "output.txt"
 
     def check_end(self, process: "subprocess.Popen[bytes]", exit_code: int) -> str:
-        """Wait for a process, check its exit code, and return what it said."""
         code = process.wait(DEADLINE_SECONDS)
         output = self.output_path.read_text()
         assert code == exit_code, output

@@ -95,7 +95,6 @@ def _write_mount(inside: str, outside: Path) -> bytes:
 
 
 def _write_fields(*fields: tuple[int, str | bytes]) -> bytes:
-    """Return a message with these texts and messages, by the numbers of their fields."""
     written = b""
     for number, value in fields:
         data = value.encode() if isinstance(value, str) else value
@@ -116,7 +115,6 @@ def _read_fields(message: bytes, wanted: int) -> Iterator[bytes]:
 
 
 def _read_number(message: bytes, place: int) -> tuple[int, int]:
-    """Return the varint at a place of a message, and the place after it."""
     number = shift = 0
     while True:
         digit, place = message[place], place + 1

@@ -74,7 +74,6 @@ def _spread_series(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_use(points: pd.DataFrame, y: alt.Y) -> list[alt.Chart]:
-    """Return the bars from the memory of tensors to what was in use on the device, where that was seen."""
     if points["in_use"].isna().all():
         return []
     bars = alt.Chart().transform_filter("isValid(datum.in_use)").mark_rule(strokeWidth=5, opacity=0.4, xOffset=SHIFT)

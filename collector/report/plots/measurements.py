@@ -110,7 +110,6 @@ def _cross_out_rows(rows: pd.DataFrame, x: alt.X) -> list[alt.Chart]:
 
 
 def _name_missing(rows: pd.DataFrame) -> list[alt.Chart]:
-    """Return a layer that says of each pair without a ratio that it was not compared."""
     if rows["ratio"].notna().all():
         return []
     missing = alt.Chart().transform_filter("!isValid(datum.ratio)")

@@ -99,7 +99,6 @@ def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows)
 
 
 def _describe_host_peak(result: Result) -> Row:
-    """Return what the peak of a host is found from."""
     row: Row = {}
     if result.host_peak is not None:
         row["host_framework"] = result.host_peak.framework

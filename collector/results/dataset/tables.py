@@ -76,7 +76,6 @@ class RunTables:
 
 
 def table_key(table: str, run_id: str) -> str:
-    """Return the key of a run's table."""
     return f"{TABLES_PREFIX}/{table}/{run_id}.parquet"
 
 
@@ -223,7 +222,6 @@ def _find_removed(found: RunTables) -> dict[str, str]:
 def _find_kept(
     rows: pa.Table, objects: Mapping[str, StoredObject], removed: Mapping[str, str], *, is_usable: bool
 ) -> npt.NDArray[np.bool_]:
-    """Return which rows are of documents as the store has them now, or as they were when they were removed."""
     return np.array(
         [
             removed.get(key) == version

@@ -87,7 +87,6 @@ class CellKind:
 
     @property
     def pod_spec(self) -> Mapping[str, Any]:
-        """The specification of the pod."""
         spec: Mapping[str, Any] = json.loads(self.body)["spec"]["template"]["spec"]
         return spec
 
@@ -107,7 +106,6 @@ class DoctorContext:
 
     @property
     def profile(self) -> Profile:
-        """The profile of the target."""
         return self.target.profile
 
     @property
@@ -155,7 +153,6 @@ class DoctorContext:
 
 
 def _complete_images(profile: Profile, cell: Cell) -> tuple[Profile, UserError | None]:
-    """Return the profile with an image for the cell, and what is wrong if that is ANY_IMAGE."""
     try:
         profile.find_image(cell)
     except UserError as error:

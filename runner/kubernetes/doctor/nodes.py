@@ -171,7 +171,6 @@ def read_image_cuda(framework: Framework) -> tuple[int, int] | None:
 
 
 def _read_resource(kind: CellKind, gpus: Gpus) -> str:
-    """Return what the pods of these cells ask of the device plugin."""
     sharing = gpus.find_sharing(kind.cell)
     return (sharing.resource if sharing else None) or gpus.resource
 

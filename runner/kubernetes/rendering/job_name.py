@@ -49,7 +49,6 @@ class JobKey:
     """A DNS-1123 label of at most 53 characters, equal on every machine: no Job is created twice."""
 
     def __post_init__(self) -> None:
-        """Compute the name of the Job."""
         text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.retry_round), self.fingerprint))
         digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
         slug = self.cell_id.rpartition("-")[0][:_MAX_SLUG].strip("-")

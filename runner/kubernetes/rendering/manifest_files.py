@@ -42,7 +42,6 @@ def _render_setup(profile: Profile) -> dict[str, str]:
 
 
 def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) -> dict[str, str]:
-    """Return the Jobs by file."""
     renderer = JobRenderer(profile=profile, store_url=store_url, git_revision=run.git_revision, queue=queue)
     fingerprint = compute_fingerprint(run, profile, store_url)
     files = {}

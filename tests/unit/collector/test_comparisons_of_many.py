@@ -77,7 +77,6 @@ def test_as_many_as_the_limit_are_all_compared(collect: Collect) -> None:
 
 
 def _vary_settings(framework: str) -> list[Result]:
-    """Return the repeats of a cell, each with a setting of its own."""
     cell = make_cell(framework=framework)
     return [
         result.model_copy(update={"environment": make_environment(settings={"cache": f"/tmp/{framework}-{number}"})})

@@ -17,7 +17,6 @@ def audit(name: str) -> tuple[AuditedRow, ...]:
 
 
 def find_row(rows: tuple[AuditedRow, ...], name: str, figure: str) -> AuditedRow:
-    """Return the only row of this name and stated figure."""
     (found,) = (row for row in rows if row.name == name and row.figure == figure)
     return found
 

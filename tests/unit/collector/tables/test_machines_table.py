@@ -30,7 +30,6 @@ CollectOnNodes = Callable[..., Collection]
 
 
 def make_on(cell: Cell, repeat: int, node: str, seconds: float, **fields: Any) -> Result:
-    """Return a repeat of three steps of so many seconds on the node."""
     environment = make_environment(hostname=node)
     return make_result(
         cell, repeat=repeat, attempt=f"{node}-{repeat}", step_seconds=(seconds,) * 3, environment=environment, **fields

@@ -65,7 +65,6 @@ def read_notice(data: bytes) -> Notice:
 
 
 def _describe_validation_error(kind: type[Document], error: ValidationError) -> str:
-    """Return that the text is no JSON, or its version, or the first of its errors and how many more there are."""
     errors = error.errors(include_url=False, include_context=False)
     first = errors[0]
     if first["type"] == "json_invalid":

@@ -82,7 +82,6 @@ def placement_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
 
 
 def node_fault_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
-    """Return the key of what a node did to one attempt."""
     return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/node-faults/", 1)
 
 
@@ -130,7 +129,6 @@ def decision_key(matrix: str, change_id: str) -> str:
 
 
 def notice_key(matrix: str, change_id: str, channel: str) -> str:
-    """Return the key of the mark that a change was announced in a channel."""
     return f"{changes_prefix(matrix)}{_check_name(change_id)}/notices/{_check_name(channel)}.json"
 
 

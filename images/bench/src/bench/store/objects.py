@@ -29,7 +29,6 @@ class StoredObject:
 
     @classmethod
     def of_server(cls, key: str, size: int, tag: str | None, modified_at: datetime) -> "StoredObject":
-        """Return an object as a server lists it."""
         return cls(
             key=key,
             num_bytes=size,

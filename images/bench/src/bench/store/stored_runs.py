@@ -36,7 +36,6 @@ def find_future_runs(runs: Iterable[Run]) -> dict[str, str]:
 
 
 def _read(data: bytes | KeyMissing | StoreError, run_id: str) -> Run | str:
-    """Return the run, or why it cannot be read."""
     if isinstance(data, KeyMissing):
         return "there is none"
     if isinstance(data, UnreadableObject):  # a pipe in the place of one plan is no reason not to read the others
