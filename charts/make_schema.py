@@ -17,7 +17,7 @@ from bench.schema import Cell, PlannedCell
 from runner.matrix.builtin import list_builtin_matrices
 from runner.matrix.definition import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, TOP_KEYS
 from runner.profiles.builtin import BUILTIN_PROFILES
-from runner.profiles.gpu_words import WORDS
+from runner.profiles.loading import WORDS
 from runner.profiles.model import Profile
 
 CHART = Path(__file__).parent / "benchmatrix"

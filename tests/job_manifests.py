@@ -12,11 +12,9 @@ from runner.kubernetes.rendering.job_template import (
     JobRenderer,
 )
 from runner.profiles.builtin import BUILTIN_PROFILES
-from runner.profiles.gpus import Gpus
 from runner.profiles.loading import load_profile
 from runner.profiles.model import CompileCache, Data, Profile
-from runner.profiles.nodes import NodeRequirement, Toleration
-from runner.profiles.pools import Pool
+from runner.profiles.pools import Gpus, NodeRequirement, Pool, Toleration
 
 OWNER = JobOwner(name="sweep-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"

@@ -28,7 +28,7 @@ from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.rendering.avoided_nodes import HOSTNAME_LABEL, NONE_AVOIDED, AvoidedNodes
 from runner.kubernetes.rendering.node_wish import NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
-from runner.profiles.gpus import is_shared
+from runner.profiles.pools import is_shared
 
 MIN_FAULTS = 2
 """Faults of a node in a row, with nothing ended ok between them, after which it is left out. One may be a passing one:

@@ -9,7 +9,7 @@ from runner.kubernetes.job_states import Event, State, find_next_state
 from runner.kubernetes.object_status import JobStatus, PodStatus
 from runner.kubernetes.rendering.job_name import JobKey
 from runner.matrix.plan import Repeat
-from runner.profiles.gpus import is_shared
+from runner.profiles.pools import is_shared
 
 UNFINISHED: frozenset[State] = frozenset({"submitting", "in-flight"})
 

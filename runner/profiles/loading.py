@@ -1,10 +1,12 @@
-"""Find and load profiles.
+"""Find and load profiles: small YAML files that can extend each other.
 
-A profile is a small YAML file. One that `extends` another replaces single keys of it; lists are replaced whole, and
-null removes what the other says.
+One that `extends` another replaces single keys of it; lists are replaced whole, and null removes what the other says.
+`gpu: T4` stands for an entry of `gpu_kinds` in the cloud's profile. An entry has two parts: `gpu`, what the GPU is, and
+`pool`, which nodes have it and what a cell takes of such a node. Where a profile has a key of its own, that one holds.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,16 +14,13 @@ from pydantic import TypeAdapter
 
 from bench.errors import UserError
 from runner.profiles.builtin import BUILTIN_PROFILES, PROFILE_FOLDER
-from runner.profiles.gpu_words import GPU_KINDS, choose_gpu, expand_word, merge
 from runner.profiles.model import Profile
-from runner.yaml_input import Node, NodeValidator, quote, read_yaml, suggest_near_word, suggest_word
+from runner.yaml_input import Node, NodeValidator, YamlError, quote, read_yaml, suggest_near_word, suggest_word
 
 # How the tools of each cloud name the contexts that they write: gcloud, aws, eksctl, k3d and kind.
 _CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "k3d-": "k3s", "kind-": "kind"}
 _CONTEXT_SUFFIXES = {".eksctl.io": "eks"}
 
-MAX_EXTENDED = 20
-"""Files of which each extends the next. Nobody follows so many; a thousand are more than Python nests calls."""
 _EXPECTED = "a profile; write `extends: gke`, for example, and what differs"
 _VALIDATOR = NodeValidator(TypeAdapter(Profile), is_null_absent=True, documentation="docs/profiles.md")
 
@@ -80,9 +79,6 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
     if os.path.realpath(found) in seen:
         message = f"found {quote(base.text)}, which extends this file in turn; remove one of the two"
         raise base.error(message)
-    if len(seen) >= MAX_EXTENDED:
-        message = f"found the {MAX_EXTENDED}th file that extends another, expected fewer; merge some of them"
-        raise base.error(message)
     return merge(_read_tree(found, found.name if found.parent == PROFILE_FOLDER else str(found), seen), own)
 
 
@@ -102,3 +98,82 @@ def _find_base(base: Node, folder: Path) -> Path:
 
 def _make_name(tree: Node, name: str) -> Node:
     return Node(value=name, text=name, is_quoted=False, file=tree.file, line=tree.line, key="name")
+
+
+GPU_KINDS = "gpu_kinds"
+WORDS = ("T4", "L4", "A10G", "A100", "H100")
+"""The words of the built-in profiles; not every cloud offers each."""
+
+
+def expand_word(tree: Node) -> Node:
+    """Return the content of a profile's file with `gpu: T4` written in full: `gpu: {name: T4}`."""
+    entries = _read_entries(tree)
+    gpu = entries.get("gpu")
+    if gpu is None or not isinstance(gpu.value, str):
+        return tree
+    return replace(tree, value={**entries, "gpu": replace(gpu, value={"name": replace(gpu, key="gpu.name")})})
+
+
+def choose_gpu(tree: Node) -> Node:
+    """Return the whole content of a profile with the GPU that it names, and without `gpu_kinds`.
+
+    YamlError if the name is a word that the profile does not offer.
+    """
+    entries = dict(_read_entries(tree))
+    kinds = _read_entries(entries.pop(GPU_KINDS, None))
+    name = _read_entries(entries.get("gpu")).get("name")
+    if name is not None and isinstance(name.value, str):
+        kind = _find_kind(kinds, name.value)
+        if kind is not None:
+            # An entry says NVML's name of its GPU, whichever of the two the profile says.
+            own = _read_entries(entries["gpu"]) | {"name": _read_entries(kind["gpu"])["name"]}
+            entries["gpu"] = merge(kind["gpu"], replace(entries["gpu"], value=own))
+            entries["pools"] = _add_pool(tree, entries.get("pools"), kind["pool"])
+        elif name.value in WORDS or "compute_capability" not in _read_entries(entries["gpu"]):
+            raise _explain_unknown(name, kinds)
+    return replace(tree, value=entries)
+
+
+def merge(base: Node, own: Node) -> Node:
+    """Return `own` with what only `base` has; mappings are merged key by key."""
+    if not (isinstance(base.value, dict) and isinstance(own.value, dict)):
+        return own
+    merged = base.value | {
+        key: merge(base.value[key], value) if key in base.value else value for key, value in own.value.items()
+    }
+    return replace(own, value=merged)
+
+
+def _find_kind(kinds: Mapping[str, Node], name: str) -> Mapping[str, Node] | None:
+    """Return the entry of this word, or of the GPU that NVML calls so."""
+    for word, kind in kinds.items():
+        parts = _read_entries(kind)
+        if name in (word, _read_entries(parts.get("gpu"))["name"].value):
+            return parts
+    return None
+
+
+def _add_pool(tree: Node, pools: Node | None, pool: Node) -> Node:
+    if pools is not None and not isinstance(pools.value, dict):
+        return pools  # the check of the whole says what is wrong with it
+    found = _read_entries(pools)
+    own = found.get("gpu")
+    merged = pool if own is None else merge(pool, own)
+    return replace(tree if pools is None else pools, value={**found, "gpu": merged})
+
+
+def _explain_unknown(name: Node, kinds: Mapping[str, Node]) -> YamlError:
+    words, shown = ", ".join(kinds), quote(name.text)
+    own = "for another GPU, write its compute_capability and max_per_node, and all of pools.gpu"
+    if not kinds:
+        message = f"found {shown}, but this profile knows no GPU by a word; {own}"
+    elif name.value in WORDS:
+        message = f"found {shown}, which this cloud does not offer; it has {words}; {own}"
+    else:
+        near = suggest_near_word(name.text, list(kinds))
+        message = f"found {shown}, expected {words}; " + (f"{near} Or, {own}" if near else own)
+    return name.error(message)
+
+
+def _read_entries(node: Node | None) -> dict[str, Node]:
+    return node.value if node is not None and isinstance(node.value, dict) else {}

@@ -29,10 +29,8 @@ from runner.kubernetes.syntax import (
     check_option,
     explain_secret_variable,
 )
-from runner.profiles.gpus import Gpus, GpuSharing, list_clients, share_pool
-from runner.profiles.nodes import NO_DISRUPTION
 from runner.profiles.overlay import Overlay
-from runner.profiles.pools import Pool
+from runner.profiles.pools import NO_DISRUPTION, Gpus, GpuSharing, Pool, list_clients, share_pool
 
 NodePools = Literal["cpu", "gpu"]
 

@@ -15,8 +15,8 @@ from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.rendering.job_template import JobRenderer
 from runner.kubernetes.target import ClusterTarget
 from runner.matrix.expansion import Matrix
-from runner.profiles.gpus import is_shared
 from runner.profiles.model import Profile
+from runner.profiles.pools import is_shared
 
 FindingState = Literal["ok", "warning", "failed"]
 

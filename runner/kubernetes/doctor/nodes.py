@@ -13,7 +13,7 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.doctor.context import CellKind, DoctorContext, Finding, FindingState, find_object
 from runner.kubernetes.fit import NodeStatus, count_daemon_requests, fit_pod, list_label_misfits, read_node_status
 from runner.kubernetes.tracked_jobs import name_node_kind
-from runner.profiles.gpus import Gpus
+from runner.profiles.pools import Gpus
 from runner.sources import find_source
 
 

@@ -28,8 +28,8 @@ from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish, add_wish
 from runner.kubernetes.rendering.overlay_merge import merge_overlay
 from runner.kubernetes.rendering.tenant_containers import add_tenants
 from runner.kubernetes.syntax import check_object_name, check_option, check_queue, check_variable_value
-from runner.profiles.gpus import Gpus, GpuSharing
 from runner.profiles.model import Profile
+from runner.profiles.pools import Gpus, GpuSharing
 from runner.sources import find_source
 
 MANIFESTS = find_source("manifests")

@@ -1,12 +1,23 @@
-"""The matrices that come with the tool."""
+"""The matrices that come with the tool, their names and ids, and the page that describes them."""
 
+import hashlib
 import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from bench.errors import UserError
+from bench.registry import FRAMEWORKS
+from bench.schema import Cell, PlannedCell
 from bench.verdicts import series
-from matrix_files import pick
+from matrix_files import expand, pick
+from runner.checkout import ROOT
 from runner.matrix.builtin import list_builtin_matrices
+from runner.matrix.definition import MAX_COMBINATIONS
 from runner.matrix.expansion import load_matrix
 
 
@@ -77,3 +88,59 @@ def test_paper_claims_has_what_the_claims_need_at_the_studys_own_work() -> None:
     keys = ("model", "input_size", "batch_size", "device", "phase", "framework", "mode")
     assert sorted(pick(cells, *keys)) == sorted(expected)
     assert set(pick(cells, "precision", "repeats")) == {("fp32", 3)}
+
+
+def test_a_cell_id_ends_in_the_sha_256_of_its_canonical_json() -> None:
+    for planned in load_matrix("smoke").cells:
+        text = planned.cell.canonical_json
+        assert json.loads(text).items() <= planned.cell.model_dump(mode="json").items()
+        digits = planned.cell.cell_id.rpartition("-")[2]
+        assert 8 <= len(digits)
+        assert hashlib.sha256(text.encode()).hexdigest().startswith(digits)
+
+
+def test_cell_ids_are_the_same_in_a_process_with_another_hash_seed() -> None:
+    program = (
+        "from runner.matrix.expansion import load_matrix; print(*[p.cell.cell_id for p in load_matrix('smoke').cells])"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "12345"}
+    printed = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, check=True
+    )
+    assert printed.stdout.decode().split() == [planned.cell.cell_id for planned in load_matrix("smoke").cells]
+
+
+def test_an_unknown_name_gets_the_nearest_and_the_list() -> None:
+    with pytest.raises(UserError) as caught:
+        load_matrix("smoek")
+    assert "matrix 'smoek': is neither a built-in matrix nor a file; did you mean 'smoke'?" in str(caught.value)
+    assert ", ".join(list_builtin_matrices()) in str(caught.value)
+
+
+def test_a_missing_path_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.yaml: there is no such file"):
+        load_matrix(str(tmp_path / "none.yaml"))
+    with pytest.raises(UserError, match="none: there is no such file"):
+        load_matrix(str(tmp_path / "none"))
+
+
+def test_the_example_of_the_documentation_makes_the_cells_that_it_says() -> None:
+    page = (ROOT / "docs" / "matrix.md").read_text()
+    cells = expand(page.partition("```yaml\n")[2].partition("```")[0])
+    assert len(cells) == 13
+    assert pick(cells, "framework", "mode").count(("tensorflow", "graph")) == 6
+    assert pick(cells[-1:], "model", "device", "batch_size") == [("resnet18", "cpu", 64)]
+
+
+def test_the_documentation_has_every_key_and_limit() -> None:
+    page = (ROOT / "docs" / "matrix.md").read_text()
+    keys = {*Cell.model_fields, *PlannedCell.model_fields} - {"schema_version", "cell"}
+    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
+    assert f"{MAX_COMBINATIONS:,} combinations" in page
+
+
+def test_the_documentation_has_every_built_in_matrix_and_choice() -> None:
+    page = (ROOT / "docs" / "matrix.md").read_text()
+    modes = {mode for spec in FRAMEWORKS.values() for mode in spec.modes}
+    choices = [*FRAMEWORKS, *modes, "fp32", "tf32", "fp16", "bf16", "cpu", "gpu", "train", "infer"]
+    assert [name for name in [*list_builtin_matrices(), *choices] if f"`{name}`" not in page] == []

@@ -52,12 +52,6 @@ def test_a_folder_with_data_is_found_from_the_matrix_file_and_made_absolute(
         assert set(pick(load_matrix("study/demo.yaml").cells, "data_dir")) == {(str(tmp_path / expected),)}
 
 
-def test_synthetic_and_real_data_can_be_an_axis(tmp_path: Path) -> None:
-    write(tmp_path, DEMO.replace("axes:\n", "axes:\n  data_dir: [null, .]\n"))
-    cells = load_matrix(str(tmp_path / "demo.yaml")).cells
-    assert pick(cells, "data_dir") == [(None,)] * 4 + [(str(tmp_path),)] * 4
-
-
 def test_a_default_folder_with_data_is_for_the_models_that_read_data(tmp_path: Path) -> None:
     text = DEMO.replace("[conv6]", "[conv6, text-classifier]").replace("16", "16, data_dir: .")
     write(tmp_path, text.replace("[pytorch, tensorflow]", "[pytorch]"))
@@ -73,11 +67,6 @@ def test_defaults_reach_every_cell_and_give_way_to_include() -> None:
         pick(cells, "batch_size", "input_size", "repeats", "timeout_seconds")
         == [(16, 64, 5, 60.0)] * 2 + [(8, 64, 1, 0.5)] * 2
     )
-
-
-def test_whole_numbers_serve_where_fractions_are_allowed_and_make_the_same_cell() -> None:
-    whole, fraction = expand(DEMO + "include: [{min_seconds: 1}]\n"), expand(DEMO + "include: [{min_seconds: 1.0}]\n")
-    assert [planned.cell.cell_id for planned in whole] == [planned.cell.cell_id for planned in fraction]
 
 
 def test_the_example_of_the_github_documentation() -> None:

@@ -1,4 +1,4 @@
-"""Errors in what a matrix file makes: cells that lack keys, contradict themselves or are there already; limits."""
+"""Errors in a matrix file and in what it makes: file, line, key, and the words, each message once."""
 
 from pathlib import Path
 
@@ -18,17 +18,12 @@ ERRORS = {
         10,
         "include[1]",
     ),
-    "everything excluded": (DEMO + "exclude:\n- device: cpu\n", 9, "exclude"),
-    "own cell lacks keys": (DEMO + "include:\n- device: gpu\n", 9, "include[0]"),
-    "two equal entries": (DEMO + "include:\n" + OWN_CELL * 2, 10, "include[1]"),
     "two entries that default to the same cell": (
         swap("phase: ", "seed: [1]\n  phase: ") + "include:\n" + OWN_CELL + OWN_CELL.replace("}", ", seed: 0}"),
         11,
         "include[1]",
     ),
-    "missing folder": (swap("16", "16,\n  data_dir: no/such"), 8, "defaults.data_dir"),
     "number as folder": (swap("16", "16, data_dir: 7"), 7, "defaults.data_dir"),
-    "empty folder name": (swap("16", "16, data_dir: ''"), 7, "defaults.data_dir"),
     "folder for a model that reads none": (
         swap("[conv6]", "[matmul]") + "exclude: [{phase: train}]\ninclude: [{data_dir: .}]\n",
         9,
@@ -40,21 +35,9 @@ ERRORS = {
         8,
         "include[0].num_classes",
     ),
-    "classes that the model needs": (
-        swap("16", "16, num_classes: null"),
-        7,
-        "defaults.num_classes",
-    ),
     "mode of JAX": (swap("tensorflow]", "jax]\n  mode: [eager]"), 5, "axes.mode[0]"),
-    "key missing everywhere": (swap("defaults: {batch_size: 16}\n", ""), 2, "axes"),
-    "mode from include": (
-        DEMO + "include:\n- phase: train\n  mode: graph\n",
-        10,
-        "include[0].mode",
-    ),
+    "mode from include": (DEMO + "include:\n- phase: train\n  mode: graph\n", 10, "include[0].mode"),
     "size too small for the model": (swap("16", "16, input_size: 4"), 7, "defaults.input_size"),
-    "several GPUs on a CPU": (swap("16", "16, num_gpus: 2"), 7, "defaults.num_gpus"),
-    "mode from defaults": (swap("16", "16,\n mode: graph"), 8, "defaults.mode"),
     "mode from an axis": (swap("phase: ", "mode: [eager,\n  graph]\n  phase: "), 7, "axes.mode[1]"),
 }
 
@@ -84,18 +67,6 @@ def test_a_product_above_the_limit_is_refused_before_it_is_expanded(monkeypatch:
     assert str(caught.value).startswith(expected)
 
 
-def test_lists_that_make_too_many_entries_are_refused_with_the_entry() -> None:
-    axes = DEMO.replace("defaults: {batch_size: 16}\n", "  batch_size: [1]\n  seed: [0]\n")
-    sizes, seeds = list(range(2, 102)), list(range(1000))
-    text = axes + f"include:\n- num_steps: 7\n- {{batch_size: {sizes}, seed: {seeds}}}\n"
-    with pytest.raises(UserError) as caught:
-        expand(text)
-    expected = "demo.yaml:11: include[1]: the lists in the entries so far make more than 100,000 entries, the limit;"
-    assert str(caught.value).startswith(expected)
-    with pytest.raises(UserError, match="lacks 'model', 'framework', 'device', 'phase'; add"):  # one less: not too many
-        expand(text.replace("- num_steps: 7\n", ""))
-
-
 AXES = (
     "name: m\naxes: {model: [conv6], framework: [pytorch], device: [cpu], phase: [train], "
     f"batch_size: {list(range(1, 1001))}, seed: {list(range(100))}}}\n"
@@ -107,3 +78,127 @@ def test_a_plan_counts_repeats_and_stops_at_the_limit(monkeypatch: pytest.Monkey
     monkeypatch.setattr(expansion, "MAX_PLANNED_REPEATS", 20_000)
     with pytest.raises(UserError, match="the first 3 cells have more than 20,000 repeats, the limit"):
         list(expand_matrix(read_definition(parse_yaml(AXES + "defaults: {repeats: 10000}\n", "m.yaml")), Path()))
+
+
+MESSAGES = [
+    (
+        "\nhello\n",
+        "2: found the text 'hello', expected keys with values; write them as 'key: value'",
+    ),
+    (
+        DEMO + "exlude: []\n",
+        "8: exlude: unknown key; did you mean 'exclude'?",
+    ),
+    (
+        DEMO + "on: push\n",
+        "8: on: unknown key; known are name, description, axes, defaults, exclude, include, neighbours",
+    ),
+    (
+        DEMO + "seed: 1\n",
+        "8: seed: is no key of the top level; put it under 'axes' or 'defaults'",
+    ),
+    (
+        DEMO + "repeats: 1\n",
+        "8: repeats: is no key of the top level; put it under 'defaults'",
+    ),
+    (
+        swap("name: demo\n", ""),
+        "1: name: the key is missing, expected in every matrix; add it",
+    ),
+    (
+        swap("demo", "on"),
+        "1: name: found `on`, which YAML 1.1 reads as true, expected a name of a-z, 0-9 and '-' (no '-' at its "
+        "ends, at most 63 characters); put it in quotes",
+    ),
+    (
+        "name: demo\naxes: {}\n",
+        "2: axes: found no axis, expected at least one; write one under it, 'model: [conv6]' for example",
+    ),
+    (
+        swap("[conv6]", "[]"),
+        "3: axes.model: found an empty list, expected at least one value; add one or remove the key",
+    ),
+    (
+        swap("[conv6]", "conv6"),
+        "3: axes.model: found the text 'conv6', expected a list of values; write 'model: [conv6]'",
+    ),
+    (
+        swap("phase", "repeats"),
+        "6: axes.repeats: cannot be an axis; put it under 'defaults' or 'include'",
+    ),
+    (
+        swap("pytorch", "pytroch"),
+        "4: axes.framework[0]: found the text 'pytroch', expected 'pytorch' or 'tensorflow' or 'jax'; did you "
+        "mean 'pytorch'?",
+    ),
+    (
+        swap("[cpu]", "[cpu, gpu,\n  cpu]"),
+        "6: axes.device[2]: found the text 'cpu' again, first in line 5; keep one of the two",
+    ),
+    (
+        swap("{", "{device: cpu, "),
+        "7: defaults.device: is an axis already, which needs no default; remove it here or under 'axes'",
+    ),
+    (
+        swap("16", "'16'"),
+        "7: defaults.batch_size: found the text '16', expected a whole number, at least 1, at most 1000000000; "
+        "write 16 without quotes",
+    ),
+    (
+        DEMO + "exclude: {phase: infer}\n",
+        "8: exclude: found a mapping, expected a list of entries; write '- ' before each entry, or remove the key",
+    ),
+    (
+        DEMO + "exclude: [{}]\n",
+        "8: exclude[0]: found an empty entry, expected axis values to leave out; name some of model, framework, "
+        "device, phase",
+    ),
+    (
+        DEMO + "exclude: [{batch_size: 16}]\n",
+        "8: exclude[0].batch_size: is not an axis of this matrix, so it matches no combination; exclude by "
+        "model, framework, device, phase",
+    ),
+    (
+        DEMO + "exclude:\n- device: gpu\n",
+        "9: exclude[0].device: found the text 'gpu', which matches no combination; the axis 'device' has cpu",
+    ),
+    (
+        DEMO + "exclude:\n- device: cpu\n",
+        "9: exclude: leave no cell: every combination of the axes is excluded; remove an 'exclude' entry",
+    ),
+    (
+        DEMO + "include:\n- {}\n",
+        "9: include[0]: found an empty entry, expected keys to add or a whole cell; fill it in or remove it",
+    ),
+    (
+        DEMO + "include:\n- device: gpu\n",
+        "9: include[0]: matches no combination of the axes, so it is a cell of its own, and that lacks 'model', "
+        "'framework', 'phase'; add what is missing, or fix the axis values",
+    ),
+    (
+        DEMO + "include:\n" + OWN_CELL * 2,
+        "10: include[1]: makes the cell conv6-pytorch-gpu-train-fp32-eager-b16-6ca98d5d again, which "
+        "'include[0]' in line 9 makes already; remove one of the two",
+    ),
+    (
+        swap("defaults: {batch_size: 16}\n", ""),
+        "2: axes: cells lack 'batch_size'; give each a value under 'axes' or 'defaults'",
+    ),
+    (
+        swap("16", "16, num_gpus: 2"),
+        "7: defaults.num_gpus: is 1 where device is 'cpu' (in the cell model=conv6, framework=pytorch, "
+        "device=cpu, phase=train); change it, exclude the combination, or give the value in an 'include' entry "
+        "for the cells that it fits",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), MESSAGES, ids=[message[:40] for _, message in MESSAGES])
+def test_an_error_says_what_was_expected_and_how_to_mend_it(tmp_path: Path, text: str, message: str) -> None:
+    assert str(catch_error(tmp_path, text)) == f"{tmp_path}/demo.yaml:{message}"
+
+
+def test_a_folder_that_is_not_there_is_named_with_its_whole_path(tmp_path: Path) -> None:
+    error = catch_error(tmp_path, swap("16", "16, data_dir: no/such"))
+    message = "expected one with data; a relative path starts at the matrix file's folder"
+    assert str(error).endswith(f": defaults.data_dir: there is no folder '{tmp_path}/no/such', {message}")

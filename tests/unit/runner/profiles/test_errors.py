@@ -1,4 +1,4 @@
-"""Errors in a profile: file, line, key and kind."""
+"""Errors in a profile: file, line, key, and the words, each message once."""
 
 import json
 import re
@@ -14,139 +14,27 @@ from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
 from runner.yaml_input import YamlError
 
-ODD = "pools: {cpu: {node_affinity: [[{key: a, operator: "
-# The file, the line and the key that the error names.
+# The file, the line and the key that the error names, of what test_messages.py has no words of.
 ERRORS = [
     ("{", 1, ""),
-    ("", 1, ""),
-    ("- a", 1, ""),
-    ("extends: gkee", 1, "extends"),
-    ("extends: 3", 1, "extends"),
     ("extends: [gke]", 1, "extends"),
-    ("extends: no.yaml", 1, "extends"),
-    ('extends: "a\\0b.yaml"', 1, "extends"),
-    (f"extends: {'x' * 5000}.yaml", 1, "extends"),
-    ("name: a", 1, "pools"),
-    ("pools: {}", 1, "pools"),
     ("pools:\n  cpu: {cpus: 1}", 2, "pools.cpu.memory"),
-    ("extends: gke\npols: {}", 2, "pols"),
     ("extends: gke\npools: {gpu: {memry: 1Gi}}", 2, "pools.gpu.memry"),
-    ("extends: gke\ngpu: {requst: limit}", 2, "gpu.requst"),
-    ("extends: gke\n'a b': 1", 2, "'a b'"),
-    ("extends: gke\npools: {tpu: {cpus: 1}}", 2, "pools.tpu"),
-    ("extends: gke\npools: [cpu]", 2, "pools"),
-    ("extends: gke\npools: {cpu: 4}", 2, "pools.cpu"),
-    ("extends: gke\npools: {cpu: {cpus: '4'}}", 2, "pools.cpu.cpus"),
     ("extends: gke\npools: {cpu: {cpus: 1.5}}", 2, "pools.cpu.cpus"),
-    ("extends: gke\npools: {cpu: {cpus: 0}}", 2, "pools.cpu.cpus"),
-    ("extends: gke\nstart_seconds: .nan", 2, "start_seconds"),
     ("extends: gke\nstart_seconds: .inf", 2, "start_seconds"),
-    (f"extends: gke\nstart_seconds: {'9' * 400}", 2, "start_seconds"),
-    ("extends: gke\nbackoff_limit: 21", 2, "backoff_limit"),
-    ("extends: gke\ndo_not_disrupt: 'no'", 2, "do_not_disrupt"),
-    ("extends: gke\nlabels: {benchmatrix/pool: x}", 2, "labels"),
-    ("extends: gke\nlabels: {team: a b}", 2, "labels.team"),
-    ("extends: gke\nenvironment: {A: 4}", 2, "environment.A"),
-    ("extends: gke\nenvironment: {A: on}", 2, "environment.A"),
-    ("extends: gke\nenvironment: {A: {b: c}}", 2, "environment.A"),
-    ("extends: gke\nenvironment: {4A: x}", 2, "environment.4A"),
-    ("extends: gke\nenvironment: {A=: x}", 2, "environment.'A='"),
     ("extends: gke\nenvironment: {BENCH_CELL: x}", 2, "environment.BENCH_CELL"),
-    ("extends: gke\nenvironment: {HOME: x}", 2, "environment.HOME"),
-    ('extends: gke\nenvironment: {A: "x\\0"}', 2, "environment.A"),
-    (f"extends: gke\nenvironment: {{A: {'x' * 32_769}}}", 2, "environment.A"),
-    (
-        "extends: gke\nenvironment: {" + ", ".join(f"A{number}: {'x' * 30_000}" for number in range(9)) + "}",
-        2,
-        "environment",
-    ),
-    ("extends: gke\nnamespace: a.b", 2, "namespace"),
-    ("extends: gke\nnamespace: ../x", 2, "namespace"),
-    (f"extends: gke\nnamespace: {'a' * 64}", 2, "namespace"),
-    ('extends: gke\nnamespace: "a\\n"', 2, "namespace"),
-    ("extends: gke\nservice_account: A", 2, "service_account"),
     ("extends: gke\nstore_secret: a..b", 2, "store_secret"),
     ("extends: gke\nimage_pull_secrets: [a, -b]", 2, "image_pull_secrets[1]"),
-    ("extends: gke\nimage_pull_secrets: a", 2, "image_pull_secrets"),
-    ("extends: gke\nimage_pull_secrets: [~]", 2, "image_pull_secrets[0]"),
-    ("extends: gke\npriority_class: a/b", 2, "priority_class"),
-    (
-        "extends: gke\nservice_account_annotations: {a b: c}",
-        2,
-        "service_account_annotations.'a b'",
-    ),
-    (
-        'extends: gke\nservice_account_annotations: {a: "b\\nc"}',
-        2,
-        "service_account_annotations.a",
-    ),
-    ("extends: gke\npools: {cpu: {memory: 4}}", 2, "pools.cpu.memory"),
-    ("extends: gke\npools: {cpu: {memory: 4GB}}", 2, "pools.cpu.memory"),
-    ("extends: gke\npools: {cpu: {memory: 0Gi}}", 2, "pools.cpu.memory"),
-    ("extends: gke\ntmp_size: -1Gi", 2, "tmp_size"),
-    (
-        "extends: gke\npools: {cpu: {node_selector: {a/b/c: d}}}",
-        2,
-        "pools.cpu.node_selector.'a/b/c'",
-    ),
-    (
-        'extends: gke\npools: {cpu: {node_selector: {a: "b\\n"}}}',
-        2,
-        "pools.cpu.node_selector.a",
-    ),
-    (
-        f"extends: gke\npools: {{cpu: {{node_selector: {{a: {'b' * 64}}}}}}}",
-        2,
-        "pools.cpu.node_selector.a",
-    ),
-    (f"extends: gke\n{ODD}In}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].values"),
-    (f"extends: gke\n{ODD}Exists, values: [x]}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].values"),
-    (f"extends: gke\n{ODD}Exist}}]]}}}}", 2, "pools.cpu.node_affinity[0][0].operator"),
-    (
-        f"extends: gke\n{ODD}In, values: [a b]}}]]}}}}",
-        2,
-        "pools.cpu.node_affinity[0][0].values[0]",
-    ),
-    ("extends: gke\npools: {cpu: {node_affinity: [[]]}}", 2, "pools.cpu.node_affinity[0]"),
-    ("extends: gke\npools: {cpu: {node_affinity: [{}]}}", 2, "pools.cpu.node_affinity[0]"),
-    (
-        "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, value: b}]}}",
-        2,
-        "pools.cpu.tolerations[0].value",
-    ),
-    (
-        "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, effect: noschedule}]}}",
-        2,
-        "pools.cpu.tolerations[0].effect",
-    ),
-    ("extends: gke\npools: {gpu: {cpus: 2, memory: 1Gi}}\ngpu: null", 3, "gpu"),
+    ("extends: gke\npools: {cpu: {node_selector: {a/b/c: d}}}", 2, "pools.cpu.node_selector.'a/b/c'"),
+    (f"extends: gke\npools: {{cpu: {{node_selector: {{a: {'b' * 64}}}}}}}", 2, "pools.cpu.node_selector.a"),
     ("extends: gke\ngpu: T5", 2, "gpu.name"),
     ("extends: gke\ngpu_kinds: {T5: {}}", 2, "gpu_kinds"),
-    ("extends: gke\ngpu: 4", 2, "gpu"),
     ("extends: gke\ngpu: {name: 4}", 2, "gpu.name"),
     ("extends: gke\narchitecture: x86", 2, "architecture"),
-    ("extends: gke\nannotations: {a b: c}", 2, "annotations.'a b'"),
-    ("extends: kind\ngpu: {name: x, compute_capability: [7, 5], max_per_node: 1}", 2, "gpu"),
-    ("extends: gke\ngpu: {compute_capability: [7]}", 2, "gpu.compute_capability"),
-    ("extends: gke\ngpu: {compute_capability: [7, 5, 0]}", 2, "gpu.compute_capability"),
-    ("extends: gke\ngpu: {compute_capability: 7.5}", 2, "gpu.compute_capability"),
-    ("extends: gke\ngpu: {resource: gpu}", 2, "gpu.resource"),
-    ("extends: gke\ngpu: {resource: kubernetes.io/gpu}", 2, "gpu.resource"),
     ("extends: gke\ngpu: {resource: requests.x.com/gpu}", 2, "gpu.resource"),
-    ("extends: gke\ngpu: {device_class: A}", 2, "gpu.device_class"),
-    ("extends: gke\ngpu: {request: claims}", 2, "gpu.request"),
     ("extends: gke\nimages: {torch: {cpu: a}}", 2, "images.torch"),
-    ("extends: gke\nimages: {pytorch: {tpu: a}}", 2, "images.pytorch.tpu"),
-    ("extends: gke\nimages: {pytorch: {cpu: ' a'}}", 2, "images.pytorch.cpu"),
     ("extends: gke\nimages: {pytorch: {cpu: 'https://a/b'}}", 2, "images.pytorch.cpu"),
-    ("extends: gke\nimages: {pytorch: {cpu: 'a/B'}}", 2, "images.pytorch.cpu"),
-    ("extends: gke\nimages: {pytorch: {cpu: 'a@sha256:12'}}", 2, "images.pytorch.cpu"),
-    ("extends: gke\nimages: {pytorch: {cpu: ''}}", 2, "images.pytorch.cpu"),
-    ("extends: gke\ndata: {claim: c, mount_path: data}", 2, "data.mount_path"),
     ("extends: gke\ndata: {claim: c, mount_path: /a/../b}", 2, "data.mount_path"),
-    ("extends: gke\ndata: {claim: c, mount_path: '/a:b'}", 2, "data.mount_path"),
-    ("extends: gke\ndata: {claim: c, mount_path: /tmp}", 2, "data.mount_path"),
-    ("extends: gke\ndata: {claim: c}", 2, "data.mount_path"),
 ]
 
 
@@ -201,7 +89,7 @@ def load_or_refuse(path: str) -> Profile | YamlError:
         return error
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(place=st.sampled_from(list_places(WHOLE)), value=VALUES)
 def test_any_value_in_any_place_is_accepted_or_refused_in_one_message(
     tmp_path_factory: pytest.TempPathFactory, place: tuple[Any, ...], value: Any
@@ -221,9 +109,223 @@ def test_any_value_in_any_place_is_accepted_or_refused_in_one_message(
         assert not re.search(r"pydantic|validation error|\[type=|Input should", str(outcome))
 
 
-def test_a_chain_of_files_has_an_end(tmp_path: Path) -> None:
-    for number in range(2000):
-        write(tmp_path, f"extends: p{number + 1}.yaml\n", f"p{number}.yaml")
-    error = catch_error(tmp_path, "extends: p0.yaml\n")
-    assert (error.line, error.key) == (1, "extends")
-    assert "found the 20th file that extends another" in str(error)
+ODD = "pools: {cpu: {node_affinity: [[{key: a, operator: "
+MESSAGES = [
+    (
+        "",
+        "1: the file is empty, expected a profile; write `extends: gke`, for example, and what differs",
+    ),
+    (
+        "- a",
+        "1: found no keys, expected a profile; write `extends: gke`, for example, and what differs",
+    ),
+    (
+        "extends: gkee",
+        "1: extends: found 'gkee', expected a profile: aks, eks, eks-auto, gke, "
+        "gke-autopilot, k3s, kind, openshift or the path of a .yaml file; did you mean 'gke'?",
+    ),
+    (
+        "extends: 3",
+        "1: extends: found no name, expected a profile: aks, eks, eks-auto, gke, gke-autopilot, k3s, kind, openshift "
+        "or the path of a .yaml file",
+    ),
+    (
+        "extends: no.yaml",
+        "1: extends: there is no file 'no.yaml', seen from the folder of this one, expected a profile: aks, eks, "
+        "eks-auto, gke, gke-autopilot, k3s, kind, openshift or the path of a .yaml file",
+    ),
+    (
+        "name: a",
+        "1: pools: is missing; docs/profiles.md says what it takes",
+    ),
+    (
+        "pools: {}",
+        "1: pools: is empty; write `cpu` or `gpu` below it, with `cpus` and `memory`",
+    ),
+    (
+        "extends: gke\npols: {}",
+        "2: pols: unknown key; did you mean 'pools'?",
+    ),
+    (
+        "extends: gke\npools: {tpu: {cpus: 1}}",
+        "2: pools.tpu: found the key tpu, expected 'cpu' or 'gpu'; did you mean 'gpu'?",
+    ),
+    (
+        "extends: gke\npools: [cpu]",
+        "2: pools: found a list, expected keys with values",
+    ),
+    (
+        "extends: gke\npools: {cpu: {cpus: '4'}}",
+        "2: pools.cpu.cpus: found the text '4', expected a whole number, at least 1, at most 1000000000; write 4 "
+        "without quotes",
+    ),
+    (
+        "extends: gke\nbackoff_limit: 21",
+        "2: backoff_limit: found the number 21, expected a whole number, at least 0, at most 20",
+    ),
+    (
+        "extends: gke\ndo_not_disrupt: 'no'",
+        "2: do_not_disrupt: found the text 'no', expected true or false",
+    ),
+    (
+        "extends: gke\nlabels: {benchmatrix/pool: x}",
+        "2: labels: benchmatrix/pool is set by the tool; take another key",
+    ),
+    (
+        "extends: gke\nlabels: {team: a b}",
+        "2: labels.team: found the text 'a b', expected a label's value: letters, digits, '-', '_' and '.' "
+        "(letters or digits at its ends, at most 63 characters)",
+    ),
+    (
+        "extends: gke\nenvironment: {A: on}",
+        "2: environment.A: found `on`, which YAML 1.1 reads as true, expected a text; put it in quotes",
+    ),
+    (
+        "extends: gke\nenvironment: {4A: x}",
+        "2: environment.4A: found the key '4A', expected a variable's name: letters, digits and '_', no digit first",
+    ),
+    (
+        "extends: gke\nenvironment: {HOME: x}",
+        "2: environment.HOME: found the key 'HOME', expected another name: HOME and BENCH_... are set by the tool",
+    ),
+    (
+        "extends: gke\nenvironment: {AWS_SECRET_ACCESS_KEY: hunter2}",
+        "2: environment.AWS_SECRET_ACCESS_KEY: is a credential, which would stand in every Job; put it into a Secret "
+        "of the namespace, for the store as `store_secret`, for others as `valueFrom.secretKeyRef` of a variable in "
+        "the overlay",
+    ),
+    (
+        "extends: gke\nenvironment: {AWS_ENDPOINT_URL: 'http://me:hunter2@s3:9000'}",
+        "2: environment.AWS_ENDPOINT_URL: is a credential, which would stand in every Job; put it into a Secret of the "
+        "namespace, for the store as `store_secret`, for others as `valueFrom.secretKeyRef` of a variable in the "
+        "overlay",
+    ),
+    (
+        'extends: gke\nenvironment: {A: "x\\0"}',
+        "2: environment.A: found the text 'x\\x00', expected a text of whole characters, none of them NUL",
+    ),
+    (
+        f"extends: gke\nenvironment: {{A: {'x' * 32_769}}}",
+        "2: environment.A: found the text 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...', "
+        "expected at most 32,768 bytes; put larger things on the `data` volume",
+    ),
+    (
+        "extends: gke\nenvironment: {" + ", ".join(f"A{number}: {'x' * 30_000}" for number in range(9)) + "}",
+        "2: environment: has 270,027 bytes in all, expected at most 262,144; put larger things on the `data` volume",
+    ),
+    (
+        "extends: gke\nnamespace: a.b",
+        "2: namespace: found the text 'a.b', expected a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 "
+        "characters)",
+    ),
+    (
+        "extends: gke\nservice_account: A",
+        "2: service_account: found the text 'A', expected a name of a-z, 0-9, '-' and '.' (letters or digits at "
+        "its ends and around dots, at most 253 characters)",
+    ),
+    (
+        "extends: gke\nservice_account_annotations: {a b: c}",
+        "2: service_account_annotations.'a b': found the key 'a b', expected a label's key, such as "
+        "`cloud.google.com/gke-accelerator` (at most 63 characters after /)",
+    ),
+    (
+        'extends: gke\nservice_account_annotations: {a: "b\\nc"}',
+        "2: service_account_annotations.a: found the text 'b\\nc', expected one line of at most 4,096 characters",
+    ),
+    (
+        "extends: gke\npools: {cpu: {memory: 4GB}}",
+        "2: pools.cpu.memory: found the text '4GB', expected an amount of bytes such as `12Gi` or `500M` (a "
+        "whole number and Ki, Mi, Gi, Ti, k, M, G, T), 2^60 at most",
+    ),
+    (
+        f"extends: gke\n{ODD}In}}]]}}}}",
+        "2: pools.cpu.node_affinity[0][0].values: is missing or empty; `In` needs a list of at least one",
+    ),
+    (
+        f"extends: gke\n{ODD}Exists, values: [x]}}]]}}}}",
+        "2: pools.cpu.node_affinity[0][0].values: `Exists` takes none; remove them, or write `In` or `NotIn`",
+    ),
+    (
+        "extends: gke\npools: {cpu: {node_affinity: [[]]}}",
+        "2: pools.cpu.node_affinity[0]: found a list of 0, expected at least 1",
+    ),
+    (
+        "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, value: b}]}}",
+        "2: pools.cpu.tolerations[0].value: `Exists` takes none; remove it, or write `operator: Equal`",
+    ),
+    (
+        "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, effect: noschedule}]}}",
+        "2: pools.cpu.tolerations[0].effect: found the text 'noschedule', expected 'NoSchedule' or "
+        "'PreferNoSchedule' or 'NoExecute', or null; did you mean 'NoSchedule'?",
+    ),
+    (
+        "extends: gke\npools: {gpu: {cpus: 2, memory: 1Gi}}\ngpu: null",
+        "3: gpu: is missing; say what GPUs the nodes of the pool `gpu` have",
+    ),
+    (
+        "extends: gke\ngpu: A10G",
+        "2: gpu.name: found 'A10G', which this cloud does not offer; it has T4, L4, A100, H100; for another GPU, write "
+        "its compute_capability and max_per_node, and all of pools.gpu",
+    ),
+    (
+        "extends: eks\ngpu: {name: A10}",
+        "2: gpu.name: found 'A10', expected T4, L4, A10G, A100, H100; did you mean 'A10G'? Or, for another GPU, write "
+        "its compute_capability and max_per_node, and all of pools.gpu",
+    ),
+    (
+        "extends: kind\ngpu: T4",
+        "2: gpu.name: found 'T4', but this profile knows no GPU by a word; for another GPU, write its "
+        "compute_capability and max_per_node, and all of pools.gpu",
+    ),
+    (
+        "extends: gke\npools: {gpu: {cpus: 3, has_exclusive_cores: true}}",
+        "2: pools.gpu.cpus: 3 is odd; a kubelet with full-pcpus-only gives whole physical cores, which have two CPUs "
+        "each, and refuses the pod (SMTAlignmentError): take an even number",
+    ),
+    (
+        "extends: gke\npools: {cpu: {node_selector: {kubernetes.io/arch: arm64}}}",
+        "2: pools.cpu.node_selector: kubernetes.io/arch is set by the tool; `architecture` of the profile says which",
+    ),
+    (
+        "extends: kind\ngpu: {name: x, compute_capability: [7, 5], max_per_node: 1}",
+        "2: gpu: there is no pool `gpu`; write pools.gpu, or `gpu: null`",
+    ),
+    (
+        "extends: gke\ngpu: {compute_capability: [7]}",
+        "2: gpu.compute_capability: found a list of 1, expected one more value",
+    ),
+    (
+        "extends: gke\ngpu: {compute_capability: [7, 5, 0]}",
+        "2: gpu.compute_capability: found a list of 3, expected at most 2",
+    ),
+    (
+        "extends: gke\ngpu: {resource: gpu}",
+        "2: gpu.resource: found the text 'gpu', expected what the device plugin calls a GPU, such as "
+        "`nvidia.com/gpu` or `nvidia.com/gpu.shared`",
+    ),
+    (
+        "extends: gke\nimages: {pytorch: {cpu: ''}}",
+        "2: images.pytorch.cpu: found the text '', expected an image such as `registry.example/team/pytorch:1` "
+        "or `...@sha256:` and 64 hex digits",
+    ),
+    (
+        "extends: gke\ndata: {claim: c, mount_path: data}",
+        "2: data.mount_path: found the text 'data', expected the path of a folder from the root, such as "
+        "`/data`, without ':', '.', '..' and a '/' behind",
+    ),
+    (
+        "extends: gke\ndata: {claim: c, mount_path: /tmp}",
+        "2: data.mount_path: found the text '/tmp', expected another folder than /, /dev, /dev/shm, /proc, /sys, "
+        "/tmp: `/data`, for example",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), MESSAGES, ids=[message[:40] for _, message in MESSAGES])
+def test_an_error_says_what_was_expected_and_how_to_fix_it(tmp_path: Path, text: str, message: str) -> None:
+    assert str(catch_error(tmp_path, text)) == f"{tmp_path}/mine.yaml:{message}"
+
+
+def test_a_profile_that_extends_itself_is_refused(tmp_path: Path) -> None:
+    message = "1: extends: found 'mine.yaml', which extends this file in turn; remove one of the two"
+    assert str(catch_error(tmp_path, "extends: mine.yaml")) == f"{tmp_path}/mine.yaml:{message}"

@@ -7,8 +7,8 @@ import pytest
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from factories import make_cell
 from job_manifests import load, make_full_profile, render
-from runner.profiles.gpus import GpuSharing
 from runner.profiles.model import Profile
+from runner.profiles.pools import GpuSharing
 
 
 def share(profile: Profile, **sharing: GpuSharing) -> Profile:
