@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from collector.nights.cell_nights import CellNight
-from collector.nights.judgement import Seen, Starts, judge, look_for_changes, measure_alone
-from collector.nights.series import FloatArray, Nights, SeriesKey
+from collector.nights.detection import Seen, Starts, judge, look_for_changes, measure_alone
+from collector.nights.series import CellNight, FloatArray, Nights, SeriesKey
 from factories import make_cell, make_run
 
 STEP = float(np.log(1.05))

@@ -55,8 +55,8 @@ def find_levels(logs: FloatArray, starts: IntArray) -> FloatArray:
     """Return the median of each series before and from its night `starts` on, for every night, shape of `logs`."""
     nights = np.arange(logs.shape[1])
     is_later = nights >= starts[:, np.newaxis]
-    later = _take_median(np.where(is_later, logs, np.nan))
-    earlier = _take_median(np.where(is_later, np.nan, logs))
+    later = take_medians(np.where(is_later, logs, np.nan))
+    earlier = take_medians(np.where(is_later, np.nan, logs))
     return np.where(is_later, later[:, np.newaxis], earlier[:, np.newaxis])
 
 
@@ -75,7 +75,7 @@ def estimate_variances(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
     return (prior_freedom * prior + freedom * np.where(kept > 0, variances, 0.0)) / total, total
 
 
-def _take_median(logs: FloatArray) -> FloatArray:
+def take_medians(logs: FloatArray) -> FloatArray:
     """Return the median of each row; NaN for one without values, without numpy's warning."""
     medians = np.full(len(logs), np.nan)
     has_values = ~np.isnan(logs).all(axis=1)

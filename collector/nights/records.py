@@ -1,8 +1,6 @@
 """Read what the store has of changes over a matrix's nights: suspicions, their decisions, and sent notices."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass
 
 from bench.schema import (
     Decision,
@@ -15,8 +13,6 @@ from bench.schema import (
 )
 from bench.store import Store, UnreadableObject, changes_prefix, parse_change_key
 from collector.results.collection import SkippedDocument
-
-DocumentT = TypeVar("DocumentT", Suspicion, Decision, Notice)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,59 +53,52 @@ class ChangeHistory:
         return [change for change in self.changes if change.suspicion.night_run_id == run_id]
 
 
-@dataclass(kw_only=True)
-class _Documents:
-    suspicions: dict[str, Suspicion] = field(default_factory=dict)
-    decisions: dict[str, Decision] = field(default_factory=dict)
-    channels: dict[str, set[str]] = field(default_factory=dict)
-    skipped: list[SkippedDocument] = field(default_factory=list)
-
-
 def read_history(store: Store, matrix: str) -> ChangeHistory:
     """Return what the store has of a matrix's changes; raise StoreError if it cannot be used.
 
     A decision or notice without its suspicion is left out: the suspicion is written first.
     """
-    documents = _Documents()
+    suspicions: dict[str, Suspicion] = {}
+    decisions: dict[str, Decision] = {}
+    channels: dict[str, set[str]] = {}
+    skipped = []
     for key, data in store.get_listed(sorted(store.list_keys(changes_prefix(matrix)))):
-        _sort_in(documents, key, data)
+        try:
+            document = _read(key, data)
+        except InvalidDocumentError as error:
+            skipped.append(SkippedDocument(key=key, reason=str(error)))
+            continue
+        if isinstance(document, Suspicion):
+            suspicions[document.change_id] = document
+        elif isinstance(document, Decision):
+            decisions[document.change_id] = document
+        else:
+            channels.setdefault(document.change_id, set()).add(document.channel)
     changes = [
         RecordedChange(
             suspicion=suspicion,
-            decision=documents.decisions.get(change_id),
-            channels=frozenset(documents.channels.get(change_id, ())),
+            decision=decisions.get(change_id),
+            channels=frozenset(channels.get(change_id, ())),
         )
-        for change_id, suspicion in documents.suspicions.items()
+        for change_id, suspicion in suspicions.items()
     ]
     changes.sort(key=lambda change: (change.suspicion.seen_at, change.suspicion.change_id))
-    return ChangeHistory(
-        changes=tuple(changes), skipped=tuple(sorted(documents.skipped, key=lambda document: document.key))
-    )
+    return ChangeHistory(changes=tuple(changes), skipped=tuple(sorted(skipped, key=lambda document: document.key)))
 
 
-def _sort_in(documents: _Documents, key: str, data: bytes | UnreadableObject) -> None:
-    parsed = parse_change_key(key)
-    try:
-        if isinstance(data, UnreadableObject):
-            raise InvalidDocumentError(str(data))
-        if parsed is None:
-            raise InvalidDocumentError("the key is not one of a change")
-        change_id, name = parsed
-        if name == "suspicion":
-            documents.suspicions[change_id] = _check(read_suspicion, data, change_id)
-        elif name == "decision":
-            documents.decisions[change_id] = _check(read_decision, data, change_id)
-        elif name.startswith("notices/"):
-            notice = _check(read_notice, data, change_id)
-            documents.channels.setdefault(change_id, set()).add(notice.channel)
-        else:
-            raise InvalidDocumentError("the key is not one of a change")
-    except InvalidDocumentError as error:
-        documents.skipped.append(SkippedDocument(key=key, reason=str(error)))
-
-
-def _check(read: Callable[[bytes], DocumentT], data: bytes, change_id: str) -> DocumentT:
-    document = read(data)
+def _read(key: str, data: bytes | UnreadableObject) -> Suspicion | Decision | Notice:
+    if isinstance(data, UnreadableObject):
+        raise InvalidDocumentError(str(data))
+    change_id, name = parse_change_key(key) or ("", "")
+    document: Suspicion | Decision | Notice
+    if name == "suspicion":
+        document = read_suspicion(data)
+    elif name == "decision":
+        document = read_decision(data)
+    elif name.startswith("notices/"):
+        document = read_notice(data)
+    else:
+        raise InvalidDocumentError("the key is not one of a change")
     if document.change_id != change_id:
         raise InvalidDocumentError(f"change_id is '{document.change_id}' inside, '{change_id}' in its key")
     return document

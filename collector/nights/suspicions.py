@@ -4,14 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from bench.schema import Decision, Direction, Run, Suspicion, hash_text
-from collector.nights.cell_nights import CellNight, CellNights, tabulate_nights
-from collector.nights.confirmation_name import name_confirmation
-from collector.nights.detection import DECISION_P_VALUE
-from collector.nights.environment_changes import describe_changes
-from collector.nights.judgement import Seen, Starts, judge, look, look_for_changes, measure_alone
+from bench.schema import Decision, Direction, NightChange, Run, Suspicion, hash_text
+from bench.store import confirmation_run_id
+from collector.nights.detection import (
+    DECISION_P_VALUE,
+    Seen,
+    Starts,
+    judge,
+    look,
+    look_for_changes,
+    measure_alone,
+)
 from collector.nights.records import ChangeHistory
-from collector.nights.series import Nights, SeriesKey
+from collector.nights.series import CellNight, CellNights, Facts, Nights, SeriesKey, tabulate_nights
 
 MAX_CELLS = 20
 """Suspicions of one night, at the most: the least likely ones by chance. A confirmation has to fit into what is left of
@@ -22,6 +27,8 @@ CONFIRMATION_FACTOR = 5
 MIN_CONFIRMATION_REPEATS = 10
 """Repeats of a confirmation: five times the night's, which more than halves what repeats add to its
 noise; and ten where the night has few."""
+MAX_LENGTH = 300
+"""Of one side of a change of the environment: the names of many nodes are cut."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +166,7 @@ def _make_suspicion(seen: Seen, table: Nights, night: NightRun) -> Suspicion:
         shift=seen.describe(),
         night_deviation=seen.deviation,
         changes=describe_changes(table, seen.rows, seen.first),
-        confirmation_run_id=name_confirmation(run.matrix, run.run_id) if is_again else None,
+        confirmation_run_id=confirmation_run_id(run.matrix, run.run_id) if is_again else None,
         confirmation_repeats=max(MIN_CONFIRMATION_REPEATS, CONFIRMATION_FACTOR * most) if is_again else 0,
     )
 
@@ -190,3 +197,33 @@ def _find(suspicion: Suspicion, table: Nights, starts: Starts) -> Seen | None:
 def _is_same_type(night: CellNight, again: CellNight) -> bool:
     """Return whether the machine types are the same, as far as both are recorded."""
     return not (night.instance_types and again.instance_types) or set(again.instance_types) <= set(night.instance_types)
+
+
+def describe_changes(nights: Nights, rows: Sequence[int], first: int) -> tuple[NightChange, ...]:
+    """Return what differs between the newest night and the last one before `first` that the series have.
+
+    Of several series all values together. A fact that only one of the nights has recorded differs too: it was, or is,
+    unknown.
+    """
+    before: Facts = {}
+    after: Facts = {}
+    for row in rows:
+        earlier = [facts for facts in nights.facts[row][:first] if facts]
+        if earlier:
+            _add(before, earlier[-1])
+            _add(after, nights.facts[row][-1])
+    return tuple(
+        NightChange(what=what, before=_cut(before.get(what)), after=_cut(after.get(what)))
+        for what in sorted({*before, *after})
+        if before.get(what) != after.get(what)
+    )
+
+
+def _add(total: Facts, facts: Facts) -> None:
+    for name, text in facts.items():
+        values = {value for known in (total.get(name), text) if known for value in known.split(", ")}
+        total[name] = ", ".join(sorted(values)) or None
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"

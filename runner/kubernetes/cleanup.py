@@ -14,8 +14,7 @@ from http import HTTPStatus
 from typing import Any
 
 from bench.errors import UserError
-from bench.store import Store
-from collector.nights.confirmation_name import name_confirmation
+from bench.store import Store, confirmation_run_id
 from collector.word_lists import join_some
 from runner.kubernetes.access_reviews import check_permissions
 from runner.kubernetes.api_errors import ApiError, to_user_error
@@ -96,7 +95,7 @@ class JobCleaner:
             store, unmarked_reason = self._leave_mark()
             done = [self._delete_unfinished(unmarked_reason)]
             run = None if store is None else read_run(store, self.run_id)
-            again = None if run is None else name_confirmation(run.matrix, self.run_id)
+            again = None if run is None else confirmation_run_id(run.matrix, self.run_id)
             if store is not None and again is not None and is_stored(store, again):
                 done += replace(self, run_id=again, store=store).cancel()
             return done

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 
 from bench.errors import TransientError, UserError
 from bench.schema import Run
-from bench.store import Store, is_confirmation
+from bench.store import Store, confirmation_run_id, is_confirmation
 from bench.store.stored_runs import find_future_runs, read_runs
-from collector.nights.cell_nights import read_cell_nights, unify_centers, unify_hosts
-from collector.nights.confirmation_name import name_confirmation
+from collector.nights.series import read_cell_nights, unify_centers, unify_hosts
 from collector.nights.suspicions import Confirmation, NightRun
 from collector.results.copied_runs import CopyFinder
 from collector.results.load import load_run
@@ -84,7 +83,7 @@ def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[st
         warnings += [f"run {run.run_id}: {text}"] if text else []
         if text and not (collection.results["status"] == "ok").any():
             continue  # a copy of a run is no night
-        again = name_confirmation(matrix, run.run_id)
+        again = confirmation_run_id(matrix, run.run_id)
         confirmation = _load_confirmation(store, again, copies, warnings) if again in run_ids else None
         nights.append(NightRun(run=run, cells=read_cell_nights(collection), confirmation=confirmation))
     return LoadedNights(nights=_unify(nights), warnings=tuple(warnings))

@@ -11,8 +11,7 @@ from rich.console import Console
 from runs import DEADLINE_SECONDS, Observed, Setup, make_cells, wait_for
 
 from bench.errors import UserError
-from bench.store import Store, cancelled_prefix
-from collector.nights.confirmation_name import name_confirmation
+from bench.store import Store, cancelled_prefix, confirmation_run_id
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
 from runner.commands.night import confirm_there
@@ -191,7 +190,7 @@ def test_a_cancelled_night_ends_the_run_that_measures_it_again(
 ) -> None:
     start_kubelet(lambda pod: "hang", num_nodes=1)
     night = Setup.make(connection, namespace, store, make_cells(1))
-    again = name_confirmation(night.run.matrix, namespace)
+    again = confirmation_run_id(night.run.matrix, namespace)
     confirmation = Setup.make(connection, namespace, store, make_cells(1), run_id=again)
     runner = confirmation.start()
     wait_for(lambda: count_ready(confirmation) == 1, "a cell that is measured again")
@@ -213,7 +212,7 @@ def test_a_night_that_is_cancelled_before_its_confirmation_begins_is_not_measure
 ) -> None:
     store = Store.open(f"s3://{s3_server.bucket}")
     night = Setup.make(connection, namespace, store, make_cells(1))
-    again = name_confirmation(night.run.matrix, namespace)
+    again = confirmation_run_id(night.run.matrix, namespace)
     path = tmp_path / "again.yaml"
     path.write_text(yaml.safe_dump(describe_matrix(night.run, list(night.run.cells))))
     measure = confirm_there(night.make_cluster_run(), night.run, connection, Observed(), Console(quiet=True))

@@ -12,7 +12,7 @@ from collector.audit.measurements import gather_measurements
 from collector.audit.study import load_study
 from collector.comparisons import compare_all
 from collector.machine_differences import tabulate_machines
-from collector.nights.cell_nights import read_cell_nights
+from collector.nights.series import read_cell_nights
 from collector.results.cells import SHARING_FIELDS
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_environment, make_gpu

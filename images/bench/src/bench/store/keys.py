@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from bench.schema import hash_text
+
 NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 ATTEMPT_KEY = re.compile(
     rf"runs/(?P<run_id>{NAME})/(?P<kind>results|placements|node-faults)/(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/"
@@ -104,9 +106,9 @@ def meeting_key(run_id: str, cell_id: str, repeat: int, group: str, document: st
     return f"{meeting_prefix(run_id, cell_id, repeat, group)}{_check_name(name)}.json"
 
 
-def confirmation_run_id(digits: str) -> str:
-    """Return the id of a run that measures again what a night made suspicious; `digits`: 8 hex digits of the night."""
-    return f"confirm-{digits}"
+def confirmation_run_id(matrix: str, run_id: str) -> str:
+    """Return the id of the run that measures again what is suspected in the run `run_id` of a matrix."""
+    return f"confirm-{hash_text(f'{matrix}/{run_id}')}"
 
 
 def is_confirmation(run_id: str) -> bool:
