@@ -1,5 +1,6 @@
 """The registry: complete entries, and a message for whatever an entry lacks."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ ROOT = Path(__file__).parents[3]
 BENCH = ROOT / "images" / "bench" / "src" / "bench"
 PROGRAMS = Path(__file__).parent / "programs"
 PROGRAM = ROOT / "docs" / "make_tables.py"
+FUNCTIONS = (("torch", "build_fake_net(cell"), ("keras", "build_fake_net(cell"), ("flops", "count_fake_net(cell"))
 
 
 # Models
@@ -26,21 +28,19 @@ def test_no_model_lacks_anything(model: str) -> None:
 @pytest.fixture
 def fake(tmp_path: Path) -> tuple[ModelSpec, Path]:
     """A complete entry named fake-net and the folder with its definitions."""
-    for dialect in ("torch", "keras", "flops"):
-        (tmp_path / "models" / dialect).mkdir(parents=True)
-        (tmp_path / "models" / dialect / "fake_net.py").touch()
+    (tmp_path / "models").mkdir()
+    for dialect, function in FUNCTIONS:
+        (tmp_path / "models" / f"{dialect}.py").write_text(f"\ndef {function}: Cell) -> Any: ...")
     return MODELS["conv6"], tmp_path
 
 
-@pytest.mark.parametrize(
-    ("dialect", "function"), [("torch", "build(cell)"), ("keras", "build(cell)"), ("flops", "count(cell)")]
-)
+@pytest.mark.parametrize(("dialect", "function"), FUNCTIONS)
 def test_a_definition_that_is_missing_is_named(fake: tuple[ModelSpec, Path], dialect: str, function: str) -> None:
     spec, folder = fake
-    path = folder / "models" / dialect / "fake_net.py"
-    path.unlink()
+    path = folder / "models" / f"{dialect}.py"
+    path.write_text("")
     assert list_gaps("fake-net", spec, folder) == [
-        f"model 'fake-net': there is no {path}, expected a module with {function}: see CONTRIBUTING.md, 'Add a model'"
+        f"model 'fake-net': there is no {function}) in {path}: see CONTRIBUTING.md, 'Add a model'"
     ]
 
 
@@ -56,9 +56,12 @@ def test_reference_numbers_that_are_missing_are_named(fake: tuple[ModelSpec, Pat
 
 
 def test_every_definition_belongs_to_an_entry() -> None:
-    shared = {"__init__", "layers", "image_layers", "initializers", "fused_norm"}
-    found = {path.stem for path in (BENCH / "models").glob("*/*.py")} - shared
-    assert found == {name.replace("-", "_") for name in MODELS}
+    for dialect, function in FUNCTIONS:
+        prefix = function.partition("_")[0]
+        found = re.findall(
+            rf"^def {prefix}_(\w+)\(cell: Cell\)", (BENCH / "models" / f"{dialect}.py").read_text(), re.M
+        )
+        assert sorted(found) == sorted(name.replace("-", "_") for name in MODELS)
 
 
 # Frameworks

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.models.flops import count_step_cost
-from bench.models.flops.layers import convolve, convolve_transposed, describe_pass, find_saving, reduce_layers
+from bench.models.flops import convolve, convolve_transposed, count_step_cost, describe_pass, find_saving, reduce_layers
 from bench.registry import MODELS, Framework, Reference
 from bench.schema import Cell
 from factories import make_cell
@@ -46,7 +45,7 @@ def test_a_step_has_the_published_multiply_adds_and_parameters(model: str, refer
 
 
 def test_a_discriminator_has_the_published_multiply_adds() -> None:
-    from bench.models.flops.cyclegan import list_discriminator
+    from bench.models.flops import list_discriminator
 
     assert describe_pass(list_discriminator(256)).forward / 1e9 == pytest.approx(3.147, rel=1e-3)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.models.keras import conv6, cyclegan, text_classifier
+from bench.models import keras as models
 from bench.schema import Cell
 from bench.tasks.keras.image_pool import ImagePool
 from bench.tasks.keras.image_translation import DiscriminatorPart, GeneratorPart
@@ -41,10 +41,10 @@ INFERENCE = (
 
 def shrink_models() -> None:
     """Give the models so few channels and blocks that compiling and running them takes seconds."""
-    conv6.WIDTHS = (4, 8)  # type: ignore[assignment]
-    cyclegan.NUM_BLOCKS = 1
-    cyclegan.WIDTH = 8
-    text_classifier.NUM_LAYERS = 1
+    models.CONV6_WIDTHS = (4, 8)  # type: ignore[assignment]
+    models.GENERATOR_BLOCKS = 1
+    models.GAN_WIDTH = 8
+    models.TEXT_LAYERS = 1
 
 
 class Examiner:

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bench.models.flops import count_step_cost
-from bench.models.flops.cyclegan import list_discriminator, list_generator
-from bench.models.flops.layers import Layer, convolve, convolve_transposed
+from bench.models.flops import Layer, convolve, convolve_transposed, count_step_cost, list_discriminator, list_generator
 from bench.registry import Phase
 from bench.schema import Cell
 from collector.audit.study import Reading, load_study

@@ -1,9 +1,9 @@
-"""Builds the model of a cell in a framework's own dialect: one module per model and dialect."""
+"""Builds the model of a cell in a framework's own dialect: a function per model and dialect."""
 
 from importlib import import_module
 from typing import Any
 
-from bench.registry import Dialect, locate_definition
+from bench.registry import Dialect, name_definition
 from bench.schema import Cell
 
 
@@ -13,4 +13,4 @@ def build_model(cell: Cell, dialect: Dialect) -> Any:
     CycleGAN: an nn.ModuleDict or a dict of keras.Models. Inputs and outputs are those of the definition; images are
     (batch, 3, size, size) for torch and (batch, size, size, 3) for keras, logits (batch, num_classes).
     """
-    return import_module(locate_definition(cell.model, dialect)).build(cell)
+    return getattr(import_module(f"bench.models.{dialect}"), name_definition(cell.model, dialect))(cell)

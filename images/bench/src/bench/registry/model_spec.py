@@ -1,7 +1,7 @@
 """What the registry holds of a model: sizes, training settings, reference numbers and the case of its comparison.
 
-Its code is one file per dialect: `bench.models.torch.NAME` and `bench.models.keras.NAME` with `build(cell)`,
-`bench.models.flops.NAME` with `count(cell)`, NAME with underscores for hyphens.
+Its code is a function per dialect: `build_NAME(cell)` in `bench.models.torch` and `bench.models.keras`,
+`count_NAME(cell)` in `bench.models.flops`, NAME with underscores for hyphens.
 """
 
 from collections.abc import Mapping
@@ -97,19 +97,19 @@ class ModelSpec:
         return next((one for one in self.references if (one.input_size, one.num_classes) == size), None)
 
 
-def locate_definition(model: str, dialect: Dialect) -> str:
-    """Return the module of a model's definition in `dialect`."""
-    return f"bench.models.{dialect}.{model.replace('-', '_')}"
+def name_definition(model: str, dialect: Dialect) -> str:
+    """Return the function of `bench.models.DIALECT` that defines a model."""
+    return f"{'count' if dialect == 'flops' else 'build'}_{model.replace('-', '_')}"
 
 
 def list_gaps(model: str, spec: ModelSpec, folder: Path = BENCH_FOLDER) -> list[str]:
-    """Return a message for everything that a model lacks: files below `folder`, that of `bench`, and numbers."""
+    """Return a message for everything that a model lacks: functions in files below `folder`, that of `bench`;
+    numbers."""
     gaps = []
     for dialect in get_args(Dialect):
-        path = folder.joinpath(*locate_definition(model, dialect).split(".")[1:]).with_suffix(".py")
-        if not path.is_file():
-            function = "count(cell)" if dialect == "flops" else "build(cell)"
-            gaps.append(f"model '{model}': there is no {path}, expected a module with {function}: see {RECIPE}")
+        path, function = folder / "models" / f"{dialect}.py", f"{name_definition(model, dialect)}(cell"
+        if f"\ndef {function}" not in path.read_text():
+            gaps.append(f"model '{model}': there is no {function}) in {path}: see {RECIPE}")
     if spec.find_reference() is None:
         size = f"input_size={spec.input_size}, num_classes={spec.num_classes}"
         gaps.append(f"model '{model}': its entry has no Reference({size}, ...), its default size: see {RECIPE}")

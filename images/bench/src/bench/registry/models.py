@@ -216,7 +216,7 @@ MODELS: dict[str, ModelSpec] = {
                 num_parameters=(20_128 * 256 + 4 * 789_760 + 512 + 2 * 257,),
                 # Per layer and token 4 x 256^2 and 2 x 256 x 1024 weights, attention over 128 tokens twice.
                 giga_macs=(4 * 128 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 128 * 256) + 256 * 2) / 1e9,
-                source="by hand from its definition in `bench.models.torch.text_classifier`",
+                source="by hand from its definition in `bench.models.torch`",
             ),
         ),
         mirror=MirrorCase(input_size=16, num_classes=2),

@@ -1,0 +1,241 @@
+"""The models in PyTorch, each as a torch.nn.Module. torchvision is imported by those that are its own."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from bench.schema import Cell
+from bench.tasks.inputs import VOCABULARY_SIZE
+
+CONV6_WIDTHS = (64, 128, 256)
+
+
+def build_conv6(cell: Cell) -> nn.Module:
+    """Return the Conv-6 of Frankle and Carbin (arXiv 1803.03635, figure 2).
+
+    Three pairs of 3x3 convolutions (64, 128, 256 channels), max-pooling after each pair, dense 256-256-classes, ReLU.
+    2,262,602 parameters at 32 px and 10 classes.
+    """
+    layers: list[nn.Module] = []
+    num_channels = 3
+    for width in CONV6_WIDTHS:
+        layers += [nn.Conv2d(num_channels, width, 3, padding=1), nn.ReLU(inplace=True)]
+        layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2)]
+        num_channels = width
+    side = cell.input_size // 2 ** len(CONV6_WIDTHS)
+    layers += [nn.Flatten(), nn.Linear(num_channels * side * side, 256), nn.ReLU(inplace=True)]
+    layers += [nn.Linear(256, 256), nn.ReLU(inplace=True), nn.Linear(256, cell.num_classes)]
+    return nn.Sequential(*layers).apply(_initialize_conv6)
+
+
+def _initialize_conv6(module: nn.Module) -> None:
+    """Draw Gaussian Glorot weights, as the same figure says; set biases to zero."""
+    if isinstance(module, nn.Conv2d | nn.Linear):
+        nn.init.xavier_normal_(module.weight)
+        nn.init.zeros_(module.bias)
+
+
+def build_vgg16(cell: Cell) -> nn.Module:
+    """Return torchvision's VGG16 with its two dropouts of 0.5: 138,357,544 parameters at 1000 classes, any size."""
+    from torchvision.models import vgg16
+
+    model: nn.Module = vgg16(weights=None, num_classes=cell.num_classes)
+    return model
+
+
+def build_resnet18(cell: Cell) -> nn.Module:
+    """Return torchvision's ResNet18 with the ImageNet stem: 11,689,512 parameters at 1000 classes."""
+    from torchvision.models import resnet18
+
+    model: nn.Module = resnet18(weights=None, num_classes=cell.num_classes)
+    return model
+
+
+def build_resnet18_cifar(cell: Cell) -> nn.Module:
+    """Return ResNet18 with a 3x3 stem of stride 1 and no max-pool: 11,173,962 parameters at 10 classes.
+
+    The stem that He et al. use for 32 px (arXiv 1512.03385, section 4.2), initialised as torchvision does.
+    """
+    from torchvision.models import resnet18
+
+    model: Any = resnet18(weights=None, num_classes=cell.num_classes)
+    model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+    nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
+    model.maxpool = nn.Identity()
+    built: nn.Module = model
+    return built
+
+
+def build_resnet50(cell: Cell) -> nn.Module:
+    """Return torchvision's ResNet50, v1.5 (stride in the 3x3 convolutions): 25,557,032 parameters at 1000 classes."""
+    from torchvision.models import resnet50
+
+    model: nn.Module = resnet50(weights=None, num_classes=cell.num_classes)
+    return model
+
+
+def build_vit_b_16(cell: Cell) -> nn.Module:
+    """Return torchvision's ViT-B/16 for images of `input_size`: 86,567,656 parameters at 224 px and 1000 classes."""
+    from torchvision.models import vit_b_16
+
+    model: nn.Module = vit_b_16(weights=None, image_size=cell.input_size, num_classes=cell.num_classes)
+    return model
+
+
+# The text classifier, a definition of this project: token embeddings (20,000 x 256) plus learned positions (length x
+# 256); four layers, each x + attention(norm(x)) with 4 heads of 64, then x + feed-forward(norm(x)) of width 1024 with
+# the exact GELU; a last norm, the mean over the tokens, one dense layer. Norms are layer norms with epsilon 1e-5, all
+# dense layers have biases, no dropout, no mask: every text fills its length. 8,312,834 parameters at 128 tokens and 2
+# classes. Weights N(0, 0.02), biases zero, as BERT's in Hugging Face's transformers (BertConfig.initializer_range).
+TEXT_WIDTH = 256
+TEXT_LAYERS = 4
+TEXT_HEADS = 4
+TEXT_MLP_WIDTH = 1024
+
+
+class TextClassifier(nn.Module):
+    """The whole model: maps tokens (batch, length) of int64 to logits (batch, classes)."""
+
+    def __init__(self, length: int, num_classes: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY_SIZE, TEXT_WIDTH)
+        self.positions = nn.Parameter(torch.empty(length, TEXT_WIDTH).normal_(0.0, 0.02))
+        self.layers = nn.Sequential(*(EncoderLayer() for _ in range(TEXT_LAYERS)))
+        self.norm = nn.LayerNorm(TEXT_WIDTH)
+        self.head = nn.Linear(TEXT_WIDTH, num_classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the logits (batch, classes) of tokens (batch, length)."""
+        x = self.layers(self.embedding(tokens) + self.positions)
+        logits: Tensor = self.head(self.norm(x).mean(dim=1))
+        return logits
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each behind a norm and added to its input: (batch, length, 256)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(TEXT_WIDTH)
+        self.query_key_value = nn.Linear(TEXT_WIDTH, 3 * TEXT_WIDTH)
+        self.projection = nn.Linear(TEXT_WIDTH, TEXT_WIDTH)
+        self.feed_forward = nn.Sequential(
+            nn.LayerNorm(TEXT_WIDTH),
+            nn.Linear(TEXT_WIDTH, TEXT_MLP_WIDTH),
+            nn.GELU(),
+            nn.Linear(TEXT_MLP_WIDTH, TEXT_WIDTH),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a tensor of x's shape."""
+        x = x + self._attend(self.attention_norm(x))
+        summed: Tensor = x + self.feed_forward(x)
+        return summed
+
+    def _attend(self, x: Tensor) -> Tensor:
+        # (batch, length, 3, heads, 64) -> three of (batch, heads, length, 64)
+        heads = self.query_key_value(x).unflatten(-1, (3, TEXT_HEADS, -1)).transpose(1, 3)
+        attended = scaled_dot_product_attention(*heads.unbind(dim=2))
+        projected: Tensor = self.projection(attended.transpose(1, 2).flatten(start_dim=2))
+        return projected
+
+
+def build_text_classifier(cell: Cell) -> nn.Module:
+    """Return the classifier for texts of `input_size` tokens."""
+    assert cell.num_classes is not None
+    return TextClassifier(cell.input_size, cell.num_classes).apply(_initialize_text_classifier)
+
+
+def _initialize_text_classifier(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, 0.0, 0.02)
+    if isinstance(module, nn.Linear):
+        nn.init.zeros_(module.bias)
+
+
+# CycleGAN: architecture and initial weights as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix,
+# models/ networks.py; Zhu et al., arXiv 1703.10593, section 7.2): instance norm without affine parameters or
+# statistics, so that every convolution has a bias; weights N(0, 0.02), biases zero.
+GENERATOR_BLOCKS = 9
+
+
+class ResidualBlock(nn.Module):
+    """Two 3x3 convolutions with reflection padding and instance norm, added to their input."""
+
+    def __init__(self, num_channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.ReflectionPad2d(1),
+            nn.Conv2d(num_channels, num_channels, 3),
+            nn.InstanceNorm2d(num_channels),
+            nn.ReLU(inplace=True),
+            nn.ReflectionPad2d(1),
+            nn.Conv2d(num_channels, num_channels, 3),
+            nn.InstanceNorm2d(num_channels),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a map of x's shape."""
+        summed: Tensor = x + self.layers(x)
+        return summed
+
+
+def build_cyclegan(cell: Cell) -> nn.ModuleDict:
+    """Return generator_ab, generator_ba (11,378,179 parameters each) and discriminator_a, discriminator_b (2,764,737).
+
+    Generators map images (batch, 3, size, size) to images in [-1, 1], size a multiple of 4. Discriminators map images
+    to scores (batch, 1, n, n) of overlapping patches of 70 px; n = 30 at 256 px.
+    """
+    networks = {
+        "generator_ab": build_generator(),
+        "generator_ba": build_generator(),
+        "discriminator_a": build_discriminator(),
+        "discriminator_b": build_discriminator(),
+    }
+    return nn.ModuleDict(networks).apply(_initialize_cyclegan)
+
+
+def build_generator() -> nn.Sequential:
+    """Return c7s1-64, d128, d256, nine blocks R256, u128, u64, c7s1-3, as the paper's appendix writes it."""
+    layers: list[nn.Module] = [nn.ReflectionPad2d(3), *_normalize_and_rectify(nn.Conv2d(3, 64, 7))]
+    for num_channels in (64, 128):
+        layers += _normalize_and_rectify(nn.Conv2d(num_channels, 2 * num_channels, 3, stride=2, padding=1))
+    layers += [ResidualBlock(256) for _ in range(GENERATOR_BLOCKS)]
+    for num_channels in (256, 128):
+        upsampling = nn.ConvTranspose2d(num_channels, num_channels // 2, 3, stride=2, padding=1, output_padding=1)
+        layers += _normalize_and_rectify(upsampling)
+    return nn.Sequential(*layers, nn.ReflectionPad2d(3), nn.Conv2d(64, 3, 7), nn.Tanh())
+
+
+def build_discriminator() -> nn.Sequential:
+    """Return C64 (without norm), C128, C256, C512 and a convolution to one score, kernels of 4: PatchGAN of 70 px."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 64, 4, stride=2, padding=1), nn.LeakyReLU(0.2, inplace=True)]
+    for num_channels, stride in ((64, 2), (128, 2), (256, 1)):
+        layers.append(nn.Conv2d(num_channels, 2 * num_channels, 4, stride=stride, padding=1))
+        layers += [nn.InstanceNorm2d(2 * num_channels), nn.LeakyReLU(0.2, inplace=True)]
+    return nn.Sequential(*layers, nn.Conv2d(512, 1, 4, padding=1))
+
+
+def _normalize_and_rectify(convolution: nn.Conv2d | nn.ConvTranspose2d) -> list[nn.Module]:
+    return [convolution, nn.InstanceNorm2d(convolution.out_channels), nn.ReLU(inplace=True)]
+
+
+def _initialize_cyclegan(module: nn.Module) -> None:
+    if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
+        nn.init.normal_(module.weight, 0.0, 0.02)
+        nn.init.zeros_(module.bias)
+
+
+class MatrixProduct(nn.Module):
+    """The product of two stacks of square matrices."""
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        """Return left @ right, all three (batch, size, size)."""
+        return left @ right
+
+
+def build_matmul(cell: Cell) -> nn.Module:
+    """Return the module that multiplies two stacks, of any size."""
+    return MatrixProduct()

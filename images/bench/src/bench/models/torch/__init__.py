@@ -1,1 +1,0 @@
-"""The models in PyTorch, each as a torch.nn.Module."""
