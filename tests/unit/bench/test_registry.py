@@ -58,10 +58,9 @@ def test_reference_numbers_that_are_missing_are_named(fake: tuple[ModelSpec, Pat
 def test_every_definition_belongs_to_an_entry() -> None:
     for dialect, function in FUNCTIONS:
         prefix = function.partition("_")[0]
-        found = re.findall(
-            rf"^def {prefix}_(\w+)\(cell: Cell\)", (BENCH / "models" / f"{dialect}.py").read_text(), re.M
-        )
-        assert sorted(found) == sorted(name.replace("-", "_") for name in MODELS)
+        definitions = (BENCH / "models" / f"{dialect}.py").read_text()
+        found = re.findall(rf"^def {prefix}_(\w+)\(cell: Cell\) -> (?!int|tuple)", definitions, re.M)
+        assert set(found) - {"step_cost"} == {name.replace("-", "_") for name in MODELS}
 
 
 # Frameworks
