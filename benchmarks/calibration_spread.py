@@ -15,7 +15,7 @@ import sys
 
 from bench.frameworks.interface import load_framework
 from bench.probes.cpu import count_threads, limit_library_threads
-from bench.probes.environment import read_environment
+from bench.probes.machine import read_environment
 from bench.registry import FRAMEWORKS
 from bench.schema import Calibration, Cell
 from bench.worker.observe import Observer

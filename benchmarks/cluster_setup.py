@@ -16,7 +16,7 @@ from runs import Setup, make_cells, make_profile
 
 from bench.schema import Result
 from bench.store import Store
-from bench.worker.parent import die_with_parent
+from bench.worker.shutdown import die_with_parent
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection

@@ -19,7 +19,7 @@ import torch
 from hand_written import write_step
 
 from bench.frameworks.pytorch import PyTorch
-from bench.frameworks.pytorch_switches import set_switches
+from bench.frameworks.pytorch_workload import set_switches
 from bench.measure.harness import measure
 from bench.probes.cpu import count_threads
 from bench.registry import MODELS

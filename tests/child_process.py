@@ -9,7 +9,7 @@ from typing import Any
 
 # Not by preexec_fn: that is not safe in a process with threads.
 _LAUNCHER = (
-    "import os, sys; from bench.worker.parent import die_with_parent; "
+    "import os, sys; from bench.worker.shutdown import die_with_parent; "
     "die_with_parent(int(sys.argv[1])); os.execvp(sys.argv[2], sys.argv[2:])"
 )
 

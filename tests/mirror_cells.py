@@ -1,7 +1,7 @@
 """The cells on which all frameworks must compute the same, from the registry: small enough for seconds on two cores."""
 
 from bench.registry import MODELS, Framework, Mode, list_gaps
-from bench.registry.model_spec import MirrorPrecision
+from bench.registry.models import MirrorPrecision
 from bench.schema import Cell
 from factories import make_cell
 

@@ -157,7 +157,7 @@ def run_bench() -> None:
     """Run the container's entry point, with a framework whose model does nothing."""
     from bench.worker import attempt
     from bench.worker.main import run_program
-    from bench.worker.sigterm import SigtermListener
+    from bench.worker.shutdown import SigtermListener
     from stub_framework import StubFramework
 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

@@ -1,10 +1,11 @@
-"""Find the peaks of the device that a row names: stated in the row or the table, or known to `bench.measure.peaks`."""
+"""Find the peaks of the device that a row names: stated in the row or the table, or known to
+`bench.measure.roofline`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from bench.measure.peaks import GpuRow, find_gpu_peaks, read_gpu_table
+from bench.measure.roofline import GpuRow, find_gpu_peaks, read_gpu_table
 from collector.audit.table import PEAK_PRECISIONS, AuditTable, StatedDevice, StatedPrecision, TableRow
 from collector.device_names import split_name
 
@@ -30,7 +31,8 @@ INT8_TOPS = {
 # 1080 Ti rated at 1582 MHz was seen at 1845, 1.17 times as much (Tom's Hardware, KFA2 GTX 1080 Ti EXOC, 25 June 2017).
 # The peaks of other cards are for their highest clock, or for one that tensor cores cannot pass for long at full power.
 BOOST_HEADROOM = 1.2
-# Cards beside GeForce whose tensor cores are twice as fast where they accumulate in float16: see `bench.measure.peaks`.
+# Cards beside GeForce whose tensor cores are twice as fast where they accumulate in float16: see
+# `bench.measure.roofline`.
 HALF_RATE_NAMES = ("NVIDIA A10G", "NVIDIA L40")
 # What a datasheet may have beside the dense figure: that of structured sparsity. A figure for the base clock is lower,
 # a third of it on a T4. Figures are rounded.

@@ -427,7 +427,7 @@ class AuditedRow:
 def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple[AuditedRow, ...]:
     """Return the rows of `table` with their verdicts; `summary`: rows of `summarize_collections` of the runs, if any.
 
-    Raises UnknownDeviceError for a row whose device neither the table nor `bench.measure.peaks` knows.
+    Raises UnknownDeviceError for a row whose device neither the table nor `bench.measure.roofline` knows.
     """
     audited = []
     for number, row in enumerate(table.rows, start=1):

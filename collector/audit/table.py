@@ -20,7 +20,7 @@ StatedFlops = Annotated[float, Field(ge=1, le=1e24)]
 MAX_ROWS = 100_000
 TIMES = ("milliseconds", "seconds", "samples_per_second")
 
-# The precision whose peak bounds a row. None: no cell and no row of `bench.measure.peaks` has it.
+# The precision whose peak bounds a row. None: no cell and no row of `bench.measure.roofline` has it.
 PEAK_PRECISIONS: Mapping[StatedPrecision, Precision | None] = {
     **{precision: precision for precision in get_args(Precision)},
     "amp": "fp16",

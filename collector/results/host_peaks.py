@@ -13,7 +13,7 @@ import pandas as pd
 
 # The framework of figures in results that do not hold a HostPeak: those were the highest so far, of all frameworks.
 ALL_FRAMEWORKS = "all frameworks"
-# As bench.verdicts.work.MAX_HOST_DRIFT: what identical runs differ by anyway.
+# As bench.verdicts.device.MAX_HOST_DRIFT: what identical runs differ by anyway.
 MAX_DRIFT = 0.10
 HOST_COLUMNS = ["host", "cpu_model", "precision", "num_threads"]
 UNKNOWN = {"cpu_model": "", "num_threads": 0}

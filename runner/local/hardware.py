@@ -140,7 +140,7 @@ def _show_slices(handles: list[Any]) -> list[Any]:
     """Return what CUDA shows of these: a process sees one MIG slice at most, and no whole GPU beside it.
 
     A GPU in MIG mode is never shown as a whole (NVIDIA's MIG user guide, "CUDA device enumeration"; as
-    `bench.probes.visible_gpus` has it for the process that measures).
+    `bench.probes.gpu_processes` has it for the process that measures).
     """
     is_split = {index: _is_slice(handle) or _is_in_mig_mode(handle) for index, handle in enumerate(handles)}
     slices = [part for index, handle in enumerate(handles) if is_split[index] for part in _list_slices(handle)]

@@ -7,7 +7,7 @@ from typing import Self
 import pytest
 
 from bench.schema import Result
-from bench.worker.attempt_failures import summarize_error
+from bench.worker.failures import summarize_error
 from fake_nvml import FakeNvml
 from stub_framework import StubFramework
 

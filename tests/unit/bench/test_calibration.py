@@ -44,7 +44,7 @@ class Gpu:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gpu, "now", 0.0)
-    for module in ("harness", "pipelined", "calibration"):
+    for module in ("harness", "passes", "calibration"):
         monkeypatch.setattr(f"bench.measure.{module}.perf_counter", lambda: Gpu.now)
 
 

@@ -1,11 +1,11 @@
-"""bench.worker.compile_cache: where compiled kernels are kept, and what a result says of it."""
+"""bench.worker.compilers: where compiled kernels are kept, and what a result says of it."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from bench.worker.compile_cache import FOLDERS, LIMITS, read_chosen_caches, use_compile_cache
+from bench.worker.compilers import FOLDERS, LIMITS, read_chosen_caches, use_compile_cache
 
 XEON = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\nflags\t\t: fpu avx2 {}\nprocessor\t: 1\n"
 

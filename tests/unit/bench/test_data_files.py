@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.data.cifar10 import Cifar10Records
-from bench.data.files import find_cifar10_files, find_image_files
+from bench.data.files import Cifar10Records, find_cifar10_files, find_image_files
 from bench.errors import UserError
 from bench.schema import Phase
 from factories import make_cell

@@ -6,7 +6,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.measure.harness import StepRecorder, is_steady, measure, run_steps
-from bench.probes.cpu_use import CpuCounters, read_cpu_counters
+from bench.probes.cpu import CpuCounters, read_cpu_counters
 from bench.schema import Cell, Phases, Samples
 from factories import make_cell
 from scripted_workload import Clock, ScriptedTimer, ScriptedWorkload
@@ -99,7 +99,7 @@ def test_the_cpus_counters_are_read_just_before_and_just_after_the_window(
         clock.log.append("counters")
         return read_cpu_counters()
 
-    monkeypatch.setattr("bench.probes.cpu_use.read_cpu_counters", read)
+    monkeypatch.setattr("bench.probes.cpu.read_cpu_counters", read)
     workload = ScriptedWorkload(clock, repeat(0.5))
     _, _, cpu_use = measure(workload, make_cell(num_steps=2), BUILT)
     window = ["synchronize", "clock", *["clock", "step", "synchronize", "clock"] * 2]

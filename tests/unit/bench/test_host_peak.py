@@ -4,8 +4,8 @@ import pytest
 
 from bench.measure.harness import DeviceTimer, Feed
 from bench.measure.host_peak import SIZES, find_host_peaks, make_host_peak, measure_matrix_product, measure_undisturbed
+from bench.probes.cpu import CpuCounters
 from bench.probes.cpu_peak import TheoreticalPeak
-from bench.probes.cpu_use import CpuCounters
 from bench.schema import Cell, Device, HostPeak
 from factories import make_cell
 from host_figures import make_host_figures

@@ -1,4 +1,4 @@
-"""bench.worker.interruption: a measurement that is ended from outside leaves what it has, as a real process would."""
+"""bench.worker.main: a measurement that is ended from outside leaves what it has, as a real process would."""
 
 import os
 import signal
@@ -105,9 +105,9 @@ import os, signal, sys, time
 from pathlib import Path
 from bench.worker.attempt import Attempt
 from bench.worker.delivery import Delivery
-from bench.worker.interruption import Interruption
+from bench.worker.main import Interruption
 from bench.worker.request import Order
-from bench.worker.sigterm import SigtermListener
+from bench.worker.shutdown import SigtermListener
 from bench.store import Store
 order = Order.from_variables(os.environ)
 store = Store.open(order.store_url)

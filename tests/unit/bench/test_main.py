@@ -15,7 +15,7 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Cell, Framework
 from bench.worker import main as program
 from bench.worker.request import Order
-from bench.worker.sigterm import SigtermListener
+from bench.worker.shutdown import SigtermListener
 from bench_process import get_result, run_bench
 from factories import make_cell
 

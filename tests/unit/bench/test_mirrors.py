@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bench.registry import FRAMEWORKS, MODELS, Framework
-from bench.registry.model_spec import MirrorPrecision
+from bench.registry.models import MirrorPrecision
 from framework_programs import finish_program, start_program
 from mirror_cells import KERAS_RUNS, NUM_STEPS, TRAINED, list_keras_runs, list_missing
 

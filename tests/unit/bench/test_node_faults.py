@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from bench.frameworks.interface import DeviceMissingError
-from bench.worker.node_faults import is_node_fault
+from bench.worker.failures import is_node_fault
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 

@@ -1,8 +1,8 @@
-"""bench.worker.out_of_memory: the frameworks' own words, as they print them; bytes computed by hand."""
+"""bench.worker.failures: the frameworks' own words, as they print them; bytes computed by hand."""
 
 import pytest
 
-from bench.worker.out_of_memory import parse_requested_bytes
+from bench.worker.failures import parse_requested_bytes
 
 # Message and bytes.
 MESSAGES = {

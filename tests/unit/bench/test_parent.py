@@ -10,7 +10,7 @@ START_AND_SLEEP = '''
 import os, subprocess, sys
 child = """
 import os, time
-from bench.worker.parent import die_with_parent
+from bench.worker.shutdown import die_with_parent
 die_with_parent(os.getppid())
 print("ready", flush=True)
 time.sleep(600)
@@ -32,5 +32,5 @@ def test_the_measuring_process_dies_with_the_runner_even_by_sigkill() -> None:
 
 
 def test_a_process_whose_runner_is_already_dead_kills_itself() -> None:
-    code = "from bench.worker.parent import die_with_parent; die_with_parent(999_999_999)"
+    code = "from bench.worker.shutdown import die_with_parent; die_with_parent(999_999_999)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bench.measure.peaks import find_gpu_peaks, read_gpu_table
+from bench.measure.roofline import find_gpu_peaks, read_gpu_table
 from bench.schema import Precision
-from bench.verdicts.work import MAX_SHARE_OF_TENSOR_PEAK
+from bench.verdicts.device import MAX_SHARE_OF_TENSOR_PEAK
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from itertools import repeat
 
 import pytest
 
-from bench.measure.pipelined import run_pipelined
+from bench.measure.passes import run_pipelined
 from scripted_workload import Clock, ScriptedWorkload
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("bench.measure.pipelined.perf_counter", clock.read)
+    monkeypatch.setattr("bench.measure.passes.perf_counter", clock.read)
     return clock
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bench.measure.peaks import Peaks
-from bench.measure.roofline import find_bound, make_roofline
+from bench.measure.roofline import Peaks, find_bound, make_roofline
 from factories import make_cell
 
 # The roofline

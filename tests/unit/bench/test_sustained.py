@@ -5,7 +5,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from bench.measure.sustained import find_flat_stretch, run_sustained
+from bench.measure.passes import find_flat_stretch, run_sustained
 from bench.schema import SustainedRun
 from scripted_workload import Clock, ScriptedWorkload
 
@@ -14,7 +14,7 @@ from scripted_workload import Clock, ScriptedWorkload
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr("bench.measure.harness.perf_counter", clock.read)
-    monkeypatch.setattr("bench.measure.sustained.perf_counter", clock.read)
+    monkeypatch.setattr("bench.measure.passes.perf_counter", clock.read)
     return clock
 
 

@@ -9,7 +9,7 @@ import resource
 import sys
 
 from bench.exit_codes import EXIT_USER_ERROR
-from bench.worker.sigterm import SigtermListener
+from bench.worker.shutdown import SigtermListener
 
 MIN_FILES = 64
 """More than a measurement holds open at once; a library in Rust panics for want of one. 1024 is usual."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes.core_use import read_cgroup_pressure_seconds, read_core_counters, read_pressure_seconds
+from bench.probes.cpu import read_cgroup_pressure_seconds, read_core_counters, read_pressure_seconds
 from file_trees import write_tree
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")

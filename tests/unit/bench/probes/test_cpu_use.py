@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes.core_use import CoreCounters
-from bench.probes.cpu import find_quota_group
-from bench.probes.cpu_use import (
+from bench.probes.cpu import (
+    CoreCounters,
     CpuCounters,
     PackageEnergy,
     QuotaCounters,
     compare_cpu_counters,
+    find_quota_group,
     read_machine_seconds,
     read_own_seconds,
     read_package_energy,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes.cuda_start import LIBRARY, explain_failed_start
+from bench.probes.cuda import LIBRARY, explain_failed_start
 from stand_in_driver import CUDA_VARIABLE, compile_driver
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.probes import gpu_copy
-from bench.probes.gpu_copy import COPIES_PER_BATCH, measure_gpu_copy
+from bench.probes import cuda
+from bench.probes.cuda import COPIES_PER_BATCH, measure_gpu_copy
 
 MIB = 2**20
 
@@ -31,14 +31,14 @@ class FakeDriver:
 
 def install(monkeypatch: pytest.MonkeyPatch, driver: FakeDriver) -> FakeDriver:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
-    monkeypatch.setattr(gpu_copy, "perf_counter", lambda: driver.now)
+    monkeypatch.setattr(cuda, "perf_counter", lambda: driver.now)
     return driver
 
 
 def test_a_copied_byte_is_one_read_and_one_written(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = install(monkeypatch, FakeDriver(bandwidth=3e12))
     assert measure_gpu_copy(128 * MIB) == pytest.approx(3e12)
-    assert driver.calls.count("cuMemcpyDtoDAsync_v2") == gpu_copy.NUM_BATCHES * COPIES_PER_BATCH
+    assert driver.calls.count("cuMemcpyDtoDAsync_v2") == cuda.NUM_BATCHES * COPIES_PER_BATCH
 
 
 def test_the_frameworks_context_is_used_and_everything_given_back(monkeypatch: pytest.MonkeyPatch) -> None:

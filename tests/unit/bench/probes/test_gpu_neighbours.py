@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.probes.gpu import read_gpu_baselines
-from bench.probes.gpu_neighbours import find_mps_servers, look_for_neighbours
+from bench.probes.gpu_processes import find_mps_servers, look_for_neighbours
 from bench.schema import ForeignProcess, GpuUse
 from fake_mps import PROGRAM, install_mps
 from fake_nvml import MIB, FakeNvml, install_nvml

@@ -5,8 +5,7 @@ import time
 import pynvml
 import pytest
 
-from bench.probes.gpu import read_gpu_baselines
-from bench.probes.gpu_window import WindowWatch
+from bench.probes.gpu import WindowWatch, read_gpu_baselines
 from bench.schema import GpuWindow
 from fake_nvml import FakeNvml, install_nvml
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes.cpu_topology import parse_cpu_list
-from bench.probes.host import format_core_list, read_machine
+from bench.probes.cpu import parse_cpu_list
+from bench.probes.machine import format_core_list, read_machine
 from bench.schema import Machine
 from file_trees import write_tree
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes.machine_identity import hash_id, read_machine_identity
+from bench.probes.machine import hash_id, read_machine_identity
 from bench.schema import MachineIdentity
 from file_trees import write_tree
 

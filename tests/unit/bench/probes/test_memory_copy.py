@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes import memory_copy
-from bench.probes.memory_copy import choose_copy_bytes, measure_memory_copy, read_cache_bytes
+from bench.probes import memory
+from bench.probes.memory import choose_copy_bytes, measure_memory_copy, read_cache_bytes
 
 MIB = 2**20
 ROOM = 64 * 2**30
@@ -47,7 +47,7 @@ def test_the_last_level_is_counted_once_for_the_cpus_that_share_it(tmp_path: Pat
 
 @pytest.mark.parametrize("num_threads", [1, 3])
 def test_every_thread_copies_all_of_its_part_in_every_pass(num_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_copy, "PASS_SECONDS", 0.0)
+    monkeypatch.setattr(memory, "PASS_SECONDS", 0.0)
     copied: list[int] = []
     move = ctypes.memmove
 
@@ -57,4 +57,4 @@ def test_every_thread_copies_all_of_its_part_in_every_pass(num_threads: int, mon
 
     monkeypatch.setattr(ctypes, "memmove", count)
     assert measure_memory_copy(num_threads, 3 * MIB) > 0
-    assert sum(copied) == 3 * MIB * (1 + memory_copy.MIN_PASSES)  # the first one writes the target
+    assert sum(copied) == 3 * MIB * (1 + memory.MIN_PASSES)  # the first one writes the target

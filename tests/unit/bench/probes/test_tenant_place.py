@@ -1,8 +1,8 @@
-"""bench.probes.tenant_place: where a tenant runs, and whether CUDA goes through MPS."""
+"""bench.probes.machine: where a tenant runs, and whether CUDA goes through MPS."""
 
 import pytest
 
-from bench.probes.tenant_place import read_mps_state, read_place
+from bench.probes.machine import read_mps_state, read_place
 from fake_nvml import install_nvml
 
 

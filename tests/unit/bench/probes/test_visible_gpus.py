@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from bench.probes.gpu_processes import find_visible_devices, restrict_to_cell
 from bench.probes.nvml import open_nvml
-from bench.probes.visible_gpus import find_visible_devices, restrict_to_cell
 from fake_nvml import UUIDS, FakeNvml, install_nvml
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from bench.frameworks.interface import load_framework
 from bench.probes.cpu import count_threads, limit_library_threads
-from bench.probes.environment import read_environment
+from bench.probes.machine import read_environment
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
 from factories import make_cell

@@ -34,8 +34,7 @@ from keras_answers import (  # noqa: E402
     shrink_models,
 )
 
-from bench.tasks.keras.image_pool import ImagePool  # noqa: E402
-from bench.tasks.keras.precision import set_precision  # noqa: E402
+from bench.tasks.keras import ImagePool, set_precision  # noqa: E402
 from factories import make_cell  # noqa: E402
 
 NUM_THREADS = 3

@@ -111,7 +111,7 @@ def check_pytorch() -> dict[str, Any]:
     from torch.autograd import DeviceType
     from torch.autograd.profiler_util import FunctionEvent
 
-    from bench.frameworks.pytorch_profiler import select_activities
+    from bench.frameworks.pytorch import select_activities
 
     def make_event(name: str, device: DeviceType, start: float, end: float, **fields: Any) -> FunctionEvent:
         return FunctionEvent(0, name, 0, start, end, device_type=device, device_index=1, **fields)
@@ -131,13 +131,13 @@ def main() -> None:
     if sys.argv[1] == "pytorch":
         answers = check_pytorch()
     elif sys.argv[1] == "jax":
-        from bench.frameworks import jax_profiler
+        from bench.frameworks import jax
 
-        answers = check_traces(jax_profiler, serialize_for_jax, work_in_jax)
+        answers = check_traces(jax, serialize_for_jax, work_in_jax)
     else:
-        from bench.frameworks import tensorflow_profiler
+        from bench.frameworks import tensorflow
 
-        answers = check_traces(tensorflow_profiler, serialize_for_tensorflow, work_in_tensorflow)
+        answers = check_traces(tensorflow, serialize_for_tensorflow, work_in_tensorflow)
     print(json.dumps(answers))
 
 

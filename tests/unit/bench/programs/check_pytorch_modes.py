@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from bench.frameworks import pytorch, pytorch_switches
+from bench.frameworks import pytorch, pytorch_workload
 from bench.frameworks.pytorch_replicas import ReplicatedWorkload
 from bench.frameworks.pytorch_workload import PyTorchWorkload, choose_inductor_options
 from bench.schema import Cell
-from bench.tasks.torch.image_translation import POOL_SIZE, ImagePool
+from bench.tasks.torch import POOL_SIZE, ImagePool
 from factories import make_cell
 
 NUM_STEPS = 3
@@ -19,7 +19,7 @@ NUM_STEPS = 3
 
 def train(cell: Cell) -> dict[str, Any]:
     """Run some training steps; say what the losses were, and which weights have moved."""
-    pytorch_switches.set_switches(cell, 1)
+    pytorch_workload.set_switches(cell, 1)
     workload = PyTorchWorkload(cell, 1)
     before = copy_weights(workload)
     losses = []

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.data.cifar10 import Cifar10Records
+from bench.data.files import Cifar10Records
 from bench.frameworks.interface import load_framework
 from bench.measure.harness import measure
 from bench.schema import Framework, Phases

@@ -37,8 +37,7 @@ from keras_answers import (  # noqa: E402
     shrink_models,
 )
 
-from bench.tasks.keras.image_pool import ImagePool  # noqa: E402
-from bench.tasks.keras.precision import set_precision  # noqa: E402
+from bench.tasks.keras import ImagePool, set_precision  # noqa: E402
 from factories import make_cell  # noqa: E402
 
 tf.config.experimental.enable_tensor_float_32_execution(True)

@@ -12,9 +12,7 @@ import numpy as np
 
 from bench.models import keras as models
 from bench.schema import Cell
-from bench.tasks.keras.image_pool import ImagePool
-from bench.tasks.keras.image_translation import DiscriminatorPart, GeneratorPart
-from bench.tasks.keras.precision import set_precision
+from bench.tasks.keras import DiscriminatorPart, GeneratorPart, ImagePool, set_precision
 from factories import make_cell
 from tiny_data import write_cifar10
 

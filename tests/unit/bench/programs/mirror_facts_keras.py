@@ -18,7 +18,7 @@ from mirror_layers import skip_drawing
 from bench.models import build_model
 from bench.registry import MODELS
 from bench.schema import Cell
-from bench.tasks.keras.precision import prepare_inputs
+from bench.tasks.keras import prepare_inputs
 from factories import make_cell
 
 POLICIES = ("float32", "float16", "mixed_float16", "bfloat16", "mixed_bfloat16")

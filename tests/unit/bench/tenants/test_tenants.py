@@ -92,7 +92,7 @@ def test_a_tenant_that_fails_while_all_step_spoils_the_repeat(tmp_path: Path, mo
 
 def test_tenants_on_two_machines_give_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     boots = iter(["boot-1", "boot-2"])
-    monkeypatch.setattr("bench.probes.tenant_place._read_boot_id", lambda: next(boots))
+    monkeypatch.setattr("bench.probes.machine._read_boot_id", lambda: next(boots))
     result = make_group(tmp_path, monkeypatch, SleepingFramework(), SleepingFramework()).run()
     assert result.error is not None
     assert (result.status, result.error.kind, result.samples) == ("failed", "no-common-window", None)

@@ -1,10 +1,10 @@
-"""bench.verdicts.rate: whether the rate of steps that take turns is known, and the same all the time."""
+"""bench.verdicts.series: whether the rate of steps that take turns is known, and the same all the time."""
 
 import random
 
 import pytest
 
-from bench.verdicts.rate import check_rate
+from bench.verdicts.series import check_rate
 from validity_inputs import make_inputs
 
 

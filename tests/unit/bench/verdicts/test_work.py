@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.measure.peaks import find_gpu_peaks
+from bench.measure.roofline import find_gpu_peaks
 from bench.measure.roofline import make_roofline as compute_roofline
 from bench.models.flops import count_step_cost
 from bench.schema import Validity, Verdict

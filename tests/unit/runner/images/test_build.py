@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from bench.probes.driver_folder import GKE_FOLDER
+from bench.probes.cuda import GKE_FOLDER
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.checkout import ROOT

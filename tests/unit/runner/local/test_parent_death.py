@@ -1,4 +1,4 @@
-"""bench.worker.parent under the local executor: a measuring process dies with its runner."""
+"""bench.worker.shutdown under the local executor: a measuring process dies with its runner."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def test_bench_dies_with_a_killed_runner(tmp_path: Path, interpreters: dict[Fram
 def test_bench_dies_where_its_runner_was_dead_before_it_looked(tmp_path: Path) -> None:
     finished = subprocess.Popen(["true"])
     finished.wait()
-    program = f"from bench.worker.parent import die_with_parent; die_with_parent({finished.pid}); print('alive')"
+    program = f"from bench.worker.shutdown import die_with_parent; die_with_parent({finished.pid}); print('alive')"
 
     late = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 

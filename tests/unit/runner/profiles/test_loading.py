@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from bench.measure.peaks import read_gpu_table
+from bench.measure.roofline import read_gpu_table
 from factories import make_cell
 from profile_files import list_gpu_words, write
 from runner.profiles.builtin import BUILTIN_PROFILES

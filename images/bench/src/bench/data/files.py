@@ -4,16 +4,58 @@ Every file is read once here, so a pipeline starts with whatever the page cache 
 """
 
 import os
-from collections.abc import Iterator
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bench.data.image_format import IMAGE_SUFFIXES, find_damage
-from bench.data.preprocessing import CIFAR_NUM_CLASSES, CIFAR_RECORD_BYTES
+from bench.data.preprocessing import CIFAR_NUM_CLASSES, CIFAR_RECORD_BYTES, CIFAR_SIDE
 from bench.errors import UserError
 from bench.schema import Cell, Phase
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png")
+
+JPEG_START = b"\xff\xd8\xff"
+JPEG_SCAN = b"\xff\xda"
+JPEG_END = b"\xff\xd9"
+PNG_START = b"\x89PNG\r\n\x1a\n"
+
+
+def find_damage(path: Path) -> str | None:
+    """Return in a few words why the file is no whole JPEG or PNG image; None where nothing is wrong.
+
+    A PNG file's checksums are computed. A JPEG file has none: it must begin and end as one; damage between is met when
+    the image is decoded. OSError where the file cannot be read.
+    """
+    content = path.read_bytes()
+    if content.startswith(PNG_START):
+        return _find_damage_of_png(content)
+    if content.startswith(JPEG_START):
+        # Within a scan every FF is followed by 00 or a restart marker: the end marker cannot be a part of it.
+        is_whole = content.rfind(JPEG_END) > content.rfind(JPEG_SCAN) >= 0
+        return None if is_whole else "is a JPEG file that breaks off"
+    return "is neither a JPEG nor a PNG file" if content else "is empty"
+
+
+def _find_damage_of_png(content: bytes) -> str | None:
+    """Walk the chunks: length, type, data, CRC-32 of type and data (PNG specification, section 5.3)."""
+    position = len(PNG_START)
+    while position + 8 <= len(content):
+        length, kind = struct.unpack_from(">I4s", content, position)
+        end = position + 8 + length
+        if end + 4 > len(content):
+            break
+        if zlib.crc32(content[position + 4 : end]) != struct.unpack_from(">I", content, end)[0]:
+            return "is a PNG file with a wrong checksum"
+        if kind == b"IEND":
+            return None
+        position = end + 4
+    return "is a PNG file that breaks off"
+
 
 CIFAR_FILES: dict[Phase, tuple[str, ...]] = {
     "train": tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
@@ -117,3 +159,26 @@ def _refuse_unreadable(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or error
         raise UserError(f"data_dir: {path} cannot be read ({reason}); fix its permissions or the disk") from error
+
+
+class Cifar10Records:
+    """The images of several files, one file after the other.
+
+    Read from the file at each access, so that worker processes get paths and share the page cache.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = tuple(paths)
+        self._ends = np.cumsum([path.stat().st_size // CIFAR_RECORD_BYTES for path in paths])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, index: int) -> tuple[NDArray[np.uint8], int]:
+        """Return the image (3, 32, 32), red, green, blue, and its label."""
+        file = int(np.searchsorted(self._ends, index, side="right"))
+        row = index - (int(self._ends[file - 1]) if file else 0)
+        record = np.fromfile(
+            self._paths[file], dtype=np.uint8, count=CIFAR_RECORD_BYTES, offset=row * CIFAR_RECORD_BYTES
+        )
+        return record[1:].reshape(3, CIFAR_SIDE, CIFAR_SIDE), int(record[0])

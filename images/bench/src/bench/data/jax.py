@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from bench.data import preprocessing
-from bench.data.cifar10 import Cifar10Records
-from bench.data.feed import BatchFeed
-from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
-from bench.data.workers import end_with_parent, leave_if_orphaned
+from bench.data.feed import BatchFeed, end_with_parent, leave_if_orphaned
+from bench.data.files import Cifar10Records, find_cifar10_files, find_image_files, report_undecodable
 from bench.registry import MODELS
 from bench.schema import Cell
 

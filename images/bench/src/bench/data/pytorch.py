@@ -12,10 +12,8 @@ from torchvision.io import decode_image
 from torchvision.transforms import v2
 
 from bench.data import preprocessing
-from bench.data.cifar10 import Cifar10Records
-from bench.data.feed import BatchFeed
-from bench.data.files import find_cifar10_files, find_image_files, report_undecodable
-from bench.data.workers import end_with_parent, leave_if_orphaned
+from bench.data.feed import BatchFeed, end_with_parent, leave_if_orphaned
+from bench.data.files import Cifar10Records, find_cifar10_files, find_image_files, report_undecodable
 from bench.errors import UserError
 from bench.registry import MODELS
 from bench.schema import Cell

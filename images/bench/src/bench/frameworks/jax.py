@@ -1,9 +1,11 @@
 """Builds and steps workloads in JAX with Keras 3."""
 
 import os
+import re
+import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -14,21 +16,26 @@ os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
 import jax  # noqa: E402  after the switches that it reads when imported
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
+from jax.profiler import ProfileData  # noqa: E402
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
 
 from bench.data.feed import BatchFeed  # noqa: E402
-from bench.frameworks.jax_devices import (  # noqa: E402
-    find_devices,
-    make_shardings,
-    read_cuda_version,
-    read_cudnn_version,
-)
-from bench.frameworks.jax_spin_up import keep_busy  # noqa: E402
+from bench.frameworks.interface import DeviceMissingError  # noqa: E402
+from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, select_activities  # noqa: E402
+from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
-from bench.tasks.keras import Part, build_task  # noqa: E402
-from bench.tasks.keras.interface import list_trainable, list_variables  # noqa: E402
-from bench.tasks.keras.optimizers import build_optimizer, name_optimizer  # noqa: E402
-from bench.tasks.keras.precision import cast_input, prepare_inputs, set_precision  # noqa: E402
+from bench.tasks.keras import (  # noqa: E402
+    Part,
+    build_optimizer,
+    build_task,
+    cast_input,
+    list_trainable,
+    list_variables,
+    name_optimizer,
+    prepare_inputs,
+    set_precision,
+)
 
 CALIBRATION_OPTIONS: Mapping[str, bool | int] = {
     "xla_gpu_enable_triton_gemm": False,
@@ -103,8 +110,6 @@ class Jax:
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
         """Call `run` under jax.profiler and return the kernels and copies on the GPUs."""
-        from bench.frameworks.jax_profiler import record_activities
-
         return record_activities(run)
 
     def release_memory(self) -> None:
@@ -286,3 +291,99 @@ def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
     from bench.data.jax import open_pipeline
 
     return open_pipeline(cell, num_threads)
+
+
+def find_devices(cell: Cell) -> list[jax.Device]:
+    """Return the devices of the cell, `num_gpus` of its kind; DeviceMissingError where there are fewer.
+
+    The first call starts JAX's clients, which make a context on every GPU that they see.
+    """
+    try:
+        devices = [device for device in jax.devices() if device.platform == cell.device]
+    except RuntimeError as error:  # of the plugin for CUDA, which is missing or finds no GPU
+        reason = str(error).splitlines()[0]
+        raise DeviceMissingError(f"JAX {jax.__version__} sees no GPU: {reason}") from error
+    if len(devices) < cell.num_gpus:
+        raise DeviceMissingError(f"JAX {jax.__version__} sees {len(devices)} GPUs, the cell asks for {cell.num_gpus}")
+    return devices[: cell.num_gpus]
+
+
+def make_shardings(devices: Sequence[jax.Device]) -> tuple[Sharding, Sharding]:
+    """Return where variables go, a copy on each device, and where batches go, a share on each."""
+    if len(devices) == 1:
+        sharding = SingleDeviceSharding(devices[0])
+        return sharding, sharding
+    mesh = Mesh(np.array(devices), ("batch",))
+    return NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
+
+
+def read_cuda_version(platform_version: str) -> str | None:
+    """Return the CUDA version that XLA's client states ("... cuda 12090" is 12.9); None for a CPU."""
+    match = re.search(r"cuda (\d+)", platform_version)
+    return f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}" if match else None
+
+
+def read_cudnn_version() -> str | None:
+    """Return the version of the installed cuDNN, whichever CUDA it is for; None where it came without a package."""
+    for package in ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"):
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            continue
+    return None
+
+
+def keep_busy(devices: Sequence[jax.Device]) -> None:
+    """Spin up the GPUs among `devices`, all at once; return when their clocks are up."""
+    gpus = [device for device in devices if device.platform == "gpu"]
+    values = [jax.device_put(np.ones(NUM_ELEMENTS, dtype=np.float32), device) for device in gpus]
+
+    def apply_sines(array: Any) -> Any:
+        return jax.lax.fori_loop(0, OPERATIONS_PER_BURST, lambda _, value: jax.numpy.sin(value), array)
+
+    program = jax.jit(apply_sines, donate_argnums=0)
+
+    def run_burst() -> None:
+        values[:] = map(program, values)
+        jax.block_until_ready(values)
+
+    if gpus:
+        spin_up(run_burst)
+
+
+def record_activities(run: Callable[[], None]) -> list[DeviceActivity]:
+    """Call `run` and return the kernels and copies on all GPUs. The host is not traced."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace_run(run, folder)
+        trace = find_trace(folder).read_bytes()
+    return list(select_activities(list_events(parse_trace(trace))))
+
+
+def trace_run(run: Callable[[], None], folder: str, *, host_tracer_level: int = 0) -> None:
+    """Call `run` and write its trace below `folder`. `host_tracer_level`: 0 traces nothing on the host."""
+    prepare_tracing()
+    options = jax.profiler.ProfileOptions()
+    options.host_tracer_level = host_tracer_level
+    options.python_tracer_level = 0
+    options.enable_hlo_proto = False  # the programs themselves, megabytes
+    with jax.profiler.trace(folder, profiler_options=options):
+        run()
+
+
+def parse_trace(data: bytes) -> Any:
+    """Return the trace (ProfileData) that a file holds."""
+    return ProfileData.from_serialized_xspace(data)
+
+
+def list_events(trace: Any) -> Iterator[TraceEvent]:
+    """Yield the events of a trace (ProfileData)."""
+    for plane in trace.planes:
+        for line in plane.lines:
+            for event in line.events:
+                yield TraceEvent(
+                    plane=plane.name,
+                    line=line.name,
+                    statistics=frozenset(name for name, _ in event.stats),
+                    start_ns=event.start_ns,
+                    duration_ns=event.duration_ns,
+                )

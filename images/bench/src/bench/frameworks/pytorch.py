@@ -1,15 +1,18 @@
-"""Sets PyTorch up for a cell and builds its workload, on one GPU or several."""
+"""Sets PyTorch up for a cell, builds its workload, on one GPU or several, and records what its GPUs do."""
 
+import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import torch
 import torchvision
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
 
 from bench.frameworks.interface import DeviceMissingError
 from bench.frameworks.pytorch_replicas import ReplicatedWorkload
-from bench.frameworks.pytorch_switches import set_switches
-from bench.frameworks.pytorch_workload import PyTorchWorkload
+from bench.frameworks.pytorch_workload import PyTorchWorkload, set_switches
 from bench.measure.profile import DeviceActivity, ProfilerName
 from bench.schema import Cell
 
@@ -81,8 +84,6 @@ class PyTorch:
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
         """Call `run` under torch.profiler and return the kernels and copies on the GPUs."""
-        from bench.frameworks.pytorch_profiler import record_activities
-
         return record_activities(run)
 
     def release_memory(self) -> None:
@@ -95,3 +96,38 @@ class PyTorch:
         if isinstance(error, torch.OutOfMemoryError):
             return True
         return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY_WORDS)
+
+
+# Kineto's names for what is no kernel begin with these: "Memcpy HtoD (Pageable -> Device)", "Memset (Device)".
+COPIES = ("Memcpy", "Memset")
+MICROSECOND = 1_000.0  # in nanoseconds
+
+
+def record_activities(run: Callable[[], None]) -> list[DeviceActivity]:
+    """Call `run` and return the kernels and copies on the GPUs that this process uses.
+
+    The host is not traced: recording its operations would only lengthen the steps. Kernels of a replayed CUDA graph are
+    recorded one by one.
+    """
+    # Tearing CUPTI down and starting it again crashes programs with CUDA graphs; torch.profiler itself sets both, where
+    # it knows of a graph (torch/profiler/profiler.py, has_cudagraphs).
+    os.environ.setdefault("TEARDOWN_CUPTI", "0")
+    os.environ.setdefault("DISABLE_CUPTI_LAZY_REINIT", "1")
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        run()
+    return list(select_activities(profiler.events()))
+
+
+def select_activities(events: Iterable[Any]) -> Iterator[DeviceActivity]:
+    """Yield the kernels and copies among a profile's events (FunctionEvent, whose times are microseconds).
+
+    Annotations of ranges, which Kineto shows on the GPU too, span gaps and are none.
+    """
+    for event in events:
+        if event.device_type == DeviceType.CUDA and not event.is_user_annotation:
+            yield DeviceActivity(
+                device_index=event.device_index,
+                kind="copy" if event.name.startswith(COPIES) else "kernel",
+                start_ns=event.time_range.start * MICROSECOND,
+                end_ns=event.time_range.end * MICROSECOND,
+            )

@@ -14,12 +14,10 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from bench.frameworks.pytorch_steps import InferenceStep, Step, TrainingStep
-from bench.frameworks.pytorch_switches import set_switches
-from bench.frameworks.pytorch_workload import PyTorchWorkload
+from bench.frameworks.pytorch_workload import InferenceStep, PyTorchWorkload, Step, TrainingStep, set_switches
 from bench.schema import Cell
 from bench.tasks.torch import Part
-from bench.worker.parent import die_with_parent
+from bench.worker.shutdown import die_with_parent
 
 STEP = b"s"
 SPIN_UP = b"u"

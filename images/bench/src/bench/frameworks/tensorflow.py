@@ -1,7 +1,8 @@
 """Builds and steps workloads in TensorFlow with Keras 3."""
 
 import os
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Literal
@@ -12,16 +13,24 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
 import keras  # noqa: E402  the backend is chosen when Keras is imported
 import tensorflow as tf  # noqa: E402
+from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace  # noqa: E402
 
 from bench.data.feed import BatchFeed  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
+from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, select_activities  # noqa: E402
+from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
-from bench.measure.spin_up import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.schema import Cell  # noqa: E402
-from bench.tasks.keras import Part, build_task  # noqa: E402
-from bench.tasks.keras.interface import list_trainable  # noqa: E402
-from bench.tasks.keras.optimizers import build_optimizer, name_optimizer  # noqa: E402
-from bench.tasks.keras.precision import cast_input, prepare_inputs, set_precision  # noqa: E402
+from bench.tasks.keras import (  # noqa: E402
+    Part,
+    build_optimizer,
+    build_task,
+    cast_input,
+    list_trainable,
+    name_optimizer,
+    prepare_inputs,
+    set_precision,
+)
 
 
 def load(cell: Cell, num_threads: int) -> "TensorFlow":
@@ -80,8 +89,6 @@ class TensorFlow:
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
         """Call `run` under tf.profiler and return the kernels and copies on the GPUs."""
-        from bench.frameworks.tensorflow_profiler import record_activities
-
         return record_activities(run)
 
     def release_memory(self) -> None:
@@ -298,3 +305,53 @@ def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
 def is_gpu(device: str) -> bool:
     """Return whether a device's name, short or full, is that of a GPU."""
     return "GPU:" in device
+
+
+PICOSECONDS = 1_000  # in a nanosecond
+
+
+def record_activities(run: Callable[[], None]) -> list[DeviceActivity]:
+    """Call `run` and return the kernels and copies on all GPUs. The host is not traced.
+
+    Raise RuntimeError where the trace has none, with what the tracer says of the reason.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        trace_run(run, folder)
+        trace = parse_trace(find_trace(folder).read_bytes())
+    activities = list(select_activities(list_events(trace)))
+    if not activities and trace.errors:
+        raise RuntimeError("; ".join(trace.errors))
+    return activities
+
+
+def trace_run(run: Callable[[], None], folder: str, *, host_tracer_level: int = 0) -> None:
+    """Call `run` and write its trace below `folder`. `host_tracer_level`: 0 traces nothing on the host."""
+    prepare_tracing()
+    options = tf.profiler.experimental.ProfilerOptions(
+        host_tracer_level=host_tracer_level, python_tracer_level=0, device_tracer_level=1
+    )
+    tf.profiler.experimental.start(folder, options)
+    try:
+        run()
+    finally:
+        tf.profiler.experimental.stop()
+
+
+def parse_trace(data: bytes) -> Any:
+    """Return the trace (XSpace) that a file holds."""
+    return XSpace.FromString(data)
+
+
+def list_events(trace: Any) -> Iterator[TraceEvent]:
+    """Yield the events of a trace (XSpace)."""
+    for plane in trace.planes:
+        names = plane.stat_metadata
+        for line in plane.lines:
+            for event in line.events:
+                yield TraceEvent(
+                    plane=plane.name,
+                    line=line.name,
+                    statistics=frozenset(names[stat.metadata_id].name for stat in event.stats),
+                    start_ns=line.timestamp_ns + event.offset_ps / PICOSECONDS,
+                    duration_ns=event.duration_ps / PICOSECONDS,
+                )

@@ -10,10 +10,10 @@ from time import perf_counter
 
 from bench.measure.harness import run_steps
 from bench.measure.host_peak import BuildWorkload, make_product_cell, repeat_undisturbed
-from bench.measure.peaks import find_gpu_peaks
-from bench.measure.pipelined import run_pipelined
-from bench.probes.gpu_copy import choose_gpu_copy_bytes, measure_gpu_copy
-from bench.probes.memory_copy import choose_copy_bytes, measure_memory_copy, read_cache_bytes, read_room_bytes
+from bench.measure.passes import run_pipelined
+from bench.measure.roofline import find_gpu_peaks
+from bench.probes.cuda import choose_gpu_copy_bytes, measure_gpu_copy
+from bench.probes.memory import choose_copy_bytes, measure_memory_copy, read_cache_bytes, read_room_bytes
 from bench.schema import Calibration, Cell
 
 MAX_MEASUREMENTS = 1
@@ -23,7 +23,7 @@ PRODUCT_SIZE = 4096
 bf16. Larger ones would take longer to be drawn and copied to the GPU than to be multiplied."""
 PRODUCT_SECONDS = 0.2
 """Products go on for so long, after half as long that does not count: the GPU may have fallen idle after the passes,
-and raises its clocks within tenths of a second (bench.measure.spin_up)."""
+and raises its clocks within tenths of a second (bench.measure.passes)."""
 
 
 def calibrate_cpu(num_threads: int) -> Calibration:

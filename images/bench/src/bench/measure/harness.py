@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from bench.measure.levels import find_levels
 from bench.measured_bounds import check_steps, keep_series, try_probe
-from bench.probes.cpu_use import CpuWatch
+from bench.probes.cpu import CpuWatch
 from bench.schema import Cell, CpuUse, Device, Phases, Samples
 from bench.schema.document import MAX_SECONDS
 
@@ -69,7 +69,7 @@ class Workload(Protocol):
     """The input pipeline; None: synthetic data."""
 
     def spin_up(self) -> None:
-        """Keep the cell's GPUs busy until their clocks are up (bench.measure.spin_up)."""
+        """Keep the cell's GPUs busy until their clocks are up (bench.measure.passes)."""
 
     def run_step(self) -> None:
         """Start one step; may return before the device has finished it."""

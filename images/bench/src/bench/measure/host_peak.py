@@ -10,9 +10,9 @@ from collections.abc import Callable
 from time import perf_counter
 
 from bench.measure.harness import Workload, run_steps
-from bench.measure.peaks import Peaks
+from bench.measure.roofline import Peaks
+from bench.probes.cpu import compare_cpu_counters, read_cpu_counters
 from bench.probes.cpu_peak import calculate_peak
-from bench.probes.cpu_use import compare_cpu_counters, read_cpu_counters
 from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import Cell, HostPeak
 from bench.verdicts.neighbours import is_short_of_cores

@@ -1,15 +1,105 @@
-"""Computes the roofline of a step: the least time that its operations and bytes take on the device.
+"""The roofline of a step, and the peak rates of GPUs by the name that NVML gives them, from `gpus.csv` beside this
+module.
 
 Williams, Waterman and Patterson, "Roofline" (CACM 52, 2009): no step is faster than its operations at the peak rate,
 nor than its bytes at the memory's bandwidth.
+
+The table holds dense figures: where the vendor gives those of structured sparsity, a half of them. TFLOP/s are as
+printed, at the clock that the vendor took for them: on most data centre GPUs the highest for float32, and one below it
+for Hopper's tensor cores (1830 of 1980 MHz on an H100 SXM); on GeForce and older ones a boost clock that the device
+passes. fp16 and bf16 are tensor cores that accumulate in float32, as frameworks do: GeForce cards, the A10G and the L40
+do that at a half of their rate. fp32 is CUDA cores.
 """
 
+import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
-from bench.measure.peaks import Peaks
 from bench.models.flops import count_step_cost
-from bench.schema import Cell, Roofline
+from bench.schema import Cell, Precision, Roofline
+
+TABLE = Path(__file__).parent / "gpus.csv"
+PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peaks:
+    """The peak rates of a cell's devices together, in its precision. None: not known."""
+
+    flops_per_second: float | None
+    bytes_per_second: float | None
+    cache_bytes: int
+    """Last level of cache in front of that memory; 0 where `bytes_per_second` is None."""
+    clock_mhz: float | None = None
+    """The clock that the figures of a GPU's datasheet are for; None for a peak that was measured."""
+    source: str
+    """In words, for the record."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuRow:
+    """One line of the table."""
+
+    names: tuple[str, ...]
+    """The names that NVML reports; before driver 470 without `NVIDIA`."""
+    cuda_cores: int
+    tflops: dict[Precision, float]
+    """A precision that the hardware lacks is missing: it falls back to other units, or runs emulated."""
+    gigabytes_per_second: float
+    l2_mebibytes: float
+    source: str
+
+    @property
+    def clock_mhz(self) -> float:
+        """The clock that the float32 figure is for: a core does a multiply-add, two operations, in a cycle."""
+        return self.tflops["fp32"] * 1e6 / (2 * self.cuda_cores)
+
+
+@cache
+def read_gpu_table() -> tuple[GpuRow, ...]:
+    """Return every line of the table."""
+    with TABLE.open(encoding="utf-8", newline="") as lines:
+        return tuple(_read_row(row) for row in csv.DictReader(lines))
+
+
+def _read_row(row: dict[str, str]) -> GpuRow:
+    return GpuRow(
+        names=tuple(row["names"].split("|")),
+        cuda_cores=int(row["cuda_cores"]),
+        tflops={name: float(row[f"{name}_tflops"]) for name in PRECISIONS if row[f"{name}_tflops"]},
+        gigabytes_per_second=float(row["gigabytes_per_second"]),
+        l2_mebibytes=float(row["l2_mebibytes"]),
+        source=row["source"],
+    )
+
+
+def find_gpu_peaks(names: Sequence[str], precision: Precision) -> Peaks:
+    """Return the peaks of all GPUs of a cell together; unknown where they are not alike, in no row, or MIG slices.
+
+    A slice has its share of the multiprocessors, but its bandwidth and cache are not simply theirs.
+    """
+    kinds = sorted(set(names))
+    rows = [row for row in read_gpu_table() if len(kinds) == 1 and kinds[0] in row.names]
+    if not rows:
+        reason = f"{' and '.join(kinds) or 'no GPU'} not in the table of peaks"
+        if any(" MIG " in kind for kind in kinds):
+            gpus = " and ".join(f"{kind.partition(' MIG ')[0]} ({kind.rpartition(' MIG ')[2]})" for kind in kinds)
+            reason = f"a slice of {gpus}: the peaks of slices are not known"
+        return Peaks(flops_per_second=None, bytes_per_second=None, cache_bytes=0, source=reason)
+    row = rows[0]
+    tflops = row.tflops.get(precision)
+    source = row.source if tflops is not None else f"{row.source}; no {precision} units"
+    return Peaks(
+        flops_per_second=None if tflops is None else len(names) * tflops * 1e12,
+        bytes_per_second=len(names) * row.gigabytes_per_second * 1e9,
+        cache_bytes=int(len(names) * row.l2_mebibytes * 2**20),
+        clock_mhz=row.clock_mhz,
+        source=source,
+    )
+
 
 # One byte that stays in the cache from one step to the next spares the memory at most one read and one write.
 CACHE_TRANSFERS = 2

@@ -4,8 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.probes.cpu import parse_cpuinfo
-from bench.probes.cpu_topology import SYSTEM_CPU, list_siblings, read_affinity
+from bench.probes.cpu import SYSTEM_CPU, list_siblings, parse_cpuinfo, read_affinity
 from bench.schema import Precision
 
 CPUINFO = Path("/proc/cpuinfo")

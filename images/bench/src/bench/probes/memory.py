@@ -1,8 +1,20 @@
-"""Reads memory limits and peaks of the process, its cgroup and the machine."""
+"""Reads memory limits and peaks of the process, its cgroup and the machine, and measures the bandwidth of copies.
 
+The copies run on all threads of the cell, as the Copy of STREAM does. J. D. McCalpin, "STREAM: Sustainable Memory
+Bandwidth in High Performance Computers": arrays of at least four times the last level of cache, the fastest of several
+passes counts, and a copied byte is one read and one written (https://www.cs.virginia.edu/stream/ref.html).
+"""
+
+import ctypes
+import mmap
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier
+from time import perf_counter
 
-from bench.probes.cgroup import CGROUP_MEMBERSHIP, CGROUP_ROOT, list_cgroups
+from bench.probes.cpu import CGROUP_MEMBERSHIP, CGROUP_ROOT, SYSTEM_CPU, list_cgroups, parse_cpu_list, read_affinity
 
 LIMIT_FILES = ("memory.max", "memory.limit_in_bytes")
 NO_LIMIT_BYTES = 2**60
@@ -57,3 +69,109 @@ def _read_kibibytes(path: Path, key: str) -> int:
         if name == key:
             return int(value.split()[0]) * 1024
     raise LookupError(f"{path} has no line {key}")
+
+
+CACHE_MULTIPLE = 4
+"""STREAM's rule for the size of an array."""
+MIN_BYTES, MAX_BYTES = 64 * 2**20, 512 * 2**20
+"""Of the array. At least what takes some milliseconds; at most what takes a few tenths of a second to be written for
+the first time. A machine whose cache is larger than a fourth of that breaks STREAM's rule: the record says so."""
+MEMORY_SHARE = 1 / 16
+"""Of the memory that is left to the process, what one of the two arrays may take."""
+MIN_PASSES = 5
+PASS_SECONDS = 0.2
+"""Passes go on for so long: on a busy machine one of them may be the only one that nobody disturbed."""
+MAX_PASSES = 1_000
+
+
+def choose_copy_bytes(cache_bytes: int | None, room_bytes: int) -> int | None:
+    """Return the size of the array for a cache of so many bytes (None: unknown); None where there is no room for it."""
+    wanted = MAX_BYTES if cache_bytes is None else CACHE_MULTIPLE * cache_bytes
+    chosen = min(max(MIN_BYTES, wanted), MAX_BYTES, int(room_bytes * MEMORY_SHARE))
+    return chosen if chosen >= MIN_BYTES else None
+
+
+def read_room_bytes() -> int:
+    """Return how much memory this process may still take: its cgroup's limit, or the machine's, less what it has."""
+    total = read_memory_total_bytes()
+    limit = read_memory_limit_bytes()
+    return (total if limit is None else min(limit, total)) - read_rss_bytes()
+
+
+def read_cache_bytes(allowed: Collection[int] | None = None, system_cpu: Path = SYSTEM_CPU) -> int | None:
+    """Return the bytes of the last level of cache of the CPUs `allowed` together; None where the machine shows none.
+
+    `allowed`: default: those that this process may use. A cache that several of them share counts once.
+    """
+    caches: dict[int, dict[frozenset[int], int]] = {}
+    for cpu in read_affinity() if allowed is None else allowed:
+        for folder in (system_cpu / f"cpu{cpu}" / "cache").glob("index*"):
+            with suppress(OSError, ValueError):  # virtual machines show some of the files, or none
+                level = int((folder / "level").read_text())
+                sharing = parse_cpu_list((folder / "shared_cpu_list").read_text())
+                caches.setdefault(level, {})[sharing] = _parse_size((folder / "size").read_text())
+    return sum(caches[max(caches)].values()) if caches else None
+
+
+def measure_memory_copy(num_threads: int, num_bytes: int) -> float:
+    """Return the bytes per second, read and written, of the fastest copy of `num_bytes` by so many threads.
+
+    Each thread copies a part of its own, which it wrote first, so that it lies in the memory nearest to it.
+    """
+    copies = _Copies(num_threads, max(1, num_bytes // num_threads // mmap.PAGESIZE) * mmap.PAGESIZE)
+    with ThreadPoolExecutor(num_threads, "copy") as pool:
+        runs = [pool.submit(copies.run) for _ in range(num_threads)]
+        passes = list(zip(*(run.result() for run in runs), strict=True))
+    fastest: float = min(max(end for _, end in spans) - min(begin for begin, _ in spans) for spans in passes)
+    return 2 * copies.part_bytes * num_threads / fastest
+
+
+class _Copies:
+    """Passes that all threads begin together."""
+
+    def __init__(self, num_threads: int, part_bytes: int) -> None:
+        self.part_bytes = part_bytes
+        self._barrier = Barrier(num_threads)
+        self._is_over = False
+
+    def run(self) -> list[tuple[float, float]]:
+        """Copy this thread's part in every pass; return when it began and ended each."""
+        try:
+            with mmap.mmap(-1, self.part_bytes) as source, mmap.mmap(-1, self.part_bytes) as target:
+                copy = _prepare_copy(source, target, self.part_bytes)
+                copy()  # writes the target for the first time
+                return list(self._run_passes(copy))
+        except BaseException:
+            self._barrier.abort()  # the others must not wait for this thread
+            raise
+
+    def _run_passes(self, copy: Callable[[], object]) -> Iterator[tuple[float, float]]:
+        first = perf_counter()
+        for number in range(1, MAX_PASSES + 1):
+            place = self._barrier.wait()
+            begin = perf_counter()
+            copy()
+            end = perf_counter()
+            yield begin, end
+            if place == 0:  # one of them decides for all, so that all make as many passes
+                self._is_over = number >= MIN_PASSES and end - first >= PASS_SECONDS
+            self._barrier.wait()
+            if self._is_over:
+                return
+
+
+def _prepare_copy(source: mmap.mmap, target: mmap.mmap, num_bytes: int) -> Callable[[], object]:
+    """Write the source and return what copies it to the target by the C library, without Python's lock."""
+    for array in (source, target):
+        with suppress(OSError):  # where huge pages are turned off
+            array.madvise(mmap.MADV_HUGEPAGE)
+    source_address, target_address = (ctypes.addressof(ctypes.c_char.from_buffer(array)) for array in (source, target))
+    ctypes.memset(source_address, 1, num_bytes)
+    return lambda: ctypes.memmove(target_address, source_address, num_bytes)
+
+
+def _parse_size(text: str) -> int:
+    """Return the bytes of `32768K` or `16M`."""
+    units = {"K": 2**10, "M": 2**20, "G": 2**30}
+    text = text.strip()
+    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from bench.measure.harness import StartUp, StepRecorder, Workload, keep_waits
-from bench.probes.cpu_use import CpuWatch
+from bench.probes.cpu import CpuWatch
 from bench.schema import CommonWindow, CpuUse, Samples
 from bench.tenants.meeting import ARRIVAL_SECONDS, POLL_SECONDS, Meeting, NoCommonWindowError
 
 # The tenants begin within a look at the store of each other (POLL_SECONDS): the pace is taken from the second half of a
-# second, and of three steps at the least. Clocks of a GPU that fell idle are up again by then (bench.measure.spin_up).
+# second, and of three steps at the least. Clocks of a GPU that fell idle are up again by then (bench.measure.passes).
 REHEARSAL_SECONDS = 1.0
 REHEARSAL_NUM_STEPS = 3
 # The counters of GPU and CPUs are read so long before the window: reading them keeps nobody from stepping inside it.

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from bench.measure.harness import StepRecorder, Workload, start_up_workload
-from bench.probes.gpu_neighbours import DeviceMemory
-from bench.probes.tenant_place import read_place
+from bench.probes.gpu_processes import DeviceMemory
+from bench.probes.machine import read_place
 from bench.schema import (
     Cell,
     CommonWindow,

@@ -1,8 +1,9 @@
-"""Checks the series of step times: too-short, not-steady, noisy."""
+"""Checks the series of step times, and what set its pace: too-short, not-steady, noisy, input-bound, throttled by a
+quota."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 
 from bench.measure.harness import STEADY_NUM_QUEUES
 from bench.measure.levels import MAD_TO_DEVIATION, find_levels
@@ -135,3 +136,88 @@ def _format_milliseconds(seconds: float) -> str:
 def _list_block_medians(steps: Sequence[float]) -> list[float]:
     ends = [number * len(steps) // BLOCKS_PER_THIRD for number in range(BLOCKS_PER_THIRD + 1)]
     return [median(steps[start:end]) for start, end in pairwise(ends)]
+
+
+# The series is cut into so many blocks of equal numbers of steps (batch means, A. M. Law, W. D. Kelton, "Simulation
+# Modeling and Analysis", 9.5.3: few long blocks, since short ones depend on one another).
+NUM_BLOCKS = 9
+# noisy. The rate is known to this standard error or better; twice as much, its 95 % interval, is what identical runs
+# differ by (bench.verdicts.series.MAX_SPREAD).
+MAX_RATE_ERROR = 0.05
+# not-steady. As for the steps of a cell that is alone (bench.verdicts.series.MAX_DRIFT): from three standard errors of
+# the difference of two thirds on, each the mean of three blocks.
+MAX_RATE_DRIFT = 0.05
+RATE_DRIFT_STANDARD_ERRORS = 3 * (2 / 3) ** 0.5
+
+
+def check_rate(inputs: ValidityInputs) -> Found:
+    """Yield noisy where the rate over the window is not known well enough, not-steady where it drifts."""
+    steps = inputs.samples.step_seconds
+    if len(steps) < NUM_BLOCKS:
+        return  # too few to tell: check_length says so
+    ends = [number * len(steps) // NUM_BLOCKS for number in range(NUM_BLOCKS + 1)]
+    blocks = [fmean(steps[start:end]) for start, end in pairwise(ends)]
+    # From differences of blocks that follow each other, which a drift hardly raises (von Neumann's estimate).
+    deviation = (fmean((later - block) ** 2 for block, later in pairwise(blocks)) / 2) ** 0.5 / fmean(blocks)
+    error = deviation / NUM_BLOCKS**0.5
+    if error > MAX_RATE_ERROR:
+        yield (
+            "noisy",
+            f"the rate over the window has a standard error of {error:.0%}, more than {MAX_RATE_ERROR:.0%}",
+        )
+    third = NUM_BLOCKS // 3
+    drift = fmean(blocks[-third:]) / fmean(blocks[:third]) - 1
+    bound = max(MAX_RATE_DRIFT, RATE_DRIFT_STANDARD_ERRORS * deviation)
+    if abs(drift) > bound:
+        yield (
+            "not-steady",
+            f"steps of the last third of the window take {drift:+.1%} longer than those of the first, more than "
+            f"{bound:.1%}",
+        )
+
+
+# input-bound. A tenth is what identical runs differ by anyway (bench.verdicts.series.MAX_SPREAD), and what somebody
+# would add workers for. Handing over a batch that is ready takes well below a millisecond: a pipeline that keeps up
+# stays below the bound unless steps are that short, and then the hand-over does set the pace. The share is that of the
+# whole window, not of the median step: several workers deliver in bursts, one long wait and then none.
+MAX_WAIT_SHARE = 0.10
+
+
+def check_input(inputs: ValidityInputs) -> Found:
+    """Yield input-bound where the steps spent too much of the window waiting for data."""
+    waits = inputs.samples.data_wait_seconds
+    if not waits:
+        return
+    share = sum(waits) / sum(inputs.samples.step_seconds)
+    if share > MAX_WAIT_SHARE:
+        mean = sum(waits) / len(waits)
+        yield (
+            "input-bound",
+            f"steps waited for data in {share:.0%} of their time ({mean * 1e3:.3g} ms each), more than "
+            f"{MAX_WAIT_SHARE:.0%}: the input pipeline set the pace",
+        )
+
+
+def list_unchecked_input(inputs: ValidityInputs) -> Iterator[str]:
+    """Yield that the waits for data of a cell with an input pipeline are not known."""
+    if inputs.samples.max_queued_batches is not None and inputs.samples.data_wait_seconds is None:
+        yield "how long steps waited for data not observed"
+
+
+# throttled. Time that threads stood still because the CPU quota was used up, over the time they had. Not the share of
+# periods that were cut: as many busy threads as the quota has cores run into it in every period, for an instant.
+MAX_THROTTLED_SHARE = 0.05
+
+
+def check_quota(inputs: ValidityInputs) -> Found:
+    """Yield throttled where the CPU quota stopped the threads."""
+    use = inputs.cpu_use
+    if use is None or use.throttled_seconds is None:
+        return
+    share = use.throttled_seconds / (use.window_seconds * inputs.num_threads)
+    if share > MAX_THROTTLED_SHARE:
+        yield (
+            "throttled",
+            f"the CPU quota stopped the threads for {share:.0%} of their time, more than {MAX_THROTTLED_SHARE:.0%} "
+            f"(in {use.num_throttled_periods} of {use.num_periods} periods)",
+        )

@@ -12,10 +12,9 @@ from bench.frameworks.interface import Framework, load_framework
 from bench.measure.harness import StepRecorder, Workload, measure
 from bench.measured_bounds import keep_series, make_record
 from bench.probes.cpu import count_threads, limit_library_threads
-from bench.probes.environment import read_environment
+from bench.probes.gpu_processes import restrict_to_cell
 from bench.probes.library_files import read_library_files
-from bench.probes.tenant_place import read_mps_state
-from bench.probes.visible_gpus import restrict_to_cell
+from bench.probes.machine import read_environment, read_mps_state
 from bench.schema import (
     CpuUse,
     Environment,
@@ -34,9 +33,8 @@ from bench.schema import (
 from bench.tenants.meeting import GroupOverError
 from bench.tenants.tenant import Tenant
 from bench.verdicts import ValidityInputs, judge_tenant, judge_tenants, judge_validity
-from bench.worker.attempt_failures import describe_failure
-from bench.worker.compile_cache import read_chosen_caches, use_compile_cache
-from bench.worker.node_faults import is_node_fault
+from bench.worker.compilers import read_chosen_caches, use_compile_cache
+from bench.worker.failures import describe_failure, is_node_fault
 from bench.worker.observe import AttemptProbes, Passes
 from bench.worker.request import Order
 

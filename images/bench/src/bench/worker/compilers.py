@@ -1,16 +1,21 @@
-"""Finds the compiler on this machine that torch.compile calls while a cell is measured.
+"""Finds the compiler that torch.compile calls while a cell is measured, and lets compiled kernels outlive a container.
 
 TorchInductor makes a CPU's kernels with a C++ compiler; Triton makes the launchers of GPU kernels with a C compiler.
-XLA, in TensorFlow and JAX, calls none.
+XLA, in TensorFlow and JAX, calls none. Each kind of processor has a folder of kernels of its own: Inductor compiles for
+the machine that it runs on (`-march=native`), and of the processor its cache knows the width of the vectors only.
 """
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
-from bench.schema import Cell
+from bench.probes.cpu import parse_cpuinfo
+from bench.schema import Cell, hash_text
+from bench.worker.request import COMPILE_CACHE_VARIABLE
 
 VERSION_SECONDS = 10.0
 """How long a compiler may take to say its version; it takes milliseconds."""
@@ -89,3 +94,45 @@ def _find_program(kind: CompilerKind) -> str | None:
 
 def _name_programs(kind: CompilerKind) -> str:
     return f"there is no {' or '.join(kind.programs)} on PATH"
+
+
+FOLDERS = {
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+}
+"""The variables that name the caches, with the folder of each. TensorFlow has none here: XLA loads what its persistent
+cache holds for a CPU as ahead-of-time code, and warns that it may not fit the machine (seen with 2.21)."""
+# By default JAX keeps only what took a second to compile:
+# https://docs.jax.dev/en/latest/persistent_compilation_cache.html
+LIMITS = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+# What names a processor and its features in /proc/cpuinfo; `Features` is ARM's.
+_CPU_FIELDS = ("model name", "CPU implementer", "CPU part", "flags", "Features")
+
+
+def use_compile_cache(folder: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
+    """Name the caches below `folder` in this process's variables, which frameworks read when they are imported.
+
+    A variable that is set already stays as it is.
+    """
+    machine = Path(folder) / _name_machine(cpuinfo)
+    for name, child in FOLDERS.items():
+        os.environ.setdefault(name, str(machine / child))
+    for name, value in LIMITS.items():
+        os.environ.setdefault(name, value)
+
+
+def read_chosen_caches() -> dict[str, str]:
+    """Return the variables of caches that are set.
+
+    Call it before the framework is imported: Inductor sets its own to the default.
+    """
+    return {name: os.environ[name] for name in (COMPILE_CACHE_VARIABLE, *FOLDERS) if name in os.environ}
+
+
+def _name_machine(cpuinfo: Path) -> str:
+    """Return a folder's name that is equal on machines with the same processor and features."""
+    fields = parse_cpuinfo(cpuinfo.read_text())
+    found = {key: fields[key] for key in _CPU_FIELDS if key in fields}
+    slug = re.sub("[^a-z0-9]+", "-", found.get("model name", "cpu").lower()).strip("-")
+    return f"{slug}-{hash_text(repr(sorted(found.items())))}"

@@ -13,16 +13,13 @@ from bench.frameworks.interface import Framework
 from bench.measure.calibration import calibrate_cpu, calibrate_gpu
 from bench.measure.harness import Workload, run_steps
 from bench.measure.host_peak import find_host_peaks, make_host_peak, measure_undisturbed
-from bench.measure.peaks import Peaks, find_gpu_peaks
-from bench.measure.pipelined import run_pipelined
+from bench.measure.passes import run_pipelined, run_sustained
 from bench.measure.profile import profile_steps
-from bench.measure.roofline import make_roofline
-from bench.measure.sustained import run_sustained
+from bench.measure.roofline import Peaks, find_gpu_peaks, make_roofline
 from bench.measured_bounds import check_bytes, make_memory, try_probe
-from bench.probes.cpu_use import list_own_pids
-from bench.probes.gpu import IdleWatch, read_gpu_baselines, sample_gpus
-from bench.probes.gpu_neighbours import DeviceMemory, leave_out_mps, look_for_neighbours, read_device_memory
-from bench.probes.gpu_window import WindowWatch
+from bench.probes.cpu import list_own_pids
+from bench.probes.gpu import IdleWatch, WindowWatch, read_gpu_baselines, sample_gpus
+from bench.probes.gpu_processes import DeviceMemory, leave_out_mps, look_for_neighbours, read_device_memory
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
 from bench.schema import (
     Calibration,

@@ -4,16 +4,14 @@ import tempfile
 from collections.abc import Iterator
 
 from bench.errors import UserError
-from bench.probes.cuda_start import explain_failed_start
-from bench.probes.driver_folder import explain_unseen_driver
+from bench.probes.cuda import explain_failed_start, explain_unseen_driver
 from bench.probes.gpu import read_gpu_baselines, read_gpus
-from bench.probes.gpu_neighbours import find_mps_servers
+from bench.probes.gpu_processes import count_gpus_without_slice, find_mps_servers
 from bench.probes.memory import read_memory_limit_bytes
-from bench.probes.visible_gpus import count_gpus_without_slice
 from bench.schema import Cell, GpuUse
 from bench.verdicts.neighbours import MAX_FOREIGN_BYTES
 from bench.worker.compilers import explain_missing_compiler
-from bench.worker.node_faults import explain_full_disk, name_node_fault
+from bench.worker.failures import explain_full_disk, name_node_fault
 from bench.worker.request import Order
 
 # What importing the largest framework and building a small model takes.

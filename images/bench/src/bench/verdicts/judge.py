@@ -6,13 +6,19 @@ from typing import get_args
 
 from bench.schema import CpuUse, Reason, Validity, Verdict
 from bench.verdicts.clocks import check_clocks, list_unchecked_clocks, note_clocks
-from bench.verdicts.input_pipeline import check_input, list_unchecked_input
+from bench.verdicts.device import check_device, check_roofline, list_unchecked_work, note_host_drift
 from bench.verdicts.inputs import Found, ValidityInputs
 from bench.verdicts.neighbours import check_cpu_neighbours, check_gpu_neighbours, list_unchecked_neighbours
-from bench.verdicts.rate import check_rate
-from bench.verdicts.series import check_drift, check_length, check_spread, note_levels
-from bench.verdicts.throttling import check_quota
-from bench.verdicts.work import check_device, check_roofline, list_unchecked_work, note_host_drift
+from bench.verdicts.series import (
+    check_drift,
+    check_input,
+    check_length,
+    check_quota,
+    check_rate,
+    check_spread,
+    list_unchecked_input,
+    note_levels,
+)
 
 GRAVITY: tuple[Verdict, ...] = get_args(Verdict)
 CHECKS = (

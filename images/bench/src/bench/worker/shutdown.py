@@ -1,10 +1,11 @@
-"""Listens for SIGTERM and Ctrl-C from the first moment of the process. Imports the standard library alone, to be quick.
+"""Ends the process: on SIGTERM and Ctrl-C, which it hears from the first moment on, or with the runner that started it.
 
-A thread of its own does this: the main thread may be deep in an import, a kernel or a compilation when the signal
-comes. The signal reaches the thread through a pipe that the interpreter's handler, in C, writes to at once
-(signal.set_wakeup_fd).
+Imports the standard library alone, to be quick. A thread of its own does this: the main thread may be deep in an
+import, a kernel or a compilation when the signal comes. The signal reaches the thread through a pipe that the
+interpreter's handler, in C, writes to at once (signal.set_wakeup_fd).
 """
 
+import ctypes
 import os
 import signal
 import sys
@@ -75,3 +76,14 @@ def _block_sigterm() -> None:
 
 def _unblock_sigterm() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def die_with_parent(parent_pid: int) -> None:
+    """Ask the kernel to kill this process when the process `parent_pid` dies, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The runner died before the call above. Another parent alone proves nothing: it can be a script given as --python.
+    if os.getppid() != parent_pid and not os.path.exists(f"/proc/{parent_pid}"):
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,14 +1,75 @@
-"""Trains and runs CycleGAN's image translation in PyTorch.
+"""Tasks in PyTorch: networks, the parts of a training step in their order, and inference."""
 
-Losses, weights and order as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix, models/
-cycle_gan_model.py): first both generators, with the discriminators frozen, then both discriminators, on pooled images.
-"""
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import l1_loss, mse_loss
+from torch.nn.functional import cross_entropy, l1_loss, mse_loss
 
-from bench.tasks.torch.interface import Part, Tensors
+from bench.models import build_model
+from bench.registry import MODELS
+from bench.schema import Cell
+
+Tensors = tuple[Tensor, ...]
+
+
+class Part(nn.Module, ABC):
+    """One loss, the networks that it trains (the module's parameters), and what it hands to the next part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frozen: tuple[nn.Module, ...] = ()
+
+    def freeze(self, *networks: nn.Module) -> None:
+        """Name networks that the loss needs and that another part trains; they get no gradients in this part."""
+        object.__setattr__(self, "frozen", networks)  # around nn.Module, which would count their parameters as its own
+
+    @abstractmethod
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
+        """Return the loss (a scalar) of the inputs and the previous part's tensors; and the next part's tensors."""
+
+
+class Task(Protocol):
+    """The networks of a cell and what is done with them."""
+
+    @property
+    def networks(self) -> Mapping[str, nn.Module]:
+        """The networks by their names."""
+
+    parts: tuple[Part, ...]
+    """Run in this order in every training step, each with its own optimiser; empty where nothing is trained."""
+
+    def infer(self, *inputs: Tensor) -> Tensor:
+        """Return the output for a step's inputs."""
+
+
+class Classification:
+    """Cross entropy of the model's logits, averaged over the batch. Inputs: samples and int64 labels (batch,)."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.networks = {"model": model}
+        self.parts: tuple[Part, ...] = (ClassificationPart(model),)
+
+    def infer(self, samples: Tensor, labels: Tensor) -> Tensor:
+        """Return the logits (batch, classes)."""
+        logits: Tensor = self.networks["model"](samples)
+        return logits
+
+
+class ClassificationPart(Part):
+    """The one part of a classifier's training step."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
+        """Return the mean cross entropy in float32 (by autocast) and no tensors for the next part."""
+        samples, labels = tensors
+        return cross_entropy(self.model(samples), labels), ()
+
 
 CYCLE_WEIGHT = 10.0
 IDENTITY_WEIGHT = 0.5  # times CYCLE_WEIGHT
@@ -103,3 +164,32 @@ class ImagePool(nn.Module):
 def compute_gan_loss(prediction: Tensor, *, is_real: bool) -> Tensor:
     """Return the least-squares GAN loss (Mao et al., arXiv 1611.04076): mean squared distance to 1 (real) or 0."""
     return mse_loss(prediction, torch.full_like(prediction, float(is_real)))
+
+
+class MatrixProduct:
+    """The product of two stacks of square matrices; nothing is trained."""
+
+    parts: tuple[Part, ...] = ()
+
+    def __init__(self, product: nn.Module) -> None:
+        self.networks = {"product": product}
+
+    def infer(self, left: Tensor, right: Tensor) -> Tensor:
+        """Return the products (batch, size, size)."""
+        product: Tensor = self.networks["product"](left, right)
+        return product
+
+
+__all__ = ["Part", "Task", "build_task"]
+
+
+def build_task(cell: Cell) -> Task:
+    """Return the cell's task with freshly initialised networks on the CPU, in float32."""
+    definition = build_model(cell, "torch")
+    match MODELS[cell.model].task:
+        case "image-classification" | "text-classification":
+            return Classification(definition)
+        case "image-translation":
+            return ImageTranslation(definition, image_size=cell.input_size)
+        case "matrix-product":
+            return MatrixProduct(definition)

@@ -1,0 +1,168 @@
+"""Asks CUDA's driver, without a framework: whether it starts, whether MPS is in force, how fast memory is copied.
+
+NVML and CUDA are two libraries of the driver, and one may work without the other: a container got only the first, a
+kernel module is missing or of another version, the card has failed since. A framework says of all this that it sees no
+GPU. CUDA's own error code says which it is (cuInit and CUresult of its driver API,
+https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.html).
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+NVML_LIBRARY = "libnvidia-ml.so.1"
+GKE_FOLDER = Path("/usr/local/nvidia/lib64")
+"""Where GKE's device plugin mounts the driver; it runs no ldconfig, so that images have to name the folder:
+https://github.com/keras-team/kinetic/issues/269, https://github.com/NVIDIA/dcgm-exporter/issues/484."""
+
+
+def explain_unseen_driver(folder: Path = GKE_FOLDER) -> str | None:
+    """Return how to mend an image that does not look into `folder`, where the driver lies; None if that is not so."""
+    try:
+        ctypes.CDLL(NVML_LIBRARY)
+    except OSError:
+        if (folder / NVML_LIBRARY).exists():
+            return (
+                f"the image does not look for NVIDIA's driver in {folder}, where this node has put it; set "
+                f"LD_LIBRARY_PATH={folder} in the image, or in `environment` of the profile"
+            )
+    return None
+
+
+MIN_COPY_BYTES, MAX_COPY_BYTES = 128 * 2**20, 512 * 2**20
+"""Of the array. At most what is four times the cache of every GPU in gpus.csv; at least what takes long enough, 0.1 ms
+on an H200, for the launch of a copy to be hidden behind the one before."""
+CACHE_MULTIPLE = 4
+"""As STREAM's rule for arrays on a CPU (bench.probes.memory)."""
+NUM_BATCHES = 10
+COPIES_PER_BATCH = 5
+"""Back to back, so that the launch of one is hidden behind another."""
+
+
+class CudaError(RuntimeError):
+    """A function of CUDA's driver API failed."""
+
+
+def choose_gpu_copy_bytes(cache_bytes: int) -> int:
+    """Return the size of the array for a GPU with so large a cache; 0: unknown."""
+    wanted = CACHE_MULTIPLE * cache_bytes or MAX_COPY_BYTES
+    return min(max(MIN_COPY_BYTES, wanted), MAX_COPY_BYTES)
+
+
+def measure_gpu_copy(num_bytes: int, device: int = 0) -> float:
+    """Return the bytes per second, read and written, of the fastest copies of `num_bytes` within a GPU's memory.
+
+    `device`: its number among those that the process sees. Raises CudaError where CUDA refuses: two arrays of this size
+    may not fit beside what the framework keeps.
+    """
+    driver = _Driver()
+    with driver.use_context(device), driver.allocate(num_bytes) as source, driver.allocate(num_bytes) as target:
+        driver.call("cuMemsetD8_v2", source, ctypes.c_ubyte(1), ctypes.c_size_t(num_bytes))
+        seconds = [_time_batch(driver, source, target, num_bytes) for _ in range(NUM_BATCHES)]
+    return 2 * num_bytes * COPIES_PER_BATCH / min(seconds)
+
+
+def _time_batch(driver: "_Driver", source: ctypes.c_uint64, target: ctypes.c_uint64, num_bytes: int) -> float:
+    driver.call("cuCtxSynchronize")
+    start = perf_counter()
+    for _ in range(COPIES_PER_BATCH):
+        driver.call("cuMemcpyDtoDAsync_v2", target, source, ctypes.c_size_t(num_bytes), None)
+    driver.call("cuCtxSynchronize")
+    return perf_counter() - start
+
+
+class _Driver:
+    """CUDA's driver library, whose functions return an error code."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(LIBRARY)
+        self.call("cuInit", ctypes.c_uint(0))
+
+    def call(self, name: str, *arguments: object) -> None:
+        """Call a function of the library; raise CudaError if it fails."""
+        code = self._library[name](*arguments)
+        if code:
+            raise CudaError(f"{name} ended with code {code}")
+
+    @contextmanager
+    def use_context(self, index: int) -> Iterator[None]:
+        """Make the primary context of a device current, which is the one that frameworks use, and put back the last."""
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        try:
+            self.call("cuCtxPushCurrent_v2", context)
+            try:
+                yield
+            finally:
+                self.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+        finally:
+            self.call("cuDevicePrimaryCtxRelease_v2", device)
+
+    @contextmanager
+    def allocate(self, num_bytes: int) -> Iterator[ctypes.c_uint64]:
+        """Yield the address of so many bytes of the current device's memory."""
+        address = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(num_bytes))
+        try:
+            yield address
+        finally:
+            self.call("cuMemFree_v2", address)
+
+
+LIBRARY = "libcuda.so.1"
+START_SECONDS = 120.0
+"""Longer than CUDA takes to start on a machine with many GPUs whose driver has to be loaded first; a failing GPU may
+keep a program waiting for ever."""
+
+
+def explain_failed_start() -> str | None:
+    """Return why CUDA does not start, in one line, or None if it does.
+
+    Asked in a child process: once started, CUDA keeps to the devices that were visible then, and it may crash.
+    """
+    child = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, text=True)
+    try:
+        answer, _ = child.communicate(timeout=START_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()  # and not waited for: a process that hangs in the driver may not die
+        return f"CUDA does not start: {LIBRARY} has not answered for {START_SECONDS:.0f} s"
+    if child.returncode:
+        return f"CUDA does not start: {LIBRARY} ended its process with code {child.returncode}"
+    return answer.strip() or None
+
+
+def _start_cuda() -> str:
+    """Start CUDA in this process and return what went wrong; empty if it can use a device."""
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        return f"CUDA does not start: its driver library cannot be loaded ({error})"
+    code = library.cuInit(0)
+    if code:
+        return f"CUDA does not start: cuInit ended with code {code}, {_name_code(library, code)}"
+    num_devices = ctypes.c_int()
+    code = library.cuDeviceGetCount(ctypes.byref(num_devices))
+    if code or not num_devices.value:
+        return f"CUDA starts and finds no device (cuDeviceGetCount ended with code {code})"
+    return ""
+
+
+def _name_code(library: ctypes.CDLL, code: int) -> str:
+    """Return CUDA's own name of an error code and its words for it."""
+    found = []
+    for function in (library.cuGetErrorName, library.cuGetErrorString):
+        text = ctypes.c_char_p()
+        if function(code, ctypes.byref(text)) == 0 and text.value:
+            found.append(text.value.decode(errors="replace"))
+    return ": ".join(found) or "which it has no name for"
+
+
+if __name__ == "__main__":
+    print(_start_cuda(), flush=True)
+    os._exit(0)  # the driver's threads are not waited for

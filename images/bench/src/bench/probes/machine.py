@@ -1,0 +1,348 @@
+"""Records the environment of a repeat: machine, libraries, switches that change times, and where a tenant runs.
+
+What tells a machine from all others: the id of its boot, and ids that outlive a reboot. /etc/machine-id is not among
+them: images carry it, and all machines that start from one image would look like one.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import re
+import socket
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
+
+from bench.frameworks.interface import Framework
+from bench.probes.cpu import (
+    count_visible_cores,
+    list_own_pids,
+    parse_cpu_list,
+    parse_cpuinfo,
+    read_cpu_governor,
+    read_cpu_model,
+    read_cpu_quota_cores,
+)
+from bench.probes.cuda import LIBRARY
+from bench.probes.gpu import read_gpus
+from bench.probes.gpu_processes import find_visible_devices
+from bench.probes.memory import read_memory_limit_bytes, read_memory_total_bytes
+from bench.probes.nvml import NvmlError, open_nvml
+from bench.schema import Cell, Device, Environment, Machine, MachineIdentity, TenantPlace, bound_time
+from bench.worker.compilers import read_compiler_version
+
+T = TypeVar("T")
+
+# What oneDNN, OpenBLAS, MKL and Eigen choose their kernels by, as the kernel names it in /proc/cpuinfo: x86, then ARM.
+INSTRUCTION_SETS = (
+    *("avx", "f16c", "fma", "avx2", "avx_vnni", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
+    *("avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "amx_fp16"),
+    *("asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2", "sme"),
+)
+
+
+def read_machine(root: Path = Path("/"), cores: Collection[int] | None = None) -> Machine:
+    """Return what is known of the machine, and of the part of it that `cores` are (default: those of this process)."""
+    visible = os.sched_getaffinity(0) if cores is None else cores
+    system = root / "sys/devices/system"
+    flags = _read_flags(root / "proc/cpuinfo")
+    cores_of_sockets = [_locate_core(system, core) for core in visible]
+    siblings = [_parse(_read_text(_find_topology(system, core) / "thread_siblings_list"), len) for core in visible]
+    return Machine(
+        vendor=_read_text(root / "sys/class/dmi/id/sys_vendor"),
+        product=_read_text(root / "sys/class/dmi/id/product_name"),
+        is_virtual=_is_virtual(flags, root),
+        num_online_cores=_parse(_read_text(system / "cpu/online"), len),
+        visible_cores=format_core_list(visible),
+        num_physical_cores=_count_different(cores_of_sockets),
+        num_sockets=_count_different(place and place[0] for place in cores_of_sockets),
+        num_numa_nodes=_count_numa_nodes(system, visible),
+        threads_per_core=max((number for number in siblings if number), default=None),
+        instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
+    )
+
+
+def format_core_list(cores: Iterable[int]) -> str | None:
+    """Return the numbers as the kernel writes them: `0-3,8`; None without any."""
+    runs: list[list[int]] = []
+    for core in sorted(cores):
+        if runs and core == runs[-1][1] + 1:
+            runs[-1][1] = core
+        else:
+            runs.append([core, core])
+    return ",".join(f"{first}-{last}" if last > first else f"{first}" for first, last in runs) or None
+
+
+def _read_text(path: Path) -> str | None:
+    """Return the text of a file on one line; None where it is empty or cannot be read, as in some sandboxes."""
+    try:
+        return path.read_text(errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _parse(text: str | None, measure: Callable[[frozenset[int]], T]) -> T | None:
+    """Return `measure` of a list of cores; None where there is no list, or an empty or strange one."""
+    try:
+        cores = parse_cpu_list(text or "")
+    except ValueError:
+        return None
+    return measure(cores) if cores else None
+
+
+def _read_flags(cpuinfo: Path) -> set[str]:
+    """Return the flags of the first core (`flags` on x86, `Features` on ARM)."""
+    fields = parse_cpuinfo(_read_text(cpuinfo) or "")
+    return set(fields.get("flags", fields.get("Features", "")).split())
+
+
+def _is_virtual(flags: set[str], root: Path) -> bool | None:
+    if "hypervisor" in flags or (root / "sys/hypervisor/type").exists():  # the latter: Xen
+        return True
+    return False if "fpu" in flags else None  # every x86 CPU has this flag, ARM has no flag for hypervisors
+
+
+def _find_topology(system: Path, core: int) -> Path:
+    return system / f"cpu/cpu{core}/topology"
+
+
+def _locate_core(system: Path, core: int) -> tuple[int, int] | None:
+    """Return socket and number of the physical core that a logical core belongs to."""
+    folder = _find_topology(system, core)
+    socket, number = _read_text(folder / "physical_package_id"), _read_text(folder / "core_id")
+    # Kernels of some ARM machines and sandboxes give -1 for what they do not know.
+    if not (socket and number and socket.isdigit() and number.isdigit()):
+        return None
+    return int(socket), int(number)
+
+
+def _count_different(values: Iterable[object]) -> int | None:
+    """Return how many different values there are; None where one of them is not known, or there is none."""
+    found = set(values)
+    return None if None in found else len(found) or None
+
+
+def _count_numa_nodes(system: Path, cores: Collection[int]) -> int | None:
+    nodes = list(_list_numa_nodes(system))
+    return sum(bool(node & set(cores)) for node in nodes) or None
+
+
+def _list_numa_nodes(system: Path) -> Iterator[frozenset[int]]:
+    for node in system.glob("node/node[0-9]*"):
+        yield _parse(_read_text(node / "cpulist"), frozenset) or frozenset()
+
+
+# UUIDs and instance ids are nobody's business: what is published with a result is a hash with a key of this tool, as
+# machine-id(5) asks for its own id.
+HASH_KEY = b"benchmatrix machine identity"
+UUID_FILES = (
+    "sys/class/dmi/id/product_uuid",  # of the firmware; only root may read it
+    "sys/hypervisor/uuid",  # Xen
+    "proc/device-tree/vm,uuid",  # KVM on POWER
+)
+# Instances of EC2's Nitro system, whose tag every user may read:
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html
+INSTANCE_TAG = "sys/class/dmi/id/board_asset_tag"
+INSTANCE_ID = re.compile(r"i-(?:[0-9a-f]{8}|[0-9a-f]{17})")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# What boards say that nobody gave a UUID, beside all zeros and all f: https://github.com/osquery/osquery/pull/4374
+UNSET_UUIDS = (
+    "03000200-0400-0500-0006-000700080009",
+    "03020100-0504-0706-0809-0a0b0c0d0e0f",
+    "10000000-0000-8000-0040-000000000000",
+)
+BOOT_TIME = re.compile(r"^btime ([0-9]{1,10})$", re.MULTILINE)
+MAC_ADDRESS = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
+LOCALLY_ADMINISTERED, MULTICAST = 0x02, 0x01
+"""Bits of an address's first byte (IEEE 802): hypervisors and containers make up such addresses, and repeat them."""
+
+
+def read_machine_identity(root: Path = Path("/")) -> MachineIdentity | None:
+    """Return what tells the machine from others; None if nothing of it can be read."""
+    boot_id = _read_lower(root / "proc/sys/kernel/random/boot_id")
+    boot_id = boot_id if UUID.fullmatch(boot_id) else ""
+    ids = {*_read_uuids(root), *_read_instance_id(root), *_read_mac_addresses(root)}
+    if not boot_id and not ids:
+        return None
+    return MachineIdentity(
+        boot_id=boot_id or None,
+        booted_at=_read_boot_time(root / "proc/stat"),
+        lasting_ids=tuple(sorted(map(hash_id, ids))),
+    )
+
+
+def hash_id(text: str) -> str:
+    """Return 16 hex digits by which an id can be recognised and from which it cannot be told."""
+    return hashlib.blake2b(text.encode(), key=HASH_KEY, digest_size=8).hexdigest()
+
+
+def _read_boot_time(stat: Path) -> datetime | None:
+    """Return when the boot began, in whole seconds; None if it is not there, or the clock had not been set.
+
+    The kernel changes it only when somebody sets the clock.
+    """
+    found = BOOT_TIME.search(_read_lower(stat))
+    booted_at = datetime.fromtimestamp(int(found[1]), UTC) if found else None
+    return booted_at if booted_at is None or bound_time(booted_at) == booted_at else None
+
+
+def _read_uuids(root: Path) -> Iterator[str]:
+    for file in UUID_FILES:
+        text = _read_lower(root / file)
+        if UUID.fullmatch(text) and len(set(text)) > 2 and text not in UNSET_UUIDS:  # 2: all zeros or all f, and "-"
+            yield text
+
+
+def _read_instance_id(root: Path) -> Iterator[str]:
+    text = _read_lower(root / INSTANCE_TAG)
+    if INSTANCE_ID.fullmatch(text):
+        yield text
+
+
+def _read_mac_addresses(root: Path) -> Iterator[str]:
+    """Yield the addresses that makers gave to network cards; a container sees only interfaces that are made up."""
+    for interface in (root / "sys/class/net").glob("*"):
+        text = _read_lower(interface / "address")
+        if not (interface / "device").exists() or not MAC_ADDRESS.fullmatch(text):  # only cards have a device
+            continue
+        if not int(text[:2], 16) & (LOCALLY_ADMINISTERED | MULTICAST) and text.strip("0:"):
+            yield text
+
+
+def _read_lower(file: Path) -> str:
+    """Return the text of a file in lower case, stripped; empty if it cannot be read."""
+    try:
+        return file.read_text(errors="replace").strip().strip("\0").lower()
+    except OSError:
+        return ""
+
+
+BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
+TIME_NAMESPACE = Path("/proc/self/ns/time")
+# CU_DEVICE_ATTRIBUTE_MPS_ENABLED of the driver's cuda.h, from CUDA 12.4 on: "Indicates if contexts created on this
+# device will be shared via MPS". A program whose MPS daemon cannot be reached runs on without MPS and says nothing.
+MPS_ENABLED_ATTRIBUTE = 133
+
+
+def read_place(device: Device) -> TenantPlace:
+    """Return where this process runs; on a GPU its context must be there already. What cannot be read is None."""
+    on_gpu = device == "gpu"
+    return TenantPlace(
+        boot_id=_read_boot_id(),
+        time_namespace=_read_time_namespace(),
+        device=_read_uuid() if on_gpu else None,
+        pids=tuple(sorted(list_own_pids())),
+        is_under_mps=read_mps_state() if on_gpu else None,
+    )
+
+
+def read_mps_state() -> bool | None:
+    """Return whether CUDA shares this process's contexts through MPS; None where the driver does not say."""
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError:
+        return None
+    device, answer = ctypes.c_int(), ctypes.c_int()
+    if library.cuInit(0) or library.cuDeviceGet(ctypes.byref(device), 0):
+        return None
+    if library.cuDeviceGetAttribute(ctypes.byref(answer), MPS_ENABLED_ATTRIBUTE, device):
+        return None
+    return bool(answer.value)
+
+
+def _read_boot_id(path: Path = BOOT_ID_FILE) -> str | None:
+    try:
+        return path.read_text().strip() or None
+    except OSError:
+        return None
+
+
+def _read_time_namespace(path: Path = TIME_NAMESPACE) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:  # before Linux 5.6
+        return None
+
+
+def _read_uuid() -> str | None:
+    try:
+        with open_nvml():
+            return next((device.uuid for device in find_visible_devices(1)), None)
+    except NvmlError:
+        return None
+
+
+# Switches that a user can set from outside and that change times or precision. A set one is recorded with the settings.
+TIMING_VARIABLES = (
+    "CC",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_LAUNCH_BLOCKING",
+    "CXX",
+    "DNNL_MAX_CPU_ISA",
+    "GOMP_CPU_AFFINITY",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "LD_PRELOAD",
+    "MALLOC_CONF",
+    "NVIDIA_TF32_OVERRIDE",
+    "OMP_PLACES",
+    "OMP_PROC_BIND",
+    "OMP_WAIT_POLICY",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+    "ONEDNN_MAX_CPU_ISA",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "TF_DETERMINISTIC_OPS",
+    "TF_ENABLE_ONEDNN_OPTS",
+    "TF_GPU_ALLOCATOR",
+    "TF_GPU_THREAD_MODE",
+    "TF_XLA_FLAGS",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "XLA_FLAGS",
+)
+
+
+def read_environment(
+    cell: Cell,
+    framework: Framework,
+    num_threads: int,
+    *,
+    image: str | None,
+    git_revision: str | None,
+    node: str | None = None,
+    chosen_caches: Mapping[str, str] = MappingProxyType({}),
+) -> Environment:
+    """Return everything that is known about this process's machine, libraries and switches.
+
+    `node`: the machine's name, where the host name is the container's. `chosen_caches`: variables of compile caches
+    that were set from outside.
+    """
+    on_gpu = cell.device == "gpu"
+    return Environment(
+        hostname=node or socket.gethostname(),
+        kernel=platform.release(),
+        python_version=platform.python_version(),
+        cpu_model=read_cpu_model(),
+        num_visible_cores=count_visible_cores(),
+        cpu_quota_cores=read_cpu_quota_cores(),
+        num_threads=num_threads,
+        cpu_governor=read_cpu_governor(),
+        machine=read_machine(),
+        identity=read_machine_identity(),
+        memory_total_bytes=read_memory_total_bytes(),
+        memory_limit_bytes=read_memory_limit_bytes(),
+        versions={**framework.versions, "numpy": version("numpy"), **read_compiler_version(cell)},
+        settings={**framework.settings, **read_timing_variables(), **chosen_caches},
+        gpus=read_gpus(cell.num_gpus, framework.cuda_version, framework.cudnn_version) if on_gpu else (),
+        image=image,
+        git_revision=git_revision,
+    )
+
+
+def read_timing_variables() -> dict[str, str]:
+    """Return those of TIMING_VARIABLES that are set."""
+    return {name: os.environ[name] for name in TIMING_VARIABLES if name in os.environ}

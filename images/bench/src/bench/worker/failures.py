@@ -1,0 +1,191 @@
+"""Describes the errors that end attempts, finds what a failed allocation had asked for, and tells faults of the
+machine.
+
+A fault of the machine (GPU, driver, disk) is none of the cell: another machine may measure it.
+"""
+
+import errno
+import math
+import os
+import re
+import shutil
+import tempfile
+import traceback
+
+from bench.errors import NodeFaultError, UserError
+from bench.frameworks.interface import DeviceMissingError, Framework
+from bench.measured_bounds import describe_violation
+from bench.redaction import hide_secrets
+from bench.schema import Failure, Status
+from bench.tenants.meeting import NoCommonWindowError
+
+_UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+# The names of tensorflow.DType, without those of strings and handles, which have no fixed size.
+_ELEMENT_BYTES = {
+    "bool": 1,
+    "int8": 1,
+    "uint8": 1,
+    "half": 2,
+    "bfloat16": 2,
+    "int16": 2,
+    "uint16": 2,
+    "float": 4,
+    "int32": 4,
+    "uint32": 4,
+    "double": 8,
+    "int64": 8,
+    "uint64": 8,
+    "complex64": 8,
+    "complex128": 16,
+}
+
+# So many digits are more than any size in bytes has, and few enough for a float.
+_AMOUNT = r"(?P<number>\d{1,30}(?:\.\d+)?) ?(?P<unit>[KMGTP]?)(?:i?B|bytes)\b"
+# The exact ones first: TensorFlow's BFC allocator says a rounded amount and then, in words, the bytes behind it.
+_PATTERNS = tuple(
+    re.compile(text)
+    for text in (
+        r"\(rounded to (?P<number>\d{1,30})\)(?P<unit>)",  # TensorFlow, bfc_allocator.cc
+        rf"[Tt]ried to allocate {_AMOUNT}",  # PyTorch, CUDACachingAllocator.cpp and alloc_cpu.cpp
+        rf"trying to allocate {_AMOUNT}",  # TensorFlow's BFC allocator and XLA, on a GPU
+        rf"[Oo]ut of memory allocating {_AMOUNT}",  # XLA, on a CPU
+        rf"[Ff]ailed to allocate (?:request for )?{_AMOUNT}",  # XLA's allocators
+        rf"Unable to allocate {_AMOUNT}",  # NumPy, making the data on the host
+    )
+)
+_TENSOR = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]{0,300})\] and type (?P<type>\w+)")
+
+
+def parse_requested_bytes(text: str) -> int | None:
+    """Return the bytes that the failed allocation had asked for, if the message `text` says it, else None.
+
+    A size given as 2.00 GiB is as exact as that. The first allocation named in `text` counts.
+    """
+    tensor = _TENSOR.search(text)
+    if tensor and tensor["type"] in _ELEMENT_BYTES:
+        sizes = [int(size) for size in tensor["shape"].split(",") if size]
+        return math.prod(sizes) * _ELEMENT_BYTES[tensor["type"]]
+    for pattern in _PATTERNS:
+        if match := pattern.search(text):
+            return round(float(match["number"]) * _UNIT_BYTES[match["unit"]])
+    return None
+
+
+# Caches of compiled kernels.
+MIN_DISK_BYTES = 64 * 1024**2
+NO_SPACE = "No space left on device"
+"""The C library's text for ENOSPC."""
+
+# What CUDA says where it cannot start or the hardware fails, and never for what a kernel or an allocation does. In the
+# words of cudaGetErrorString, which PyTorch prints, and by the names of the driver's API, which TensorFlow and XLA
+# print: https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html (cudaError),
+# https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html (CUresult). The last three are PyTorch's own
+# (torch/csrc/cuda/Module.cpp, torch/cuda/__init__.py).
+_WORDS = (
+    "no CUDA-capable device is detected",
+    "all CUDA-capable devices are busy or unavailable",
+    "system not yet initialized",
+    "system has unsupported display driver / cuda driver combination",
+    "forward compatibility was attempted on non supported HW",
+    "CUDA driver version is insufficient for CUDA runtime version",
+    "CUDA driver is a stub library",
+    "CUDA error: initialization error",
+    "CUDA error: unknown error",
+    "uncorrectable ECC error encountered",
+    "uncorrectable NVLink error detected",
+    "CUDA_ERROR_NOT_INITIALIZED",
+    "CUDA_ERROR_STUB_LIBRARY",
+    "CUDA_ERROR_DEVICE_UNAVAILABLE",
+    "CUDA_ERROR_NO_DEVICE",
+    "CUDA_ERROR_ECC_UNCORRECTABLE",
+    "CUDA_ERROR_NVLINK_UNCORRECTABLE",
+    "CUDA_ERROR_SYSTEM_NOT_READY",
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+    "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
+    "CUDA_ERROR_UNKNOWN",
+    "Unexpected error from cudaGetDeviceCount",
+    "CUDA driver initialization failed",
+    "Found no NVIDIA driver on your system",
+    "No CUDA GPUs are available",
+    "Failed call to cuDeviceGet",  # TensorFlow's own, seen in its image on a card whose CUDA starts and does no more
+)
+_CUDA_FAULT = re.compile("|".join(map(re.escape, _WORDS)))
+
+
+def is_node_fault(error: BaseException) -> bool:
+    """Return whether an error that came before the first step is the machine's, whatever cell it measures.
+
+    A full disk is the machine's only if /tmp lies on it: /dev/shm and the volume of the compile cache have limits of
+    their own, and a kubelet evicts a pod that exceeds its limit for /tmp.
+    """
+    if isinstance(error, NodeFaultError | DeviceMissingError):
+        return True
+    if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or NO_SPACE in str(error):
+        return explain_full_disk() is not None
+    return _is_of_a_library(error) and _CUDA_FAULT.search(str(error)) is not None
+
+
+def _is_of_a_library(error: BaseException) -> bool:
+    """Return whether CUDA may have caused it; the errors of TensorFlow are no RuntimeError."""
+    return isinstance(error, RuntimeError | OSError) or type(error).__module__.startswith("tensorflow.")
+
+
+TEMPORARY_FOLDER = "/tmp"
+
+
+def explain_full_disk() -> str | None:
+    """Return how little room the disk of /tmp has, or None if there is enough to begin."""
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError:  # it writes a file into each folder to try it, which a full disk refuses
+        folder = TEMPORARY_FOLDER if os.path.isdir(TEMPORARY_FOLDER) else "/"
+    free = shutil.disk_usage(folder).free
+    if free >= MIN_DISK_BYTES:
+        return None
+    return f"disk: {folder} has {free / 1024**2:.0f} MiB left, {MIN_DISK_BYTES / 1024**2:.0f} are needed"
+
+
+def name_node_fault(reason: str) -> NodeFaultError:
+    """Return the error that ends a container with EXIT_NODE_FAULT, in one line."""
+    return NodeFaultError(f"fault of this machine, not of the cell: {reason}")
+
+
+TRACEBACK_CHARACTERS = 8_000
+MESSAGE_CHARACTERS = 500
+# TensorFlow's words for what did not fit, on lines below the layer's name (eager) or the traceback of the graph.
+CAUSE_WORDS = ("OOM when allocating", "failed to allocate memory")
+
+
+def describe_failure(error: Exception, framework: Framework | None) -> tuple[Status, Failure]:
+    """Return the status and reason of an attempt that this error ended; call it while the error is handled.
+
+    `framework`: None where it was not imported yet.
+    """
+    if isinstance(error, NoCommonWindowError):
+        return "failed", Failure(kind="no-common-window", message=make_printable(str(error))[:MESSAGE_CHARACTERS])
+    if isinstance(error, UserError):  # about the user's data: no traceback is needed
+        return "failed", Failure(kind="exception", message=make_printable(str(error))[:MESSAGE_CHARACTERS])
+    message = summarize_error(error)
+    tail = make_printable(traceback.format_exc())[-TRACEBACK_CHARACTERS:]
+    if isinstance(error, ImportError) and framework is None:
+        return "failed", Failure(kind="missing-framework", message=message, stderr_tail=tail)
+    if isinstance(error, MemoryError) or (framework and framework.is_out_of_memory(error)):
+        requested = parse_requested_bytes(make_printable(str(error)))
+        failure = Failure(kind="out-of-memory", message=message, stderr_tail=tail)
+        # Not checked here: `make_record` leaves out, and names, an amount that no document can hold.
+        return "oom", failure.model_copy(update={"bytes_requested": requested})
+    return "failed", Failure(kind="exception", message=message, stderr_tail=tail)
+
+
+def summarize_error(error: Exception) -> str:
+    """Return one line for people: the error's type and its first line, or the line with CAUSE_WORDS."""
+    if violation := describe_violation(error):  # of a part of the record
+        return f"the measurement gave what no record can hold: {violation}"[:MESSAGE_CHARACTERS]
+    lines = [line.strip() for line in make_printable(str(error)).splitlines() if line.strip()]
+    with_cause = [line for line in lines if any(words in line for words in CAUSE_WORDS)]
+    return f"{type(error).__name__}: {[*with_cause, *lines, 'no message'][0]}"[:MESSAGE_CHARACTERS]
+
+
+def make_printable(text: str) -> str:
+    """Return `text` without colour codes and credentials, and with `?` for what UTF-8 cannot hold."""
+    return hide_secrets(re.sub(r"\x1b\[[0-9;]*m", "", text).encode(errors="replace").decode())
