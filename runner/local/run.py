@@ -219,7 +219,7 @@ def leave_out_unequipped(
         f"{len(cells)} {framework} cell{'s' * (len(cells) > 1)}: {python} has no {', '.join(absent)}; install it with "
         f"`{python} -m pip install {' '.join(PACKAGES.get(name, name) for name in absent)}` and give the same command "
         "again, which measures what is missing"
-        for (python, framework, absent), cells in left_out.items()
+        for (python, framework, absent), cells in sorted(left_out.items())
     ]
 
 

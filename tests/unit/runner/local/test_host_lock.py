@@ -1,6 +1,7 @@
 """runner.local.host_lock: one run at a time, nothing left of one that was killed. Every runner is a real process."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import pytest
 
 from bench.errors import UserError
 from fake_interpreters import await_end, is_running
+from fake_mps import install_mps
+from runner.local.hardware import run_mps
 from runner.local.host_lock import hold_host_lock
 from workspace import HANG_GUARD_SECONDS
 
@@ -63,13 +66,6 @@ def start_runner(lock_folder: Path) -> Iterator[StartRunner]:
 def read_line(runner: "subprocess.Popen[str]") -> str:
     assert runner.stdout is not None
     return runner.stdout.readline().strip()
-
-
-@pytest.mark.usefixtures("lock_folder")
-def test_the_lock_is_free_again_after_the_run() -> None:
-    for number in range(3):
-        with hold_host_lock(f"run-{number}") as lock:
-            assert not os.get_inheritable(lock)
 
 
 def test_a_second_run_is_refused_and_told_who_measures(start_runner: StartRunner, lock_folder: Path) -> None:
@@ -187,3 +183,49 @@ def test_the_lock_of_a_machine_is_where_every_user_can_write(tmp_path: Path, mon
     monkeypatch.setenv("BENCHMATRIX_LOCK_DIR", str(tmp_path / "absent"))
     with pytest.raises(UserError, match="BENCHMATRIX_LOCK_DIR=.*absent: there is no such folder"):
         find_lock_path(folders)
+
+
+RUNNER = """
+import sys
+from runner.local.host_lock import hold_host_lock
+from runner.local.hardware import run_mps
+with hold_host_lock("run-1") as lock, run_mps(None) as variables:
+    print(variables["CUDA_MPS_PIPE_DIRECTORY"], flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock_folder: Path) -> None:
+    """Put a stand-in for NVIDIA's program on the PATH, and the lock of this machine into a folder of the test."""
+    install_mps(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("BENCHMATRIX_RUNNER", raising=False)
+
+
+def read_daemon(folder: str) -> int:
+    """Return the process of the daemon that serves in this folder."""
+    return int((Path(folder) / "nvidia-cuda-mps-control.pid").read_text())
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_daemon_of_mps_does_not_outlive_its_killed_runner() -> None:
+    """It has closed the lock that it inherited, as daemons do."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as runner:
+        assert runner.stdout is not None
+        folder = runner.stdout.readline().strip()
+        daemon = read_daemon(folder)
+        assert is_running(daemon)  # a lock that another test takes at the same time may end it as well, from now on
+        runner.kill()
+        runner.wait()
+        with hold_host_lock("run-2"):
+            await_end(daemon)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_daemon_of_mps_that_no_runner_started_is_left_alone() -> None:
+    with run_mps(None) as variables, hold_host_lock("run-1"):
+        assert is_running(read_daemon(variables["CUDA_MPS_PIPE_DIRECTORY"]))

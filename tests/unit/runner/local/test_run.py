@@ -1,12 +1,15 @@
-"""runner.local.run: which run is begun or resumed, and what of it is measured; with quick stand-ins for bench."""
+"""runner.local.run: which run is begun or resumed, what of it is measured, until when; stand-ins for bench."""
 
 import io
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +17,16 @@ import pytest
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Framework, Run, read_result
+from bench.schema import Framework, PlannedCell, Run, read_result
 from bench.store import Store, results_prefix, run_key
 from collector.results.load import load_run
+from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.capabilities import GpuKind
+from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.local.host_lock import hold_host_lock
-from runner.local.run import TORCHVISION_MODELS, LocalRun
-from runner.matrix.plan import order_repeats
+from runner.local.run import TORCHVISION_MODELS, EndRequested, LocalRun, end_like_interrupt, parse_interpreters
+from runner.matrix.plan import Repeat, order_repeats
 from runner.records import NO_RETRIES, Retries
 from stand_in_records import VERDICT_VARIABLE
 from stored_runs import list_missing_repeats
@@ -324,3 +329,123 @@ def test_the_models_that_need_torchvision_are_named() -> None:
     sources = Path(__file__).parents[4] / "images" / "bench" / "src" / "bench" / "models" / "torch"
     importing = {path.stem.replace("_", "-") for path in sources.glob("*.py") if "torchvision" in path.read_text()}
     assert importing == TORCHVISION_MODELS
+
+
+def test_interpreters_are_read_for_all_frameworks_or_for_one(tmp_path: Path) -> None:
+    one, two = (make_interpreter(tmp_path / name, "") for name in ("one", "two"))
+
+    assert dict.fromkeys(FRAMEWORKS, one) == parse_interpreters([str(one)], FRAMEWORKS)
+    assert parse_interpreters([f"tensorflow={two}"], FRAMEWORKS) == {"tensorflow": two}
+    assert parse_interpreters([str(one), f"tensorflow={two}"], FRAMEWORKS) == {"pytorch": one, "tensorflow": two}
+    assert parse_interpreters([], FRAMEWORKS) == {}
+
+
+def test_a_relative_interpreter_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_interpreter(tmp_path / "python", "")
+    monkeypatch.chdir(tmp_path)
+
+    assert parse_interpreters(["pytorch=./python"], FRAMEWORKS) == {"pytorch": tmp_path / "python"}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("/no/such/python", "--python /no/such/python: "),
+        ("pytorch=/no/such/python", "--python pytorch=/no/such/python: "),
+        ("torch=/bin/sh", "--python torch=/bin/sh: 'torch' is no framework; it takes PATH or pytorch=PATH or tensorf"),
+        ("pytorch=", "--python pytorch=: "),
+        ("", "--python : "),
+        ("/etc/passwd", "--python /etc/passwd: "),  # no program
+        ("/tmp", "--python /tmp: "),
+    ],
+)
+def test_what_is_no_interpreter_is_refused(value: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        parse_interpreters([value], FRAMEWORKS)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_is_an_interrupt_within_the_block_alone(number: int) -> None:
+    previous = signal.signal(number, signal.SIG_DFL)  # under nohup, tests are started with SIGHUP ignored
+    try:
+        tidying_up = ExitStack()
+        tidying_up.callback(os.kill, os.getpid(), signal.SIGTERM)  # does not end it
+        with pytest.raises(EndRequested) as caught, end_like_interrupt(), tidying_up:
+            os.kill(os.getpid(), number)
+
+        assert caught.value.signal_number == number
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, previous)
+
+
+def test_a_run_under_nohup_outlives_its_terminal() -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with end_like_interrupt():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+
+ON_CPU, ON_GPU = make_cell(), make_cell(device="gpu")
+RUN = make_run([ON_CPU, ON_GPU])
+
+
+def make_caps(options: CapOptions, *, now: datetime = START, **seconds: float) -> LocalCaps:
+    cells = {"cpu": ON_CPU, "gpu": ON_GPU}
+    taken = {(cells[name].cell_id, 1): spent for name, spent in seconds.items()}
+    return LocalCaps.of(options, RUN, taken, lambda: now)
+
+
+def make_repeat(device: str = "cpu") -> Repeat:
+    cell = ON_GPU if device == "gpu" else ON_CPU
+    return Repeat(planned=PlannedCell(cell=cell, repeats=3, timeout_seconds=60), number=2)
+
+
+@pytest.mark.parametrize(("seconds", "is_over"), [(99, False), (100, True), (3600, True)])
+def test_no_repeat_begins_after_the_deadline(seconds: float, is_over: bool) -> None:
+    caps = make_caps(CapOptions(deadline_seconds=100), now=START + timedelta(seconds=seconds))
+    assert caps.explain_end(make_repeat()) == ("the deadline of 100 s has passed" if is_over else None)
+
+
+def test_a_run_that_was_begun_by_a_clock_ahead_has_its_time_from_now() -> None:
+    caps = make_caps(CapOptions(deadline_seconds=100), now=START - timedelta(days=1))
+    assert caps.deadline is not None
+    assert caps.deadline - (START - timedelta(days=1)) < timedelta(seconds=200)
+
+
+def test_a_repeat_that_would_pass_the_cap_does_not_begin() -> None:
+    # 3.6 an hour is 0.001 a second: 400 s have cost 0.4, and one more of the kind will cost 0.4.
+    prices = {"cpu": 3.6, "gpu": 36.0}
+    repeat = make_repeat()
+    enough = CapOptions(max_cost=0.8, prices=prices)  # type: ignore[arg-type]
+    short = CapOptions(max_cost=0.79, prices=prices, currency="EUR")  # type: ignore[arg-type]
+    assert make_caps(enough, cpu=400.0).explain_end(repeat) is None
+    assert make_caps(short, cpu=400.0).explain_end(repeat) == (
+        "the run has cost about 0.40 EUR; one more repeat would pass --max-cost 0.79"
+    )
+    # Nothing is known of GPU cells: one may begin while anything is left.
+    assert make_caps(short, cpu=400.0).explain_end(make_repeat("gpu")) is None
+    assert make_caps(short, cpu=790.0).explain_end(make_repeat("gpu")) == (
+        "the run has cost about 0.79 EUR, which reaches --max-cost 0.79"
+    )
+
+
+def test_what_is_measured_adds_to_the_cost() -> None:
+    caps = make_caps(CapOptions(max_cost=1.0, prices={"cpu": 3.6, "gpu": 36.0}))
+    result = make_result(ON_GPU, repeat=2, started_at=START, finished_at=START + timedelta(seconds=60))
+    caps.add(make_repeat("gpu"), result)
+    assert caps.cost == pytest.approx(0.6)
+    assert caps.explain_end(make_repeat("gpu")) is not None
+    assert caps.explain_end(make_repeat("cpu")) is None
+
+
+def test_a_cap_on_the_cost_needs_a_price_of_every_device() -> None:
+    with pytest.raises(UserError, match=r"--max-cost: what an hour of this machine costs for gpu cells is not known"):
+        check_prices(CapOptions(max_cost=1.0, prices={"cpu": 3.6}), ["gpu", "cpu"])
+    check_prices(CapOptions(max_cost=1.0, prices={"cpu": 3.6}), ["cpu", "cpu"])
+
+
+def test_without_caps_everything_is_measured() -> None:
+    assert make_caps(CapOptions(), cpu=1e9).explain_end(make_repeat()) is None
