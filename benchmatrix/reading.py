@@ -82,8 +82,7 @@ def load_steps(run: str | None = None, store: str = DEFAULT_STORE) -> "pd.DataFr
 def load_collections(runs: str | Sequence[str] | None, store: str) -> "list[Collection]":
     """Return the runs as the collector has them, each once. Raise UserError."""
     from collector.results.load import load_runs
-    from runner.reporting.stored_runs import open_existing_store
-    from runner.runs import find_newest_run
+    from runner.reporting.stored_runs import find_newest_run, open_existing_store
 
     opened = open_existing_store(store, "store")
     if runs is None:

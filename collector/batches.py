@@ -66,8 +66,8 @@ LINE_COLUMNS = [
     VERSION,
 ]  # fmt: skip
 """What cells have in common whose batches are on one line. Real data is another line than synthetic data: its pipeline
-can hold batches on the GPU beside the one that a step takes. Another version of the framework is another line, as it is
-another series of batches in `collector.batch_pairs`; results that do not record theirs are on a line of their own."""
+can hold batches on the GPU beside the one that a step takes. Another version of the framework is another line; results
+that do not record theirs are on a line of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)

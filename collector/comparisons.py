@@ -7,21 +7,19 @@ those of all pairs of the comparison, excludes 1; a pair that cannot be compared
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 import pandas as pd
 
 from bench import registry
-from collector.compared_rows import limit_rows
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.machines import SIDES, describe_scope, estimate_pair, is_confounded, list_machine_notes
-from collector.ratio_verdicts import (
+from collector.ratio_words import (
     MACHINES_DIFFER,
     adjust_verdicts,
-    describe_direction,
     describe_efficiency,
     describe_ratio,
+    name_direction,
 )
 from collector.results.cells import PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
@@ -53,8 +51,9 @@ READ_COLUMNS = (
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
 MAX_GPUS = 64
-PAIRS_AT_ONCE = 512
-"""Pairs that are rows of Python objects at once: ten thousand of them, with all of their columns, take 50 MB."""
+MAX_ROWS_OF_WORK = 50
+"""Of the same work in one run, that only environments and protocols tell apart: their pairs grow with the square of
+their number, and a setting that differs in each repeat, as a path of a temporary folder does, makes one of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +161,9 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
     if subjects.empty or references.empty:
-        return _make_no_pairs(comparison).copy()
+        return make_frame([], comparison.columns)
     work = [*comparison.match, comparison.field, "run_id"]
-    subjects, references = (limit_rows(side, work) for side in (subjects, references))
+    subjects, references = (_limit_rows(side, work) for side in (subjects, references))
     pairs = subjects.merge(references, on=comparison.match, suffixes=("_subject", "_reference"))
     sides = pd.MultiIndex.from_frame(pairs[[f"{comparison.field}_{side}" for side in SIDES]])
     pairs = pairs[sides.isin(comparison.pairs)]
@@ -174,17 +173,27 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     own = {name: dtype for name, dtype in comparison.columns.items() if name not in pairs}
     compared = [
         {name: value for name, value in _compare(pair, comparison, include_invalid).items() if name not in pair}
-        for first in range(0, len(pairs), PAIRS_AT_ONCE)
-        for pair in list_rows(pairs.iloc[first : first + PAIRS_AT_ONCE])
+        for pair in list_rows(pairs)
     ]
     carried = {name: pairs[name].array for name in comparison.columns if name not in own}
     return make_frame(adjust_verdicts(compared), own).assign(**carried)[list(comparison.columns)]
 
 
-@cache
-def _make_no_pairs(comparison: Comparison) -> pd.DataFrame:
-    """Return what `compare_cells` finds where a side has no rows: most comparisons of most runs."""
-    return make_frame([], comparison.columns)
+def _limit_rows(rows: pd.DataFrame, work: list[str]) -> pd.DataFrame:
+    """Return at most MAX_ROWS_OF_WORK rows of a summary that are equal in `work`: those with the most sound repeats.
+
+    The notes of what is left say so. They are not chosen by their times; of equally many sound repeats both sides
+    prefer the same hardware.
+    """
+    sizes = rows.groupby(work, dropna=False, sort=False)["cell_id"].transform("size")
+    if sizes.max() <= MAX_ROWS_OF_WORK:
+        return rows
+    order = rows.sort_values(["num_sound", "hardware_id"], ascending=[False, True], kind="stable")
+    places = order.groupby(work, dropna=False, sort=False).cumcount()
+    texts = f"{MAX_ROWS_OF_WORK} of " + sizes.map("{:,}".format) + " cells and environments with this work are compared"
+    notes = rows["note"].where(rows["note"] == "", rows["note"] + "; ") + texts
+    limited = rows.assign(note=rows["note"].mask(sizes > MAX_ROWS_OF_WORK, notes))
+    return limited[places.reindex(rows.index) < MAX_ROWS_OF_WORK]
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
@@ -224,7 +233,7 @@ def _measure(pair: Row, comparison: Comparison, name: str) -> Row:
         efficiency = scale_estimate(speedup, batches[0] / (batches[1] * pair["num_gpus_subject"]))
         return _describe_estimate(efficiency, describe_efficiency(efficiency))
     ratio = time_ratio if comparison.measure == "time ratio" else speedup
-    direction = describe_direction(time_ratio, subject=name)
+    direction = f"{name} is {name_direction(time_ratio)}"
     test = {"p_value": ratio.p_value, "estimate": ratio, "direction": direction}
     words = describe_ratio(time_ratio, subject=pair["subject"], reference=pair["reference"])
     return _describe_estimate(ratio, words) | test
@@ -267,7 +276,11 @@ def _explain_not_comparable(pair: Row, comparison: Comparison, names: Mapping[st
 
 
 def _list_notes(pair: Row, names: Mapping[str, str]) -> list[str]:
-    notes = [f"{names[side]}: {note}" for side in SIDES for note in _list_side_notes(pair, side)]
+    notes = []
+    for side in SIDES:
+        ok, planned, note = (pair[f"{name}_{side}"] for name in ("num_ok", "num_planned", "note"))
+        notes += [f"{names[side]}: {ok} ok of {planned} planned"] if ok < planned else []
+        notes += [f"{names[side]}: {note}"] if note else []
     if pair["run_id_subject"] != pair["run_id_reference"]:
         notes.append(f"of two runs, {pair['run_id_subject']} and {pair['run_id_reference']}")
     if pair["cpu_model_subject"] != pair["cpu_model_reference"] and pair["num_ok_subject"] and pair["num_ok_reference"]:
@@ -289,8 +302,3 @@ def _list_other_programs(pair: Row, comparison: Comparison, names: Mapping[str, 
             f"other programs: XLA compiles the whole step on {names['reference']}, {compiled} on {names['subject']}"
         ]
     return []
-
-
-def _list_side_notes(pair: Row, side: str) -> list[str]:
-    ok, planned, note = (pair[f"{name}_{side}"] for name in ("num_ok", "num_planned", "note"))
-    return ([f"{ok} ok of {planned} planned"] if ok < planned else []) + ([note] if note else [])

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from collector.ratio_verdicts import adjust_verdicts, name_direction
+from collector.ratio_words import adjust_verdicts, name_direction
 from collector.results.calibrations import (
     CALIBRATIONS,
     READ_COLUMNS,

@@ -17,7 +17,7 @@ from collector.comparisons import FRAMEWORKS, MODES, PRECISIONS, Comparison
 from collector.costs.document import OfferCost
 from collector.labels import label_hardware
 from collector.machines import SIDES, estimate_pair, is_confounded
-from collector.ratio_verdicts import NO_DIFFERENCE, count_tested
+from collector.ratio_words import NO_DIFFERENCE, count_tested
 from collector.results.cells import PROTOCOL_FIELDS, select_alone
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.results.intervals import read_estimate

@@ -1,4 +1,4 @@
-"""Write ratios, their intervals and amounts of time, and decide with how many digits: nothing else does.
+"""Write ratios, their intervals and amounts of time, and judge the ratios of a table together: one verdict each.
 
 A ratio has three digits after the point between half and twice, and else three significant digits; a percentage, which
 is a ratio less 1, one digit after the point below a hundred and else none. That is so whatever the interval is: a
@@ -12,8 +12,11 @@ on in multiples.
 import math
 from collections.abc import Sequence
 
-from collector.statistics import Estimate
-from collector.units import NUM_DIGITS, NUM_TIME_DIGITS, count_decimals, format_significant
+import pandas as pd
+
+from collector.results.frames import Row
+from collector.statistics import Estimate, adjust_p_value, invert_estimate
+from collector.units import NUM_DIGITS, count_decimals, format_significant
 
 HALF, TWICE = 0.5, 2.0
 NEAR_DECIMALS = 3
@@ -22,113 +25,67 @@ MAX_DECIMALS = 6
 """Of a percentage or a ratio: a nanosecond in a millisecond."""
 LONG_NUMBER, SHORT_NUMBER = 1e5, 1e-5
 """From here on digits after the point say nothing, and below no number of them reads well."""
-MAX_TIME_DIGITS = 7
-"""Of step times: with more, nobody reads them."""
-NO_INTERVAL_WORDS = "no interval"
+NO_DIFFERENCE = "no difference shown"
+MACHINES_DIFFER = "no verdict: the machines differ, by how much is not known"
+NO_INTERVAL = "no verdict: one repeat counts, no interval"
 
 
 def format_ratio(ratio: float) -> str:
     """Return `0.842`, `1.034`, `8.42`, `22.8`."""
-    (text,) = _write([(ratio, _count_ratio_decimals(ratio))], nothing=1.0)
-    return text
+    return _write([(ratio, _count_decimals(ratio, is_near=HALF < ratio < TWICE))], nothing=1.0)[0]
 
 
 def format_ratios(low: float, high: float) -> tuple[str, str]:
-    """Return the ends of an interval of ratios."""
-    written_low, written_high = _write(_scale_ratios(low, high), nothing=1.0)
-    return written_low, written_high
+    """Return the ends of an interval of ratios; both have NEAR_DECIMALS if they lie between HALF and TWICE."""
+    is_near = low > HALF and high < TWICE
+    texts = _write([(end, _count_decimals(end, is_near=is_near)) for end in (low, high)], nothing=1.0)
+    return texts[0], texts[1]
 
 
 def format_percent(share: float) -> str:
     """Return a share in percent without the sign: `0.9`, `17.9`, `106`."""
-    (text,) = _write([_scale_share(share)], nothing=0.0)
-    return text
+    return _write([_scale_share(share)], nothing=0.0)[0]
 
 
 def describe_longer(ratio: Estimate) -> str:
     """Return `21.0 % longer` or `8.42 times as long` of a ratio of times above 1."""
-    return f"{format_longer(ratio)[0]} {'% longer' if is_percent(ratio) else 'times as long'}"
+    if ratio.center < TWICE:
+        return f"{format_percent(ratio.center - 1)} % longer"
+    return f"{format_ratio(ratio.center)} times as long"
 
 
-def is_percent(ratio: Estimate) -> bool:
-    """Return whether an amount of time is said in percent."""
-    return ratio.center < TWICE
+def quote_longer(ratio: Estimate, num_intervals: int) -> str:
+    """Return the interval of a ratio of times above 1, one of so many together: `4.0 to 22.1 %`, `2.91 to 3.40 times`.
 
-
-def format_longer(ratio: Estimate, num_intervals: int = 1) -> tuple[str, ...]:
-    """Return a ratio of times and the ends of its interval, in percent above 1 or from TWICE on as multiples.
-
-    Without an interval, and of equal times, the ratio alone.
+    Empty without an interval, and of equal times.
     """
-    center = format_percent(ratio.center - 1) if is_percent(ratio) else format_ratio(ratio.center)
     interval = ratio.find_joint_interval(num_intervals)
     if interval is None or ratio.center <= 1:
-        return (center,)
-    low, high = interval
-    if is_percent(ratio):
-        return (center, *_write([_scale_share(low - 1), _scale_share(high - 1)], nothing=0.0, apart_from=center))
-    return (center, *_write(_scale_ratios(low, high), nothing=1.0, apart_from=center))
+        return ""
+    if ratio.center < TWICE:
+        return f"{' to '.join(_write([_scale_share(end - 1) for end in interval], nothing=0.0))} %"
+    return f"{' to '.join(format_ratios(*interval))} times"
 
 
-def choose_time_digits(first: float, second: float, ratio: Estimate) -> int:
-    """Return with how many significant digits two times stand beside their ratio: it is found in them.
-
-    `ratio`: of the slower one over the faster one. Who divides the times as they are written gets the words of
-    `describe_longer`, to one of the last digit; at least NUM_TIME_DIGITS, as the times have elsewhere.
-    """
-    amount, is_in_percent = format_longer(ratio)[0], is_percent(ratio)
-    written, unit = _read(amount)
-    for num_digits in range(NUM_TIME_DIGITS, MAX_TIME_DIGITS + 1):
-        slower, faster = sorted((_round(first, num_digits), _round(second, num_digits)), reverse=True)
-        quotient = 100 * (slower / faster - 1) if is_in_percent else slower / faster
-        if abs(quotient - written) <= unit:
-            return num_digits
-    return NUM_TIME_DIGITS
-
-
-def _read(text: str) -> tuple[float, float]:
-    """Parse a number as this module writes it; return it, and the value of one in its last digit."""
-    plain = text.replace(",", "").replace("−", "-")
-    return float(plain), 10.0 ** -len(plain.partition(".")[2])
-
-
-def _round(value: float, num_digits: int) -> float:
-    return float(f"{value:.{num_digits - 1}e}")
-
-
-def _count_ratio_decimals(ratio: float) -> int:
-    return NEAR_DECIMALS if HALF < ratio < TWICE else _count_significant_decimals(ratio)
-
-
-def _count_significant_decimals(ratio: float) -> int:
-    return count_decimals(ratio, NUM_DIGITS) if ratio and math.isfinite(ratio) else NEAR_DECIMALS
-
-
-def _scale_ratios(low: float, high: float) -> list[tuple[float, int]]:
-    """Return the ends of an interval with their digits after the point.
-
-    Both have those of a ratio between HALF and TWICE if they lie there, else both three significant digits.
-    """
-    is_near = low > HALF and high < TWICE
-    return [(end, NEAR_DECIMALS if is_near else _count_significant_decimals(end)) for end in (low, high)]
+def _count_decimals(ratio: float, *, is_near: bool) -> int:
+    return NEAR_DECIMALS if is_near or not ratio or not math.isfinite(ratio) else count_decimals(ratio, NUM_DIGITS)
 
 
 def _scale_share(share: float) -> tuple[float, int]:
     """Return a share in percent, and how many digits after the point it has."""
-    percent = 100 * share
-    return percent, 1 if abs(percent) < 100 else 0
+    return 100 * share, 1 if abs(share) < 1 else 0
 
 
-def _write(numbers: Sequence[tuple[float, int]], *, nothing: float, apart_from: str = "") -> list[str]:
+def _write(numbers: Sequence[tuple[float, int]], *, nothing: float) -> list[str]:
     """Return each value with its number of digits after the point, or with some more.
 
-    They have more where a value that is not `nothing` would read as if it were, where several would read alike, or one
-    as `apart_from`. If no number of digits up to MAX_DECIMALS mends that, they have their own.
+    They have more where a value that is not `nothing` would read as if it were, and where several would read alike. If
+    no number of digits up to MAX_DECIMALS mends that, they have their own.
     """
     for more in range(MAX_DECIMALS):
         texts = [_format(value, decimals + more) for value, decimals in numbers]
         reads_as_nothing = any(round(value, decimals + more) == nothing != value for value, decimals in numbers)
-        if len({apart_from, *texts}) == len(texts) + 1 and not reads_as_nothing:
+        if len(set(texts)) == len(texts) and not reads_as_nothing:
             return texts
     return [_format(value, decimals) for value, decimals in numbers]
 
@@ -137,3 +94,72 @@ def _format(value: float, decimals: int) -> str:
     is_extreme = abs(value) >= LONG_NUMBER or 0 < abs(value) < SHORT_NUMBER
     text = format_significant(value) if is_extreme else f"{value:,.{decimals}f}"
     return text.replace("-", "−", 1) if text.startswith("-") else text
+
+
+def describe_ratio(ratio: Estimate, *, subject: str, reference: str) -> str:
+    """Return `TensorFlow takes 21 % longer`, where `ratio` is the time of `subject` over that of `reference`.
+
+    The side that takes longer is named, whichever it is. Whether that is shown, `adjust_verdicts` says.
+    """
+    if ratio.interval is None:
+        return NO_INTERVAL
+    slower, time_ratio = (subject, ratio) if ratio.center > 1 else (reference, invert_estimate(ratio))
+    return f"{slower} takes {describe_longer(time_ratio)}"
+
+
+def describe_efficiency(efficiency: Estimate) -> str:
+    """Return in words how near n GPUs come to n times the throughput of one."""
+    if efficiency.interval is None:
+        return NO_INTERVAL
+    center, low, high = (format_significant(100 * value) for value in (efficiency.center, *efficiency.interval))
+    return f"{center} % of linear ({low} to {high})"
+
+
+def name_direction(ratio: Estimate) -> str:
+    """Return `slower` or `faster`, where `ratio` is the time of what is judged over the other's."""
+    return "slower" if ratio.center > 1 else "faster"
+
+
+def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of one table with `joint_low`, `joint_high`, `p_adjusted` and `adjusted_verdict` if tested.
+
+    `rows`: those with a `p_value` were tested, and have the `estimate` that it is of and its `direction`. The joint
+    interval holds together with those of all tested rows. Where it excludes 1, the direction is the adjusted verdict;
+    elsewhere no difference is shown, and their `verdict`, if they have one, says so too: a pair has one verdict.
+    """
+    number = sum(row.get("p_value") is not None for row in rows)
+    adjusted = [dict(row) for row in rows]
+    for row in adjusted:
+        if row.get("p_value") is None:
+            continue
+        row["joint_low"], row["joint_high"] = row["estimate"].find_joint_interval(number)
+        row["p_adjusted"] = adjust_p_value(row["p_value"], number)
+        is_shown = row["estimate"].excludes_one(number)
+        row["adjusted_verdict"] = row["direction"] if is_shown else NO_DIFFERENCE
+        if not is_shown and "verdict" in row:
+            row["verdict"] = NO_DIFFERENCE
+    return adjusted
+
+
+def count_tested(pairs: pd.DataFrame) -> int:
+    """Return how many ratios of a comparison were tested together."""
+    return int(pairs["p_value"].notna().sum())
+
+
+def take_joint_intervals(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs with the intervals that their verdicts rest on as `ratio_low` and `ratio_high`.
+
+    Those of tested ratios hold together; a ratio that was not tested has its own.
+    """
+    joint = {f"ratio_{end}": pairs[f"joint_{end}"].fillna(pairs[f"ratio_{end}"]) for end in ("low", "high")}
+    return pairs.assign(**joint)
+
+
+def count_differences(pairs: pd.DataFrame) -> str:
+    """Return in a sentence how many ratios were tested, and how many of them differ; empty where none was."""
+    verdicts = pairs.loc[pairs["p_value"].notna(), "adjusted_verdict"]
+    number = int((verdicts != NO_DIFFERENCE).sum())
+    if len(verdicts) < 2:
+        return "" if verdicts.empty else f"1 ratio was tested: {'it differs from 1' if number else NO_DIFFERENCE}."
+    differ = "differs" if number == 1 else "differ"
+    return f"{len(verdicts):,} ratios were tested together, {number:,} of them {differ}."

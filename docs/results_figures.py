@@ -16,8 +16,12 @@ from collector.analysis import Analysis, analyze_run
 from collector.facts import list_facts, state_outcome
 from collector.labels import label_shared
 from collector.product_rates import list_drifted
-from collector.ratio_verdicts import count_differences, take_joint_intervals
-from collector.ratio_words import NO_INTERVAL_WORDS, format_ratio, format_ratios
+from collector.ratio_words import (
+    count_differences,
+    format_ratio,
+    format_ratios,
+    take_joint_intervals,
+)
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
 from collector.results.summary import summarize_collections
@@ -136,7 +140,7 @@ def show_time(rows: pd.DataFrame) -> str:
     """Return the step time of the only row with its interval: `64.0 ms (53.4 to 76.6)`."""
     (row,) = list_rows(rows)
     low, high = row["interval_low_seconds"], row["interval_high_seconds"]
-    interval: str = NO_INTERVAL_WORDS if pd.isna(low) else format_interval(low, high, MILLISECOND)
+    interval: str = "no interval" if pd.isna(low) else format_interval(low, high, MILLISECOND)
     return f"{show_one(rows, 'center_step_seconds', MILLISECOND)} ({interval})"
 
 
@@ -144,7 +148,7 @@ def show_ratio(pairs: pd.DataFrame) -> str:
     """Return the ratio of the only pair with its interval: `1.213 (1.187 to 1.240)`."""
     (pair,) = list_rows(pairs)
     low, high = pair["ratio_low"], pair["ratio_high"]
-    interval: str = NO_INTERVAL_WORDS if pd.isna(low) else " to ".join(format_ratios(low, high))
+    interval: str = "no interval" if pd.isna(low) else " to ".join(format_ratios(low, high))
     return f"{format_ratio(pair['ratio'])} ({interval})"
 
 

@@ -7,11 +7,11 @@ from datetime import timedelta
 from bench.errors import TransientError, UserError
 from bench.schema import Cluster, InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
-from bench.store import KeyMissing, Store, StoreUnreachable, UnreadableObject, is_confirmation, run_key
-from bench.store.stored_runs import CLOCK_TOLERANCE, find_future_runs, read_runs
+from bench.store import KeyMissing, Store, StoreUnreachable, UnreadableObject, run_key
+from bench.store.stored_runs import CLOCK_TOLERANCE
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import NO_RETRIES, Records, RecordSnapshot, Retries
-from runner.terminal_text import echo, format_message
+from runner.terminal_text import warn_on_stderr
 
 # A run left unfinished for longer is not resumed by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)
@@ -107,29 +107,6 @@ def store_plan(store: Store, run: Run) -> None:
         )
 
 
-def warn_on_stderr(text: str) -> None:
-    """Print a warning where it is in nobody's way: stdout may get a document."""
-    echo(format_message(f"warning: {text}"), err=True)
-
-
-def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) -> Run:
-    """Return the run that was begun last, confirmations of nights aside; UserError if the store has none.
-
-    A run that is dated in the future is passed over with a warning, unless there is no other: it would be the newest
-    until that day.
-    """
-    ids = [run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)]
-    runs, unreadable = read_runs(store, ids)
-    if not runs:
-        hint = "name the right one with --store, or begin one with `benchmatrix run`"
-        raise UserError(f"store {store.url}: no run here{_describe_problems(unreadable)}; {hint}")
-    future = find_future_runs(runs)
-    newest = max(runs, key=lambda run: (run.run_id not in future, run.created_at))
-    for run_id, reason in future.items():
-        warn(f"run {run_id}: {reason}; {'there is no other' if newest.run_id in future else 'name it to have it'}")
-    return newest
-
-
 def list_passed_over(unreadable: Mapping[str, str], outcome: str = "is passed over") -> Iterator[str]:
     """Yield lines that name runs which cannot be read, and count them where they are many.
 
@@ -139,14 +116,6 @@ def list_passed_over(unreadable: Mapping[str, str], outcome: str = "is passed ov
         yield f"run {run_id} {outcome}: {reason}"
     if len(unreadable) > MAX_NAMED:
         yield f"{len(unreadable) - MAX_NAMED:,} more such runs, {len(unreadable):,} in all"
-
-
-def _describe_problems(problems: Mapping[str, str]) -> str:
-    """Return what to add where a store has runs, but none that can be read; empty where it has none."""
-    if not problems:
-        return ""
-    run_id, reason = next(iter(problems.items()))
-    return f" that can be read, of {len(problems)}; run.json of {run_id}: {reason}"
 
 
 def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) -> Run | None:

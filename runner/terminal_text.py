@@ -69,3 +69,8 @@ def format_message(text: str) -> str:
 
 def _shorten(found: re.Match[str]) -> str:
     return f"{found[0][:99]}…{found[0][-100:]}"
+
+
+def warn_on_stderr(text: str) -> None:
+    """Print a warning where it is in nobody's way: stdout may get a document."""
+    echo(format_message(f"warning: {text}"), err=True)

@@ -52,7 +52,7 @@ from collector.audit.study import (
 from collector.forecast.fit import STUDY_YEAR, Projection, format_amount, replay_study
 from collector.forecast.series import load_series
 from collector.labels import label_shared
-from collector.ratio_verdicts import describe_ratio
+from collector.ratio_words import describe_ratio
 from collector.results.frames import Row, list_rows
 from collector.results.intervals import read_estimate
 from collector.units import GFLOPS, PERCENT, format_interval, format_number, format_significant

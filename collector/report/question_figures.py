@@ -10,7 +10,7 @@ from collector.batches import CARDS, CONTEXT_BYTES
 from collector.comparisons import DEVICES, STRONG_SCALING, WEAK_SCALING
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared
 from collector.nights.records import RecordedChange
-from collector.ratio_verdicts import take_joint_intervals
+from collector.ratio_words import take_joint_intervals
 from collector.report.figure import LINES, POINTS, ROWS, FigureGroup, Limit, name_panels, number_rows
 from collector.report.panels import name_devices, name_series, show_panels
 from collector.report.plots.batches import plot_latencies, plot_memory

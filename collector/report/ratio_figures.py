@@ -14,7 +14,7 @@ from collector.comparisons import (
     WEAK_SCALING,
 )
 from collector.labels import label_shared
-from collector.ratio_verdicts import take_joint_intervals
+from collector.ratio_words import take_joint_intervals
 from collector.report.figure import ROWS, FigureGroup, name_panels
 from collector.report.panels import show_panels
 from collector.report.plots.measurements import RATIO_PIXELS, plot_ratios

@@ -7,7 +7,7 @@ import pandas as pd
 
 from bench.schema import Cell
 from collector.labels import count_tenants
-from collector.ratio_verdicts import NO_INTERVAL, adjust_verdicts
+from collector.ratio_words import NO_INTERVAL, adjust_verdicts
 from collector.results.cells import describe_cell, find_shared
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, ENVIRONMENT_COLUMNS, Columns, Row, make_frame

@@ -1,11 +1,11 @@
 """The tables of comparisons: pairs of cells with their ratios and verdicts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 import pandas as pd
 
+from bench.schema import Environment
 from collector.analysis import Analysis
 from collector.comparisons import (
     DEVICES,
@@ -18,40 +18,36 @@ from collector.comparisons import (
 )
 from collector.labels import label_hardware, label_shared
 from collector.libraries import describe_libraries
-from collector.ratio_verdicts import count_differences
-from collector.ratio_words import choose_time_digits, format_longer, is_percent
+from collector.machines import SIDES
+from collector.ratio_words import count_differences, quote_longer
 from collector.results.frames import Row, list_rows
 from collector.results.intervals import read_estimate
-from collector.side_settings import describe_differing_settings
-from collector.statistics import Estimate, invert_estimate
+from collector.statistics import invert_estimate
 from collector.tables.columns import interval_column, number_column, text_column
 from collector.tables.table import Column, Table, format_column, make_table
-from collector.units import MILLISECOND, NOT_THERE, NUM_TIME_DIGITS, PERCENT, format_number
+from collector.units import MILLISECOND, NOT_THERE, PERCENT
 
 INTERVAL_TITLE = "95 % interval"
 """The interval that holds together with those of all ratios that it was judged with: the one beside a verdict."""
 ESTIMATE_COLUMNS = ("ratio", "log_standard_error", "degrees_of_freedom", "p_value")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Heading:
-    """What a comparison is called for people."""
-
-    caption: str
-
-
-HEADINGS: Mapping[str, Heading] = {
-    FRAMEWORKS.name: Heading(caption="Frameworks: step times, and which side takes longer"),
-    DEVICES.name: Heading(caption="GPU and CPU: step times, and which side takes longer"),
-    MODES.name: Heading(caption="Modes: step times, and which side takes longer"),
-    PRECISIONS.name: Heading(caption="Precisions: step times, and which side takes longer"),
-    WEAK_SCALING.name: Heading(
-        caption="Weak scaling, the same batch per GPU: throughput over that of as many single GPUs",
-    ),
-    STRONG_SCALING.name: Heading(
-        caption="Strong scaling, the same global batch: throughput over that of as many single GPUs",
-    ),
+CAPTIONS: Mapping[str, str] = {
+    FRAMEWORKS.name: "Frameworks: step times, and which side takes longer",
+    DEVICES.name: "GPU and CPU: step times, and which side takes longer",
+    MODES.name: "Modes: step times, and which side takes longer",
+    PRECISIONS.name: "Precisions: step times, and which side takes longer",
+    WEAK_SCALING.name: "Weak scaling, the same batch per GPU: throughput over that of as many single GPUs",
+    STRONG_SCALING.name: "Strong scaling, the same global batch: throughput over that of as many single GPUs",
 }
+SETTINGS: Mapping[str, str] = {
+    "memory_format": "layout of images",
+    "optimizer": "optimizer",
+    "cuda_graph": "use of CUDA graphs",
+}
+"""The settings that a mode or a precision brings along, by their names in the environment, in words."""
+NUM_TIME_DIGITS = 4
+"""Significant digits of the times beside a ratio, which has three digits after the point."""
 
 
 def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table | None:
@@ -60,47 +56,25 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
     rows = pairs[pairs["left_out"].isna()]
     if rows.empty:
         return None
-    heading, hardware = HEADINGS[comparison.name], _hardware_columns(comparison)
+    hardware = _hardware_columns(comparison)
     constants = {column.title: text for column in hardware if (text := _name_constant(column, rows))}
     num_tested = int(pairs["p_value"].notna().sum())
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
-        _time_column("first", 0, comparison),
-        _time_column("second", 1, comparison),
+        number_column("first", "center_step_seconds_subject", MILLISECOND, num_digits=NUM_TIME_DIGITS),
+        number_column("second", "center_step_seconds_reference", MILLISECOND, num_digits=NUM_TIME_DIGITS),
         *_ratio_columns(comparison),
         *(column for column in hardware if column.title not in constants),
         text_column("note", "note", is_optional=True),
     ]
     said_once = (f"{title}: {text}." for title, text in constants.items())
     collection = analysis.collection
-    settings = describe_differing_settings(list_rows(rows), collection.environments)
+    settings = _describe_settings(comparison, list_rows(rows), collection.environments)
     remarks = [count_differences(rows), *said_once, describe_libraries(rows, collection), settings]
     intervals = [_quote_interval(row, num_tested) for row in list_rows(rows[list(ESTIMATE_COLUMNS)])]
     shown = rows.assign(workload=label_shared(rows), interval=intervals)
-    return make_table(heading.caption, columns, shown, remark=" ".join(filter(None, remarks)))
-
-
-def _time_column(title: str, place: int, comparison: Comparison) -> Column:
-    """Return the column of one side's step times, with as many digits as the ratio beside them needs."""
-    return Column(
-        title=title,
-        sources=("center_step_seconds_subject", "center_step_seconds_reference", *ESTIMATE_COLUMNS[:3]),
-        format=partial(_format_time, place, comparison),
-        unit=MILLISECOND,
-        align="right",
-    )
-
-
-def _format_time(
-    place: int, comparison: Comparison, first: float, second: float, ratio: float, error: float, freedom: float
-) -> str:
-    seconds = (first, second)[place]
-    if pd.isna(first) or pd.isna(second) or pd.isna(ratio) or comparison.measure == "efficiency":
-        return format_number(seconds, MILLISECOND, NUM_TIME_DIGITS)
-    estimate = Estimate(center=ratio, log_standard_error=error, degrees_of_freedom=freedom)
-    slower = estimate if ratio >= 1 else invert_estimate(estimate)
-    return format_number(seconds, MILLISECOND, choose_time_digits(first, second, slower))
+    return make_table(CAPTIONS[comparison.name], columns, shown, remark=" ".join(filter(None, remarks)))
 
 
 def _ratio_columns(comparison: Comparison) -> list[Column]:
@@ -122,8 +96,30 @@ def _quote_interval(pair: Row, num_tested: int) -> str:
         return NOT_THERE
     ratio = read_estimate(pair, center="ratio")
     slower = ratio if ratio.center >= 1 else invert_estimate(ratio)
-    _, *ends = format_longer(slower, 1 if pd.isna(pair["p_value"]) else num_tested)
-    return f"{' to '.join(ends)}{' %' if is_percent(slower) else ' times'}" if ends else NOT_THERE
+    return quote_longer(slower, 1 if pd.isna(pair["p_value"]) else num_tested) or NOT_THERE
+
+
+def _describe_settings(comparison: Comparison, pairs: list[Row], environments: Mapping[str, Environment]) -> str:
+    """Return as a sentence in which SETTINGS the sides of a pair differ, with the values; empty where in none.
+
+    Of several pairs the first that differs counts; a setting that one side does not record is left out. Of frameworks
+    `collector.libraries` says how they differ.
+    """
+    found: dict[str, str] = {}
+    for pair in pairs if comparison is not FRAMEWORKS else ():
+        sides = [environments.get(str(pair[f"environment_id_{side}"])) for side in SIDES]
+        for name, words in SETTINGS.items():
+            values = [side.settings[name] for side in sides if side and name in side.settings]
+            if len(values) == 2 and values[0] != values[1]:
+                found.setdefault(name, f"{words} {' / '.join(map(_write_setting, values))}")
+    if not found:
+        return ""
+    texts = "; ".join(found[name] for name in SETTINGS if name in found)
+    return f"The sides differ in settings, too: {texts}. How much of a ratio that explains is not known."
+
+
+def _write_setting(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _hardware_columns(comparison: Comparison) -> list[Column]:

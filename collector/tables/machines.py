@@ -4,7 +4,7 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.machine_differences import tabulate_machines
-from collector.ratio_verdicts import NO_DIFFERENCE
+from collector.ratio_words import NO_DIFFERENCE
 from collector.tables.columns import count_column, interval_column, number_column, text_column
 from collector.tables.table import Table, make_table
 from collector.units import CELSIUS, GIGABYTES_PER_SECOND, MEGAHERTZ, RATIO, choose_rate_unit, format_significant

@@ -6,7 +6,7 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.labels import add_labels
-from collector.ratio_verdicts import count_differences
+from collector.ratio_words import count_differences
 from collector.sharing.tabulate import select_fallen
 from collector.tables.columns import CELL, count_column, interval_column, number_column, text_column
 from collector.tables.step_times import NOTE, REPEATS

@@ -10,7 +10,7 @@ import pandas as pd
 
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS
-from collector.ratio_verdicts import NO_DIFFERENCE as NOT_SHOWN
+from collector.ratio_words import NO_DIFFERENCE as NOT_SHOWN
 from collector.ratio_words import format_ratio, format_ratios
 from collector.repeats_needed import POWER_WORDS
 from collector.tables.columns import number_column, text_column

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench.errors import UserError
 from bench.store import Store
-from runner.reporting.stored_runs import open_existing_store
-from runner.runs import find_newest_run
+from runner.reporting.stored_runs import find_newest_run, open_existing_store
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.results.collection import Collection

@@ -1,12 +1,15 @@
 """Read a run and its results from a store, for the commands that report on them."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.store import Store, explain_os_error, find_directory
-from runner.runs import find_newest_run, warn_on_stderr
+from bench.schema import Run
+from bench.store import Store, explain_os_error, find_directory, is_confirmation
+from bench.store.stored_runs import find_future_runs, read_runs
+from runner.terminal_text import warn_on_stderr
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.nights.records import ChangeHistory
@@ -30,6 +33,28 @@ def open_existing_store(url: str, option: str = "--store") -> Store:
         if not is_there:
             raise UserError(f"store {url}: there is no directory {place}; name the right one with {option}")
     return Store.open(url)
+
+
+def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) -> Run:
+    """Return the run that was begun last, confirmations of nights aside; UserError if the store has none.
+
+    A run that is dated in the future is passed over with a warning, unless there is no other: it would be the newest
+    until that day.
+    """
+    ids = [run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)]
+    runs, unreadable = read_runs(store, ids)
+    if not runs:
+        problems = "".join(
+            f" that can be read, of {len(unreadable)}; run.json of {run_id}: {reason}"
+            for run_id, reason in list(unreadable.items())[:1]
+        )
+        hint = "name the right one with --store, or begin one with `benchmatrix run`"
+        raise UserError(f"store {store.url}: no run here{problems}; {hint}")
+    future = find_future_runs(runs)
+    newest = max(runs, key=lambda run: (run.run_id not in future, run.created_at))
+    for run_id, reason in future.items():
+        warn(f"run {run_id}: {reason}; {'there is no other' if newest.run_id in future else 'name it to have it'}")
+    return newest
 
 
 def load_collection(

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from bench.schema import Result
-from collector.compared_rows import MAX_ROWS_OF_WORK
-from collector.comparisons import DEVICES, FRAMEWORKS, compare_cells
+from collector.comparisons import DEVICES, FRAMEWORKS, MAX_ROWS_OF_WORK, compare_cells
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_environment, make_gpu
 from measured_runs import Collect, make_repeats

@@ -10,7 +10,7 @@ from scipy import stats
 from bench.schema import Cell, Result
 from collector.comparisons import DEVICES, FRAMEWORKS, STRONG_SCALING, Comparison, compare_cells
 from collector.machines import count_machines
-from collector.ratio_verdicts import MACHINES_DIFFER
+from collector.ratio_words import MACHINES_DIFFER
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
 from collector.statistics import estimate_cell, estimate_center, estimate_ratio

@@ -1,20 +1,161 @@
-"""How much longer one side takes, in words, with the digits that its interval has to say."""
+"""Ratios in words: by themselves, and as one of a table."""
 
+import math
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
+from collector.comparisons import FRAMEWORKS, STRONG_SCALING, compare_cells
 from collector.ratio_words import (
+    NO_DIFFERENCE,
+    adjust_verdicts,
+    count_differences,
+    describe_ratio,
     format_percent,
     format_ratio,
     format_ratios,
+    take_joint_intervals,
 )
+from collector.results.frames import Row, make_frame
+from collector.results.summary import summarize_cells
 from collector.statistics import Estimate
+from factories import make_cell, make_environment, make_gpu
+from measured_runs import Collect, make_repeats
 
-# Student's t at 4 degrees of freedom: 2.776445 at 97.5 %, 4.851194 at 1 - 0.05 / 12 (six intervals together).
+
+@pytest.mark.parametrize(
+    ("center", "error", "verdict"),
+    [
+        # Student's t at 4 degrees of freedom and 97.5 %: 2.776445; exp(2.776445 * 0.02) = 1.0571
+        (1.12, 0.02, "TensorFlow takes 12.0 % longer"),
+        (1 / 1.12, 0.02, "PyTorch takes 12.0 % longer"),
+        (3.0, 0.02, "TensorFlow takes 3.00 times as long"),
+        (1.2, None, "no verdict: one repeat counts, no interval"),
+    ],
+)
+def test_the_side_that_takes_longer_is_named(center: float, error: float | None, verdict: str) -> None:
+    ratio = Estimate(center=center, log_standard_error=error, degrees_of_freedom=4)
+    assert describe_ratio(ratio, subject="TensorFlow", reference="PyTorch") == verdict
 
 
-def make_ratio(center: float, error: float | None) -> Estimate:
-    """Return a ratio of times with this standard error of its log, from two sides of three repeats."""
-    return Estimate(center=center, log_standard_error=error, degrees_of_freedom=None if error is None else 4)
+def make_row(center: float, error: float, freedom: float = 4) -> Row:
+    """Return a tested ratio as the tables have it before they are judged."""
+    estimate = Estimate(center=center, log_standard_error=error, degrees_of_freedom=freedom)
+    direction = "A is slower" if center > 1 else "A is faster"
+    return {"p_value": estimate.p_value, "estimate": estimate, "direction": direction, "verdict": "A or B takes longer"}
+
+
+def test_a_difference_that_the_number_of_tests_explains_is_not_shown() -> None:
+    # p is 0.02 at t(4) = 3.747: 0.04 as one of two tests, 0.06 as one of three. A row that was not tested is no test.
+    rows: list[Row] = [make_row(math.exp(0.3747), 0.1), {"p_value": None}, make_row(0.5, 0.01)]
+    adjusted = adjust_verdicts(rows)
+    assert adjusted[0]["p_adjusted"] == pytest.approx(0.04, rel=1e-3)
+    assert [row.get("adjusted_verdict") for row in adjusted] == ["A is slower", None, "A is faster"]
+    assert [row.get("verdict") for row in adjusted] == ["A or B takes longer", None, "A or B takes longer"]
+    (first, *_) = adjust_verdicts([*rows, make_row(1.0, 0.1)])
+    assert first["p_adjusted"] == pytest.approx(0.06, rel=1e-3)
+    assert (first["adjusted_verdict"], first["verdict"]) == (NO_DIFFERENCE, NO_DIFFERENCE)  # a pair has one verdict
+
+
+ROWS = st.lists(
+    st.builds(
+        make_row,
+        st.floats(-1, 1).map(math.exp),
+        st.floats(-9, 0).map(math.exp),
+        st.floats(1, 20),
+    )
+    | st.just({"p_value": None, "verdict": "not compared"}),
+    max_size=12,
+)
+
+
+@given(rows=ROWS)
+def test_the_verdicts_of_a_table_are_those_of_the_intervals_beside_them(rows: Sequence[Row]) -> None:
+    size = sum(row["p_value"] is not None for row in rows)
+    for before, row in zip(rows, adjust_verdicts(rows), strict=True):
+        if before["p_value"] is None:
+            assert row == before
+            continue
+        assert (row["joint_low"], row["joint_high"]) == before["estimate"].find_joint_interval(size)
+        is_stated = not row["joint_low"] <= 1 <= row["joint_high"]
+        assert (row["adjusted_verdict"] == before["direction"]) is is_stated
+        assert (row["adjusted_verdict"] == NO_DIFFERENCE) is not is_stated
+        assert (row["verdict"] == NO_DIFFERENCE) is not is_stated
+
+
+def test_a_ratio_that_was_not_tested_keeps_its_own_interval() -> None:
+    columns = dict.fromkeys(("ratio_low", "ratio_high", "joint_low", "joint_high"), "float64")
+    rows = [dict(zip(columns, ends, strict=True)) for ends in ((1.1, 1.3, 1.0, 1.4), (0.8, 0.9, None, None))]
+    taken = take_joint_intervals(make_frame(rows, columns))
+    assert taken["ratio_low"].tolist() == [1.0, 0.8]
+    assert taken["ratio_high"].tolist() == [1.4, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        ([], ""),
+        ([(None, "no verdict: one repeat counts, no interval", None)], ""),
+        ([(0.5, "no difference shown", "no difference shown")], "1 ratio was tested: no difference shown."),
+        (
+            [
+                (0.001, "A takes 2.00 times as long", "A is slower"),
+                (0.04, "no difference shown", "no difference shown"),
+                (0.9, "no difference shown", "no difference shown"),
+            ],
+            "3 ratios were tested together, 1 of them differs.",
+        ),
+    ],
+)
+def test_the_number_of_comparisons_is_said_in_words(
+    verdicts: list[tuple[float | None, str, str | None]], sentence: str
+) -> None:
+    columns = {"p_value": "float64", "verdict": "str", "adjusted_verdict": "str"}
+    rows = [dict(zip(columns, verdict, strict=True)) for verdict in verdicts]
+    assert count_differences(make_frame(rows, columns)) == sentence
+
+
+def test_the_pairs_of_a_comparison_are_one_family_of_welchs_tests(collect: Collect) -> None:
+    sides = {8: ((0.11, 0.12, 0.13), (0.10, 0.11, 0.115)), 16: ((0.5, 0.51, 0.52), (0.1, 0.11, 0.12))}
+    results = [
+        result
+        for batch, (over, under) in sides.items()
+        for framework, medians in (("tensorflow", over), ("pytorch", under))
+        for result in make_repeats(make_cell(framework=framework, batch_size=batch), *medians)
+    ]
+    single = [
+        *make_repeats(make_cell(batch_size=1), 0.1),
+        *make_repeats(make_cell(batch_size=1, framework="tensorflow"), 0.2),
+    ]
+    rows = compare_cells(summarize_cells(collect(*results, *single)), FRAMEWORKS).set_index("batch_size")
+    p_values = {
+        batch: stats.ttest_ind(np.log(over), np.log(under), equal_var=False).pvalue
+        for batch, (over, under) in sides.items()
+    }
+    assert rows["p_value"].dropna().to_dict() == pytest.approx(p_values)
+    assert rows.loc[16, "p_adjusted"] == pytest.approx(2 * p_values[16])
+    assert rows.loc[16, "adjusted_verdict"] == "TensorFlow is slower"
+    assert rows["adjusted_verdict"].isna().to_dict() == {8: False, 16: False, 1: True}
+
+
+def test_an_efficiency_is_not_tested(collect: Collect) -> None:
+    results = [
+        result
+        for number in (1, 4)
+        for result in make_repeats(
+            make_cell(device="gpu", num_gpus=number),
+            0.1,
+            0.11,
+            environment=make_environment(gpus=(make_gpu(),) * number),
+        )
+    ]
+    (row,) = compare_cells(summarize_cells(collect(*results)), STRONG_SCALING).to_dict("records")
+    assert np.isnan(row["p_value"])
+    assert np.isnan(row["p_adjusted"])
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from bench.schema import Cell, Result, Run, Verdict
 from bench.store import Store
 from factories import make_cell, make_run, make_validity, put_documents
 from runner.records import Retries
+from runner.reporting.stored_runs import find_newest_run
 from runner.runs import (
     check_same_plan,
-    find_newest_run,
     find_unfinished_run,
     read_run,
 )

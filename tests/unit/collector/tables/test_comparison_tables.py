@@ -6,7 +6,7 @@ import pytest
 
 from collector.analysis import analyze_run
 from collector.comparisons import COMPARISONS, DEVICES, FRAMEWORKS, Comparison
-from collector.tables.comparisons import HEADINGS, make_comparison_table
+from collector.tables.comparisons import CAPTIONS, make_comparison_table
 from collector.tables.table import Table
 from factories import make_cell, make_environment, make_validity
 from measured_runs import collect_results, make_repeats
@@ -92,4 +92,4 @@ def test_a_ratio_that_was_not_tested_has_the_interval_of_its_own(tmp_path: Path)
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda comparison: comparison.name)
 def test_every_comparison_has_a_heading(comparison: Comparison) -> None:
-    assert HEADINGS[comparison.name].caption
+    assert CAPTIONS[comparison.name]

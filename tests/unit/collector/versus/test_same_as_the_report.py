@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bench.schema import Cell, Result
 from bench.store import Store
 from collector.analysis import analyze_run
-from collector.ratio_verdicts import MACHINES_DIFFER, NO_DIFFERENCE
+from collector.ratio_words import MACHINES_DIFFER, NO_DIFFERENCE
 from collector.results.load import load_run
 from collector.versus.document import CellComparison, CompareDocument
 from factories import make_cell, make_environment, make_result

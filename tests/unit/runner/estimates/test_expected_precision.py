@@ -10,7 +10,7 @@ import pytest
 from bench.schema import Cell, PlannedCell, Run
 from bench.store import Store
 from collector.analysis import analyze_run
-from collector.ratio_verdicts import count_tested
+from collector.ratio_words import count_tested
 from collector.repeats_needed import RepeatVariances, count_repeats_to_show, find_power, find_shown_difference
 from collector.results.load import load_run
 from factories import make_cell, make_environment, make_result, make_run
