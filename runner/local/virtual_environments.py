@@ -8,14 +8,13 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +53,6 @@ SIGN_SECONDS = 15.0
 """How long a log stays silent at the most: pip says nothing for minutes while it loads or unpacks 3 GB."""
 KEPT = (" to download", "new environment", WAITING, INSTALLED)
 """Lines with one of these stay on the screen."""
-DOWNLOAD = re.compile(r"(?:Downloading|Using cached) (?P<file>\S+) \((?P<size>[\d.]+) (?P<unit>bytes|kB|MB|GB)\)")
-UNITS = {"bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,12 +122,6 @@ def list_present(frameworks: Iterable[Framework], flavour: Flavour) -> list[Virt
     return [environment for environment in environments if environment.is_up_to_date()]
 
 
-def describe_missing(environments: Sequence[VirtualEnvironment]) -> str:
-    """Return what the installation of the environments, one or more, downloads and takes on the disk."""
-    requirements = {environment.directory.name: environment.requirements for environment in environments}
-    return describe_installations(requirements, environments[0].directory.parent)
-
-
 def _locate_environment(framework: Framework, flavour: Flavour) -> VirtualEnvironment:
     folder = locate_sources() / ".environments" if has_checkout() else find_cache_folder() / "environments"
     return VirtualEnvironment(
@@ -161,7 +152,7 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
     fingerprint = environment.compute_fingerprint()
     began = time.monotonic()
     report(f"{name}: new environment")
-    report(f"{name}: {describe_installation(name, environment.requirements)}")
+    report(describe_missing([environment]))
     shutil.rmtree(environment.directory, ignore_errors=True)
     pip = [str(environment.python), "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
     project = [] if environment.project is None else [[*pip, "--no-deps", "-e", str(environment.project)]]
@@ -217,54 +208,30 @@ def _explain_failure(name: str, tail: list[str], code: int) -> str:
 # Sizes
 
 
-def describe_installation(name: str, requirements: Path) -> str:
-    """Return what the environment `name`, such as `pytorch-cpu`, downloads from its locked `requirements`.
-
-    A lock that the table was not made from has an unknown size, and the text says so.
-    """
-    size = _find_size(name, requirements)
-    if size is None:
-        return "how much there is to download is not known: the table of sizes is of other requirements"
-    disk = size["installed_bytes"]
-    return (
-        f"{size['num_packages']} packages, {_format_size(size['download_bytes'])} to download (the package index's "
-        f"sizes of the locked wheels; from pip's cache, none): {_format_download(size['download_bytes'])}, "
-        f"and unpacking; {'on the disk more than that' if disk is None else f'{_format_size(disk)} on the disk'}"
-    )
-
-
-def describe_installations(requirements: Mapping[str, Path], folder: Path) -> str:
-    """Return what several environments, by name, download together and take in `folder`, and what is free there."""
-    sizes = [_find_size(name, path) for name, path in requirements.items()]
-    names = ", ".join(requirements)
-    free = f"{_format_size(_find_free_bytes(folder))} are free in {folder}"
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes):
+def describe_missing(environments: Sequence[VirtualEnvironment]) -> str:
+    """Return what the installation of the environments downloads and takes on the disk, and what is free there."""
+    folder = environments[0].directory.parent
+    names = ", ".join(environment.directory.name for environment in environments)
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
+    free = f"{_format_size(shutil.disk_usage(there).free)} are free in {folder}"
+    known = [size for size in map(_find_size, environments) if size is not None]
+    if len(known) < len(environments):
         return f"{names}: how much there is to download is not known for each; {free}"
     download = sum(size["download_bytes"] for size in known)
+    wait = format_wait(download * BITS_PER_BYTE / (MEGABITS_PER_SECOND * 1e6))
     disk = [size["installed_bytes"] for size in known]
     taken = "more than that" if None in disk else _format_size(sum(filter(None, disk)))
     return (
-        f"{names}: {_format_size(download)} to download ({_format_download(download)}, and unpacking), {taken} on the "
-        f"disk; {free}"
+        f"{names}: {_format_size(download)} to download ({wait} at {MEGABITS_PER_SECOND} Mbit/s, and unpacking), "
+        f"{taken} on the disk; {free}"
     )
 
 
-def _find_size(name: str, requirements: Path) -> dict[str, Any] | None:
+def _find_size(environment: VirtualEnvironment) -> dict[str, Any] | None:
     """Return the row of an environment; None where the table was made from another lock."""
-    size: dict[str, Any] = json.loads(TABLE.read_text()).get(name, {})
-    return size if size.get("requirements_sha256") == hashlib.sha256(requirements.read_bytes()).hexdigest() else None
-
-
-def _find_free_bytes(folder: Path) -> int:
-    """Return what is free where the folder is, or will be made."""
-    there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
-    return shutil.disk_usage(there).free
-
-
-def _format_download(num_bytes: int) -> str:
-    seconds = num_bytes * BITS_PER_BYTE / (MEGABITS_PER_SECOND * 1e6)
-    return f"{format_wait(seconds)} at {MEGABITS_PER_SECOND} Mbit/s"
+    size: dict[str, Any] = json.loads(TABLE.read_text()).get(environment.directory.name, {})
+    digest = hashlib.sha256(environment.requirements.read_bytes()).hexdigest()
+    return size if size.get("requirements_sha256") == digest else None
 
 
 def _format_size(num_bytes: int) -> str:
@@ -272,40 +239,6 @@ def _format_size(num_bytes: int) -> str:
 
 
 # Progress
-
-
-class PipOutput:
-    """What pip has done by the lines that it printed. It says of a package when it begins, not when it is done."""
-
-    def __init__(self) -> None:
-        self._num_packages = 0
-        self._num_bytes = 0.0
-        self._now = ""
-        self._now_bytes = 0.0
-
-    def read(self, line: str) -> None:
-        """Read one line."""
-        loaded = DOWNLOAD.search(line)
-        if loaded and not loaded["file"].endswith(".metadata"):
-            self._begin(f"{_shorten(loaded['file'])} ({loaded['size']} {loaded['unit']})")
-            self._now_bytes = float(loaded["size"]) * UNITS[loaded["unit"]]
-        elif line.startswith("Processing "):
-            self._begin(_shorten(line.partition(" (from ")[0].rpartition("/")[2]))
-        elif line.startswith("Installing collected packages"):
-            self._begin("")
-
-    def describe(self) -> str:
-        """Return what is going on; empty before the first package."""
-        done = f"{self._num_packages} package{'' if self._num_packages == 1 else 's'}"
-        amount = f" ({self._num_bytes / 1e9:.1f} GB)" if self._num_bytes >= 5e7 else ""
-        if self._now:
-            return f"loading {self._now}, after {done}{amount}"
-        return f"unpacking {done}{amount}" if self._num_packages else ""
-
-    def _begin(self, name: str) -> None:
-        self._num_packages += bool(self._now)
-        self._num_bytes += self._now_bytes
-        self._now, self._now_bytes = name, 0.0
 
 
 class InstallProgress(AbstractContextManager["InstallProgress"]):
@@ -319,7 +252,6 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
         self._sign_seconds = sign_seconds
         self._name = ""
         self._line = ""
-        self._pip = PipOutput()
         self._began = time.monotonic()
         self._spinner = Spinner("dots")
         self._is_over = threading.Event()
@@ -342,12 +274,10 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
 
     def report(self, line: str) -> None:
         """Take one line of an installation, `NAME: TEXT`; one that says how much or how long stays on the screen."""
-        name, _, text = line.partition(": ")
+        name, _, self._line = line.partition(": ")
         if name != self._name:
-            self._name, self._pip, self._began = name, PipOutput(), time.monotonic()
-        self._line = text
-        self._pip.read(text)
-        if any(word in text for word in KEPT):
+            self._name, self._began = name, time.monotonic()
+        if any(word in line for word in KEPT):
             self._print(line)
         if self._live:
             self._live.start()
@@ -361,20 +291,13 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
             self._print(self._describe())
 
     def _describe(self) -> str:
-        """Return `pytorch-cpu: loading torch-2.14.1 (888 MB), after 12 packages (0.4 GB), 80 s`."""
-        now = self._pip.describe() or (WAITING if self._line == WAITING else "preparing")
-        return f"{self._name}: {now}, {time.monotonic() - self._began:.0f} s"
+        """Return `pytorch-cpu: 80 s, Downloading torch-2.14.1-cp311-none-any.whl (888.1 MB)`."""
+        return f"{self._name}: {time.monotonic() - self._began:.0f} s, {self._line}"
 
     def _print(self, line: str) -> None:
         prefix = "" if INSTALLED in line else "installing "
         self._console.print(f"{prefix}{line}", highlight=False, markup=False, soft_wrap=True)
 
     def _render(self) -> Spinner:
-        line = f"installing {self._describe()}: {self._line}"
-        self._spinner.update(text=Text(line[: self._console.width - 4]))
+        self._spinner.update(text=Text(f"installing {self._describe()}"[: self._console.width - 4]))
         return self._spinner
-
-
-def _shorten(file: str) -> str:
-    """Return `torch-2.14.1` of the name of a wheel; that of any other file as it is."""
-    return "-".join(file.split("-")[:2]) if file.endswith(".whl") else file
