@@ -1,4 +1,4 @@
-"""runner.images: what Docker is asked to build and push, what is said about it, and what goes into a build."""
+"""runner.images: what Docker is asked to build and push, what is said of it, what goes into a build."""
 
 import re
 import subprocess
@@ -9,11 +9,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from bench.errors import UserError
 from bench.probes.cuda import GKE_FOLDER
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.checkout import ROOT
 from runner.cli import app
+from runner.images.docker import is_built, push_images, run_docker
 from runner.images.names import find_image, list_images, make_arguments, name_image
 
 BASE = "python@sha256:00"
@@ -171,3 +173,28 @@ def test_with_an_index_of_builds_without_cuda_pytorch_comes_from_there_and_cuda_
     names = {word.partition("==")[0] for word in others if "==" in word}
     assert {"numpy", "pydantic"} <= names
     assert not [name for name in names if name.startswith(("torch", "nvidia", "cuda", "triton"))]
+
+
+@pytest.fixture
+def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place of the client, the only program on the PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path / "docker"
+
+
+def test_an_image_without_a_digest_is_told(docker: Path) -> None:
+    make_interpreter(docker, "echo other/x@sha256:dd")
+    with pytest.raises(UserError, match="names no digest of host.example/team/pytorch; was it pushed there"):
+        push_images("host.example/team", [find_image("pytorch", "cpu")], {})
+
+
+def test_a_missing_client_is_told(docker: Path) -> None:
+    with pytest.raises(UserError, match="docker: is not installed"):
+        is_built("x")
+
+
+def test_a_failure_is_told_with_the_end_of_its_errors_and_without_credentials(docker: Path) -> None:
+    make_interpreter(docker, "echo 'RUN HF_TOKEN=hunter2 pip install' >&2; echo last >&2; exit 3")
+    with pytest.raises(UserError, match=r"^docker build failed \(exit code 3\):\n(.*\n)*last$") as caught:
+        run_docker("build", ".")
+    assert "hunter2" not in str(caught.value)

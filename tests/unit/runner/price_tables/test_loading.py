@@ -68,11 +68,6 @@ def test_an_error_names_file_line_and_key(tmp_path: Path, text: str, line: int, 
     assert words in error.message
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(YamlError, match="there is no such file"):
-        load_prices(tmp_path / "none.yaml")
-
-
 def test_every_row_of_the_shipped_table_has_a_source_and_a_carbon_intensity() -> None:
     table = load_prices()
     assert table.currency == "USD"
