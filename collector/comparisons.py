@@ -51,9 +51,6 @@ READ_COLUMNS = (
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
 MAX_GPUS = 64
-MAX_ROWS_OF_WORK = 50
-"""Of the same work in one run, that only environments and protocols tell apart: their pairs grow with the square of
-their number, and a setting that differs in each repeat, as a path of a temporary folder does, makes one of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,28 +139,25 @@ STRONG_SCALING = Comparison(name="strong-scaling", field="num_gpus", pairs=WEAK_
 COMPARISONS = (FRAMEWORKS, DEVICES, MODES, PRECISIONS, WEAK_SCALING, STRONG_SCALING)
 
 
-def compare_all(summary: pd.DataFrame, *, include_invalid: bool = False) -> dict[str, pd.DataFrame]:
+def compare_all(summary: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the pairs of each of COMPARISONS by its name."""
-    return {one.name: compare_cells(summary, one, include_invalid=include_invalid) for one in COMPARISONS}
+    return {one.name: compare_cells(summary, one) for one in COMPARISONS}
 
 
-def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_invalid: bool = False) -> pd.DataFrame:
+def compare_cells(summary: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
     """Return one row per matched pair of rows of `summary`, with the columns `comparison.columns`.
 
     `summary`: of one run or of several. A pair that ran on the same hardware, or in the same run, is preferred to the
     same pair of cells across them. A pair that cannot be compared has no ratio, and its verdict says why; one that is
-    left out because a side has no valid repeat says so in `left_out` too, unless `include_invalid`. `p_value` is that
-    of a true ratio of 1, the columns of `adjust_verdicts` and `verdict` allow for the number of pairs that have one;
-    efficiencies, which nobody expects to be 1, have none. `scope`: on how many machines the ratio rests.
-    `log_standard_error` and `degrees_of_freedom` are those of the ratio's log, for intervals of another confidence.
-    Of more than MAX_ROWS_OF_WORK rows of the same work so many are paired, and the pairs' notes say so.
+    left out because a side has no valid repeat says so in `left_out` too. `p_value` is that of a true ratio of 1, the
+    columns of `adjust_verdicts` and `verdict` allow for the number of pairs that have one; efficiencies, which nobody
+    expects to be 1, have none. `scope`: on how many machines the ratio rests. `log_standard_error` and
+    `degrees_of_freedom` are those of the ratio's log, for intervals of another confidence.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
     if subjects.empty or references.empty:
         return make_frame([], comparison.columns)
-    work = [*comparison.match, comparison.field, "run_id"]
-    subjects, references = (_limit_rows(side, work) for side in (subjects, references))
     pairs = subjects.merge(references, on=comparison.match, suffixes=("_subject", "_reference"))
     sides = pd.MultiIndex.from_frame(pairs[[f"{comparison.field}_{side}" for side in SIDES]])
     pairs = pairs[sides.isin(comparison.pairs)]
@@ -172,28 +166,11 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison, *, include_inva
     pairs = _prefer(pairs, pairs["run_id_subject"] == pairs["run_id_reference"])
     own = {name: dtype for name, dtype in comparison.columns.items() if name not in pairs}
     compared = [
-        {name: value for name, value in _compare(pair, comparison, include_invalid).items() if name not in pair}
+        {name: value for name, value in _compare(pair, comparison).items() if name not in pair}
         for pair in list_rows(pairs)
     ]
     carried = {name: pairs[name].array for name in comparison.columns if name not in own}
     return make_frame(adjust_verdicts(compared), own).assign(**carried)[list(comparison.columns)]
-
-
-def _limit_rows(rows: pd.DataFrame, work: list[str]) -> pd.DataFrame:
-    """Return at most MAX_ROWS_OF_WORK rows of a summary that are equal in `work`: those with the most sound repeats.
-
-    The notes of what is left say so. They are not chosen by their times; of equally many sound repeats both sides
-    prefer the same hardware.
-    """
-    sizes = rows.groupby(work, dropna=False, sort=False)["cell_id"].transform("size")
-    if sizes.max() <= MAX_ROWS_OF_WORK:
-        return rows
-    order = rows.sort_values(["num_sound", "hardware_id"], ascending=[False, True], kind="stable")
-    places = order.groupby(work, dropna=False, sort=False).cumcount()
-    texts = f"{MAX_ROWS_OF_WORK} of " + sizes.map("{:,}".format) + " cells and environments with this work are compared"
-    notes = rows["note"].where(rows["note"] == "", rows["note"] + "; ") + texts
-    limited = rows.assign(note=rows["note"].mask(sizes > MAX_ROWS_OF_WORK, notes))
-    return limited[places.reindex(rows.index) < MAX_ROWS_OF_WORK]
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
@@ -205,7 +182,7 @@ def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
     return pairs[wanted | ~cells.isin(cells[wanted])]
 
 
-def _compare(pair: Row, comparison: Comparison, include_invalid: bool) -> Row:
+def _compare(pair: Row, comparison: Comparison) -> Row:
     names = {side: _name_side(pair, comparison, side) for side in SIDES}
     row = pair | {side: _describe_side(pair, comparison, side) for side in SIDES}
     row["note"] = "; ".join([*_list_notes(pair, names), *_list_other_programs(pair, comparison, names)])
@@ -213,7 +190,7 @@ def _compare(pair: Row, comparison: Comparison, include_invalid: bool) -> Row:
     if reason is not None:
         return row | {"verdict": f"not compared: {reason}"}
     unsound = [side for side in SIDES if not pair[f"num_sound_{side}"]]
-    if unsound and not include_invalid:
+    if unsound:
         whose = " and of ".join(names[side] for side in unsound)
         left_out = f"no repeat of {whose} was measured under sound conditions"
         verdicts = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in unsound)

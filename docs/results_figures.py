@@ -25,8 +25,7 @@ from collector.ratio_words import (
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
 from collector.results.summary import summarize_collections
-from collector.tables.columns import CELL, number_column, text_column
-from collector.tables.ratio_columns import ratio_column, ratio_interval_column
+from collector.tables.columns import CELL, number_column, ratio_column, ratio_interval_column, text_column
 from collector.tables.step_times import NOTE, REPEATS, VERDICT, time_columns
 from collector.tables.table import Column, Table, make_table
 from collector.units import MILLISECOND, PERCENT, RATIO, TFLOPS, Unit, format_interval, format_number
@@ -199,8 +198,8 @@ def tabulate_ratios(pairs: pd.DataFrame, title: str, *columns: str) -> str:
     shown = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
-        ratio_column(title, "ratio", RATIO),
-        ratio_interval_column("95 % interval", "ratio", RATIO),
+        ratio_column(title, "ratio"),
+        ratio_interval_column("95 % interval", "ratio"),
         *(text_column(name.replace("_", " "), name) for name in columns),
     ]
     table = write_markdown(make_table("", shown, take_joint_intervals(pairs).assign(workload=label_shared(pairs))))

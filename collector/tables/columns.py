@@ -1,9 +1,10 @@
-"""The kinds of columns that tables are made of: words, counts, amounts in a unit, intervals."""
+"""The kinds of columns that tables are made of: words, counts, amounts in a unit, ratios, intervals."""
 
 import pandas as pd
 
+from collector.ratio_words import format_ratio, format_ratios
 from collector.tables.table import ESSENTIAL, Column
-from collector.units import Unit, format_interval, format_number
+from collector.units import NOT_THERE, Unit, format_interval, format_number
 
 
 def text_column(title: str, source: str, *, priority: int = ESSENTIAL, is_optional: bool = False) -> Column:
@@ -49,6 +50,24 @@ def interval_column(
         align="right",
         priority=priority,
     )
+
+
+def ratio_column(title: str, name: str) -> Column:
+    """Return the column of a ratio, written as everywhere."""
+    return Column(title=title, sources=(name,), format=_format_ratio, align="right")
+
+
+def ratio_interval_column(title: str, name: str) -> Column:
+    """Return the column of the interval `name_low` to `name_high` of ratios."""
+    return Column(title=title, sources=(f"{name}_low", f"{name}_high"), format=_format_ends, align="right")
+
+
+def _format_ratio(ratio: float) -> str:
+    return NOT_THERE if pd.isna(ratio) else format_ratio(ratio)
+
+
+def _format_ends(low: float, high: float) -> str:
+    return NOT_THERE if pd.isna(low) or pd.isna(high) else " to ".join(format_ratios(low, high))
 
 
 def _format_text(value: object) -> str:

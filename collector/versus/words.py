@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import pandas as pd
 
@@ -13,20 +12,20 @@ from collector.machines import ACROSS
 from collector.ratio_words import NO_DIFFERENCE as NOT_SHOWN
 from collector.ratio_words import format_ratio, format_ratios
 from collector.repeats_needed import POWER_WORDS
-from collector.tables.columns import number_column, text_column
-from collector.tables.ratio_columns import ratio_column, ratio_interval_column
+from collector.tables.columns import number_column, ratio_column, ratio_interval_column, text_column
 from collector.tables.table import MAX_LISTED, Column, Table, make_table
-from collector.units import MIB, NOT_THERE, PERCENT, RATIO, choose_memory_unit, format_number
+from collector.units import MIB, NOT_THERE, PERCENT, choose_memory_unit, format_number
 from collector.versus.document import (
     CellComparison,
     CompareDocument,
     EnvironmentDifference,
     ExitCode,
     GroupComparison,
+    MetricDescription,
     NoiseDescription,
     UnpairedCell,
 )
-from collector.versus.metrics import METRICS
+from collector.versus.metrics import METRICS, Metric
 from collector.versus.verdicts import ADVISES_REPEATS
 from collector.visible_text import escape_markdown
 from collector.word_lists import count_things
@@ -50,10 +49,9 @@ MACHINES_IN_RATIO = "Across machines, a ratio holds the difference of the machin
 FLOOR_WORDS = "slower or faster"
 OF_TWO_RUNS = "The 95 % interval allows for what identical runs differ by."
 ADVICE = (
-    f"About N repeats a side decide in {POWER_WORDS} if the true ratio and spread are the measured ones. So few "
-    "repeats know both only roughly, and the pairs that stay open are chosen by them: in simulations, N repeats "
-    "decided 3 to 10 of 10 pairs that differ, and of equal ones without a floor next to none (docs/compare.md). A "
-    "ratio further from 1 takes fewer, even where its interval is wider."
+    f"About N repeats a side decide in {POWER_WORDS} if the true ratio and spread are the measured ones; in "
+    "simulations, they decided 3 to 10 of 10 pairs that differ, and of equal ones without a floor next to none "
+    "(docs/compare.md)."
 )
 NO_INTERVALS = (
     "Peak memory has no interval: its repeats are mostly equal, and else differ by whole blocks. The largest repeats "
@@ -61,23 +59,7 @@ NO_INTERVALS = (
 )
 
 
-class HasWords(Protocol):
-    """A metric, or the description of one: its title, and the words for what is worse and better."""
-
-    @property
-    def title(self) -> str:
-        """Return the name, such as `step time`."""
-
-    @property
-    def worse(self) -> str:
-        """Return the word for B where it is worse, such as `slower`."""
-
-    @property
-    def better(self) -> str:
-        """Return the word for B where it is better, such as `faster`."""
-
-
-def name_verdicts(metric: HasWords, *, is_within_runs: bool) -> dict[str, str]:
+def name_verdicts(metric: Metric | MetricDescription, *, is_within_runs: bool) -> dict[str, str]:
     """Return the words for each verdict, in the order in which they are counted; of one run they are the report's."""
     return {
         "fails": "fails in B",
@@ -97,7 +79,7 @@ def name_verdict(verdict: str, document: CompareDocument) -> str:
 def conclude(
     cells: Sequence[CellComparison],
     together: Sequence[GroupComparison],
-    metric: HasWords,
+    metric: Metric | MetricDescription,
     *,
     is_within_runs: bool,
     fails_undecided: bool,
@@ -224,8 +206,8 @@ def make_cell_table(document: CompareDocument, cells: Sequence[CellComparison]) 
         *(names if len({(cell.name_a, cell.name_b) for cell in cells}) > 1 else []),
         number_column("A", "value_a", unit, priority=4),
         number_column("B", "value_b", unit, priority=5),
-        ratio_column("B / A", "ratio", RATIO),
-        *(ratio_interval_column(title, name, RATIO) for title, name in intervals),
+        ratio_column("B / A", "ratio"),
+        *(ratio_interval_column(title, name) for title, name in intervals),
         *([floor] if rows["floor"].nunique() > 1 else []),
         text_column("verdict", "words"),
         text_column("on", "scope", priority=2, is_optional=True),

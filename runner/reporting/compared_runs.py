@@ -1,4 +1,4 @@
-"""Choose and load the runs that `benchmatrix compare` needs: those of both sides, and others that show the noise."""
+"""Choose, load and compare runs, as `benchmatrix compare` and `benchmatrix.compare` do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,13 @@ from runner.reporting.stored_runs import find_newest_run, open_existing_store
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.results.collection import Collection
+    from collector.versus.comparison import Question
+    from collector.versus.document import CompareDocument
     from collector.versus.identical_runs import RelatedRuns
     from collector.versus.selections import Condition, Selection
+
+    Compared = tuple[Selection, Selection, Sequence[Collection], RelatedRuns]
+    """Both sides, the runs that they select from, and further runs of the same cells, which show the noise."""
 
 HOW = "give two runs (`compare RUN_A RUN_B`), or conditions for both sides (`--a KEY=VALUE --b KEY=VALUE`)"
 
@@ -31,28 +36,50 @@ class RunChoice:
     store_b: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComparedRuns:
-    """Both sides, the runs that they select from, and further runs of the same cells."""
+def compare_runs(
+    choice: RunChoice,
+    where: Sequence[str] = (),
+    metric: str | None = None,
+    *,
+    floor: float | None = None,
+    include_invalid: bool = False,
+    fails_undecided: bool = False,
+) -> "tuple[Question, CompareDocument]":
+    """Return what was asked, and the comparison. Raise UserError if something does not fit.
 
-    a: "Selection"
-    b: "Selection"
-    collections: "tuple[Collection, ...]"
-    related: "RelatedRuns"
+    `metric`: None for the step time, and where the batches of A and B differ the time per sample. `floor`: in percent.
+    """
+    from collector.versus.comparison import Question, compare_sides
+    from collector.versus.metrics import METRICS
+    from collector.versus.selections import parse_condition
 
-
-def load_compared(choice: RunChoice) -> ComparedRuns:
-    """Return the runs of a comparison. Raise UserError if the choice is incomplete or a run is not there."""
+    known = {str(name): found for name, found in METRICS.items()}
+    if metric is not None and metric not in known:
+        raise UserError(f"--metric {metric}: expected {', '.join(known)}")
+    if floor is not None and not 0 < floor <= 100:
+        raise UserError(f"--floor {floor:g}: expected percents above 0, 100 at the most, such as 5")
+    conditions = tuple(parse_condition(text, "--where") for text in where)
     if choice.a or choice.b:
-        return _load_selected(choice)
-    if choice.run_a is None:
+        a, b, collections, related = _load_selected(choice)
+    elif choice.run_a is None:
         raise UserError(f"nothing to compare: {HOW}")
-    if choice.run_patterns:
+    elif choice.run_patterns:
         raise UserError("--run: goes with --a and --b; two runs are named by themselves")
-    return _load_two(choice, choice.run_a)
+    else:
+        a, b, collections, related = _load_two(choice, choice.run_a)
+    question = Question(
+        a=a,
+        b=b,
+        where=conditions,
+        metric=None if metric is None else known[metric],
+        floor=None if floor is None else floor / 100,
+        include_invalid=include_invalid,
+        fails_undecided=fails_undecided,
+    )
+    return question, compare_sides(question, collections, related)
 
 
-def _load_two(choice: RunChoice, run_a: str) -> ComparedRuns:
+def _load_two(choice: RunChoice, run_a: str) -> "Compared":
     from collector.results.load import load_run
     from collector.versus.identical_runs import RelatedRuns, load_related_runs
     from collector.versus.selections import Condition, Selection
@@ -78,10 +105,10 @@ def _load_two(choice: RunChoice, run_a: str) -> ComparedRuns:
             passed_over={**related.passed_over, **others.passed_over},
             copies={**related.copies, **others.copies},
         )
-    return ComparedRuns(a=a, b=b, collections=collections, related=related)
+    return a, b, collections, related
 
 
-def _load_selected(choice: RunChoice) -> ComparedRuns:
+def _load_selected(choice: RunChoice) -> "Compared":
     from collector.results.load import load_runs
     from collector.versus.identical_runs import load_related_runs
     from collector.versus.selections import Selection, parse_condition
@@ -99,8 +126,7 @@ def _load_selected(choice: RunChoice) -> ComparedRuns:
     )
     store = open_existing_store(choice.store)
     collections = load_runs(store, _choose_runs(store, choice.run_patterns or named, (*a.conditions, *b.conditions)))
-    related = load_related_runs(store, collections)
-    return ComparedRuns(a=a, b=b, collections=tuple(collections), related=related)
+    return a, b, collections, load_related_runs(store, collections)
 
 
 def _choose_runs(store: Store, patterns: Sequence[str], conditions: "Sequence[Condition]") -> list[str]:

@@ -209,15 +209,6 @@ def test_no_pair_is_left_out_for_how_its_steps_came_out(collect: Collect, verdic
     assert row["ratio"] == pytest.approx(2.0)
 
 
-def test_invalid_rows_are_compared_where_it_is_asked_for_and_the_note_says_so(collect: Collect) -> None:
-    summary = summarize_cells(collect(*make_throttled_pair(), repeats=2))
-    pairs = compare_cells(summary, FRAMEWORKS, include_invalid=True)
-    (row,) = pairs.to_dict("records")
-    assert row["ratio"] == pytest.approx(2.0)
-    assert row["note"] == "TensorFlow: no repeat under sound conditions: figures from all 2 ok"
-    assert count_left_out([pairs]) == ""
-
-
 def collect_apart(tmp_path: Path, *, gpu_version: str = "2.11.0+cu128") -> list[Collection]:
     """A run on the CPU and a run on the GPU of one host."""
     environment = make_environment(gpus=(make_gpu(),), versions={"torch": gpu_version, "numpy": "2.3.5"})

@@ -9,7 +9,6 @@ from scipy import stats
 
 from bench.schema import Cell, Result
 from collector.comparisons import DEVICES, FRAMEWORKS, STRONG_SCALING, Comparison, compare_cells
-from collector.machines import count_machines
 from collector.ratio_words import MACHINES_DIFFER
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
@@ -176,11 +175,6 @@ def test_a_note_names_three_machines_and_counts_the_others(collect: Collect) -> 
     row = compare(collect, *results, repeats=5)
     named = "TensorFlow on h1 GPU-1, h2 GPU-2, h3 GPU-3 and 2 more; PyTorch on h1 GPU-a"
     assert f"across machines: {named}" in row["note"]
-
-
-@pytest.mark.parametrize(("count", "expected"), [(1, "one card"), (3, "3 cards")])
-def test_machines_are_counted_in_words(count: int, expected: str) -> None:
-    assert count_machines(count, "card") == expected
 
 
 def test_the_interval_from_the_cards_holds_the_ratio_of_the_kind_where_that_from_the_repeats_does_not() -> None:

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from collector.analysis import analyze_run
-from collector.comparisons import COMPARISONS, DEVICES, FRAMEWORKS, Comparison
-from collector.tables.comparisons import CAPTIONS, make_comparison_table
+from collector.comparisons import DEVICES, FRAMEWORKS
+from collector.tables.comparisons import make_comparison_table
 from collector.tables.table import Table
 from factories import make_cell, make_environment, make_validity
 from measured_runs import collect_results, make_repeats
@@ -35,19 +33,6 @@ def test_comparisons_for_people_hold_ratio_verdict_and_hardware(tmp_path: Path) 
     assert "Measured on: one machine." in remarks[0]
     assert "Measured on: one card and its host." in remarks[1]
     assert frameworks["verdict"].startswith("TensorFlow eager takes 25")
-
-
-def test_a_comparison_says_how_many_ratios_it_has_and_how_many_differences_remain(tmp_path: Path) -> None:
-    results = [
-        *make_repeats(make_cell(), 0.4, 0.4),
-        *make_repeats(make_cell(framework="tensorflow"), 0.5, 0.5),
-    ]
-    table = make_comparison_table(FRAMEWORKS, analyze_run(collect_results(tmp_path, *results, repeats=2)))
-    assert table is not None
-    assert table.remark == (
-        "1 ratio was tested: it differs from 1. Measured on: one machine. "
-        "Hardware: Intel(R) Xeon(R) CPU @ 2.20GHz, 2 threads."
-    )
 
 
 def test_pairs_that_are_left_out_have_no_row(tmp_path: Path) -> None:
@@ -88,8 +73,3 @@ def test_a_ratio_that_was_not_tested_has_the_interval_of_its_own(tmp_path: Path)
     rows = [dict(zip(table.headings, row, strict=True)) for row in table.format_rows()]
     (row,) = (row for row in rows if row["verdict"].startswith("no verdict"))
     assert row["95 % interval"] == "1.96 to 2.05 times"
-
-
-@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda comparison: comparison.name)
-def test_every_comparison_has_a_heading(comparison: Comparison) -> None:
-    assert CAPTIONS[comparison.name]
