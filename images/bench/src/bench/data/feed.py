@@ -24,7 +24,6 @@ class BatchFeed:
         return self
 
     def __next__(self) -> tuple[Any, ...]:
-        """Return the next batch. UserError where its data cannot be read."""
         start = perf_counter()
         batch = next(self._batches)
         self.wait_seconds = perf_counter() - start

@@ -42,7 +42,6 @@ def find_damage(path: Path) -> str | None:
 
 
 def _find_damage_of_png(content: bytes) -> str | None:
-    """Walk the chunks: length, type, data, CRC-32 of type and data (PNG specification, section 5.3)."""
     position = len(PNG_START)
     while position + 8 <= len(content):
         length, kind = struct.unpack_from(">I4s", content, position)
@@ -96,7 +95,6 @@ def find_image_files(cell: Cell) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
 
 
 def report_undecodable(path: Path) -> UserError:
-    """Return the one message for an image whose damage shows only when it is decoded."""
     return UserError(f"data_dir: {path} cannot be decoded as a JPEG or PNG image; fix or remove it")
 
 
@@ -109,7 +107,6 @@ def _find_folder(cell: Cell, advice: str) -> Path:
 
 
 def _check_cifar10_file(path: Path) -> int:
-    """Return the number of images in a file."""
     if not path.is_file():
         raise UserError(f"data_dir: {path} is missing; {CIFAR_ADVICE}")
     with _refuse_unreadable(path):
@@ -175,7 +172,6 @@ class Cifar10Records:
         return int(self._ends[-1])
 
     def __getitem__(self, index: int) -> tuple[NDArray[np.uint8], int]:
-        """Return the image (3, 32, 32), red, green, blue, and its label."""
         file = int(np.searchsorted(self._ends, index, side="right"))
         row = index - (int(self._ends[file - 1]) if file else 0)
         record = np.fromfile(

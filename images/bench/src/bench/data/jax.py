@@ -49,8 +49,6 @@ def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
 
 
 def read_cifar10(cell: Cell) -> Any:
-    """Return an endless dataset of preprocessed images and their labels."""
-
     def prepare(record: tuple[Pixels, int], random: np.random.Generator) -> tuple[Floats, np.int32]:
         leave_if_orphaned()
         planes, label = record
@@ -93,7 +91,6 @@ def repeat_prepared(cell: Cell, source: Any, prepare: Callable[[Any, np.random.G
 
 
 def decode(path: Path) -> Image.Image:
-    """Return an image file as red, green and blue. UserError where it cannot be decoded."""
     try:
         with Image.open(path) as image:
             return image.convert("RGB")
@@ -110,19 +107,16 @@ def pad(image: Pixels, padding: int) -> Pixels:
 
 
 def crop_and_flip(image: Pixels, side: int, random: np.random.Generator) -> Pixels:
-    """Return a random square of the image (height, width, 3), flipped from left to right half of the time."""
     top, left = random.integers(0, image.shape[0] - side + 1), random.integers(0, image.shape[1] - side + 1)
     square = image[top : top + side, left : left + side]
     return square[:, ::-1] if random.random() < 0.5 else square
 
 
 def resize(image: Image.Image, side: int) -> Pixels:
-    """Return the image with `side` pixels in height and width, bilinear, smoothed first where it gets smaller."""
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
 
 
 def normalize(image: Pixels, mean: Sequence[float], std: Sequence[float]) -> Floats:
-    """Return (image / 255 - mean) / std as float32."""
     values = image.astype(np.float32)
     values /= 255
     values -= np.asarray(mean, dtype=np.float32)

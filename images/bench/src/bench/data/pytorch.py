@@ -128,7 +128,6 @@ class SampleError:
 
 
 def decode(path: Path) -> Tensor:
-    """Return an image as (3, height, width) uint8. UserError where it cannot be decoded."""
     try:
         return decode_image(str(path), mode="RGB")
     except (RuntimeError, ValueError) as error:
@@ -136,7 +135,6 @@ def decode(path: Path) -> Tensor:
 
 
 def collate(samples: list[Any]) -> Any:
-    """Return the samples as one batch, or the first error among them."""
     return next((sample for sample in samples if isinstance(sample, SampleError)), None) or default_collate(samples)
 
 

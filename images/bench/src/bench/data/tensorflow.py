@@ -44,7 +44,6 @@ def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
 
 
 def read_cifar10(cell: Cell, num_threads: int) -> Any:
-    """Return an endless dataset of preprocessed images and their labels, `num_threads` prepared at a time."""
     paths = find_cifar10_files(cell)
     num_images = sum(path.stat().st_size for path in paths) // preprocessing.CIFAR_RECORD_BYTES
     records = tf.data.FixedLengthRecordDataset([str(path) for path in paths], preprocessing.CIFAR_RECORD_BYTES)
@@ -73,7 +72,6 @@ def read_domain(cell: Cell, paths: tuple[Path, ...], num_threads: int, *, stream
 
 
 def repeat_with_seeds(cell: Cell, dataset: Any, num_images: int, *, stream: int) -> Any:
-    """Return `dataset` without end, shuffled anew in each epoch for training, each element with a seed of its own."""
     if cell.phase == "train":
         dataset = dataset.shuffle(num_images, seed=cell.seed + stream, reshuffle_each_iteration=True)
     first = tf.constant([cell.seed, stream << 48], dtype=tf.int64)
@@ -82,7 +80,6 @@ def repeat_with_seeds(cell: Cell, dataset: Any, num_images: int, *, stream: int)
 
 
 def make_cifar10_transform(cell: Cell) -> Transform:
-    """Return crop and flip (training), resizing where `input_size` asks for it, and normalisation."""
     side, padding = preprocessing.CIFAR_SIDE, preprocessing.CIFAR_CROP_PADDING
 
     def transform(image: Any, seed: Any) -> Any:
@@ -95,7 +92,6 @@ def make_cifar10_transform(cell: Cell) -> Transform:
 
 
 def make_translation_transform(cell: Cell) -> Transform:
-    """Return resizing, crop and flip (training), and scaling to [-1, 1]."""
     load_size = preprocessing.load_size(cell)
 
     def transform(image: Any, seed: Any) -> Any:
@@ -109,26 +105,22 @@ def make_translation_transform(cell: Cell) -> Transform:
 
 
 def decode(name: Any) -> Any:
-    """Return the image file of that name as (height, width, 3) uint8."""
     return tf.io.decode_image(tf.io.read_file(name), channels=3, expand_animations=False)
 
 
 def crop_and_flip(image: Any, side: int, seed: Any) -> Any:
-    """Return a random square of the image, flipped from left to right half of the time."""
     seeds = tf.random.split(seed, 2)
     image = tf.image.stateless_random_crop(image, (side, side, 3), seeds[0])
     return tf.image.stateless_random_flip_left_right(image, seeds[1])
 
 
 def resize(image: Any, side: int) -> Any:
-    """Return the image with `side` pixels in height and width, bilinear, smoothed first where it gets smaller."""
     if image.shape[:2] == (side, side):
         return image
     return tf.ensure_shape(tf.image.resize(image, (side, side), antialias=True), (side, side, 3))
 
 
 def normalize(image: Any, mean: Any, std: Any) -> Any:
-    """Return (image / 255 - mean) / std as float32."""
     return (tf.cast(image, tf.float32) / 255.0 - mean) / std
 
 

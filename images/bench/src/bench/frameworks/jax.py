@@ -80,11 +80,9 @@ class Jax:
         self.settings = settings
 
     def build_workload(self, cell: Cell) -> "JaxWorkload":
-        """Return the cell's networks with their optimisers and inputs on its devices; DeviceMissingError without."""
         return self._build(cell, {})
 
     def build_product(self, cell: Cell) -> "JaxWorkload":
-        """Return the matrix product that calibrates the cell's device, compiled with CALIBRATION_OPTIONS on a GPU."""
         return self._build(cell, CALIBRATION_OPTIONS if cell.device == "gpu" else {})
 
     def _build(self, cell: Cell, compiler_options: Mapping[str, bool | int]) -> "JaxWorkload":
@@ -109,14 +107,12 @@ class Jax:
         return workload.plan_step_bytes(), max(reserved, default=None)
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
-        """Call `run` under jax.profiler and return the kernels and copies on the GPUs."""
         return record_activities(run)
 
     def release_memory(self) -> None:
         """Do nothing: XLA's allocator keeps what it holds until the process ends."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Return whether an allocator of XLA gave up (a plain runtime error, recognised by its code)."""
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
 
@@ -173,17 +169,14 @@ class JaxWorkload:
 
     @property
     def optimizers(self) -> list[Any]:
-        """The optimisers, one per part; their variables as those of `networks`."""
         self._write_variables()
         return self._optimizers
 
     @property
     def losses(self) -> tuple[Any, ...]:
-        """The losses of the last training step, one per part."""
         return self._outputs if self._is_training else ()
 
     def spin_up(self) -> None:
-        """Keep every GPU busy until its clock is up."""
         keep_busy(self._devices)
 
     def run_step(self) -> None:
@@ -224,12 +217,10 @@ class JaxWorkload:
         return int(plan.argument_size_in_bytes + plan.temp_size_in_bytes + outputs)
 
     def device_kind(self) -> Literal["cpu", "gpu"]:
-        """Return where the last step's output lies."""
         (platform,) = {device.platform for device in self._outputs[0].devices()}
         return "gpu" if platform == "gpu" else "cpu"
 
     def _place(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Return arrays of the host on the device, or a share of each on every device."""
         return tuple(cast_input(jax.device_put(np.asarray(array), self._split)) for array in arrays)
 
     def _read_state(self) -> tuple[Any, ...]:
@@ -240,7 +231,6 @@ class JaxWorkload:
         return self._state
 
     def _write_variables(self) -> None:
-        """Hand the values back to the variables."""
         if self._state is not None:
             for variable, value in zip(self._variables, self._state, strict=True):
                 variable.assign(value)
@@ -251,7 +241,6 @@ class JaxWorkload:
             return (self._task.infer(*inputs),)
 
     def _train(self, state: tuple[Any, ...], *inputs: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the state after one training step, and the losses."""
         values: Values = {id(variable): value for variable, value in zip(self._variables, state, strict=True)}
         losses: list[Any] = []
         handed_on: tuple[Any, ...] = ()
@@ -261,7 +250,6 @@ class JaxWorkload:
         return tuple(values[id(variable)] for variable in self._variables), tuple(losses)
 
     def _update(self, part: Part, optimizer: Any, values: Values, tensors: tuple[Any, ...]) -> tuple[Any, Any]:
-        """Carry out one part of a training step on `values`; return its loss and the tensors for the next part."""
         trainable = list_trainable(part)
 
         def compute(trainable_values: list[Any]) -> tuple[Any, Any]:
@@ -285,7 +273,6 @@ class JaxWorkload:
 
 
 def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
-    """Return the cell's real data, batch by batch on the host; None where it asks for synthetic data."""
     if cell.data_dir is None:
         return None
     from bench.data.jax import open_pipeline
@@ -309,7 +296,6 @@ def find_devices(cell: Cell) -> list[jax.Device]:
 
 
 def make_shardings(devices: Sequence[jax.Device]) -> tuple[Sharding, Sharding]:
-    """Return where variables go, a copy on each device, and where batches go, a share on each."""
     if len(devices) == 1:
         sharding = SingleDeviceSharding(devices[0])
         return sharding, sharding
@@ -324,7 +310,6 @@ def read_cuda_version(platform_version: str) -> str | None:
 
 
 def read_cudnn_version() -> str | None:
-    """Return the version of the installed cuDNN, whichever CUDA it is for; None where it came without a package."""
     for package in ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"):
         try:
             return version(package)
@@ -334,7 +319,6 @@ def read_cudnn_version() -> str | None:
 
 
 def keep_busy(devices: Sequence[jax.Device]) -> None:
-    """Spin up the GPUs among `devices`, all at once; return when their clocks are up."""
     gpus = [device for device in devices if device.platform == "gpu"]
     values = [jax.device_put(np.ones(NUM_ELEMENTS, dtype=np.float32), device) for device in gpus]
 
@@ -352,7 +336,6 @@ def keep_busy(devices: Sequence[jax.Device]) -> None:
 
 
 def record_activities(run: Callable[[], None]) -> list[DeviceActivity]:
-    """Call `run` and return the kernels and copies on all GPUs. The host is not traced."""
     with tempfile.TemporaryDirectory() as folder:
         trace_run(run, folder)
         trace = find_trace(folder).read_bytes()
@@ -371,12 +354,10 @@ def trace_run(run: Callable[[], None], folder: str, *, host_tracer_level: int = 
 
 
 def parse_trace(data: bytes) -> Any:
-    """Return the trace (ProfileData) that a file holds."""
     return ProfileData.from_serialized_xspace(data)
 
 
 def list_events(trace: Any) -> Iterator[TraceEvent]:
-    """Yield the events of a trace (ProfileData)."""
     for plane in trace.planes:
         for line in plane.lines:
             for event in line.events:

@@ -60,7 +60,6 @@ class PyTorch:
         }
 
     def build_workload(self, cell: Cell) -> PyTorchWorkload:
-        """Return the cell's networks with Adam and inputs on its device; of several GPUs each gets a process."""
         workload_type = ReplicatedWorkload if cell.num_gpus > 1 else PyTorchWorkload
         workload = workload_type(cell, self._num_threads)
         self._workload = weakref.ref(workload)  # only the caller's reference keeps its memory
@@ -83,11 +82,9 @@ class PyTorch:
         return max(torch.cuda.max_memory_allocated(), captured), torch.cuda.max_memory_reserved()
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
-        """Call `run` under torch.profiler and return the kernels and copies on the GPUs."""
         return record_activities(run)
 
     def release_memory(self) -> None:
-        """Give back the GPU memory that the CUDA allocator holds unused."""
         if self._on_gpu:
             torch.cuda.empty_cache()
 

@@ -53,18 +53,15 @@ class ReplicatedWorkload(ReplicaWorkload):
         super().__init__(cell, num_threads)
 
     def spin_up(self) -> None:
-        """Keep every GPU busy until its clock is up."""
         self._send(SPIN_UP)
         super().spin_up()
         self.synchronize()
 
     def run_step(self) -> None:
-        """Start a step on every GPU."""
         self._send(STEP)
         super().run_step()
 
     def synchronize(self) -> None:
-        """Wait for every GPU: the steps that were started are over."""
         is_running = self._is_running
         if is_running:
             self._send(SYNCHRONIZE)
@@ -92,7 +89,6 @@ def _start_replica(cell: Cell, num_threads: int, rank: int, rendezvous: Path) ->
 def serve_replica(
     cell: Cell, num_threads: int, rank: int, rendezvous: Path, connection: Connection, parent_pid: int
 ) -> None:
-    """Build one GPU's share and do with it what each byte received says, until the connection closes."""
     die_with_parent(parent_pid)
     set_switches(cell, num_threads)
     _join_group(cell, rank, rendezvous)

@@ -16,7 +16,6 @@ from bench.tasks.torch import Part, build_task
 
 
 def set_switches(cell: Cell, num_threads: int) -> None:
-    """Set what holds for a whole process: threads, TF32 and cuDNN's choice of algorithms."""
     torch.set_num_threads(num_threads)
     torch.backends.cuda.matmul.allow_tf32 = cell.precision == "tf32"
     torch.backends.cudnn.allow_tf32 = cell.precision == "tf32"
@@ -65,7 +64,6 @@ class TrainingStep:
         self.scalers = [torch.amp.GradScaler(self.device_type) for _ in self.parts] if is_scaled else []
 
     def run(self, inputs: Tensors) -> Tensor | None:
-        """Run every part; a part's frozen networks get no gradients in it."""
         carry: Tensors = ()
         losses = []
         for index, part in enumerate(self.parts):
@@ -108,7 +106,6 @@ class InferenceStep:
         self._infer = infer
 
     def run(self, inputs: Tensors) -> Tensor | None:
-        """Run the forward pass."""
         with torch.inference_mode():
             output = self._infer(*inputs)
         self.device_type = output.device.type
@@ -128,16 +125,13 @@ class GraphedStep:
 
     @property
     def losses(self) -> Tensors:
-        """The losses of the last step: the same memory in every step."""
         return self._step.losses
 
     @property
     def device_type(self) -> str:
-        """Where the captured step's result lives."""
         return self._step.device_type
 
     def run(self, inputs: Tensors) -> Tensor | None:
-        """Replay the graph; the first time, compile, warm up and capture it. The output is always the same memory."""
         if self._graph is None:
             self._graph = self._capture(inputs)
         self._graph.replay()
@@ -189,7 +183,6 @@ class PyTorchWorkload:
 
     @property
     def settings(self) -> dict[str, str | int | bool]:
-        """What was decided for this cell, for the record."""
         is_graphed = isinstance(self._step, GraphedStep)
         adam = f"{'fused' if self._is_compiled else 'default'} Adam" if self.optimizers else "none"
         return {
@@ -202,16 +195,13 @@ class PyTorchWorkload:
 
     @property
     def losses(self) -> tuple[Tensor, ...]:
-        """The losses of the last training step, one per part; scalars on the device."""
         return self._step.losses
 
     @property
     def captured_peak_bytes(self) -> int:
-        """Peak of the allocator while the CUDA graph was captured; 0 without one."""
         return self._step.captured_peak_bytes if isinstance(self._step, GraphedStep) else 0
 
     def spin_up(self) -> None:
-        """Keep the GPU busy until its clock is up."""
         if self._is_on_gpu:
             keep_busy(self._device)
             torch.cuda.empty_cache()  # the workload's peaks shall be those of the workload
@@ -233,16 +223,13 @@ class PyTorchWorkload:
             torch.cuda.synchronize()  # without naming the device, which costs microseconds: it is the current one
 
     def reset_peak_memory(self) -> None:
-        """Start the CUDA allocator's peaks anew."""
         if self._is_on_gpu:
             torch.cuda.reset_peak_memory_stats(self._device)
 
     def device_kind(self) -> str:
-        """Return where the last step's result lives: `cpu` or `gpu`."""
         return "gpu" if self._step.device_type == "cuda" else self._step.device_type
 
     def _share_out(self, inputs: tuple[Tensor, ...], rank: int) -> tuple[Tensor, ...]:
-        """Return this rank's share of the batch on the device, in the layout and type that the networks compute in."""
         size = self._cell.batch_size // self._cell.num_gpus
         return tuple(self._place(tensor[rank * size : (rank + 1) * size]) for tensor in inputs)
 
@@ -283,7 +270,6 @@ class PyTorchWorkload:
         return self._capture(InferenceStep(infer))
 
     def _wrap(self, part: Part) -> nn.Module:
-        """Return what a training step calls for a part."""
         if not self._is_compiled:
             return part
         compiled: nn.Module = torch.compile(part)
@@ -304,7 +290,6 @@ def open_share(cell: Cell, num_threads: int, rank: int) -> BatchFeed | None:
 
 
 def keep_busy(device: torch.device) -> None:
-    """Spin up one GPU with operations that leave no workspace of a library behind."""
     values = torch.ones(NUM_ELEMENTS, device=device)
 
     def run_burst() -> None:
@@ -349,7 +334,6 @@ class CudaEvents:
         return event
 
     def record(self, event: torch.cuda.Event) -> None:
-        """Queue an event behind all work queued so far."""
         event.record(self._stream)
 
     def read_seconds(self, start: torch.cuda.Event, end: torch.cuda.Event) -> float:

@@ -74,11 +74,9 @@ class TensorFlow:
         }
 
     def build_workload(self, cell: Cell) -> "TensorFlowWorkload":
-        """Return the cell's networks with their optimisers and inputs on its devices."""
         return TensorFlowWorkload(cell, self._devices, self._num_threads)
 
     def build_product(self, cell: Cell) -> "TensorFlowWorkload":
-        """Return the product as every other cell: nothing is searched for before it runs."""
         return self.build_workload(cell)
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
@@ -88,14 +86,12 @@ class TensorFlow:
         return max(int(tf.config.experimental.get_memory_info(device)["peak"]) for device in self._devices), None
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
-        """Call `run` under tf.profiler and return the kernels and copies on the GPUs."""
         return record_activities(run)
 
     def release_memory(self) -> None:
         """Do nothing: TensorFlow's allocator keeps what it holds until the process ends."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Return whether TensorFlow's allocator gave up."""
         return isinstance(error, tf.errors.ResourceExhaustedError)
 
 
@@ -140,7 +136,6 @@ class TensorFlowWorkload:
         return tuple(self._strategy.reduce(mean, loss, axis=None) for loss in self._outputs)
 
     def spin_up(self) -> None:
-        """Keep every GPU busy until its clock is up."""
         values = {}
         for device in filter(is_gpu, self._devices):
             with tf.device(device):
@@ -164,16 +159,13 @@ class TensorFlowWorkload:
         self._outputs = self._step(*self.inputs)
 
     def synchronize(self) -> None:
-        """Wait for every device."""
         tf.test.experimental.sync_devices()
 
     def reset_peak_memory(self) -> None:
-        """Reset the peak memory that the GPU allocators report."""
         for device in filter(is_gpu, self._devices):
             tf.config.experimental.reset_memory_stats(device)
 
     def device_kind(self) -> Literal["cpu", "gpu"]:
-        """Return where the last step's output lies."""
         output = self._outputs[0]
         if self._strategy is not None:
             output = self._strategy.experimental_local_results(output)[0]
@@ -294,7 +286,6 @@ def spread_nan(gradients: Sequence[Any]) -> list[Any]:
 
 
 def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
-    """Return the cell's real data, batch by batch on the host; None where it asks for synthetic data."""
     if cell.data_dir is None:
         return None
     from bench.data.tensorflow import open_pipeline
@@ -303,7 +294,6 @@ def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
 
 
 def is_gpu(device: str) -> bool:
-    """Return whether a device's name, short or full, is that of a GPU."""
     return "GPU:" in device
 
 
@@ -338,12 +328,10 @@ def trace_run(run: Callable[[], None], folder: str, *, host_tracer_level: int = 
 
 
 def parse_trace(data: bytes) -> Any:
-    """Return the trace (XSpace) that a file holds."""
     return XSpace.FromString(data)
 
 
 def list_events(trace: Any) -> Iterator[TraceEvent]:
-    """Yield the events of a trace (XSpace)."""
     for plane in trace.planes:
         names = plane.stat_metadata
         for line in plane.lines:

@@ -46,7 +46,6 @@ def prepare_tracing() -> None:
 
 
 def find_trace(folder: str) -> Path:
-    """Return the one trace below `folder`; RuntimeError where there is none or more than one."""
     traces = list(Path(folder).rglob("*.xplane.pb"))
     if len(traces) != 1:
         raise RuntimeError(f"the profiler wrote {len(traces)} traces, expected one")

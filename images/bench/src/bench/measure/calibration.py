@@ -62,7 +62,6 @@ def calibrate_gpu(cell: Cell, build: BuildWorkload, gpu_names: Sequence[str]) ->
 
 
 def _measure_product(cell: Cell, build: BuildWorkload) -> float:
-    """Return the rate of matrix products back to back, in operations per second."""
     workload = build(make_product_cell(cell, PRODUCT_SIZE))
     run_steps(workload, seconds=PRODUCT_SECONDS / 2)  # the first may compile
     begin = perf_counter()

@@ -133,7 +133,6 @@ class StartUp:
 
 
 def start_up_workload(workload: Workload, cell: Cell, recorder: StepRecorder) -> StartUp:
-    """Spin up a GPU, take the first step and warm up; `recorder` receives the steps of the warm-up."""
     spin_up_seconds = _time_call(workload.spin_up) if cell.device == "gpu" else None
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
     reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
@@ -187,7 +186,6 @@ class TimedWindow:
             self._workload.synchronize()
 
     def run(self, cell: Cell) -> float:
-        """Time steps for as long as the cell asks for, longer where they have two levels; return the seconds."""
         num_steps, min_seconds = cell.num_steps, cell.min_seconds
         seconds = self._run_part(num_steps, min_seconds)
         length = 1
@@ -261,12 +259,10 @@ def _make_samples(
 
 
 def keep_waits(failures: list[str], waits: Sequence[float]) -> tuple[float, ...] | None:
-    """Return what the steps waited for their batches; None, and a note, where a wait is nonsense."""
     return keep_series(failures, "waits for data", waits, least=0.0, most=MAX_SECONDS)
 
 
 def _count_expected_steps(cell: Cell, warmup_steps: list[float]) -> int:
-    """Return for how many steps of the timed window events are needed, by the last steps of the warm-up."""
     step_seconds = median(warmup_steps[-STEADY_NUM_STEPS:])
     expected = EVENTS_PER_EXPECTED_STEP * max(cell.num_steps, cell.min_seconds / step_seconds)
     return math.ceil(min(expected, MAX_EXPECTED_STEPS))
@@ -284,7 +280,6 @@ def _run_synchronized(workload: Workload) -> None:
 
 
 def _warm_up(workload: Workload, cell: Cell, steps: list[float]) -> tuple[bool, float]:
-    """Append the step times; return whether they became steady, and the seconds that the whole warm-up took."""
     min_seconds = min(STEADY_MIN_SECONDS, cell.max_warmup_seconds)
     min_steps = STEADY_NUM_QUEUES * workload.feed.max_queued_batches if workload.feed else 0
     start = perf_counter()

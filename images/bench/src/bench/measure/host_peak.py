@@ -29,7 +29,6 @@ BuildWorkload = Callable[[Cell], Workload]
 
 
 def make_host_peak(cell: Cell, num_threads: int, *, before: float | None, after: float | None) -> HostPeak:
-    """Return the figures that the peak for `cell` is the largest of; `before` and `after` the window in FLOP/s."""
     theory = calculate_peak(cell.precision, num_threads)
     return HostPeak(
         framework=cell.framework,
@@ -44,7 +43,6 @@ def make_host_peak(cell: Cell, num_threads: int, *, before: float | None, after:
 
 
 def find_host_peaks(host: HostPeak) -> Peaks:
-    """Return the largest of the figures as the peak, with its source in words."""
     measured = max(filter(None, (host.before_flops_per_second, host.after_flops_per_second)), default=None)
     if host.flops_per_second is None:
         source = "neither calculated nor measured"
@@ -59,7 +57,6 @@ def find_host_peaks(host: HostPeak) -> Peaks:
 
 
 def measure_undisturbed(cell: Cell, num_threads: int, build: BuildWorkload) -> float | None:
-    """Return the rate of `measure_matrix_product`; None if other processes kept the threads from their cores."""
     return repeat_undisturbed(num_threads, lambda: measure_matrix_product(cell, build), MAX_MEASUREMENTS)
 
 
@@ -86,7 +83,6 @@ def measure_matrix_product(cell: Cell, build: BuildWorkload) -> float:
 
 
 def make_product_cell(cell: Cell, size: int) -> Cell:
-    """Return the cell of a product of two square matrices of so many rows, in the framework and precision of `cell`."""
     fields = {
         "model": "matmul",
         "phase": MODELS["matmul"].phases[0],
@@ -100,7 +96,6 @@ def make_product_cell(cell: Cell, size: int) -> Cell:
 
 
 def _time_product(workload: Workload) -> float:
-    """Return the seconds of the fastest product; the first, which may compile, is not counted."""
     run_steps(workload, seconds=0)
     times: list[float] = []
     begin = start = perf_counter()

@@ -81,7 +81,6 @@ def _find_best_cut(ordered: Sequence[float]) -> int:
     least = math.ceil(MIN_SHARE * num_steps)
 
     def explain(cut: int) -> float:
-        """Return the squares between the levels, less what does not depend on the cut."""
         return sums[cut] ** 2 / cut + (sums[-1] - sums[cut]) ** 2 / (num_steps - cut)
 
     return max(range(least, num_steps - least + 1), key=explain)

@@ -42,7 +42,6 @@ MAX_STEPS = 20_000
 
 
 def run_pipelined(workload: Workload, seconds: float, step_seconds: float) -> PipelinedWindow:
-    """Run steps without synchronising one by one, for about `seconds`; `step_seconds`: of a synchronised step."""
     expected = LENGTH_RESERVE * seconds / step_seconds
     num_steps = math.ceil(min(max(expected, MIN_STEPS), MAX_STEPS))
     run_step = workload.run_step
@@ -64,7 +63,6 @@ FLAT_SECONDS = 30.0
 
 
 def run_sustained(workload: Workload, max_seconds: float) -> SustainedRun:
-    """Run steps window by window until the speed is flat or `max_seconds` have passed."""
     windows: list[tuple[float, float]] = []
     start = perf_counter()
     while True:

@@ -62,7 +62,6 @@ def profile_steps(
 
 
 def summarize_activities(activities: Iterable[DeviceActivity]) -> tuple[GpuActivity, ...]:
-    """Return what each GPU did, in the order of their indices."""
     ordered = sorted(activities, key=lambda activity: (activity.device_index, activity.start_ns))
     return tuple(
         _summarize_gpu(index, list(group)) for index, group in groupby(ordered, lambda activity: activity.device_index)

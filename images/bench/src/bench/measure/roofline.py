@@ -60,7 +60,6 @@ class GpuRow:
 
 @cache
 def read_gpu_table() -> tuple[GpuRow, ...]:
-    """Return every line of the table."""
     with TABLE.open(encoding="utf-8", newline="") as lines:
         return tuple(_read_row(row) for row in csv.DictReader(lines))
 
@@ -117,7 +116,6 @@ class Bound:
 
 
 def make_roofline(cell: Cell, center_step_seconds: float, peaks: Peaks) -> Roofline:
-    """Return how near the median step of `cell` came to what `peaks` allow, over all its GPUs."""
     cost = count_step_cost(cell)
     flops = cost.flops * cell.num_gpus
     num_bytes = cost.min_bytes * cell.num_gpus

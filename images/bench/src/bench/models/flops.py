@@ -73,7 +73,6 @@ class Pass:
 def convolve(
     in_channels: int, out_channels: int, kernel_size: int, out_size: int, *, stride: int = 1, has_bias: bool = True
 ) -> Layer:
-    """Return a square convolution: every output value sums kernel_size^2 x in_channels products."""
     num_weights = in_channels * out_channels * kernel_size**2
     return Layer(
         macs=num_weights * out_size**2,
@@ -100,18 +99,15 @@ def convolve_transposed(in_channels: int, out_channels: int, kernel_size: int, i
 
 
 def connect(in_features: int, out_features: int, *, num_positions: int = 1) -> Layer:
-    """Return a dense layer with bias, applied at `num_positions` positions of each sample."""
     num_weights = in_features * out_features
     return Layer(macs=num_weights * num_positions, num_parameters=num_weights + out_features)
 
 
 def attend(length: int, width: int) -> Layer:
-    """Return self-attention without its dense layers: queries times keys and weights times values, over all heads."""
     return Layer(macs=2 * length**2 * width, num_parameters=0)
 
 
 def normalize(num_channels: int) -> Layer:
-    """Return a norm with scale and shift; its few operations are not counted."""
     return Layer(macs=0, num_parameters=2 * num_channels)
 
 
@@ -129,17 +125,14 @@ def list_encoder_layer(length: int, width: int, feed_forward_width: int) -> list
 
 
 def compute_output_size(size: int, kernel_size: int, *, stride: int, padding: int) -> int:
-    """Return the height or width of a convolution's or pooling's output."""
     return (size + 2 * padding - kernel_size) // stride + 1
 
 
 def count_parameters(layers: Sequence[Layer]) -> int:
-    """Return the parameters of all layers."""
     return sum(layer.num_parameters for layer in layers)
 
 
 def describe_pass(layers: Sequence[Layer]) -> Pass:
-    """Return the multiply-adds of one run through `layers`."""
     macs = sum(layer.macs for layer in layers)
     return Pass(forward=macs, weight_gradients=macs, input_gradients=macs, first_layer=layers[0].macs)
 
@@ -163,7 +156,6 @@ def count_classifier(cell: Cell, layers: Sequence[Layer], *, input_bytes_per_sam
 
 
 def _count_classifier_macs(cell: Cell, layers: Sequence[Layer]) -> int:
-    """Return the multiply-adds of a step per sample."""
     seen = describe_pass(layers)
     if cell.phase == "infer":
         return seen.forward
@@ -179,12 +171,10 @@ def count_traffic(cell: Cell, num_parameters: int, *, num_output_values: int) ->
 
 
 def count_image_bytes(cell: Cell) -> int:
-    """Return the bytes of one image of three channels."""
     return 3 * cell.input_size**2 * ELEMENT_BYTES[cell.precision]
 
 
 def count_conv6(cell: Cell) -> StepCost:
-    """Return the cost of one step: three pairs of convolutions, each pair at half the size, and three dense layers."""
     assert cell.num_classes is not None
     size, num_channels = cell.input_size, 3
     layers = []
@@ -201,7 +191,6 @@ POOLED_SIZE = 7  # whatever the input's size, the adaptive pooling hands 7 x 7 t
 
 
 def count_vgg16(cell: Cell) -> StepCost:
-    """Return the cost of one step: 13 convolutions of 3x3 and three dense layers."""
     assert cell.num_classes is not None
     size, num_channels = cell.input_size, 3
     layers = []
@@ -219,19 +208,16 @@ BASIC_STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 
 
 def count_resnet18(cell: Cell) -> StepCost:
-    """Return the cost of one step: a 7x7 stem of stride 2, max-pooling, four stages and a dense layer."""
     stem, size = count_stem(cell)
     return count_with_stem(cell, stem, size)
 
 
 def count_stem(cell: Cell) -> tuple[Layer, int]:
-    """Return the 7x7 convolution to 64 channels, without its norm, and the height and width after the max-pooling."""
     size = compute_output_size(cell.input_size, 7, stride=2, padding=3)
     return convolve(3, 64, 7, size, stride=2, has_bias=False), compute_output_size(size, 3, stride=2, padding=1)
 
 
 def count_with_stem(cell: Cell, stem: Layer, size: int) -> StepCost:
-    """Return the cost of one step behind `stem`, which leaves 64 channels of `size` x `size`."""
     assert cell.num_classes is not None
     layers = [stem, normalize(64)]
     num_channels = 64
@@ -253,7 +239,6 @@ def _list_basic_block(in_channels: int, width: int, out_size: int, *, stride: in
 
 
 def count_resnet18_cifar(cell: Cell) -> StepCost:
-    """Return the cost of one step: a 3x3 stem of stride 1 without pooling, then ResNet18's stages."""
     return count_with_stem(cell, convolve(3, 64, 3, cell.input_size, has_bias=False), cell.input_size)
 
 
@@ -263,7 +248,6 @@ EXPANSION = 4
 
 
 def count_resnet50(cell: Cell) -> StepCost:
-    """Return the cost of one step: a 7x7 stem of stride 2, max-pooling, four stages and a dense layer."""
     assert cell.num_classes is not None
     stem, size = count_stem(cell)
     layers = [stem, normalize(64)]
@@ -350,7 +334,6 @@ GENERATOR_BLOCKS = 9
 
 
 def count_cyclegan(cell: Cell) -> StepCost:
-    """Return the cost of one step: training of all four networks, or one generator's forward pass."""
     generator, discriminator = list_generator(cell.input_size), list_discriminator(cell.input_size)
     least_generator, least_discriminator = reduce_layers(generator), reduce_layers(discriminator)
     if cell.phase == "infer":
@@ -370,7 +353,6 @@ def count_cyclegan(cell: Cell) -> StepCost:
 
 
 def count_training_macs(generator: list[Layer], discriminator: list[Layer]) -> int:
-    """Return the multiply-adds of a training step per pair of images (see above)."""
     g, d = describe_pass(generator), describe_pass(discriminator)
     generators = 6 * (g.forward + g.weight_gradients + g.input_gradients) - 4 * g.first_layer
     frozen_discriminators = 2 * (d.forward + d.input_gradients)
@@ -379,7 +361,6 @@ def count_training_macs(generator: list[Layer], discriminator: list[Layer]) -> i
 
 
 def list_generator(size: int) -> list[Layer]:
-    """Return the layers of a generator for images of `size` pixels: down by four, nine residual blocks, up by four."""
     half, quarter = size // 2, size // 4
     return [
         convolve(3, 64, 7, size),
@@ -393,7 +374,6 @@ def list_generator(size: int) -> list[Layer]:
 
 
 def list_discriminator(size: int) -> list[Layer]:
-    """Return the layers of a PatchGAN of 70 px for images of `size` pixels."""
     layers = []
     num_channels = 3
     for width, stride in ((64, 2), (128, 2), (256, 2), (512, 1), (1, 1)):

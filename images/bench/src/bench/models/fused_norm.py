@@ -15,7 +15,6 @@ class FusedBatchNormalization(keras.layers.BatchNormalization):
     """
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """Return the normalised images; in training, update the moving averages."""
         assert mask is None
         is_training = bool(training) and self.trainable
         # The operation's own moving averages: (1 - f) * old + f * new, as Keras's with f = 1 - momentum.

@@ -131,14 +131,12 @@ def build_resnet18(cell: Cell) -> keras.Model:
 
 
 def add_stem(images: Any, cell: Cell) -> Any:
-    """Return the output of the ImageNet stem: a 7x7 convolution to 64 channels and max-pooling, each of stride 2."""
     x = layers.ReLU()(convolve_and_normalize(images, cell, 64, 7, stride=2))
     # Padding with zeros equals PyTorch's padding with minus infinity, since no value after a ReLU is below zero.
     return layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(x))
 
 
 def classify(x: Any, cell: Cell) -> Any:
-    """Return the logits for the stem's output: four stages, then the head."""
     for num_channels, stride in BASIC_STAGES:
         x = _add_basic_block(x, cell, num_channels, stride)
         x = _add_basic_block(x, cell, num_channels, 1)
@@ -146,14 +144,12 @@ def classify(x: Any, cell: Cell) -> Any:
 
 
 def add_head(x: Any, cell: Cell) -> Any:
-    """Return the logits for the last stage's output: the mean over the positions, one dense layer."""
     x = layers.GlobalAveragePooling2D()(x)
     weights, bias = (torch_uniform(x.shape[-1]) for _ in range(2))
     return layers.Dense(cell.num_classes, kernel_initializer=weights, bias_initializer=bias)(x)
 
 
 def convolve_and_normalize(x: Any, cell: Cell, num_channels: int, kernel_size: int, stride: int = 1) -> Any:
-    """Return the batch-normalised convolution of x."""
     x = convolve(
         x,
         num_channels,
@@ -222,11 +218,9 @@ class ClassToken(layers.Layer):
     """Puts a learned vector in front of the patches (batch, length, width)."""
 
     def build(self, input_shape: tuple[int, ...]) -> None:
-        """Create the weights (1, 1, width)."""
         self.class_token = self.add_weight(shape=(1, 1, input_shape[-1]), initializer="zeros", name="class_token")
 
     def call(self, x: Any) -> Any:
-        """Return (batch, 1 + length, width)."""
         token = ops.broadcast_to(self.class_token, (ops.shape(x)[0], 1, x.shape[-1]))
         return ops.concatenate([token, x], axis=1)
 
@@ -235,12 +229,10 @@ class PositionEmbedding(layers.Layer):
     """Adds a learned vector to every position of (batch, length, width)."""
 
     def build(self, input_shape: tuple[int, ...]) -> None:
-        """Create the weights (1, length, width)."""
         shape = (1, *input_shape[1:])
         self.pos_embedding = self.add_weight(shape=shape, initializer=RandomNormal(stddev=0.02), name="pos_embedding")
 
     def call(self, x: Any) -> Any:
-        """Return a tensor of x's shape."""
         return x + self.pos_embedding
 
 
@@ -297,11 +289,9 @@ class Positions(layers.Layer):
     """Adds a learned vector to every position of (batch, length, width)."""
 
     def build(self, input_shape: tuple[int, ...]) -> None:
-        """Create the weights (length, width)."""
         self.positions = self.add_weight(shape=input_shape[1:], initializer=normal_002(), name="positions")
 
     def call(self, x: Any) -> Any:
-        """Return a tensor of x's shape."""
         return x + self.positions
 
 
@@ -425,10 +415,8 @@ class MatrixProduct(keras.Model):
     """The product of two stacks of square matrices, in the dtype that the policy computes in."""
 
     def call(self, left: Any, right: Any) -> Any:
-        """Return left @ right, all three (batch, size, size)."""
         return keras.ops.matmul(left, right)
 
 
 def build_matmul(cell: Cell) -> keras.Model:
-    """Return the model that multiplies two stacks, of any size."""
     return MatrixProduct()

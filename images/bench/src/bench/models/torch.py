@@ -107,7 +107,6 @@ class TextClassifier(nn.Module):
         self.head = nn.Linear(TEXT_WIDTH, num_classes)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the logits (batch, classes) of tokens (batch, length)."""
         x = self.layers(self.embedding(tokens) + self.positions)
         logits: Tensor = self.head(self.norm(x).mean(dim=1))
         return logits
@@ -129,7 +128,6 @@ class EncoderLayer(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of x's shape."""
         x = x + self._attend(self.attention_norm(x))
         summed: Tensor = x + self.feed_forward(x)
         return summed
@@ -143,7 +141,6 @@ class EncoderLayer(nn.Module):
 
 
 def build_text_classifier(cell: Cell) -> nn.Module:
-    """Return the classifier for texts of `input_size` tokens."""
     assert cell.num_classes is not None
     return TextClassifier(cell.input_size, cell.num_classes).apply(_initialize_text_classifier)
 
@@ -177,7 +174,6 @@ class ResidualBlock(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a map of x's shape."""
         summed: Tensor = x + self.layers(x)
         return summed
 
@@ -232,10 +228,8 @@ class MatrixProduct(nn.Module):
     """The product of two stacks of square matrices."""
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return left @ right, all three (batch, size, size)."""
         return left @ right
 
 
 def build_matmul(cell: Cell) -> nn.Module:
-    """Return the module that multiplies two stacks, of any size."""
     return MatrixProduct()

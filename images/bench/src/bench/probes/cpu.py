@@ -49,7 +49,6 @@ THREAD_VARIABLES = (
 
 
 def count_visible_cores() -> int:
-    """Return the number of cores in this process's affinity mask."""
     return len(os.sched_getaffinity(0))
 
 
@@ -61,7 +60,6 @@ def count_threads() -> int:
 
 
 def limit_library_threads(num_threads: int) -> None:
-    """Set every numeric library's number of threads. Works only before the library is imported."""
     for variable in THREAD_VARIABLES:
         os.environ[variable] = str(num_threads)
 
@@ -76,13 +74,11 @@ def read_cpu_quota_cores(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGRO
 
 
 def find_quota_group(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> Path | None:
-    """Return the directory of the cgroup that sets the tightest CPU quota; None where none sets one."""
     quotas = {group: quota for group in list_cgroups("cpu", membership, root) if (quota := _read_quota(group))}
     return min(quotas, key=quotas.__getitem__, default=None)
 
 
 def _read_quota(cgroup: Path) -> float | None:
-    """Return the quota that one cgroup directory sets, in cores."""
     maximum = cgroup / "cpu.max"
     if maximum.exists():
         quota, period = maximum.read_text().split()
@@ -116,7 +112,6 @@ def parse_cpuinfo(text: str) -> dict[str, str]:
 
 
 def read_cpu_governor(policy: Path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) -> str | None:
-    """Return the frequency governor of the first core; None where the machine shows none (most virtual ones)."""
     return policy.read_text().strip() if policy.exists() else None
 
 
@@ -216,7 +211,6 @@ def read_pressure_seconds(path: Path) -> float | None:
 
 
 def sum_busy_seconds(words: list[str]) -> float:
-    """Return the busy seconds of a line of /proc/stat that begins with `cpu`."""
     return sum(int(words[1 + column]) for column in BUSY_COLUMNS) / TICKS_PER_SECOND
 
 
@@ -233,7 +227,6 @@ class QuotaCounters:
     throttled_seconds: float
 
     def subtract(self, earlier: "QuotaCounters") -> "QuotaCounters":
-        """Return what was added since `earlier`."""
         return QuotaCounters(
             num_periods=self.num_periods - earlier.num_periods,
             num_throttled_periods=self.num_throttled_periods - earlier.num_throttled_periods,
@@ -266,7 +259,6 @@ class CpuCounters:
 
 
 def read_cpu_counters() -> CpuCounters:
-    """Read all counters now."""
     busy_seconds, num_cores = read_machine_seconds()
     group = find_quota_group()
     return CpuCounters(
@@ -290,7 +282,6 @@ class CpuWatch:
         self._before = self._read()
 
     def end(self) -> CpuUse | None:
-        """Return what happened since; None, and a note, where it is not known."""
         before, after = self._before, self._read()
         if before is None or after is None:
             return None
@@ -301,7 +292,6 @@ class CpuWatch:
 
 
 def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
-    """Return what happened between two readings."""
     window_seconds = after.seconds - before.seconds
     own_cores = max(0.0, after.own_seconds - before.own_seconds) / window_seconds
     other_cores = None
@@ -371,7 +361,6 @@ def read_machine_seconds(stat: Path = PROC / "stat") -> tuple[float | None, int]
 
 
 def list_own_pids(proc: Path = PROC) -> frozenset[int]:
-    """Return this process and its living descendants."""
     return frozenset({os.getpid()} | _find_descendants(_read_processes(proc)))
 
 
@@ -423,7 +412,6 @@ def _read_waited_and_own_seconds() -> float:
 
 
 def _read_descendant_ticks(proc: Path) -> dict[int, int]:
-    """Return the ticks of each living descendant of this process, with those of the children that it has waited for."""
     processes = _read_processes(proc)
     return {pid: processes[pid][1] for pid in _find_descendants(processes)}
 

@@ -34,7 +34,6 @@ class TheoreticalPeak:
 
     @property
     def flops_per_second(self) -> float | None:
-        """The product; None where a factor is not known."""
         if self.num_cores is None or self.flops_per_cycle is None or self.clock_hertz is None:
             return None
         return self.num_cores * self.flops_per_cycle * self.clock_hertz
@@ -43,7 +42,6 @@ class TheoreticalPeak:
 def calculate_peak(
     precision: Precision, num_threads: int, *, cpuinfo: Path = CPUINFO, system_cpu: Path = SYSTEM_CPU
 ) -> TheoreticalPeak:
-    """Return the peak of `num_threads` threads on the cores of this process's affinity."""
     allowed = read_affinity()
     fields = read_first_processor(cpuinfo)
     return TheoreticalPeak(
@@ -54,7 +52,6 @@ def calculate_peak(
 
 
 def read_first_processor(cpuinfo: Path) -> dict[str, str]:
-    """Return the fields of the first processor in /proc/cpuinfo; none where there is no such file."""
     if not cpuinfo.exists():
         return {}
     return parse_cpuinfo(cpuinfo.read_text().strip().split("\n\n")[0])
@@ -66,7 +63,6 @@ def count_cores(allowed: Collection[int], system_cpu: Path = SYSTEM_CPU) -> int:
 
 
 def find_flops_per_cycle(fields: dict[str, str], precision: Precision) -> int | None:
-    """Return the operations of one core per cycle; None for other processors than x86."""
     flags = set(fields.get("flags", "").split())
     if "sse2" not in flags:
         return None

@@ -22,7 +22,6 @@ https://github.com/keras-team/kinetic/issues/269, https://github.com/NVIDIA/dcgm
 
 
 def explain_unseen_driver(folder: Path = GKE_FOLDER) -> str | None:
-    """Return how to mend an image that does not look into `folder`, where the driver lies; None if that is not so."""
     try:
         ctypes.CDLL(NVML_LIBRARY)
     except OSError:
@@ -49,7 +48,6 @@ class CudaError(RuntimeError):
 
 
 def choose_gpu_copy_bytes(cache_bytes: int) -> int:
-    """Return the size of the array for a GPU with so large a cache; 0: unknown."""
     wanted = CACHE_MULTIPLE * cache_bytes or MAX_COPY_BYTES
     return min(max(MIN_COPY_BYTES, wanted), MAX_COPY_BYTES)
 
@@ -84,7 +82,6 @@ class _Driver:
         self.call("cuInit", ctypes.c_uint(0))
 
     def call(self, name: str, *arguments: object) -> None:
-        """Call a function of the library; raise CudaError if it fails."""
         code = self._library[name](*arguments)
         if code:
             raise CudaError(f"{name} ended with code {code}")
@@ -106,7 +103,6 @@ class _Driver:
 
     @contextmanager
     def allocate(self, num_bytes: int) -> Iterator[ctypes.c_uint64]:
-        """Yield the address of so many bytes of the current device's memory."""
         address = ctypes.c_uint64()
         self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(num_bytes))
         try:
@@ -138,7 +134,6 @@ def explain_failed_start() -> str | None:
 
 
 def _start_cuda() -> str:
-    """Start CUDA in this process and return what went wrong; empty if it can use a device."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError as error:
@@ -154,7 +149,6 @@ def _start_cuda() -> str:
 
 
 def _name_code(library: ctypes.CDLL, code: int) -> str:
-    """Return CUDA's own name of an error code and its words for it."""
     found = []
     for function in (library.cuGetErrorName, library.cuGetErrorString):
         text = ctypes.c_char_p()

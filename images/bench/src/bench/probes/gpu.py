@@ -26,7 +26,6 @@ IDLE_SECONDS = 1.0
 
 
 def read_gpus(num_gpus: int, cuda_version: str | None, cudnn_version: str | None) -> tuple[Gpu, ...]:
-    """Return the first `num_gpus` GPUs that this process may use. Raises NvmlError where there are none."""
     with open_nvml():
         return tuple(_describe(device, cuda_version, cudnn_version) for device in find_visible_devices(num_gpus))
 
@@ -75,13 +74,11 @@ class Pass:
     samples: list[Sample] = field(default_factory=list)
 
     def read_series(self, name: str) -> tuple[Any, ...]:
-        """Return one field of every sample; nothing where one of them lacks it."""
         values = tuple(getattr(sample, name) for sample in self.samples)
         return () if None in values else values
 
 
 def read_gpu_baselines(num_gpus: int) -> tuple[GpuUse, ...]:
-    """Return what each GPU does before the framework starts, except its power. Raise NvmlError without a driver."""
     with open_nvml():
         return tuple(_read_baseline(device) for device in find_visible_devices(num_gpus))
 
@@ -100,7 +97,6 @@ class IdleWatch:
         self._thread.start()
 
     def end(self) -> tuple[GpuUse, ...]:
-        """Return the baselines with the idle power: the lowest mean of IDLE_SECONDS on end."""
         self._stop.set()
         self._thread.join()
         num_values = max(1, round(IDLE_SECONDS / SAMPLE_INTERVAL_SECONDS))
@@ -119,7 +115,6 @@ class IdleWatch:
 
 
 def find_lowest_mean(values: Sequence[float], length: int) -> float | None:
-    """Return the lowest mean of `length` values on end, of all where there are fewer; None without any."""
     if not values:
         return None
     length = min(length, len(values))
@@ -149,7 +144,6 @@ def sample_gpus(baselines: Sequence[GpuUse], run_steps: Callable[[], int]) -> tu
 
 
 def summarize_pass(baseline: GpuUse, seen: Pass) -> GpuUse:
-    """Return `baseline` with the series, peaks and energy of a pass."""
     energy_joules, energy_source = measure_energy(seen)
     memory = [sample.memory_used_bytes for sample in seen.samples if sample.memory_used_bytes is not None]
     update = {
@@ -240,7 +234,6 @@ def _read_sample(device: Device, start: float) -> Sample:
 
 
 def _count_reasons(reasons: Sequence[tuple[str, ...]]) -> dict[str, float]:
-    """Return the share of samples in which each reason was given."""
     given = [reason for sample in reasons for reason in sample]
     return {reason: given.count(reason) / len(reasons) for reason in sorted(set(given))}
 
@@ -271,7 +264,6 @@ class WindowWatch:
         self._before = [_read_ends(device) for device in self._devices]
 
     def end(self) -> tuple[GpuUse, ...]:
-        """Return what is known of each GPU with its window."""
         after = [_read_ends(device) for device in self._devices]
         seconds = perf_counter() - self._start
         with self._nvml:

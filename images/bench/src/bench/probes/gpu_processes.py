@@ -140,7 +140,6 @@ def _look_at_device(use: GpuUse, device: Device, own_pids: Collection[int], is_u
 
 
 def _subtract_own(used_bytes: int, own: Sequence[ForeignProcess]) -> int | None:
-    """Return what is left of the memory in use without that of `own`; None where one of these is not known."""
     sizes = [process.memory_bytes for process in own]
     if None in sizes:
         return None
@@ -148,7 +147,6 @@ def _subtract_own(used_bytes: int, own: Sequence[ForeignProcess]) -> int | None:
 
 
 def read_device_memory() -> DeviceMemory:
-    """Return what is in use on the first GPU that this process may use. Raise NvmlError without a driver."""
     with open_nvml():
         device = find_visible_devices(1)[0]
         processes = device.read_compute_processes() or ()
@@ -165,7 +163,6 @@ def leave_out_mps(use: GpuUse) -> GpuUse:
 
 
 def find_mps_servers(pids: Collection[int], proc: Path = Path("/proc")) -> frozenset[int]:
-    """Return those of the processes that are MPS's own: the server computes for its clients."""
     return frozenset(pid for pid in pids if _read_name(proc / str(pid) / "comm").startswith(MPS_PROGRAM))
 
 

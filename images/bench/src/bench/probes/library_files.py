@@ -33,7 +33,6 @@ def read_library_files(folders: Sequence[Path] | None = None) -> int:
 
 
 def find_library_folders(variables: Mapping[str, str] = os.environ) -> list[Path]:
-    """Return where the libraries may lie: NVIDIA's Python packages, LD_LIBRARY_PATH, the system's folders."""
     spec = find_spec("nvidia")
     packages = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
     wheels = [folder for package in packages for folder in sorted(package.glob("*/lib"))]
@@ -42,7 +41,6 @@ def find_library_folders(variables: Mapping[str, str] = os.environ) -> list[Path
 
 
 def _list_files(folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield each file once, however many links and folders lead to it."""
     seen: set[Path] = set()
     for folder in folders:
         for pattern in NAMES:

@@ -46,7 +46,6 @@ INSTRUCTION_SETS = (
 
 
 def read_machine(root: Path = Path("/"), cores: Collection[int] | None = None) -> Machine:
-    """Return what is known of the machine, and of the part of it that `cores` are (default: those of this process)."""
     visible = os.sched_getaffinity(0) if cores is None else cores
     system = root / "sys/devices/system"
     flags = _read_flags(root / "proc/cpuinfo")
@@ -67,7 +66,6 @@ def read_machine(root: Path = Path("/"), cores: Collection[int] | None = None) -
 
 
 def format_core_list(cores: Iterable[int]) -> str | None:
-    """Return the numbers as the kernel writes them: `0-3,8`; None without any."""
     runs: list[list[int]] = []
     for core in sorted(cores):
         if runs and core == runs[-1][1] + 1:
@@ -86,7 +84,6 @@ def _read_text(path: Path) -> str | None:
 
 
 def _parse(text: str | None, measure: Callable[[frozenset[int]], T]) -> T | None:
-    """Return `measure` of a list of cores; None where there is no list, or an empty or strange one."""
     try:
         cores = parse_cpu_list(text or "")
     except ValueError:
@@ -95,7 +92,6 @@ def _parse(text: str | None, measure: Callable[[frozenset[int]], T]) -> T | None
 
 
 def _read_flags(cpuinfo: Path) -> set[str]:
-    """Return the flags of the first core (`flags` on x86, `Features` on ARM)."""
     fields = parse_cpuinfo(_read_text(cpuinfo) or "")
     return set(fields.get("flags", fields.get("Features", "")).split())
 
@@ -111,7 +107,6 @@ def _find_topology(system: Path, core: int) -> Path:
 
 
 def _locate_core(system: Path, core: int) -> tuple[int, int] | None:
-    """Return socket and number of the physical core that a logical core belongs to."""
     folder = _find_topology(system, core)
     socket, number = _read_text(folder / "physical_package_id"), _read_text(folder / "core_id")
     # Kernels of some ARM machines and sandboxes give -1 for what they do not know.
@@ -121,7 +116,6 @@ def _locate_core(system: Path, core: int) -> tuple[int, int] | None:
 
 
 def _count_different(values: Iterable[object]) -> int | None:
-    """Return how many different values there are; None where one of them is not known, or there is none."""
     found = set(values)
     return None if None in found else len(found) or None
 
@@ -162,7 +156,6 @@ LOCALLY_ADMINISTERED, MULTICAST = 0x02, 0x01
 
 
 def read_machine_identity(root: Path = Path("/")) -> MachineIdentity | None:
-    """Return what tells the machine from others; None if nothing of it can be read."""
     boot_id = _read_lower(root / "proc/sys/kernel/random/boot_id")
     boot_id = boot_id if UUID.fullmatch(boot_id) else ""
     ids = {*_read_uuids(root), *_read_instance_id(root), *_read_mac_addresses(root)}
@@ -176,7 +169,6 @@ def read_machine_identity(root: Path = Path("/")) -> MachineIdentity | None:
 
 
 def hash_id(text: str) -> str:
-    """Return 16 hex digits by which an id can be recognised and from which it cannot be told."""
     return hashlib.blake2b(text.encode(), key=HASH_KEY, digest_size=8).hexdigest()
 
 
@@ -214,7 +206,6 @@ def _read_mac_addresses(root: Path) -> Iterator[str]:
 
 
 def _read_lower(file: Path) -> str:
-    """Return the text of a file in lower case, stripped; empty if it cannot be read."""
     try:
         return file.read_text(errors="replace").strip().strip("\0").lower()
     except OSError:
@@ -241,7 +232,6 @@ def read_place(device: Device) -> TenantPlace:
 
 
 def read_mps_state() -> bool | None:
-    """Return whether CUDA shares this process's contexts through MPS; None where the driver does not say."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -344,5 +334,4 @@ def read_environment(
 
 
 def read_timing_variables() -> dict[str, str]:
-    """Return those of TIMING_VARIABLES that are set."""
     return {name: os.environ[name] for name in TIMING_VARIABLES if name in os.environ}

@@ -28,7 +28,6 @@ def read_peak_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
 
 
 def read_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
-    """Return the process's present resident set (VmRSS)."""
     return _read_kibibytes(status, "VmRSS")
 
 
@@ -38,7 +37,6 @@ def reset_peak_rss(clear_refs: Path = Path("/proc/self/clear_refs")) -> None:
 
 
 def read_memory_total_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """Return the machine's memory (MemTotal)."""
     return _read_kibibytes(meminfo, "MemTotal")
 
 
@@ -52,7 +50,6 @@ def read_peak_cgroup_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CG
 
 
 def read_memory_limit_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> int | None:
-    """Return the tightest memory limit of this process's cgroup and its parents; None where there is none."""
     limits = []
     for group in list_cgroups("memory", membership, root):
         for name in LIMIT_FILES:
@@ -63,7 +60,6 @@ def read_memory_limit_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = C
 
 
 def _read_kibibytes(path: Path, key: str) -> int:
-    """Return the bytes of a `Key:   123 kB` line; these files count in units of 1024."""
     for line in path.read_text().splitlines():
         name, _, value = line.partition(":")
         if name == key:
@@ -135,7 +131,6 @@ class _Copies:
         self._is_over = False
 
     def run(self) -> list[tuple[float, float]]:
-        """Copy this thread's part in every pass; return when it began and ended each."""
         try:
             with mmap.mmap(-1, self.part_bytes) as source, mmap.mmap(-1, self.part_bytes) as target:
                 copy = _prepare_copy(source, target, self.part_bytes)
@@ -171,7 +166,6 @@ def _prepare_copy(source: mmap.mmap, target: mmap.mmap, num_bytes: int) -> Calla
 
 
 def _parse_size(text: str) -> int:
-    """Return the bytes of `32768K` or `16M`."""
     units = {"K": 2**10, "M": 2**20, "G": 2**30}
     text = text.strip()
     return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)

@@ -53,7 +53,6 @@ UNSIGNED_LONGS = (pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG, pynvml.NVML_VALUE_TYPE_U
 
 @contextmanager
 def open_nvml() -> Iterator[None]:
-    """Keep NVML open. Raises NvmlError where there is no NVIDIA driver."""
     pynvml.nvmlInit()
     try:
         yield
@@ -62,7 +61,6 @@ def open_nvml() -> Iterator[None]:
 
 
 def read_driver_version() -> str:
-    """Return the version of the driver."""
     return str(pynvml.nvmlSystemGetDriverVersion())
 
 
@@ -88,7 +86,6 @@ class Device:
         return self.name.rpartition(" MIG ")[2] if self.is_slice else None
 
     def read_compute_capability(self) -> str | None:
-        """Return `7.5` for a T4; a slice has that of its GPU."""
         handle = self._handle if self._gpu is None else self._gpu
         return _ask(lambda: "{}.{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle)))
 
@@ -138,11 +135,9 @@ class Device:
         return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetPowerUsage(gpu) / 1e3)
 
     def read_power_limit_watts(self) -> float | None:
-        """Return the limit in force."""
         return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetEnforcedPowerLimit(gpu) / 1e3)
 
     def read_default_power_limit_watts(self) -> float | None:
-        """Return the limit that the device starts with."""
         return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetPowerManagementDefaultLimit(gpu) / 1e3)
 
     def read_energy_joules(self) -> float | None:
@@ -150,22 +145,18 @@ class Device:
         return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1e3)
 
     def read_sm_clock_mhz(self) -> int | None:
-        """Return the clock of the multiprocessors."""
         return self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM)))
 
     def read_max_sm_clock_mhz(self) -> int | None:
-        """Return the highest clock of the multiprocessors."""
         return self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetMaxClockInfo(gpu, pynvml.NVML_CLOCK_SM)))
 
     def read_application_clocks_mhz(self) -> tuple[int | None, int | None]:
-        """Return the clock of the multiprocessors that applications are set to, and that which they have by default."""
         return (
             self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetApplicationsClock(gpu, pynvml.NVML_CLOCK_SM))),
             self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetDefaultApplicationsClock(gpu, pynvml.NVML_CLOCK_SM))),
         )
 
     def read_temperature_celsius(self) -> int | None:
-        """Return the temperature of the chip."""
         return self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetTemperature(gpu, pynvml.NVML_TEMPERATURE_GPU)))
 
     def read_utilization(self) -> float | None:
@@ -173,7 +164,6 @@ class Device:
         return self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) / 100)
 
     def read_throttle_reasons(self) -> tuple[str, ...] | None:
-        """Return those of THROTTLE_REASONS that hold the clock down now."""
         mask = self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)))
         return None if mask is None else tuple(words for bit, words in THROTTLE_REASONS.items() if mask & bit)
 
@@ -198,7 +188,6 @@ class Device:
         return self._ask_gpu(ask) or ()
 
     def _ask_gpu(self, question: Callable[[Any], T]) -> T | None:
-        """Return the answer of a whole GPU; None for a slice."""
         return None if self.is_slice else _ask(lambda: question(self._handle))
 
 

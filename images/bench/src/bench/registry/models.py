@@ -92,13 +92,11 @@ class ModelSpec:
     mirror: MirrorCase
 
     def find_reference(self) -> Reference | None:
-        """Return the reference numbers at the default size; None where the entry has none."""
         size = (self.input_size, self.num_classes)
         return next((one for one in self.references if (one.input_size, one.num_classes) == size), None)
 
 
 def name_definition(model: str, dialect: Dialect) -> str:
-    """Return the function of `bench.models.DIALECT` that defines a model."""
     return f"{'count' if dialect == 'flops' else 'build'}_{model.replace('-', '_')}"
 
 

@@ -49,7 +49,6 @@ class Task(Protocol):
 
 
 def list_trainable(part: Part) -> list[keras.Variable]:
-    """Return the variables that a part's optimiser updates."""
     return [variable for network in part.networks for variable in network.trainable_variables]
 
 
@@ -88,7 +87,6 @@ def prepare_inputs(cell: Cell) -> Arrays:
 
 
 def cast_input(tensor: Any) -> Any:
-    """Return a tensor in the type of the networks' weights; integers as they are."""
     if keras.backend.is_int_dtype(keras.backend.standardize_dtype(tensor.dtype)):
         return tensor
     return ops.cast(tensor, keras.config.dtype_policy().variable_dtype)
@@ -141,7 +139,6 @@ class Classification:
         self.parts: tuple[Part, ...] = (ClassificationPart(model),)
 
     def infer(self, samples: Tensor, labels: Tensor) -> Tensor:
-        """Return the logits (batch, classes)."""
         return self.networks["model"](samples, training=False)
 
 
@@ -154,7 +151,6 @@ class ClassificationPart:
         self.networks = (model,)
 
     def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the mean cross entropy, computed in float32 at least, and no tensors for the next part."""
         samples, labels = tensors
         logits = widen(self.networks[0](samples, training=True))
         return ops.mean(ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)), ()
@@ -221,7 +217,6 @@ class ImageTranslation:
         self.parts: tuple[Part, ...] = (GeneratorPart(networks), DiscriminatorPart(networks, image_size, seed))
 
     def infer(self, images_a: Tensor, images_b: Tensor) -> Tensor:
-        """Return the images of domain a as images of domain b."""
         return self.networks["generator_ab"](images_a, training=False)
 
 
@@ -235,7 +230,6 @@ class GeneratorPart:
         self._discriminators = (networks["discriminator_a"], networks["discriminator_b"])
 
     def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss of both generators and the fakes (of a, of b) for the discriminators."""
         images_a, images_b = tensors
         discriminator_a, discriminator_b = self._discriminators
         fake_b, fake_a = self._translate_ab(images_a), self._translate_ba(images_b)
@@ -264,7 +258,6 @@ class DiscriminatorPart:
         self.state = tuple(variable for pool in self._pools for variable in pool.state)
 
     def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss of both discriminators and no tensors for the next part."""
         reals, fakes = tensors[:2], tensors[2:]
         loss = 0.0
         for discriminator, pool, real, fake in zip(self.networks, self._pools, reals, fakes, strict=True):
@@ -279,7 +272,6 @@ def compute_gan_loss(prediction: Tensor, *, is_real: bool) -> Tensor:
 
 
 def compute_l1_loss(images: Tensor, target: Tensor) -> Tensor:
-    """Return the mean absolute difference of two batches of images."""
     return ops.mean(ops.abs(widen(images) - widen(target)))
 
 
@@ -292,7 +284,6 @@ class MatrixProduct:
         self.networks = {"product": product}
 
     def infer(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return the products (batch, size, size)."""
         return self.networks["product"](left, right)
 
 

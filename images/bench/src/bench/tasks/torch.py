@@ -53,7 +53,6 @@ class Classification:
         self.parts: tuple[Part, ...] = (ClassificationPart(model),)
 
     def infer(self, samples: Tensor, labels: Tensor) -> Tensor:
-        """Return the logits (batch, classes)."""
         logits: Tensor = self.networks["model"](samples)
         return logits
 
@@ -66,7 +65,6 @@ class ClassificationPart(Part):
         self.model = model
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the mean cross entropy in float32 (by autocast) and no tensors for the next part."""
         samples, labels = tensors
         return cross_entropy(self.model(samples), labels), ()
 
@@ -85,7 +83,6 @@ class ImageTranslation:
         self.parts: tuple[Part, ...] = (GeneratorPart(networks), DiscriminatorPart(networks, image_size))
 
     def infer(self, images_a: Tensor, images_b: Tensor) -> Tensor:
-        """Return the images of domain a as images of domain b."""
         images: Tensor = self.networks["generator_ab"](images_a)
         return images
 
@@ -99,7 +96,6 @@ class GeneratorPart(Part):
         self.freeze(networks["discriminator_a"], networks["discriminator_b"])
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss of both generators and the fakes (of a, of b) for the discriminators."""
         images_a, images_b = tensors
         discriminator_a, discriminator_b = self.frozen
         fake_b, fake_a = self.generator_ab(images_a), self.generator_ba(images_b)
@@ -120,7 +116,6 @@ class DiscriminatorPart(Part):
         self.pool_a, self.pool_b = ImagePool(image_size), ImagePool(image_size)
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss of both discriminators and no tensors for the next part."""
         images_a, images_b, fake_a, fake_b = tensors
         loss_a = self._compute_loss(self.discriminator_a, images_a, self.pool_a(fake_a))
         loss_b = self._compute_loss(self.discriminator_b, images_b, self.pool_b(fake_b))
@@ -147,7 +142,6 @@ class ImagePool(nn.Module):
 
     @torch.no_grad()
     def forward(self, images: Tensor) -> Tensor:
-        """Return a batch (batch, 3, size, size): each image itself, or one from the pool in its place."""
         return torch.stack([self._exchange(image) for image in images])
 
     def _exchange(self, image: Tensor) -> Tensor:
@@ -175,7 +169,6 @@ class MatrixProduct:
         self.networks = {"product": product}
 
     def infer(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return the products (batch, size, size)."""
         product: Tensor = self.networks["product"](left, right)
         return product
 
@@ -184,7 +177,6 @@ __all__ = ["Part", "Task", "build_task"]
 
 
 def build_task(cell: Cell) -> Task:
-    """Return the cell's task with freshly initialised networks on the CPU, in float32."""
     definition = build_model(cell, "torch")
     match MODELS[cell.model].task:
         case "image-classification" | "text-classification":

@@ -71,7 +71,6 @@ class TenantStepper:
         return window
 
     def run(self, window: CommonWindow, watch: Callable[[], AbstractContextManager[None]]) -> CpuUse | None:
-        """Step until the window is over; `watch` is entered just before it and left just after it."""
         start, end = window.start_seconds, window.end_seconds
         assert start is not None  # the window was not called off
         assert end is not None

@@ -52,7 +52,6 @@ def choose_window(paces: Sequence[float], cell: Cell, now: float) -> CommonWindo
 
 
 def judge_group(records: Sequence[TenantRecord], called_off: str | None) -> tuple[Status, Failure | None]:
-    """Return how a repeat ended whose tenants ended so, and why it did not end well."""
     ended = [record for record in records if record.error is not None]
     # Who only waited in vain for a window does not say why there was none.
     culprits = [record for record in ended if record.error and record.error.kind != "no-common-window"]
@@ -71,7 +70,6 @@ def judge_group(records: Sequence[TenantRecord], called_off: str | None) -> tupl
 
 
 def name_tenants(numbers: Sequence[int]) -> str:
-    """Return `tenant 1` or `tenants 1, 2`."""
     return f"tenant{'s' if len(numbers) > 1 else ''} {', '.join(map(str, sorted(numbers)))}"
 
 

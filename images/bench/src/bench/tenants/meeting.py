@@ -74,7 +74,6 @@ class Meeting:
             self.sleep(POLL_SECONDS)
 
     def report_ready(self, place: TenantPlace) -> None:
-        """Say that this tenant can step."""
         self._put("ready", TenantReady(tenant=self.order.tenant, place=place), self.order.tenant)
 
     def await_ready(self) -> None:
@@ -96,7 +95,6 @@ class Meeting:
                 self._give_up(reason)
 
     def report_pace(self, step_seconds: float) -> None:
-        """Say how long a step takes while all step."""
         self._put("pace", TenantPace(tenant=self.order.tenant, step_seconds=step_seconds), self.order.tenant)
 
     def find_window(self) -> CommonWindow | None:
@@ -136,7 +134,6 @@ class Meeting:
         return window
 
     def leave(self, record: TenantRecord) -> None:
-        """Leave the record of this tenant: it is over."""
         self._put("end", record, self.order.tenant)
 
     def gather(self, deadline: float) -> list[TenantRecord]:
@@ -150,16 +147,13 @@ class Meeting:
         return [self._find_record(tenant) for tenant in others]
 
     def read_places(self) -> dict[int, TenantPlace]:
-        """Return where each tenant runs that said that it is ready."""
         tenants = [tenant for tenant in range(self.order.cell.tenants) if f"ready-{tenant}" in self._list()]
         return {tenant: self._get(TenantReady, "ready", tenant).place for tenant in tenants}
 
     def clear(self) -> None:
-        """Delete the documents of the meeting."""
         self.store.delete_many(list(self.store.list_keys(self._prefix)))
 
     def find_key(self, document: str, tenant: int | None = None) -> str:
-        """Return the key of a document of this meeting."""
         order = self.order
         assert order.tenant_group is not None  # of a cell with several tenants: checked by Order
         return meeting_key(order.run_id, order.cell.cell_id, order.repeat, order.tenant_group, document, tenant)
@@ -170,11 +164,9 @@ class Meeting:
         return meeting_prefix(self.order.run_id, self.order.cell.cell_id, self.order.repeat, self.order.tenant_group)
 
     def _list(self) -> set[str]:
-        """Return the names of the documents that are there."""
         return {key.rpartition("/")[2].removesuffix(".json") for key in self.store.list_keys(self._prefix)}
 
     def _list_missing(self, present: set[str], kind: str, tenants: range | None = None) -> list[int]:
-        """Return the tenants that have left no document of this kind and have not ended."""
         tenants = range(self.order.cell.tenants) if tenants is None else tenants
         return [tenant for tenant in tenants if not {f"{kind}-{tenant}", f"end-{tenant}"} & present]
 

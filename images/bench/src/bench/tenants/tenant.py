@@ -66,7 +66,6 @@ class Tenant:
         return phases.model_copy(update=done), found.samples, found.cpu_use
 
     def read_pids(self) -> frozenset[int]:
-        """Return the processes of all tenants that came to the meeting, by the numbers that each sees itself."""
         return frozenset(pid for place in self.meeting.read_places().values() for pid in place.pids)
 
     def hold(self) -> None:
@@ -82,7 +81,6 @@ class Tenant:
         return self._others
 
     def make_record(self, result: Result) -> TenantRecord:
-        """Return this tenant's record from what its process measured."""
         return TenantRecord(
             tenant=self._order.tenant,
             status=result.status,

@@ -39,7 +39,6 @@ MAX_UNNOTED_LOSS = 0.05
 
 
 def check_clocks(inputs: ValidityInputs) -> Found:
-    """Yield throttled for faulty reasons, for lowered limits, and for a low clock that nothing explains."""
     for gpu in inputs.gpu_use:
         yield from (("throttled", f"{gpu.uuid}{text}") for text in _find_faults(gpu))
         yield from (("throttled", f"{gpu.uuid}{text}") for text in _find_lowered_limits(gpu))
@@ -54,7 +53,6 @@ def check_clocks(inputs: ValidityInputs) -> Found:
 
 
 def note_clocks(inputs: ValidityInputs) -> Iterator[str]:
-    """Yield what a reader should know of the clocks: why they were low, and which limit was raised."""
     for gpu in inputs.gpu_use:
         share = measure_clock_share(gpu)
         if share is not None and share < 1 - MAX_UNNOTED_LOSS:
@@ -68,7 +66,6 @@ def note_clocks(inputs: ValidityInputs) -> Iterator[str]:
 
 
 def list_unchecked_clocks(inputs: ValidityInputs) -> Iterator[str]:
-    """Yield what of the clocks and limits of a GPU cell was not seen."""
     if inputs.cell.device != "gpu":
         return
     gpus = inputs.gpu_use
@@ -141,7 +138,6 @@ def _find_lowered_limits(gpu: GpuUse) -> Iterator[str]:
 
 
 def _compare_window(gpu: GpuUse) -> Iterator[str]:
-    """Yield a note if the GPU ran at another clock when sampled than in the timed window; none if one is unknown."""
     if gpu.window is not None and gpu.window.sm_clock_mhz and gpu.sm_clock_mhz:
         timed, sampled = median(gpu.window.sm_clock_mhz), median(gpu.sm_clock_mhz)
         if abs(timed - sampled) > MAX_UNNOTED_LOSS * sampled:

@@ -21,14 +21,12 @@ MAX_HOST_DRIFT = 0.10
 
 
 def check_device(inputs: ValidityInputs) -> Found:
-    """Yield wrong-device where the step's output does not live on the device that the cell asks for."""
     asked = inputs.cell.device
     if inputs.device_kind not in (None, asked):
         yield "wrong-device", f"the step's output lives on the {inputs.device_kind}, the cell asks for the {asked}"
 
 
 def check_roofline(inputs: ValidityInputs) -> Found:
-    """Yield over-peak where the step did more arithmetic, or moved more bytes, than the device can."""
     roofline = inputs.roofline
     if roofline is None:
         return
@@ -50,7 +48,6 @@ def check_roofline(inputs: ValidityInputs) -> Found:
 
 
 def list_unchecked_work(inputs: ValidityInputs) -> Iterator[str]:
-    """Yield what could not be checked of device and rate."""
     if inputs.device_kind is None:
         yield "device of the output not known"
     if inputs.roofline is None or inputs.roofline.share_of_peak is None:
@@ -58,7 +55,6 @@ def list_unchecked_work(inputs: ValidityInputs) -> Iterator[str]:
 
 
 def note_host_drift(inputs: ValidityInputs) -> Iterator[str]:
-    """Yield a line where the host's matrix products before and after the window differ by more than MAX_HOST_DRIFT."""
     host = inputs.host_peak
     if host is None or host.before_flops_per_second is None or host.after_flops_per_second is None:
         return

@@ -56,7 +56,6 @@ def judge_validity(inputs: ValidityInputs) -> Validity:
 
 
 def judge_tenant(inputs: ValidityInputs) -> Validity:
-    """Return the verdict on what one of several tenants measured, as far as its process can tell."""
     return _make_validity(_find_reasons(inputs, TENANT_CHECKS), unchecked=list_unchecked_work(inputs))
 
 

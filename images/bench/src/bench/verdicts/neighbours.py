@@ -20,7 +20,6 @@ MAX_OTHER_SHARE = 0.10
 
 
 def check_gpu_neighbours(inputs: ValidityInputs) -> Found:
-    """Yield contaminated where others used a GPU of the cell before the start or after the window."""
     for gpu in inputs.gpu_use:
         for when, processes, num_bytes in (
             ("before the start", gpu.foreign_processes, gpu.memory_used_before_bytes),
@@ -40,7 +39,6 @@ def check_gpu_neighbours(inputs: ValidityInputs) -> Found:
 
 
 def check_cpu_neighbours(inputs: ValidityInputs) -> Found:
-    """Yield contaminated where others kept the cell's threads from a core during the window."""
     use = inputs.cpu_use
     if use is None:
         return
@@ -72,7 +70,6 @@ def check_cpu_neighbours(inputs: ValidityInputs) -> Found:
 
 
 def list_unchecked_neighbours(inputs: ValidityInputs) -> Iterator[str]:
-    """Yield what could not be seen of other users of GPUs and cores."""
     if inputs.cell.device == "gpu" and not inputs.gpu_use:
         yield "other users of the GPU not looked for"
     for gpu in inputs.gpu_use:

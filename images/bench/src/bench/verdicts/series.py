@@ -42,7 +42,6 @@ MIN_LONG_WINDOW_SECONDS = 5.0
 
 
 def check_length(inputs: ValidityInputs) -> Found:
-    """Yield too-short where the window or its number of steps is too small."""
     num_steps, seconds = len(inputs.samples.step_seconds), inputs.phases.steady_seconds or 0.0
     if seconds < MIN_WINDOW_SECONDS:
         yield "too-short", f"the timed window lasted {seconds:.2f} s, less than {MIN_WINDOW_SECONDS} s"
@@ -55,7 +54,6 @@ def check_length(inputs: ValidityInputs) -> Found:
 
 
 def check_drift(inputs: ValidityInputs) -> Found:
-    """Yield not-steady where the warm-up ended early or the window drifts."""
     if not inputs.samples.reached_steady:
         yield "not-steady", f"the warm-up ended at its time limit, before {_name_missing_condition(inputs.samples)}"
     steps = inputs.samples.step_seconds
@@ -65,14 +63,12 @@ def check_drift(inputs: ValidityInputs) -> Found:
 
 
 def check_spread(inputs: ValidityInputs) -> Found:
-    """Yield noisy where the steps spread too far around their median."""
     spread = measure_spread(inputs.samples.step_seconds)
     if spread > MAX_SPREAD:
         yield "noisy", f"steps spread by {spread:.0%} around their median, more than {MAX_SPREAD:.0%}"
 
 
 def note_levels(inputs: ValidityInputs) -> Iterator[str]:
-    """Yield what a reader should know of a window whose steps jump between two levels."""
     levels = find_levels(inputs.samples.step_seconds)
     if levels is not None:
         low, high = (_format_milliseconds(seconds) for seconds in (levels.low_seconds, levels.high_seconds))
@@ -151,7 +147,6 @@ RATE_DRIFT_STANDARD_ERRORS = 3 * (2 / 3) ** 0.5
 
 
 def check_rate(inputs: ValidityInputs) -> Found:
-    """Yield noisy where the rate over the window is not known well enough, not-steady where it drifts."""
     steps = inputs.samples.step_seconds
     if len(steps) < NUM_BLOCKS:
         return  # too few to tell: check_length says so
@@ -184,7 +179,6 @@ MAX_WAIT_SHARE = 0.10
 
 
 def check_input(inputs: ValidityInputs) -> Found:
-    """Yield input-bound where the steps spent too much of the window waiting for data."""
     waits = inputs.samples.data_wait_seconds
     if not waits:
         return
@@ -199,7 +193,6 @@ def check_input(inputs: ValidityInputs) -> Found:
 
 
 def list_unchecked_input(inputs: ValidityInputs) -> Iterator[str]:
-    """Yield that the waits for data of a cell with an input pipeline are not known."""
     if inputs.samples.max_queued_batches is not None and inputs.samples.data_wait_seconds is None:
         yield "how long steps waited for data not observed"
 
@@ -210,7 +203,6 @@ MAX_THROTTLED_SHARE = 0.05
 
 
 def check_quota(inputs: ValidityInputs) -> Found:
-    """Yield throttled where the CPU quota stopped the threads."""
     use = inputs.cpu_use
     if use is None or use.throttled_seconds is None:
         return

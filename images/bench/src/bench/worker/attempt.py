@@ -51,7 +51,6 @@ class Measured:
     validity: Validity
 
     def list_fields(self) -> dict[str, Any]:
-        """Return the parts by the names of a Result's fields."""
         parts = {name: getattr(self, name) for name in ("samples", "memory", "cpu_use", "roofline", "validity")}
         return parts | {name: getattr(self.passes, name) for name in ("pipelined", "sustained", "device_profile")}
 
@@ -185,7 +184,6 @@ class Attempt:
         return Passes(pipelined=None, sustained=None, device_profile=None)
 
     def _judge(self, inputs: ValidityInputs) -> Validity:
-        """Return the verdict; of tenant 0 that of all tenants, whose records are there when their window is over."""
         if self._tenant is None:
             return judge_validity(inputs)
         own = judge_tenant(inputs)
@@ -200,7 +198,6 @@ class Attempt:
         )
 
     def _set_variables(self) -> None:
-        """Set the libraries' threads, devices and caches; they read these variables when they are imported."""
         limit_library_threads(self._num_threads)
         self._chosen_caches = read_chosen_caches()
         if self._order.compile_cache is not None:
@@ -233,7 +230,6 @@ class Attempt:
         return workload
 
     def _release_memory(self, framework: Framework) -> None:
-        """Leave the GPU to the other tenants, whose window this process still coordinates."""
         gc.collect()  # the frames of the error are gone, and with them the model
         self._probes.try_probe("release of memory", framework.release_memory, None)
 

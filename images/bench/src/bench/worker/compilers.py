@@ -41,14 +41,12 @@ C = CompilerKind(key="c_compiler", language="C", variable="CC", package="gcc", p
 
 
 def find_needed_kind(cell: Cell) -> CompilerKind | None:
-    """Return the kind of compiler that measuring the cell calls; None if it calls none."""
     if (cell.framework, cell.mode) != ("pytorch", "compiled"):
         return None
     return CXX if cell.device == "cpu" else C
 
 
 def explain_missing_compiler(cell: Cell) -> str | None:
-    """Return which compiler the cell needs and this machine lacks, and how to mend that; None if it lacks none."""
     kind = find_needed_kind(cell)
     if kind is None or _find_program(kind) is not None:
         return None
@@ -131,7 +129,6 @@ def read_chosen_caches() -> dict[str, str]:
 
 
 def _name_machine(cpuinfo: Path) -> str:
-    """Return a folder's name that is equal on machines with the same processor and features."""
     fields = parse_cpuinfo(cpuinfo.read_text())
     found = {key: fields[key] for key in _CPU_FIELDS if key in fields}
     slug = re.sub("[^a-z0-9]+", "-", found.get("model name", "cpu").lower()).strip("-")

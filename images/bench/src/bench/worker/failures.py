@@ -126,7 +126,6 @@ def is_node_fault(error: BaseException) -> bool:
 
 
 def _is_of_a_library(error: BaseException) -> bool:
-    """Return whether CUDA may have caused it; the errors of TensorFlow are no RuntimeError."""
     return isinstance(error, RuntimeError | OSError) or type(error).__module__.startswith("tensorflow.")
 
 
@@ -134,7 +133,6 @@ TEMPORARY_FOLDER = "/tmp"
 
 
 def explain_full_disk() -> str | None:
-    """Return how little room the disk of /tmp has, or None if there is enough to begin."""
     try:
         folder = tempfile.gettempdir()
     except FileNotFoundError:  # it writes a file into each folder to try it, which a full disk refuses
@@ -146,7 +144,6 @@ def explain_full_disk() -> str | None:
 
 
 def name_node_fault(reason: str) -> NodeFaultError:
-    """Return the error that ends a container with EXIT_NODE_FAULT, in one line."""
     return NodeFaultError(f"fault of this machine, not of the cell: {reason}")
 
 

@@ -57,7 +57,6 @@ class Interruption:
     """Held by the first that ends the process, and never released."""
 
     def watch(self, listener: SigtermListener) -> None:
-        """End the process on SIGTERM, which `listener` listens for, and at the time limit."""
         listener.on_sigterm = self._end_by_signal
         if self.timeout_seconds is not None:
             timer = threading.Timer(self.timeout_seconds, self._end_by_timeout)
@@ -133,7 +132,6 @@ def main(listener: SigtermListener | None) -> int:
 
 
 def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tuple[Result, Delivery]:
-    """Return the record and what delivers it. NodeFaultError in a container on a machine that is at fault."""
     tenant = Tenant(order, store) if order.cell.tenants > 1 else None
     attempt, delivery = Attempt(order, tenant), Delivery(store=store)
     if tenant is not None and not tenant.is_first:  # the repeat has one Result, by tenant 0
@@ -163,7 +161,6 @@ def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tu
 
 
 def _make_tenant_delivery(store: Store, tenant: Tenant, order: Order) -> Delivery:
-    """Return what delivers the record of a tenant to its meeting, made of what its process measured."""
     return Delivery(
         store=store,
         find_key=lambda result: tenant.meeting.find_key("end", order.tenant),

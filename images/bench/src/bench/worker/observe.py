@@ -81,7 +81,6 @@ class AttemptProbes:
         return tuple(leave_out_mps(use) for use in baselines) if self._is_under_mps else baselines
 
     def end_idle_watch(self) -> None:
-        """Note the idle power of the GPUs; the framework is imported and has no context on them yet."""
         watch = self._idle_watch
         if watch is not None:
             self.gpu_use = self.try_probe("idle power", watch.end, self.gpu_use)
@@ -118,7 +117,6 @@ class AttemptProbes:
         return make_memory(self.failures, sizes)
 
     def read_early_memory(self) -> Memory:
-        """Return the memory of an attempt that came to no window."""
         sizes = {"peak_memory_allocated_bytes": None, "peak_memory_reserved_bytes": None}
         return make_memory(self.failures, sizes | {"peak_rss_bytes": self._read_peak_rss()})
 
@@ -126,7 +124,6 @@ class AttemptProbes:
         return self.try_probe("peak memory of the process", read_peak_rss_bytes, None)
 
     def _look_for_neighbours(self, tenant_pids: Callable[[], frozenset[int]] = frozenset) -> None:
-        """Look who else uses the cell's GPUs, after the window and while this process still holds them."""
         baselines = self.gpu_use
         if baselines:
             self.gpu_use = self.try_probe(
@@ -168,14 +165,12 @@ class AttemptProbes:
         )
 
     def _run_sustained(self, workload: Workload) -> SustainedRun | None:
-        """Run steps on until their speed is flat; None where that was not asked for, or failed."""
         seconds = self._cell.sustain_seconds
         if not seconds:
             return None
         return self.try_probe("sustained run", lambda: run_sustained(workload, seconds), None)
 
     def _sample_gpus(self, workload: Workload) -> None:
-        """Run the sampling pass: steps as in the timed window, while the GPUs' counters are read."""
         baselines, seconds = self.gpu_use, self._cell.sampling_seconds
         if baselines and seconds > 0:
             self.gpu_use = self.try_probe(
@@ -183,7 +178,6 @@ class AttemptProbes:
             )
 
     def profile_steps(self, workload: Workload, framework: Framework, samples: Samples) -> DeviceProfile | None:
-        """Run the profiler pass of a GPU cell and return how long its GPUs were busy; None where there is none."""
         cell = self._cell
         if cell.device != "gpu" or cell.num_profiled_steps == 0:
             return None
@@ -221,7 +215,6 @@ class AttemptProbes:
         self.calibration = self.try_probe("calibration", calibrate, None)
 
     def try_probe(self, name: str, probe: Callable[[], T], fallback: T) -> T:
-        """Return what `probe` returns; `fallback`, and a note, where it raises."""
         return try_probe(self.failures, name, probe, fallback)
 
     def _find_peaks(self, framework: Framework, environment: Environment) -> Peaks:
@@ -240,7 +233,6 @@ class AttemptProbes:
 
     @property
     def _measures_host(self) -> bool:
-        """Whether the cell runs on a CPU and wants to be observed beyond its counters."""
         return self._cell.device == "cpu" and self._cell.sampling_seconds > 0
 
     def _measure_host(self, framework: Framework, name: str) -> float | None:

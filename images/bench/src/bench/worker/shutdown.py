@@ -62,7 +62,6 @@ def _leave_to_the_thread(number: int, frame: object) -> None:
 
 
 def _restore_sigterm() -> None:
-    """Restore the default actions of both signals in a forked child."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is _leave_to_the_thread:
