@@ -161,8 +161,7 @@ def test_a_series_that_is_steady_from_the_start_ends_the_warm_up_at_its_minimum(
 
 
 @pytest.mark.parametrize(
-    ("max_warmup_seconds", "expected"),
-    [(30.0, (512, True)), (0.25, (256, True)), (0.5, (512, True))],
+    ("max_warmup_seconds", "expected"), [(30.0, (512, True)), (0.25, (256, True)), (0.5, (512, True))]
 )
 def test_a_series_of_short_steps_is_not_called_steady_before_half_a_second_or_the_cap(
     clock: Clock, max_warmup_seconds: float, expected: tuple[int, bool]

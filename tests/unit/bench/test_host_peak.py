@@ -75,13 +75,13 @@ def test_the_product_is_run_as_the_cell_is() -> None:
     rate = measure_matrix_product(cell, host.build)
     assert rate == pytest.approx(1e11)
     product = Cell.model_validate(host.cells[0].model_dump())
-    assert (
-        product.model,
-        product.framework,
-        product.mode,
-        product.precision,
-        product.batch_size,
-    ) == ("matmul", "jax", "compiled", "bf16", 1)
+    assert (product.model, product.framework, product.mode, product.precision, product.batch_size) == (
+        "matmul",
+        "jax",
+        "compiled",
+        "bf16",
+        1,
+    )
 
 
 def test_products_grow_until_one_would_take_too_long() -> None:

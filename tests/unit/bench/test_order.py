@@ -53,16 +53,8 @@ def test_a_missing_variable_is_named(name: str) -> None:
         ("BENCH_CELL", "", "^BENCH_CELL: no JSON: EOF"),
         ("BENCH_CELL", "[]", "^BENCH_CELL: no Cell: .*object"),
         ("BENCH_CELL", "\udcff", "^BENCH_CELL: no JSON: "),
-        (
-            "BENCH_CELL",
-            '{"model": "conv6"}',
-            "^BENCH_CELL: no Cell: framework: Field required .*; `benchmatrix sch",
-        ),
-        (
-            "BENCH_CELL",
-            CELL.model_dump_json().replace('"seed":0', '"sed":0'),
-            "^BENCH_CELL: no Cell: sed: Extra ",
-        ),
+        ("BENCH_CELL", '{"model": "conv6"}', "^BENCH_CELL: no Cell: framework: Field required .*; `benchmatrix sch"),
+        ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"sed":0'), "^BENCH_CELL: no Cell: sed: Extra "),
         ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"seed":NaN'), "^BENCH_CELL: no Cell: seed: "),
         (
             "BENCH_CELL",

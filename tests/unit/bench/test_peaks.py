@@ -96,8 +96,7 @@ def test_the_cache_is_the_one_that_the_device_reports(name: str, mebibytes: floa
 
 
 @pytest.mark.parametrize(
-    ("name", "precision"),
-    [("Tesla P100-PCIE-16GB", "fp16"), ("Tesla P4", "fp16"), ("Tesla K80", "tf32")],
+    ("name", "precision"), [("Tesla P100-PCIE-16GB", "fp16"), ("Tesla P4", "fp16"), ("Tesla K80", "tf32")]
 )
 def test_gpus_without_tensor_cores_have_one_peak(name: str, precision: Precision) -> None:
     assert find_gpu_peaks([name], precision).source.endswith(f"no {precision} units")

@@ -67,9 +67,7 @@ def test_importing_jax_starts_no_client_and_so_makes_no_context(jax: Answers) ->
     assert jax["is_client_started"] is False
 
 
-def test_what_a_step_takes_in_jax_is_arguments_outputs_and_temporary_buffers_without_the_build(
-    jax: Answers,
-) -> None:
+def test_what_a_step_takes_in_jax_is_arguments_outputs_and_temporary_buffers_without_the_build(jax: Answers) -> None:
     plan = jax["plan"]
     # Two matrices and their product, 256 x 256 of four bytes.
     assert plan["product"] == 3 * 256 * 256 * 4

@@ -4,13 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes.cpu_peak import (
-    TheoreticalPeak,
-    calculate_peak,
-    count_cores,
-    find_flops_per_cycle,
-    read_highest_clock,
-)
+from bench.probes.cpu_peak import TheoreticalPeak, calculate_peak, count_cores, find_flops_per_cycle, read_highest_clock
 from bench.schema import Precision
 from file_trees import write_tree
 

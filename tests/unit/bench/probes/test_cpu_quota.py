@@ -47,11 +47,7 @@ V2_LINES = "0::/kubepods/pod1/c1\n"
         # A hybrid system: the CPU controller is v1, v2 lies beside it.
         (
             "4:cpu:/a\n0::/b\n",
-            {
-                "cpu/a/cpu.cfs_quota_us": "100000\n",
-                "cpu/a/cpu.cfs_period_us": "100000\n",
-                "unified/b/cgroup.procs": "",
-            },
+            {"cpu/a/cpu.cfs_quota_us": "100000\n", "cpu/a/cpu.cfs_period_us": "100000\n", "unified/b/cgroup.procs": ""},
             1.0,
         ),
         ("0::/b\n", {"unified/b/cpu.max": "100000 200000\n"}, 0.5),

@@ -114,12 +114,12 @@ BEFORE = CpuCounters(
 def test_cores_are_seconds_over_the_seconds_of_the_window() -> None:
     use = compare_cpu_counters(BEFORE, replace(BEFORE, seconds=104.0, own_seconds=18.0, busy_seconds=1014.0))
     assert (use.window_seconds, use.own_cores, use.other_cores, use.num_machine_cores) == (4.0, 2.0, 1.5, 8)
-    assert (
-        use.num_periods,
-        use.num_throttled_periods,
-        use.throttled_seconds,
-        use.energy_joules,
-    ) == (None, None, None, None)
+    assert (use.num_periods, use.num_throttled_periods, use.throttled_seconds, use.energy_joules) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def test_only_the_periods_of_the_window_count() -> None:

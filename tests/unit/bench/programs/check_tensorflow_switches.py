@@ -117,10 +117,7 @@ def main() -> None:
         "resnet18": {mode: check_operations(mode, "resnet18-cifar", "train") for mode in ("graph", "fused-norm")},
         "training": {mode: train(mode) for mode in ("graph", "unfused", "fused-norm")},
         "inference": {mode: infer(mode) for mode in ("graph", "unfused", "fused-norm")},
-        "layers": {
-            "keras": run_layer(keras.layers.BatchNormalization),
-            "fused": run_layer(FusedBatchNormalization),
-        },
+        "layers": {"keras": run_layer(keras.layers.BatchNormalization), "fused": run_layer(FusedBatchNormalization)},
         "halves": check_halves(),
         "num_values": int(np.prod(SHAPE[:-1])),
     }

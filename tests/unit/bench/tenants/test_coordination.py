@@ -40,11 +40,7 @@ def test_tenants_that_share_a_device_as_asked_are_together(sharing: Sharing, fie
         ("time-slicing", [{"boot_id": "b"}, {"boot_id": "a"}], "not on one machine (boot id), so they have no common"),
         ("mps", [{"time_namespace": "time:[1]"}, {}], "not on one time namespace"),
         ("time-slicing", [{}, {"device": "GPU-2"}], f"the tenants are not on one GPU: GPU-2, {GPU}"),
-        (
-            "mig",
-            [{"device": "MIG-1"}, {"device": "MIG-1"}],
-            "same MIG slice, where each needs one of its own: MIG-1",
-        ),
+        ("mig", [{"device": "MIG-1"}, {"device": "MIG-1"}], "same MIG slice, where each needs one of its own: MIG-1"),
         ("mps", [{"is_under_mps": True}, {"is_under_mps": False}], "MPS is not in force for tenant 1"),
         ("time-slicing", [{"is_under_mps": True}] * 2, "MPS is in force, where the cell asks for time-slicing for"),
     ],

@@ -65,11 +65,7 @@ def test_others_on_a_core_while_the_quota_stops_the_cell_take_nothing_from_it(
     for use in (
         make_cpu_use(1.0, own_cores=own_cores, throttled_seconds=throttled_seconds, affinity_other_cores=others),
         make_cpu_use(
-            1.0,
-            own_cores=own_cores,
-            throttled_seconds=throttled_seconds,
-            affinity_other_cores=None,
-            other_cores=others,
+            1.0, own_cores=own_cores, throttled_seconds=throttled_seconds, affinity_other_cores=None, other_cores=others
         ),
     ):
         assert list_verdicts(make_inputs(cpu_use=use, num_threads=1)) == expected
@@ -150,22 +146,13 @@ def test_who_cannot_be_seen_on_a_gpu_is_unchecked(fields: dict[str, object], exp
             "other processes on the cores not observed, in 25% of the window some thread waited for a core",
         ),
         (
-            {
-                "other_cores": None,
-                "affinity_other_cores": None,
-                "pressure_share": None,
-                "machine_pressure_share": None,
-            },
+            {"other_cores": None, "affinity_other_cores": None, "pressure_share": None, "machine_pressure_share": None},
             "other processes on the cores not observed",
         ),
         ({"sibling_busy_cores": None}, "use of the hyperthreads that share the cell's cores not observed"),
         (
             # 8 threads with a quota, on 32 cores with 64 hyperthreads of which others use 40: some must have shared.
-            {
-                "num_affinity_cores": 64,
-                "num_affinity_physical_cores": 32,
-                "affinity_other_cores": 40.0,
-            },
+            {"num_affinity_cores": 64, "num_affinity_physical_cores": 32, "affinity_other_cores": 40.0},
             "whether the 40.0 cores of others shared a physical core with the cell: its 8 threads are not pinned, and "
             "there are 32 physical cores",
         ),

@@ -37,10 +37,7 @@ from bench.tasks.keras import (  # noqa: E402
     set_precision,
 )
 
-CALIBRATION_OPTIONS: Mapping[str, bool | int] = {
-    "xla_gpu_enable_triton_gemm": False,
-    "xla_gpu_autotune_level": 0,
-}
+CALIBRATION_OPTIONS: Mapping[str, bool | int] = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
 """XLA's options for the calibration's product on a GPU (`DebugOptions` of jaxlib 0.10.2; they may change with it). By
 default XLA times its own kernels of many tilings against those of cuBLAS before the first product, which takes longer
 than the whole calibration of the other frameworks. With these it takes the kernel that cuBLAS would choose."""

@@ -64,10 +64,7 @@ def select_activities(events: Iterable[TraceEvent]) -> Iterator[DeviceActivity]:
         kind = next((kind for name, kind in KINDS.items() if name in event.statistics), None)
         if kind is not None:
             yield DeviceActivity(
-                device_index=int(gpu[1]),
-                kind=kind,
-                start_ns=event.start_ns,
-                end_ns=event.start_ns + event.duration_ns,
+                device_index=int(gpu[1]), kind=kind, start_ns=event.start_ns, end_ns=event.start_ns + event.duration_ns
             )
         elif GRAPH in event.statistics:
             raise RuntimeError("the profiler recorded a CUDA graph as a whole, not its kernels")

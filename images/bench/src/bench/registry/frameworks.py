@@ -48,11 +48,6 @@ FRAMEWORKS: dict[Framework, FrameworkSpec] = {
         reference="pytorch",
     ),
     "jax": FrameworkSpec(
-        label="JAX",
-        package="jax",
-        dialect="keras",
-        modes=("compiled",),
-        devices=("cpu", "gpu"),
-        reference="pytorch",
+        label="JAX", package="jax", dialect="keras", modes=("compiled",), devices=("cpu", "gpu"), reference="pytorch"
     ),
 }

@@ -7,18 +7,7 @@ from contextlib import AbstractContextManager
 from bench.measure.harness import StepRecorder, Workload, start_up_workload
 from bench.probes.gpu_processes import DeviceMemory
 from bench.probes.machine import read_place
-from bench.schema import (
-    Cell,
-    CommonWindow,
-    CpuUse,
-    Phases,
-    Reason,
-    Result,
-    Samples,
-    Tenancy,
-    TenantPlace,
-    TenantRecord,
-)
+from bench.schema import Cell, CommonWindow, CpuUse, Phases, Reason, Result, Samples, Tenancy, TenantPlace, TenantRecord
 from bench.store import Store
 from bench.tenants.common_window import measure_common_window
 from bench.tenants.coordination import judge_group

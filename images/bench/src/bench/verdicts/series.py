@@ -156,10 +156,7 @@ def check_rate(inputs: ValidityInputs) -> Found:
     deviation = (fmean((later - block) ** 2 for block, later in pairwise(blocks)) / 2) ** 0.5 / fmean(blocks)
     error = deviation / NUM_BLOCKS**0.5
     if error > MAX_RATE_ERROR:
-        yield (
-            "noisy",
-            f"the rate over the window has a standard error of {error:.0%}, more than {MAX_RATE_ERROR:.0%}",
-        )
+        yield ("noisy", f"the rate over the window has a standard error of {error:.0%}, more than {MAX_RATE_ERROR:.0%}")
     third = NUM_BLOCKS // 3
     drift = fmean(blocks[-third:]) / fmean(blocks[:third]) - 1
     bound = max(MAX_RATE_DRIFT, RATE_DRIFT_STANDARD_ERRORS * deviation)

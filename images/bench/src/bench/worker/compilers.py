@@ -94,11 +94,7 @@ def _name_programs(kind: CompilerKind) -> str:
     return f"there is no {' or '.join(kind.programs)} on PATH"
 
 
-FOLDERS = {
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TRITON_CACHE_DIR": "triton",
-    "JAX_COMPILATION_CACHE_DIR": "jax",
-}
+FOLDERS = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "JAX_COMPILATION_CACHE_DIR": "jax"}
 """The variables that name the caches, with the folder of each. TensorFlow has none here: XLA loads what its persistent
 cache holds for a CPU as ahead-of-time code, and warns that it may not fit the machine (seen with 2.21)."""
 # By default JAX keeps only what took a second to compile:
