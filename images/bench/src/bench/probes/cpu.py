@@ -39,12 +39,8 @@ def list_cgroups(controller: str, membership: Path = CGROUP_MEMBERSHIP, root: Pa
 
 # One variable per library that would otherwise start a thread for each core of the node.
 THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "TF_NUM_INTRAOP_THREADS",
-    "TF_NUM_INTEROP_THREADS",
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
+    *("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
 )
 
 

@@ -21,7 +21,7 @@ BENCH_FOLDER = Path(__file__).parents[1]
 RECIPE = "CONTRIBUTING.md, 'Add a model'"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Reference:
     """Numbers of a model at one size, found by others or by another method than the code that they check."""
 
@@ -129,20 +129,8 @@ MODELS: dict[str, ModelSpec] = {
         max_autotune=True,
         data="cifar10",
         references=(
-            Reference(
-                input_size=32,
-                num_classes=10,
-                num_parameters=(2_262_602,),
-                giga_macs=0.1539,
-                source="summed over the layers of arXiv 1803.03635, figure 2",
-            ),
-            Reference(
-                input_size=224,
-                num_classes=10,
-                num_parameters=(52_594_250,),
-                giga_macs=7.54,
-                source="summed over the same layers",
-            ),
+            Reference(32, 10, (2_262_602,), 0.1539, "summed over the layers of arXiv 1803.03635, figure 2"),
+            Reference(224, 10, (52_594_250,), 7.54, "summed over the same layers"),
         ),
         mirror=MirrorCase(input_size=32, num_classes=10, modes=("graph", "compiled", "eager")),
     ),
@@ -154,27 +142,15 @@ MODELS: dict[str, ModelSpec] = {
         min_input_size=32,  # five poolings by two
         data="cifar10",
         references=(
+            Reference(224, 1000, (138_357_544,), 15.47, "torchvision 0.29, VGG16_Weights.IMAGENET1K_V1.meta"),
+            Reference(224, 10, (134_301_514,), 15.47, "the same, less 990 rows of the last layer's 4,097 weights"),
             Reference(
-                input_size=224,
-                num_classes=1000,
-                num_parameters=(138_357_544,),
-                giga_macs=15.47,
-                source="torchvision 0.29, VGG16_Weights.IMAGENET1K_V1.meta",
-            ),
-            Reference(
-                input_size=224,
-                num_classes=10,
-                num_parameters=(134_301_514,),
-                giga_macs=15.47,
-                source="the same, less 990 rows of the last layer's 4,097 weights",
-            ),
-            Reference(
-                input_size=32,
-                num_classes=10,
-                num_parameters=(134_301_514,),
+                32,
+                10,
+                (134_301_514,),
                 # 15.3466 GMAC of convolutions, which shrink with the area, and 0.1196 GMAC of dense layers.
-                giga_macs=15.3466 / 49 + 0.1196,
-                source="the same: at any size the dense layers take 7 x 7 values",
+                15.3466 / 49 + 0.1196,
+                "the same: at any size the dense layers take 7 x 7 values",
             ),
         ),
         # At 64 px the side of its feature map is 2, averaged to 7. In float64 its 134 million weights would cost 6 GB.
@@ -195,20 +171,8 @@ MODELS: dict[str, ModelSpec] = {
         has_batch_norm=True,
         data="cifar10",
         references=(
-            Reference(
-                input_size=224,
-                num_classes=1000,
-                num_parameters=(11_689_512,),
-                giga_macs=1.814,
-                source="torchvision 0.29, ResNet18_Weights.IMAGENET1K_V1.meta",
-            ),
-            Reference(
-                input_size=224,
-                num_classes=10,
-                num_parameters=(11_181_642,),
-                giga_macs=1.814,
-                source="the same, less 990 rows of the last layer's 513 weights",
-            ),
+            Reference(224, 1000, (11_689_512,), 1.814, "torchvision 0.29, ResNet18_Weights.IMAGENET1K_V1.meta"),
+            Reference(224, 10, (11_181_642,), 1.814, "the same, less 990 rows of the last layer's 513 weights"),
         ),
         mirror=MirrorCase(input_size=40, num_classes=10),
     ),
@@ -220,13 +184,7 @@ MODELS: dict[str, ModelSpec] = {
         has_batch_norm=True,
         data="cifar10",
         references=(
-            Reference(
-                input_size=32,
-                num_classes=10,
-                num_parameters=(11_173_962,),
-                giga_macs=0.555,
-                source="summed over ResNet18's layers with a 3x3 stem and no pooling",
-            ),
+            Reference(32, 10, (11_173_962,), 0.555, "summed over ResNet18's layers with a 3x3 stem and no pooling"),
         ),
         mirror=MirrorCase(input_size=16, num_classes=10, modes=("graph", "compiled", "eager")),
     ),
@@ -238,13 +196,7 @@ MODELS: dict[str, ModelSpec] = {
         has_batch_norm=True,
         data="cifar10",
         references=(
-            Reference(
-                input_size=224,
-                num_classes=1000,
-                num_parameters=(25_557_032,),
-                giga_macs=4.089,
-                source="torchvision 0.29, ResNet50_Weights.IMAGENET1K_V1.meta",
-            ),
+            Reference(224, 1000, (25_557_032,), 4.089, "torchvision 0.29, ResNet50_Weights.IMAGENET1K_V1.meta"),
         ),
         # Fifty untrained layers enlarge rounding by 10^5 in the gradients of float32, then from step to step. In
         # float64 the gradients agree to 10^-12; what parts the later steps are Keras's float32 betas.
@@ -265,13 +217,7 @@ MODELS: dict[str, ModelSpec] = {
         input_size_multiple=16,  # a patch
         data="cifar10",
         references=(
-            Reference(
-                input_size=224,
-                num_classes=1000,
-                num_parameters=(86_567_656,),
-                giga_macs=17.564,
-                source="torchvision 0.29, ViT_B_16_Weights.IMAGENET1K_V1.meta",
-            ),
+            Reference(224, 1000, (86_567_656,), 17.564, "torchvision 0.29, ViT_B_16_Weights.IMAGENET1K_V1.meta"),
         ),
         # In float64 its 86 million weights would cost 4 GB.
         mirror=MirrorCase(input_size=32, num_classes=10, batch_size=2, precisions=("float32",)),
@@ -288,11 +234,11 @@ MODELS: dict[str, ModelSpec] = {
         data="image-folders",
         references=(
             Reference(
-                input_size=256,
-                num_classes=None,
-                num_parameters=(11_378_179, 11_378_179, 2_764_737, 2_764_737),
-                giga_macs=49.55,
-                source="summed over the layers of arXiv 1703.10593, section 7.2, and the authors' code; transposed "
+                256,
+                None,
+                (11_378_179, 11_378_179, 2_764_737, 2_764_737),
+                49.55,
+                "summed over the layers of arXiv 1703.10593, section 7.2, and the authors' code; transposed "
                 "convolutions at the size of their inputs",
             ),
         ),
@@ -311,11 +257,7 @@ MODELS: dict[str, ModelSpec] = {
         input_size=10_000,
         num_classes=None,
         phases=("infer",),
-        references=(
-            Reference(
-                input_size=10_000, num_classes=None, num_parameters=(0,), giga_macs=1000.0, source="10,000^3 products"
-            ),
-        ),
+        references=(Reference(10_000, None, (0,), 1000.0, "10,000^3 products"),),
         mirror=MirrorCase(input_size=50, num_classes=None),
     ),
     "text-classifier": ModelSpec(
@@ -325,13 +267,13 @@ MODELS: dict[str, ModelSpec] = {
         num_classes=2,
         references=(
             Reference(
-                input_size=128,
-                num_classes=2,
+                128,
+                2,
                 # 20,000 tokens and 128 positions of 256; four layers of 789,760; the last norm; the head.
-                num_parameters=(20_128 * 256 + 4 * 789_760 + 512 + 2 * 257,),
+                (20_128 * 256 + 4 * 789_760 + 512 + 2 * 257,),
                 # Per layer and token 4 x 256^2 and 2 x 256 x 1024 weights, attention over 128 tokens twice.
-                giga_macs=(4 * 128 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 128 * 256) + 256 * 2) / 1e9,
-                source="by hand from its definition in `bench.models.torch`",
+                (4 * 128 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 128 * 256) + 256 * 2) / 1e9,
+                "by hand from its definition in `bench.models.torch`",
             ),
         ),
         mirror=MirrorCase(input_size=16, num_classes=2),

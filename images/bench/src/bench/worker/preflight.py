@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator
 
 from bench.errors import UserError
-from bench.probes.cuda import explain_failed_start, explain_unseen_driver
+from bench.probes.cuda import explain_failed_start
 from bench.probes.gpu import read_gpu_baselines, read_gpus
 from bench.probes.gpu_processes import count_gpus_without_slice, find_mps_servers
 from bench.probes.memory import read_memory_limit_bytes
@@ -75,9 +75,6 @@ def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]
     try:
         gpus = read_gpu_baselines(cell.num_gpus)
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
-        unseen = explain_unseen_driver()
-        if unseen is not None:
-            return (), [f"device: {unseen}"], []
         return (), [], [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
     if len(gpus) >= cell.num_gpus:
         return gpus, [], list(_list_cuda_faults(cell))
