@@ -6,7 +6,7 @@ from bench.measure import calibration
 from bench.measure.calibration import PRODUCT_SIZE, calibrate_gpu
 from bench.measure.harness import DeviceTimer, Feed
 from bench.schema import Cell, Device
-from bench.worker.observe import AttemptProbes
+from bench.worker.observe import Observer
 from factories import make_cell, make_environment, make_gpu
 from stub_framework import StubFramework
 
@@ -65,7 +65,7 @@ def test_a_gpu_multiplies_in_the_cells_precision_and_copies_past_its_cache(monke
 
 def test_a_calibration_that_fails_is_noted_and_does_not_end_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     framework = StubFramework(RuntimeError("no room"))
-    probes = AttemptProbes(make_cell(device="gpu"), 1)
+    probes = Observer(make_cell(device="gpu"), 1)
     probes.calibrate(framework, make_environment(gpus=(make_gpu(),)))  # type: ignore[arg-type]  # no profiler
     assert probes.calibration is None
     assert probes.failures == ["calibration: RuntimeError: no room"]

@@ -9,7 +9,7 @@ import pytest
 from bench.measure.harness import DeviceTimer, Feed
 from bench.measure.profile import DeviceActivity, measure_union, profile_steps, summarize_activities
 from bench.schema import Device, Samples
-from bench.worker.observe import AttemptProbes
+from bench.worker.observe import Observer
 from factories import make_cell
 
 MICROSECONDS = 1_000.0
@@ -129,6 +129,6 @@ SAMPLES = Samples(
 
 def test_a_profiler_that_fails_is_noted_and_ends_nothing() -> None:
     workload: Any = ProfiledWorkload(0, error=RuntimeError("CUPTI_ERROR_NOT_INITIALIZED\nmore"))
-    probes = AttemptProbes(make_cell(device="gpu"), 1)
+    probes = Observer(make_cell(device="gpu"), 1)
     assert probes.profile_steps(workload, workload, SAMPLES) is None
     assert probes.failures == ["profiler pass: RuntimeError: CUPTI_ERROR_NOT_INITIALIZED"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.worker.observe import AttemptProbes
+from bench.worker.observe import Observer
 from factories import make_cell
 from fake_nvml import UUIDS, FakeNvml, install_nvml
 
@@ -17,7 +17,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 
 
 def test_the_gpus_of_the_cell_are_read_around_the_window(nvml: FakeNvml) -> None:
-    probes = AttemptProbes(make_cell(device="gpu", num_gpus=2), 1)
+    probes = Observer(make_cell(device="gpu", num_gpus=2), 1)
     probes.read_baseline()
     probes.end_idle_watch()
     nvml.energy_millijoules = [1_000_000, 2_000_000, 1_005_000, 2_007_000]  # each GPU's before, each GPU's after
@@ -34,7 +34,7 @@ def test_a_window_that_cannot_be_watched_is_run_all_the_same(nvml: FakeNvml, mon
         raise OSError("no counters")
 
     monkeypatch.setattr("bench.worker.observe.WindowWatch", fail)
-    probes = AttemptProbes(make_cell(device="gpu"), 1)
+    probes = Observer(make_cell(device="gpu"), 1)
     probes.read_baseline()
     probes.end_idle_watch()
     was_run = False

@@ -10,7 +10,6 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from bench.errors import UserError
-from bench.probes.cuda import GKE_FOLDER
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.checkout import ROOT
@@ -126,7 +125,7 @@ def test_the_images_for_gpus_look_for_the_driver_where_gke_mounts_it() -> None:
         _, *stages = re.split(r"^FROM ", (ROOT / image.dockerfile).read_text(), flags=re.M)
         found = {stage.partition("\n")[0]: re.findall(r"\bLD_LIBRARY_PATH=(\S+)", stage) for stage in stages}
         assert {stage: folders for stage, folders in found.items() if folders} == {
-            "base-cpu AS base-cuda": [str(GKE_FOLDER)]
+            "base-cpu AS base-cuda": ["/usr/local/nvidia/lib64"]
         }
         assert stages[-1].startswith("base-${FLAVOUR}\n")
 

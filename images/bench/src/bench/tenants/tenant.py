@@ -1,17 +1,33 @@
 """One tenant of a repeat: its part in the meeting, its record and, of tenant 0, the Result of all."""
 
+import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
+from bench.frameworks.interface import Framework
 from bench.measure.harness import StepRecorder, Workload, start_up_workload
-from bench.probes.gpu_processes import DeviceMemory
 from bench.probes.machine import read_place
-from bench.schema import Cell, CommonWindow, CpuUse, Phases, Reason, Result, Samples, Tenancy, TenantPlace, TenantRecord
+from bench.schema import (
+    Cell,
+    CommonWindow,
+    CpuUse,
+    Phases,
+    Reason,
+    Result,
+    Samples,
+    Tenancy,
+    TenantPlace,
+    TenantRecord,
+    Validity,
+)
 from bench.store import Store
 from bench.tenants.common_window import measure_common_window
 from bench.tenants.coordination import judge_group
 from bench.tenants.meeting import END_SECONDS, Meeting
+from bench.verdicts import ValidityInputs, judge_tenant, judge_tenants
+from bench.worker.observe import Observer
 from bench.worker.request import Order
 
 # What is not measured of a tenant: its window is the only time in which all run. The window has its length from the
@@ -31,11 +47,22 @@ class Tenant:
         self._window: CommonWindow | None = None
         self._lateness_seconds: float | None = None
         self._others: list[TenantRecord] | None = None
+        self._own_reasons: tuple[Reason, ...] = ()
+        """Why the series of this process is not simply valid."""
 
     @property
     def is_first(self) -> bool:
         """Whether this is tenant 0, which calls the others, sets the window and makes the Result."""
         return self._order.tenant == 0
+
+    def read_baseline(self, probes: Observer) -> None:
+        """Read the idle device and call the other tenants then, as tenant 0, to whom these leave the device."""
+        if self.is_first:
+            probes.read_baseline(watches_idle=False)  # the others start while this process imports
+            self.meeting.call()
+
+    def check_sharing(self) -> None:
+        """Do nothing: the tenants check it together, when all are ready."""
 
     def measure(
         self,
@@ -54,15 +81,34 @@ class Tenant:
         done = {**start_up.durations, "steady_seconds": found.steady_seconds}
         return phases.model_copy(update=done), found.samples, found.cpu_use
 
-    def read_pids(self) -> frozenset[int]:
-        return frozenset(pid for place in self.meeting.read_places().values() for pid in place.pids)
-
-    def hold(self) -> None:
-        """Wait while tenant 0 looks who uses the device: until then everybody keeps its memory."""
+    def run_passes(
+        self, probes: Observer, workload: Workload, framework: Framework, samples: Samples
+    ) -> dict[str, Any]:
+        """Look, as tenant 0, who uses the device; until then everybody keeps its memory."""
+        if self.is_first:
+            probes.look_at_tenants(self._read_pids)
         if self._window is not None and self._window.hold_until_seconds is not None:
             time.sleep(max(0.0, self._window.hold_until_seconds - self.meeting.clock()))
+        return {}
 
-    def gather_others(self) -> Sequence[TenantRecord]:
+    def judge(self, inputs: ValidityInputs) -> Validity:
+        """Return the verdict; of tenant 0 that of all tenants, whose records are there when their window is over."""
+        own = judge_tenant(inputs)
+        self._own_reasons = own.reasons
+        if not self.is_first:
+            return own
+        records = self._gather_others()
+        return judge_tenants(
+            inputs,
+            {0: own.reasons} | {record.tenant: record.reasons for record in records},
+            tenant_cores=sum(record.own_cores or 0.0 for record in records),
+        )
+
+    def _read_pids(self) -> frozenset[int]:
+        """Return the processes of all tenants that came to the meeting, by the numbers that each sees itself."""
+        return frozenset(pid for place in self.meeting.read_places().values() for pid in place.pids)
+
+    def _gather_others(self) -> Sequence[TenantRecord]:
         """Return, as tenant 0, the records of the other tenants: at once if they were gathered before."""
         if self._others is None:
             over = self.meeting.clock() if self._window is None else self._window.hold_until_seconds
@@ -84,19 +130,25 @@ class Tenant:
             probe_failures=() if self.is_first else result.probe_failures,
         )
 
-    def conclude(self, result: Result, own_reasons: Sequence[Reason], memory: DeviceMemory) -> Result:
+    def conclude(self, result: Result, probes: Observer, framework: Framework | None) -> Result:
         """Return the Result of the repeat, as tenant 0, from what its own process measured: with every tenant's record.
 
-        If this process came to no window, the others are measured all the same. `own_reasons`: those of this tenant's
-        own series. `memory`: what was in use on the GPU after the window.
+        If this process came to no window, the others are measured all the same. The other tenants' own Results are what
+        they leave at the meeting.
         """
-        own = self.make_record(result).model_copy(update={"reasons": tuple(own_reasons)})
+        if not self.is_first:
+            return result
+        if result.error is not None and framework is not None:  # the device is the other tenants' now
+            gc.collect()  # the frames of the error are gone, and with them the model
+            probes.run("release of memory", None, framework.release_memory)
+        memory = probes.device_memory
+        own = self.make_record(result).model_copy(update={"reasons": self._own_reasons})
         window = self._window
         if window is None:
             self.meeting.leave(own)
             window = self.meeting.await_window()
             self._window = window if window.called_off is None else None
-        records = [_add_memory(record, memory.by_process) for record in (own, *self.gather_others())]
+        records = [_add_memory(record, memory.by_process) for record in (own, *self._gather_others())]
         has_window = window.start_seconds is not None and window.end_seconds is not None
         status, failure = judge_group(records, window.called_off)
         tenancy = Tenancy(
@@ -108,8 +160,7 @@ class Tenant:
         return self._name(result, status=status, error=failure, tenancy=tenancy)
 
     def name_result(self, result: Result) -> Result:
-        """Return a Result that did not end well under the cell of the repeat, where it has that of the process."""
-        return self._name(result)
+        return self._name(result) if self.is_first else result
 
     def _name(self, result: Result, **changes: object) -> Result:
         fields = {name: getattr(result, name) for name in Result.model_fields}

@@ -5,9 +5,8 @@ Nothing here happens inside the timed window. A probe that fails is noted in `fa
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from bench.frameworks.interface import Framework
 from bench.measure.calibration import calibrate_cpu, calibrate_gpu
@@ -29,25 +28,15 @@ from bench.schema import (
     GpuUse,
     HostPeak,
     Memory,
-    PipelinedWindow,
     Roofline,
     Samples,
-    SustainedRun,
 )
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Passes:
-    """What the passes after the timed window measured. None: not asked for, or failed."""
-
-    pipelined: PipelinedWindow | None
-    sustained: SustainedRun | None
-    device_profile: DeviceProfile | None
-
-
-class AttemptProbes:
+class Observer:
     """The probes of one attempt, in the order in which they are called."""
 
     def __init__(self, cell: Cell, num_threads: int, *, is_under_mps: bool = False) -> None:
@@ -72,9 +61,9 @@ class AttemptProbes:
         `watches_idle`: whether nobody else is going to use them during the import, so that their idle power shows.
         """
         if self._cell.device == "gpu":
-            self.gpu_use = self.try_probe("GPU baseline", self._read_baselines, ())
+            self.gpu_use = self.run("GPU baseline", (), self._read_baselines)
         if self.gpu_use and watches_idle:
-            self._idle_watch = self.try_probe("idle power", lambda: IdleWatch(self.gpu_use), None)
+            self._idle_watch = self.run("idle power", None, IdleWatch, self.gpu_use)
 
     def _read_baselines(self) -> tuple[GpuUse, ...]:
         baselines = read_gpu_baselines(self._cell.num_gpus)
@@ -83,7 +72,7 @@ class AttemptProbes:
     def end_idle_watch(self) -> None:
         watch = self._idle_watch
         if watch is not None:
-            self.gpu_use = self.try_probe("idle power", watch.end, self.gpu_use)
+            self.gpu_use = self.run("idle power", self.gpu_use, watch.end)
 
     def measure_host_before(self, framework: Framework) -> None:
         """Measure the host's matrix product before the first step of a CPU cell; its memory enters no peak."""
@@ -91,26 +80,26 @@ class AttemptProbes:
             return
         self._peak_rss_before_bytes = self._read_peak_rss() or 0
         self._host_rate_before = self._measure_host(framework, "matrix product before the window")
-        self.try_probe("peak memory without the matrix product", reset_peak_rss, None)
+        self.run("peak memory without the matrix product", None, reset_peak_rss)
 
     @contextmanager
     def watch_window(self) -> Iterator[None]:
         """Read the GPUs' clocks and counters before and after the body, which is the timed window."""
         watch: WindowWatch | None = None
         if self.gpu_use:
-            watch = self.try_probe("GPUs in the window", lambda: WindowWatch(self.gpu_use), None)
+            watch = self.run("GPUs in the window", None, WindowWatch, self.gpu_use)
         yield
         if watch is not None:
-            self.gpu_use = self.try_probe("GPUs in the window", watch.end, self.gpu_use)
+            self.gpu_use = self.run("GPUs in the window", self.gpu_use, watch.end)
 
     def read_memory(self, framework: Framework) -> Memory:
         """Return the peaks, right after the timed window: what comes later would add to them."""
         unknown: tuple[int | None, int | None] = (None, None)
-        allocated, reserved = self.try_probe("peak memory of the GPU", framework.read_peak_memory, unknown)
+        allocated, reserved = self.run("peak memory of the GPU", unknown, framework.read_peak_memory)
         peak_rss = self._read_peak_rss()
         sizes = {
             "peak_rss_bytes": None if peak_rss is None else max(self._peak_rss_before_bytes, peak_rss),
-            "peak_cgroup_bytes": self.try_probe("peak memory of the cgroup", read_peak_cgroup_bytes, None),
+            "peak_cgroup_bytes": self.run("peak memory of the cgroup", None, read_peak_cgroup_bytes),
             "peak_memory_allocated_bytes": allocated,
             "peak_memory_reserved_bytes": reserved,
         }
@@ -121,18 +110,14 @@ class AttemptProbes:
         return make_memory(self.failures, sizes | {"peak_rss_bytes": self._read_peak_rss()})
 
     def _read_peak_rss(self) -> int | None:
-        return self.try_probe("peak memory of the process", read_peak_rss_bytes, None)
+        return self.run("peak memory of the process", None, read_peak_rss_bytes)
 
     def _look_for_neighbours(self, tenant_pids: Callable[[], frozenset[int]] = frozenset) -> None:
-        baselines = self.gpu_use
-        if baselines:
-            self.gpu_use = self.try_probe(
-                "neighbours on the GPU",
-                lambda: look_for_neighbours(
-                    baselines, list_own_pids() | tenant_pids(), is_under_mps=self._is_under_mps
-                ),
-                baselines,
-            )
+        def look() -> tuple[GpuUse, ...]:
+            return look_for_neighbours(self.gpu_use, list_own_pids() | tenant_pids(), is_under_mps=self._is_under_mps)
+
+        if self.gpu_use:
+            self.gpu_use = self.run("neighbours on the GPU", self.gpu_use, look)
 
     def look_at_tenants(self, read_pids: Callable[[], frozenset[int]]) -> None:
         """Look who uses the GPU beside the tenants of the cell, while all of these still hold their memory.
@@ -140,64 +125,48 @@ class AttemptProbes:
         `read_pids` returns the processes of the other tenants.
         """
         if self.gpu_use:
-            self.device_memory = self.try_probe("memory of the tenants", _read_tenants_memory, DeviceMemory())
+            self.device_memory = self.run("memory of the tenants", DeviceMemory(), _read_tenants_memory)
         self._look_for_neighbours(read_pids)
 
-    def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> Passes:
-        """Run what comes after the timed window, while this process still holds the GPUs.
+    def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> dict[str, Any]:
+        """Run what comes after the timed window, while this process still holds the GPUs; return a Result's fields.
 
-        The profiler comes last: it stays attached to the driver.
+        None: not asked for, or failed. The profiler comes last: it stays attached to the driver.
         """
+        cell, step_seconds = self._cell, samples.center_step_seconds
+        passes: dict[str, Any] = {"pipelined": None, "sustained": None}
         self._look_for_neighbours()
-        pipelined = self._run_pipelined(workload, samples)
-        self._sample_gpus(workload)
-        sustained = self._run_sustained(workload)
-        profile = self.profile_steps(workload, framework, samples)
-        return Passes(pipelined=pipelined, sustained=sustained, device_profile=profile)
-
-    def _run_pipelined(self, workload: Workload, samples: Samples) -> PipelinedWindow | None:
-        """Run the window without a synchronisation per step, on a GPU; None where none was asked for, or it failed."""
-        seconds = self._cell.pipelined_seconds
-        if self._cell.device == "cpu" or not seconds:
-            return None
-        return self.try_probe(
-            "pipelined window", lambda: run_pipelined(workload, seconds, samples.center_step_seconds), None
-        )
-
-    def _run_sustained(self, workload: Workload) -> SustainedRun | None:
-        seconds = self._cell.sustain_seconds
-        if not seconds:
-            return None
-        return self.try_probe("sustained run", lambda: run_sustained(workload, seconds), None)
-
-    def _sample_gpus(self, workload: Workload) -> None:
-        baselines, seconds = self.gpu_use, self._cell.sampling_seconds
-        if baselines and seconds > 0:
-            self.gpu_use = self.try_probe(
-                "sampling pass", lambda: sample_gpus(baselines, lambda: run_steps(workload, seconds)), baselines
+        if cell.device == "gpu" and cell.pipelined_seconds:
+            passes["pipelined"] = self.run(
+                "pipelined window", None, run_pipelined, workload, cell.pipelined_seconds, step_seconds
             )
+        if self.gpu_use and cell.sampling_seconds > 0:
+            steps = partial(run_steps, workload, cell.sampling_seconds)
+            self.gpu_use = self.run("sampling pass", self.gpu_use, sample_gpus, self.gpu_use, steps)
+        if cell.sustain_seconds:
+            passes["sustained"] = self.run("sustained run", None, run_sustained, workload, cell.sustain_seconds)
+        return passes | {"device_profile": self.profile_steps(workload, framework, samples)}
 
     def profile_steps(self, workload: Workload, framework: Framework, samples: Samples) -> DeviceProfile | None:
         cell = self._cell
         if cell.device != "gpu" or cell.num_profiled_steps == 0:
             return None
-        return self.try_probe(
+        return self.run(
             "profiler pass",
-            lambda: profile_steps(
-                workload,
-                framework.record_activities,
-                source=framework.profiler_name,
-                num_steps=cell.num_profiled_steps,
-                center_step_seconds=samples.center_step_seconds,
-            ),
             None,
+            profile_steps,
+            workload,
+            framework.record_activities,
+            source=framework.profiler_name,
+            num_steps=cell.num_profiled_steps,
+            center_step_seconds=samples.center_step_seconds,
         )
 
     def make_roofline(self, framework: Framework, environment: Environment, samples: Samples) -> Roofline | None:
         """Return the roofline of a step. On a CPU this measures the host's peak: all else must be over."""
         step_seconds = samples.center_step_seconds
         peaks = self._find_peaks(framework, environment)
-        return self.try_probe("roofline", lambda: make_roofline(self._cell, step_seconds, peaks), None)
+        return self.run("roofline", None, make_roofline, self._cell, step_seconds, peaks)
 
     def calibrate(self, framework: Framework, environment: Environment) -> None:
         """Calibrate the machine, after everything else; not for several GPUs, of which each would be another machine's.
@@ -212,20 +181,25 @@ class AttemptProbes:
         else:
             names = [gpu.name for gpu in environment.gpus]
             calibrate = partial(calibrate_gpu, cell, framework.build_product, names)
-        self.calibration = self.try_probe("calibration", calibrate, None)
+        self.calibration = self.run("calibration", None, calibrate)
 
-    def try_probe(self, name: str, probe: Callable[[], T], fallback: T) -> T:
-        return try_probe(self.failures, name, probe, fallback)
+    def run(self, name: str, fallback: T, probe: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what the probe returns; `fallback`, and a note among the failures, where it raises."""
+        return try_probe(self.failures, name, lambda: probe(*args, **kwargs), fallback)
 
     def _find_peaks(self, framework: Framework, environment: Environment) -> Peaks:
         cell = self._cell
         if cell.device == "gpu":
             return find_gpu_peaks([gpu.name for gpu in environment.gpus], cell.precision)
         after = self._measure_host(framework, "matrix product after the window") if self._measures_host else None
-        self.host_peak = self.try_probe(
+        self.host_peak = self.run(
             "peak of the host",
-            lambda: make_host_peak(cell, self._num_threads, before=self._host_rate_before, after=after),
             None,
+            make_host_peak,
+            cell,
+            self._num_threads,
+            before=self._host_rate_before,
+            after=after,
         )
         if self.host_peak is None:
             return Peaks(flops_per_second=None, bytes_per_second=None, cache_bytes=0, source="could not be read")
@@ -236,9 +210,7 @@ class AttemptProbes:
         return self._cell.device == "cpu" and self._cell.sampling_seconds > 0
 
     def _measure_host(self, framework: Framework, name: str) -> float | None:
-        return self.try_probe(
-            name, lambda: measure_undisturbed(self._cell, self._num_threads, framework.build_workload), None
-        )
+        return self.run(name, None, measure_undisturbed, self._cell, self._num_threads, framework.build_workload)
 
 
 def _read_tenants_memory() -> DeviceMemory:
