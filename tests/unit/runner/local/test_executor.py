@@ -1,17 +1,19 @@
-"""runner.local.executor: however a measuring process ends, one terminal record says how."""
+"""runner.local.executor: however a measuring process ends, alone or as one of several tenants, one record says how."""
 
 import os
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench.schema import PlannedCell, Result
-from bench.store import Store, StoreError, results_prefix
+from bench.schema import Framework, Neighbour, PlannedCell, Result, TenantRecord
+from bench.store import Store, StoreError, meeting_key, result_key, results_prefix, tenants_prefix
 from factories import RUN_ID, make_cell, make_result
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
+from fake_mps import install_mps
+from fake_nvml import install_nvml
 from local_processes import await_death, end_time_when, read_pids
 from memory_cgroup import MemoryCgroup
 from runner.local.executor import LocalExecutor, Observer
@@ -118,21 +120,6 @@ def test_a_process_that_the_kernel_kills_for_memory_leaves_an_oom_record(
     assert result.error.stderr_tail == "filling\n"
 
 
-def test_a_process_that_takes_more_memory_than_it_may_leaves_an_oom_record(
-    executor: LocalExecutor, tmp_path: Path
-) -> None:
-    fill = "import time; print('filling', flush=True); full = b'x' * 2**28; time.sleep(1000)"
-    make_interpreter(tmp_path / "python", f"{sys.executable} -S -c {shlex.quote(fill)}")
-
-    result = replace(executor, memory_limit_bytes=2**27).measure_repeat(make_repeat())
-
-    assert read_records(executor) == [result]
-    assert result.error is not None
-    assert (result.status, result.error.kind) == ("oom", "out-of-memory")
-    assert "more memory" in result.error.message
-    assert result.error.stderr_tail == "filling\n"
-
-
 @pytest.mark.parametrize("content", ["#!/no/such/interpreter\n", "no program at all"])
 def test_an_interpreter_that_cannot_be_executed_leaves_a_record(
     content: str, executor: LocalExecutor, tmp_path: Path
@@ -189,16 +176,6 @@ def test_a_record_that_is_there_counts_however_the_process_ends(
     assert read_records(executor) == [result]
 
 
-def test_repeats_are_measured_in_turn_and_reported_to_the_observer(executor: LocalExecutor, tmp_path: Path) -> None:
-    make_interpreter(tmp_path / "python", 'test "$BENCH_REPEAT" = 2')
-
-    executor.measure_repeats([make_repeat(1), make_repeat(2)])
-
-    assert isinstance(executor.observer, Notes)
-    assert executor.observer.lines == ["start 1", "finish 1 failed", "start 2", "finish 2 failed"]
-    assert {record.repeat: record.error.exit_code for record in read_records(executor) if record.error} == {1: 1, 2: 0}
-
-
 def test_a_store_that_fails_stops_the_run_and_the_repeat_stays_missing(executor: LocalExecutor, tmp_path: Path) -> None:
     """The process crashes after it has put a file where the folder of results has to be."""
     results = tmp_path / "store" / "runs" / executor.run_id / "results"
@@ -232,9 +209,131 @@ def test_the_order_and_the_package_reach_the_process_and_old_orders_do_not(
     assert (str(os.getpid()), executor.store.url) == (variables["BENCH_PARENT_PID"], variables["BENCH_STORE"])
 
 
-def test_attempts_at_a_repeat_have_keys_of_their_own(executor: LocalExecutor, tmp_path: Path) -> None:
-    make_interpreter(tmp_path / "python", "exit 1")
+def measure(executor: LocalExecutor, **fields: Any) -> Result:
+    """Measure one repeat of a cell with these fields, of which a killed runner has begun an attempt before."""
+    planned = PlannedCell(cell=make_cell(**fields), repeats=1, timeout_seconds=HANG_GUARD_SECONDS)
+    if planned.cell.tenants > 1:
+        executor.store.put(meeting_key(RUN_ID, planned.cell.cell_id, 1, "killed", "call"), b"{}")
+    result = executor.measure_repeat(Repeat(planned=planned, number=1))
+    stored = executor.store.get(result_key(RUN_ID, result.cell_id, 1, result.attempt))
+    assert Result.model_validate_json(stored) == result
+    assert list(executor.store.list_keys(tenants_prefix(RUN_ID))) == []
+    return result
 
-    executor.measure_repeats([make_repeat(1), make_repeat(1)])
 
-    assert [record.repeat for record in read_records(executor)] == [1, 1]
+def test_every_tenant_is_a_process_that_tells_what_became_of_it(executor: LocalExecutor, tmp_path: Path) -> None:
+    """The tool's own Python has `bench` and no PyTorch."""
+    make_interpreter(tmp_path / "python", f'exec {sys.executable} "$@"')
+    result = measure(executor, tenants=2)
+    assert result.tenancy is not None
+    assert result.error is not None
+    assert (result.status, result.written_by, result.error.kind) == ("failed", "bench", "missing-framework")
+    assert result.error.message.startswith("2 of 2 tenants ended 'failed'; tenant 0: ModuleNotFoundError")
+    assert [record.error and record.error.kind for record in result.tenancy.tenants] == ["missing-framework"] * 2
+
+
+def test_the_others_are_told_of_a_tenant_that_died(
+    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.local.process.OOM_COUNTERS", ())  # other tests run out of memory at the same time
+    folder = f"{tmp_path}/store/{tenants_prefix(RUN_ID)}$CELL/1-$BENCH_TENANT_GROUP"
+    cell_id = make_cell(tenants=2).cell_id
+    wait = f"CELL={cell_id}; while ! cp {folder}/end-1.json {tmp_path}/end 2> /dev/null; do sleep 0.05; done"
+    make_interpreter(tmp_path / "python", f"[ $BENCH_TENANT = 1 ] && kill -9 $$\n{wait}\nexit 7")
+    result = measure(executor, tenants=2)
+    record = TenantRecord.model_validate_json((tmp_path / "end").read_bytes())
+    assert record.error is not None
+    assert (record.tenant, record.status, record.error.kind, record.error.signal) == (1, "failed", "killed", "SIGKILL")
+    assert result.error is not None
+    assert (result.status, result.written_by, result.error.exit_code) == ("failed", "runner", 7)
+
+
+def test_tenants_share_a_group_and_differ_in_their_number(executor: LocalExecutor, tmp_path: Path) -> None:
+    say = f"echo $BENCH_TENANT $BENCH_TENANT_GROUP $BENCH_ATTEMPT >> {tmp_path}/said"
+    make_interpreter(tmp_path / "python", say)
+    result = measure(executor, tenants=3)
+    said = sorted(line.split() for line in (tmp_path / "said").read_text().splitlines())
+    assert [words[0] for words in said] == ["0", "1", "2"]
+    assert {words[1] for words in said} == {result.attempt}
+    assert said[0][2] == result.attempt
+    assert len({words[2] for words in said}) == 3
+
+
+def test_tenants_under_mps_find_a_daemon_of_their_own(
+    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_nvml(monkeypatch)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    log = install_mps(tmp_path)
+    make_interpreter(tmp_path / "python", f"echo $CUDA_MPS_PIPE_DIRECTORY >> {tmp_path}/said")
+    measure(executor, device="gpu", tenants=2, sharing="mps")
+    measure(executor, device="gpu", tenants=1, sharing="mps")
+    device_and_folder = [line.split() for line in log.read_text().splitlines()]
+    assert [device for device, _ in device_and_folder] == ["GPU-aaaa1111"] * 2
+    first, second = (folder for _, folder in device_and_folder)
+    assert (tmp_path / "said").read_text().split() == [first, first, second]
+    assert not Path(first).exists()
+
+
+def test_mps_that_does_not_start_is_the_record(
+    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = measure(executor, device="gpu", tenants=2, sharing="mps")
+    assert result.error is not None
+    assert result.error.message.startswith("the process could not be started: nvidia-cuda-mps-control -d")
+
+
+def test_tenants_of_slices_have_one_each(
+    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_nvml(monkeypatch).slices = {1: (3, 4)}
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    make_interpreter(tmp_path / "python", f"echo $BENCH_TENANT $CUDA_VISIBLE_DEVICES >> {tmp_path}/said")
+    measure(executor, device="gpu", tenants=2, sharing="mig")
+    assert sorted((tmp_path / "said").read_text().splitlines()) == ["0 MIG-cccc4444", "1 MIG-dddd5555"]
+    result = measure(executor, device="gpu", tenants=3, sharing="mig")
+    assert result.error is not None
+    assert "the GPU has 2 MIG slices now, and the cell 3 tenants" in result.error.message
+
+
+def test_two_tenants_step_side_by_side(tmp_path: Path, interpreters: dict[Framework, Path]) -> None:
+    neighbour = Neighbour(
+        model="conv6", phase="train", batch_size=2, precision="fp32", mode="eager", input_size=32, num_classes=10
+    )
+    # On busy cores a step of milliseconds can take a second: a window of five holds whole steps of both all the same.
+    cell = make_cell(
+        phase="infer",
+        batch_size=1,
+        tenants=2,
+        neighbour=neighbour,
+        num_steps=3,
+        min_seconds=5.0,
+        max_warmup_seconds=1.0,
+    )
+    executor = LocalExecutor(
+        run_id=RUN_ID,
+        store=Store.open(f"file://{tmp_path}/store"),
+        interpreters=interpreters,
+        lock=0,
+        observer=Observer(),
+    )
+    planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=HANG_GUARD_SECONDS)
+    result = executor.measure_repeat(Repeat(planned=planned, number=1))
+    assert (result.status, result.written_by, result.error) == ("ok", "bench", None)
+    assert result.tenancy is not None
+    assert result.validity is not None
+    assert result.tenancy.group == result.attempt
+    first, second = result.tenancy.tenants
+    assert first.place is not None
+    assert second.place is not None
+    assert first.place.pids != second.place.pids
+    assert first.place.boot_id == second.place.boot_id
+    assert first.samples == result.samples
+    for record in (first, second):
+        assert record.samples is not None
+        assert 0 < sum(record.samples.step_seconds) <= (result.tenancy.window_seconds or 0.0)
+        assert (record.lateness_seconds or 0.0) >= 0.0
+    assert "wrong-device" not in [reason.verdict for reason in result.validity.reasons]
+    assert list(executor.store.list_keys(tenants_prefix(RUN_ID))) == []

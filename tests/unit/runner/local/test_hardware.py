@@ -214,21 +214,6 @@ def test_a_daemon_that_does_not_hear_is_killed(log: Path, monkeypatch: pytest.Mo
         await_end(pid)
 
 
-def test_a_daemon_ends_with_what_its_tenants_raise(log: Path) -> None:
-    daemons: list[int] = []
-
-    def be_interrupted() -> None:
-        with run_mps(None) as variables:
-            daemons.extend(list_daemons(variables["CUDA_MPS_PIPE_DIRECTORY"]))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        be_interrupted()
-    assert len(daemons) == 2
-    for pid in daemons:
-        await_end(pid)
-
-
 def test_a_daemon_that_does_not_start_says_why(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MPS_FAILS", "1")
     reason = "nvidia-cuda-mps-control -d ended with exit code 1: An instance of this daemon is already running"

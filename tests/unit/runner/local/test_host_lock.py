@@ -80,17 +80,6 @@ def test_a_second_run_is_refused_and_told_who_measures(start_runner: StartRunner
     assert is_running(first.pid)
 
 
-def test_a_runner_that_is_stopped_keeps_the_lock(start_runner: StartRunner) -> None:
-    first = start_runner(HOLD.format(start="", seconds=1000))
-    assert read_line(first) == "held"
-    first.send_signal(signal.SIGSTOP)
-
-    with pytest.raises(UserError), hold_host_lock("run-2"):
-        pass
-
-    assert is_running(first.pid)
-
-
 def test_what_a_killed_runner_left_is_ended_before_the_next_one_starts(start_runner: StartRunner) -> None:
     killed = start_runner(HOLD.format(start=START_GROUP, seconds=1000))
     group = [int(word) for word in read_line(killed).split()]

@@ -171,14 +171,3 @@ def test_who_does_too_little_to_disturb_a_repeat_is_not_named_as_the_culprit() -
         watching.finish_repeat(result)
     (warning,) = said
     assert warning.startswith("2 repeats in a row were contaminated and do not count. End what disturbs")
-
-
-def test_a_machine_that_cannot_be_read_is_warned_of_by_its_verdicts_alone() -> None:
-    said: list[str] = []
-    watching = DisturbanceWatch("RETRY", said.append, lambda: None)
-    for result in end("contaminated", "contaminated"):
-        watching.start_repeat()
-        watching.tick(make_repeat())
-        watching.finish_repeat(result)
-    (warning,) = said
-    assert warning.startswith("2 repeats in a row were contaminated and do not count. End what disturbs")

@@ -82,16 +82,6 @@ def test_a_terminal_shows_what_is_measured_now(terminal: tuple[Console, Callable
     assert read().endswith("\x1b[2K")  # the live lines are erased
 
 
-def test_before_the_first_repeat_nothing_is_estimated(wait: Wait) -> None:
-    repeats = make_repeats(2)
-    progress = Progress(Console(file=io.StringIO()), repeats, num_ok=0, num_failed=0)
-
-    progress.start_repeat(repeats[0])
-    wait(5.0)
-
-    assert progress.estimate_seconds_left() is None
-
-
 def test_the_time_left_is_each_cells_own_mean_and_the_mean_of_all_for_new_cells(wait: Wait) -> None:
     a1, b1, a2, b2, a3, b3 = make_repeats(3)
     progress = Progress(Console(file=io.StringIO()), [a1, b1, a2, b2, a3, b3], num_ok=0, num_failed=0)
@@ -108,13 +98,3 @@ def test_the_time_left_is_each_cells_own_mean_and_the_mean_of_all_for_new_cells(
     progress.start_repeat(b2)
     wait(0.5)
     assert progress.estimate_seconds_left() == 12.0 + 2 * 2.0 - 0.5
-
-
-def test_at_the_end_nothing_is_left(wait: Wait) -> None:
-    (repeat, other) = make_repeats(1)
-    progress = Progress(Console(file=io.StringIO()), [repeat, other], num_ok=0, num_failed=0)
-
-    measure(progress, repeat, 3.0, wait)
-    measure(progress, other, 3.0, wait)
-
-    assert progress.estimate_seconds_left() == 0.0

@@ -22,7 +22,6 @@ from bench.store import Store, results_prefix, run_key
 from collector.results.load import load_run
 from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
-from runner.capabilities import GpuKind
 from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import TORCHVISION_MODELS, EndRequested, LocalRun, end_like_interrupt, parse_interpreters
@@ -217,15 +216,6 @@ def test_the_name_of_a_run_of_another_plan_is_refused_before_anything_is_measure
     assert len(read_log(setup.log)) == 4
 
 
-def test_another_plan_starts_a_new_run(setup: Setup) -> None:
-    unfinished = setup.begin()
-    setup.matrix.write_text(MATRIX.replace("batch_size: 4", "batch_size: 5"))
-
-    run, _ = setup.measure()
-
-    assert unfinished.run_id != run.run_id
-
-
 def test_what_failed_is_measured_again_if_asked_for(setup: Setup) -> None:
     fails = make_interpreter(setup.folder / "fails", "exit 1")
     first, printed = setup.measure(interpreters={"pytorch": setup.python, "tensorflow": fails})
@@ -290,18 +280,6 @@ def test_cells_for_a_gpu_are_left_out_and_it_is_said(setup: Setup, monkeypatch: 
     assert len(read_log(setup.log)) == 4
 
 
-def test_where_a_gpu_is_visible_its_cells_are_measured_too(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    t4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
-    monkeypatch.setattr("runner.local.run.find_gpu", lambda: t4)
-    setup.matrix.write_text(MATRIX.replace("device: cpu, ", "").replace("axes:", "axes:\n  device: [cpu, gpu]"))
-    fails = make_interpreter(setup.folder / "fails", "exit 1")
-
-    run, printed = setup.measure(interpreters=dict.fromkeys(FRAMEWORKS, fails))
-
-    assert len(run.cells) == 4
-    assert "left out" not in printed
-
-
 def test_cells_whose_interpreter_lacks_a_module_are_left_out_once_and_the_others_run(setup: Setup) -> None:
     """The tool's own Python, which has no PyTorch."""
     run, printed = setup.measure(interpreters={"pytorch": Path(sys.executable), "tensorflow": setup.python})
@@ -338,13 +316,6 @@ def test_interpreters_are_read_for_all_frameworks_or_for_one(tmp_path: Path) -> 
     assert parse_interpreters([f"tensorflow={two}"], FRAMEWORKS) == {"tensorflow": two}
     assert parse_interpreters([str(one), f"tensorflow={two}"], FRAMEWORKS) == {"pytorch": one, "tensorflow": two}
     assert parse_interpreters([], FRAMEWORKS) == {}
-
-
-def test_a_relative_interpreter_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_interpreter(tmp_path / "python", "")
-    monkeypatch.chdir(tmp_path)
-
-    assert parse_interpreters(["pytorch=./python"], FRAMEWORKS) == {"pytorch": tmp_path / "python"}
 
 
 @pytest.mark.parametrize(
@@ -445,7 +416,3 @@ def test_a_cap_on_the_cost_needs_a_price_of_every_device() -> None:
     with pytest.raises(UserError, match=r"--max-cost: what an hour of this machine costs for gpu cells is not known"):
         check_prices(CapOptions(max_cost=1.0, prices={"cpu": 3.6}), ["gpu", "cpu"])
     check_prices(CapOptions(max_cost=1.0, prices={"cpu": 3.6}), ["cpu", "cpu"])
-
-
-def test_without_caps_everything_is_measured() -> None:
-    assert make_caps(CapOptions(), cpu=1e9).explain_end(make_repeat()) is None
