@@ -12,7 +12,27 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import perf_counter
+
+NVML_LIBRARY = "libnvidia-ml.so.1"
+GKE_FOLDER = Path("/usr/local/nvidia/lib64")
+"""Where GKE's device plugin mounts the driver; it runs no ldconfig, so that images have to name the folder:
+https://github.com/keras-team/kinetic/issues/269, https://github.com/NVIDIA/dcgm-exporter/issues/484."""
+
+
+def explain_unseen_driver(folder: Path = GKE_FOLDER) -> str | None:
+    """Return how to mend an image that does not look into `folder`, where the driver lies; None if that is not so."""
+    try:
+        ctypes.CDLL(NVML_LIBRARY)
+    except OSError:
+        if (folder / NVML_LIBRARY).exists():
+            return (
+                f"the image does not look for NVIDIA's driver in {folder}, where this node has put it; set "
+                f"LD_LIBRARY_PATH={folder} in the image, or in `environment` of the profile"
+            )
+    return None
+
 
 MIN_COPY_BYTES, MAX_COPY_BYTES = 128 * 2**20, 512 * 2**20
 """Of the array. At most what is four times the cache of every GPU in gpus.csv; at least what takes long enough, 0.1 ms

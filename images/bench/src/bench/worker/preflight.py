@@ -1,10 +1,9 @@
 """Checks that this container has what its cell needs: memory, disk, GPUs, a compiler; before anything is imported."""
 
 import tempfile
-from collections.abc import Iterator
 
 from bench.errors import UserError
-from bench.probes.cuda import explain_failed_start
+from bench.probes.cuda import explain_failed_start, explain_unseen_driver
 from bench.probes.gpu import read_gpu_baselines, read_gpus
 from bench.probes.gpu_processes import count_gpus_without_slice, find_mps_servers
 from bench.probes.memory import read_memory_limit_bytes
@@ -27,42 +26,26 @@ def check_place(order: Order) -> None:
 
     NodeFaultError if only this machine does: its GPU, driver or disk fails. DeviceInUseError for a busy GPU.
     """
+    errors: list[str] = []
+    limit = read_memory_limit_bytes()
+    if limit is not None and limit < MIN_MEMORY_BYTES:
+        errors.append(f"memory: the container may take {limit / 1024**2:.0f} MiB, a framework alone needs a GiB")
+    full_disk = explain_full_disk()
+    if full_disk is None:
+        try:
+            tempfile.gettempdir()
+        except FileNotFoundError:
+            errors.append("disk: no folder for temporary files can be written to; mount an empty volume at /tmp")
     gpus, gpu_errors, gpu_faults = _look_at_gpus(order.cell)
-    disk_faults = list(_list_disk_faults())
-    folder_errors = [] if disk_faults else list(_list_folder_errors())
-    errors = [*_list_memory_errors(), *folder_errors, *gpu_errors, *_list_compiler_errors(order.cell)]
-    faults = [*disk_faults, *gpu_faults]
+    missing = explain_missing_compiler(order.cell)
+    errors += [*gpu_errors, *([] if missing is None else [f"compiler: {missing}"])]
+    faults = [*([] if full_disk is None else [full_disk]), *gpu_faults]
     if errors:
         raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join([*errors, *faults])}")
     if faults:
         raise name_node_fault("; ".join(faults))
     if order.tenant == 0:  # the others find the device in use by tenant 0
         _refuse_foreign_users(order.cell, gpus)
-
-
-def _list_memory_errors() -> Iterator[str]:
-    limit = read_memory_limit_bytes()
-    if limit is not None and limit < MIN_MEMORY_BYTES:
-        yield f"memory: the container may take {limit / 1024**2:.0f} MiB, a framework alone needs a GiB"
-
-
-def _list_disk_faults() -> Iterator[str]:
-    reason = explain_full_disk()
-    if reason is not None:
-        yield reason
-
-
-def _list_folder_errors() -> Iterator[str]:
-    try:
-        tempfile.gettempdir()
-    except FileNotFoundError:
-        yield "disk: no folder for temporary files can be written to; mount an empty volume at /tmp"
-
-
-def _list_compiler_errors(cell: Cell) -> Iterator[str]:
-    reason = explain_missing_compiler(cell)
-    if reason is not None:
-        yield f"compiler: {reason}"
 
 
 def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]:
@@ -75,9 +58,12 @@ def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]
     try:
         gpus = read_gpu_baselines(cell.num_gpus)
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
+        unseen = explain_unseen_driver()
+        if unseen is not None:
+            return (), [f"device: {unseen}"], []
         return (), [], [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
     if len(gpus) >= cell.num_gpus:
-        return gpus, [], list(_list_cuda_faults(cell))
+        return gpus, [], _list_cuda_faults(cell)
     seen = "GPU" if len(gpus) == 1 else "GPUs"
     if any(gpu.is_slice for gpu in gpus):
         mig = "a process sees one MIG slice, and no whole GPU beside it"
@@ -87,15 +73,16 @@ def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]
     return gpus, [], [f"device: {len(gpus)} {seen} can be seen{hidden}, the cell needs {cell.num_gpus}"]
 
 
-def _list_cuda_faults(cell: Cell) -> Iterator[str]:
-    """Yield why CUDA does not start, with the cards that NVML shows: whoever mends the machine looks for these."""
+def _list_cuda_faults(cell: Cell) -> list[str]:
+    """Return why CUDA does not start, with the cards that NVML shows: whoever mends the machine looks for these."""
     reason = explain_failed_start()
-    if reason is not None:
-        cards = ", ".join(
-            f"{gpu.name} {gpu.uuid} of {gpu.memory_total_bytes / 1024**2:.0f} MiB with driver {gpu.driver_version}"
-            for gpu in read_gpus(cell.num_gpus, None, None)
-        )
-        yield f"device: {reason}; NVML shows {cards}"
+    if reason is None:
+        return []
+    cards = ", ".join(
+        f"{gpu.name} {gpu.uuid} of {gpu.memory_total_bytes / 1024**2:.0f} MiB with driver {gpu.driver_version}"
+        for gpu in read_gpus(cell.num_gpus, None, None)
+    )
+    return [f"device: {reason}; NVML shows {cards}"]
 
 
 def _refuse_foreign_users(cell: Cell, gpus: tuple[GpuUse, ...]) -> None:
