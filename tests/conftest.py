@@ -91,7 +91,7 @@ LONG_MODULES = (
     "unit/runner/test_start.py",
     "unit/runner/local/test_host_lock.py",
     "unit/bench/schema/test_json_schema.py",
-    "unit/bench/test_attempt_observation.py",
+    "unit/bench/worker/test_attempt_observation.py",
     "unit/runner/commands/test_bad_stores.py",
     "unit/repository/test_shape.py",
     "unit/docs/test_sharing_tables.py",

@@ -1,13 +1,25 @@
-"""Memory and processor of the machine, from made-up files and from what the kernel says of a real process."""
+"""What is recorded of the machine: cores, memory, identity, and the libraries' files."""
 
+import ctypes
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from bench.probes.cpu import read_cpu_model
-from bench.probes.memory import read_memory_total_bytes, read_peak_rss_bytes
+from bench.probes import memory
+from bench.probes.cpu import parse_cpu_list, read_cpu_model
+from bench.probes.library_files import find_library_folders, read_library_files
+from bench.probes.machine import format_core_list, hash_id, read_machine, read_machine_identity
+from bench.probes.memory import (
+    choose_copy_bytes,
+    measure_memory_copy,
+    read_cache_bytes,
+    read_memory_total_bytes,
+    read_peak_rss_bytes,
+)
+from bench.schema import Machine, MachineIdentity
 from file_trees import write_tree
 
 ALLOCATE = """
@@ -59,3 +71,188 @@ ARM_BOARD = ARM_SERVER + "\nHardware\t: BCM2835\nModel\t\t: Raspberry Pi 4 Model
 def test_the_processor_is_named(tmp_path: Path, cpuinfo: str, expected: str) -> None:
     write_tree(tmp_path, {"cpuinfo": cpuinfo})
     assert read_cpu_model(tmp_path / "cpuinfo") == expected
+
+
+BOOT = {"proc/sys/kernel/random/boot_id": "3f2a9c1d-0000-4000-8000-00000000000a\n"}
+
+
+def test_a_boot_is_its_id_and_when_it_began(tmp_path: Path) -> None:
+    write_tree(tmp_path, BOOT | {"proc/stat": "cpu  1 2 3\nctxt 5\nbtime 1795300106\nprocesses 9\n"})
+    assert read_machine_identity(tmp_path) == MachineIdentity(
+        boot_id="3f2a9c1d-0000-4000-8000-00000000000a",
+        booted_at=datetime(2026, 11, 21, 22, 28, 26, tzinfo=UTC),  # `date -u -d @1795300106`
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "known"),
+    [
+        ("sys/class/dmi/id/product_uuid", "EC2E1916-9099-7CAF-FD21-012345ABCDEF\n", True),
+        ("sys/class/dmi/id/product_uuid", "00000000-0000-0000-0000-000000000000\n", False),
+        ("sys/class/dmi/id/product_uuid", "03000200-0400-0500-0006-000700080009\n", False),
+        ("sys/hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n", True),
+        ("proc/device-tree/vm,uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\0", True),
+        ("sys/class/dmi/id/board_asset_tag", "i-0af01c0123456789a\n", True),
+        ("sys/class/dmi/id/board_asset_tag", "Default string\n", False),
+        ("etc/machine-id", "0af01c0123456789a0af01c012345678\n", False),
+    ],
+)
+def test_ids_that_outlive_a_reboot_are_kept_as_hashes(tmp_path: Path, file: str, text: str, known: bool) -> None:
+    write_tree(tmp_path, BOOT | {file: text})
+    identity = read_machine_identity(tmp_path)
+    assert identity is not None
+    assert identity.lasting_ids == ((hash_id(text.strip().strip("\0").lower()),) if known else ())
+    assert "1916" not in identity.model_dump_json()
+
+
+SYSTEM = "sys/devices/system"
+XEON = "processor\t: 0\nflags\t\t: fpu sse avx avx2 fma f16c avx512f amx_tile amx_bf16 avx512_bf16 {hypervisor}\n\n"
+
+
+def list_cores(places: dict[int, tuple[int, int, str]]) -> dict[str, str]:
+    """Return the files of logical cores: number to socket, physical core, and the list of its siblings."""
+    files: dict[str, str] = {}
+    for number, (socket, core, siblings) in places.items():
+        folder = f"{SYSTEM}/cpu/cpu{number}/topology"
+        files |= {
+            f"{folder}/physical_package_id": f"{socket}\n",
+            f"{folder}/core_id": f"{core}\n",
+            f"{folder}/thread_siblings_list": f"{siblings}\n",
+        }
+    return files
+
+
+def test_two_vcpus_of_a_cloud_machine_are_one_physical_core(tmp_path: Path) -> None:
+    write_tree(
+        tmp_path,
+        {
+            "proc/cpuinfo": XEON.format(hypervisor="hypervisor") * 2,
+            "sys/class/dmi/id/sys_vendor": "Amazon EC2\n",
+            "sys/class/dmi/id/product_name": "c7i.large\n",
+            f"{SYSTEM}/cpu/online": "0-1\n",
+            f"{SYSTEM}/node/node0/cpulist": "0-1\n",
+            **list_cores({0: (0, 0, "0-1"), 1: (0, 0, "0-1")}),
+        },
+    )
+    assert read_machine(tmp_path, {0, 1}) == Machine(
+        vendor="Amazon EC2",
+        product="c7i.large",
+        is_virtual=True,
+        num_online_cores=2,
+        visible_cores="0-1",
+        num_physical_cores=1,
+        num_sockets=1,
+        num_numa_nodes=1,
+        threads_per_core=2,
+        instruction_sets=("avx", "f16c", "fma", "avx2", "avx512f", "avx512_bf16", "amx_tile", "amx_bf16"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("cores", "expected"),
+    [
+        # Two sockets of two physical cores with two hyperthreads each: 0-3 are the first ones, 4-7 their siblings.
+        (set(range(8)), ("0-7", 4, 2, 2)),
+        ({0, 1, 4, 5}, ("0-1,4-5", 2, 1, 1)),
+        ({0, 2}, ("0,2", 2, 2, 2)),
+        ({0, 4}, ("0,4", 1, 1, 1)),
+    ],
+)
+def test_sockets_nodes_and_physical_cores_are_those_of_the_cpuset(
+    tmp_path: Path, cores: set[int], expected: tuple[str, int, int, int]
+) -> None:
+    places = {number: (number % 4 // 2, number % 2, f"{number % 4},{number % 4 + 4}") for number in range(8)}
+    write_tree(
+        tmp_path,
+        {
+            "proc/cpuinfo": XEON.format(hypervisor=""),
+            f"{SYSTEM}/cpu/online": "0-7\n",
+            f"{SYSTEM}/node/node0/cpulist": "0-1,4-5\n",
+            f"{SYSTEM}/node/node1/cpulist": "2-3,6-7\n",
+            f"{SYSTEM}/node/node2/cpulist": "\n",  # memory without cores, such as a GH200's GPU
+            **list_cores(places),
+        },
+    )
+    machine = read_machine(tmp_path, cores)
+    found = (machine.visible_cores, machine.num_physical_cores, machine.num_sockets, machine.num_numa_nodes)
+    assert found == expected
+    assert (machine.is_virtual, machine.num_online_cores, machine.threads_per_core) == (False, 8, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("0", {0}), ("0-3", {0, 1, 2, 3}), ("0-1,8,10-11", {0, 1, 8, 10, 11}), ("", set())]
+)
+def test_lists_of_cores_are_read_and_written_as_the_kernel_does(text: str, numbers: set[int]) -> None:
+    assert parse_cpu_list(f"{text}\n") == numbers
+    assert format_core_list(numbers) == (text or None)
+
+
+def write(path: Path, num_bytes: int) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes(num_bytes))
+    return path
+
+
+def test_every_library_is_read_once_whatever_links_lead_to_it(tmp_path: Path) -> None:
+    library = write(tmp_path / "a" / "libcudnn_engines.so.9", 1000)
+    (tmp_path / "a" / "libcudnn_engines.so").symlink_to(library)
+    write(tmp_path / "b" / "libcublasLt.so.13", 200)
+    write(tmp_path / "b" / "libother.so", 5000)
+    assert read_library_files([tmp_path / "a", tmp_path / "b", tmp_path / "a", tmp_path / "missing"]) == 1200
+
+
+def test_the_folders_of_the_library_path_are_searched(tmp_path: Path) -> None:
+    folders = find_library_folders({"LD_LIBRARY_PATH": f"{tmp_path}::/opt/cuda"})
+    assert {tmp_path, Path("/opt/cuda")} <= set(folders)
+
+
+MIB = 2**20
+ROOM = 64 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "room_bytes", "expected"),
+    [
+        (32 * MIB, ROOM, 128 * MIB),  # STREAM's rule: four times the cache
+        (2 * MIB, ROOM, 64 * MIB),
+        (384 * MIB, ROOM, 512 * MIB),
+        (None, ROOM, 512 * MIB),
+        (32 * MIB, 1536 * MIB, 96 * MIB),  # a sixteenth of what is left
+        (32 * MIB, 512 * MIB, None),
+        (32 * MIB, -1, None),
+    ],
+)
+def test_arrays_are_past_the_cache_and_never_in_the_way(
+    cache_bytes: int | None, room_bytes: int, expected: int | None
+) -> None:
+    assert choose_copy_bytes(cache_bytes, room_bytes) == expected
+
+
+def put_cache(root: Path, cpu: int, index: int, level: int, size: str, shared: str) -> None:
+    folder = root / f"cpu{cpu}" / "cache" / f"index{index}"
+    folder.mkdir(parents=True)
+    for name, text in (("level", str(level)), ("size", size), ("shared_cpu_list", shared)):
+        (folder / name).write_text(f"{text}\n")
+
+
+def test_the_last_level_is_counted_once_for_the_cpus_that_share_it(tmp_path: Path) -> None:
+    for cpu, shared in ((0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")):
+        put_cache(tmp_path, cpu, 2, 2, "1024K", str(cpu))
+        put_cache(tmp_path, cpu, 3, 3, "32M", shared)
+    assert read_cache_bytes([0, 1, 2, 3], tmp_path) == 64 * MIB
+    assert read_cache_bytes([0, 1], tmp_path) == 32 * MIB
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_every_thread_copies_all_of_its_part_in_every_pass(num_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "PASS_SECONDS", 0.0)
+    copied: list[int] = []
+    move = ctypes.memmove
+
+    def count(target: int, source: int, num_bytes: int) -> object:
+        copied.append(num_bytes)
+        return move(target, source, num_bytes)
+
+    monkeypatch.setattr(ctypes, "memmove", count)
+    assert measure_memory_copy(num_threads, 3 * MIB) > 0
+    assert sum(copied) == 3 * MIB * (1 + memory.MIN_PASSES)  # the first one writes the target

@@ -1,5 +1,6 @@
-"""too-short, not-steady, noisy: a measurement just within each bound and one just beyond."""
+"""The checks of the series of step times: too-short, not-steady, noisy, input-bound, and held back by a quota."""
 
+import random
 from random import Random
 from statistics import fmean
 
@@ -7,7 +8,8 @@ import pytest
 
 from bench.schema import Samples, Verdict
 from bench.verdicts import judge_validity
-from bench.verdicts.series import find_drift_bound, measure_drift, measure_spread
+from bench.verdicts.series import check_rate, find_drift_bound, measure_drift, measure_spread
+from factories import make_cpu_use
 from validity_inputs import list_verdicts, make_inputs
 
 
@@ -128,3 +130,93 @@ def test_a_warm_up_that_ended_before_the_queue_was_used_up_says_so() -> None:
         "the warm-up ended at its time limit, before it had taken twice the 32 batches that the input pipeline can "
         "hold ready (63 steps)"
     )
+
+
+def find(*steps: float) -> list[str]:
+    """Return the verdicts on a series of steps."""
+    return [verdict for verdict, _ in check_rate(make_inputs(tuple(steps)))]
+
+
+def test_steps_that_alternate_are_no_noise() -> None:
+    assert find(*[0.1, 0.3] * 45) == []  # they spread by half of their median
+
+
+def test_a_rate_that_differs_from_block_to_block_is_not_known() -> None:
+    # Nine blocks of ten steps, of 0.1 and 0.3 s in turns: they differ by 0.2 s from one to the next. The deviation is
+    # 0.2 / root 2 of a mean of 0.189, 75 %, and that of the mean of nine blocks a third of it.
+    assert find(*[step for block in range(9) for step in [0.1 + 0.2 * (block % 2)] * 10]) == ["noisy"]
+
+
+def test_a_rate_that_falls_is_not_steady() -> None:
+    # Each block takes 3 % longer than the one before: the deviation is 3 % / root 2 of the mean, three standard errors
+    # of the difference of thirds 5 %; the last third takes 18 % longer than the first.
+    steps = [0.1 * (1 + 0.03 * block) for block in range(9) for _ in range(10)]
+    assert find(*steps) == ["not-steady"]
+    assert find(*reversed(steps)) == ["not-steady"]
+
+
+def test_a_drift_below_the_bound_is_nothing() -> None:
+    assert find(*[0.1 * (1 + 0.005 * block) for block in range(9) for _ in range(10)]) == []
+
+
+def test_too_few_steps_tell_nothing() -> None:
+    assert find(*[0.1, 0.5] * 4) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_independent_steps_of_a_tenth_spread_are_neither(seed: int) -> None:
+    drawn = random.Random(seed)
+    assert find(*[drawn.gauss(0.1, 0.01) for _ in range(90)]) == []
+
+
+def make_samples(waits: tuple[float, ...] | None) -> Samples:
+    return Samples(
+        warmup_step_seconds=(0.1,),
+        step_seconds=(0.1,) * 10,
+        device_step_seconds=None,
+        reached_steady=True,
+        data_wait_seconds=waits,
+        max_queued_batches=None if waits is None else 2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("waits", "expected"),
+    [
+        (None, []),
+        ((0.0,) * 10, []),
+        ((0.0099,) * 10, []),
+        ((0.0101,) * 10, ["input-bound"]),
+        ((0.099, *(0.0,) * 9), []),
+        # Two workers that deliver together: a long wait in every other step, and none in the median step.
+        ((0.03, 0.0) * 5, ["input-bound"]),
+    ],
+)
+def test_a_tenth_of_the_window_spent_waiting_for_data_is_input_bound(
+    waits: tuple[float, ...] | None, expected: list[Verdict]
+) -> None:
+    assert list_verdicts(make_inputs(samples=make_samples(waits))) == expected
+
+
+def test_the_reason_says_how_long_the_steps_waited() -> None:
+    (reason,) = judge_validity(make_inputs(samples=make_samples((0.04,) * 10))).reasons
+    assert reason.message == (
+        "steps waited for data in 40% of their time (40 ms each), more than 10%: the input pipeline set the pace"
+    )
+
+
+def test_waits_that_were_left_out_are_said_to_be_unchecked() -> None:
+    line = "how long steps waited for data not observed"
+    left_out = make_samples((0.0,) * 10).model_copy(update={"data_wait_seconds": None})
+    assert line in judge_validity(make_inputs(samples=left_out)).unchecked
+    assert line not in judge_validity(make_inputs(samples=make_samples((0.0,) * 10))).unchecked
+    assert line not in judge_validity(make_inputs(samples=make_samples(None))).unchecked
+
+
+@pytest.mark.parametrize(("throttled_seconds", "expected"), [(0.09, []), (0.11, ["throttled"])])
+def test_threads_that_the_quota_stops_for_a_twentieth_of_their_time_are_throttled(
+    throttled_seconds: float, expected: list[Verdict]
+) -> None:
+    # Two threads in a window of 1 s have 2 s; that every period was cut is not what counts.
+    use = make_cpu_use(1.0, num_periods=10, num_throttled_periods=10, throttled_seconds=throttled_seconds)
+    assert list_verdicts(make_inputs(cpu_use=use)) == expected

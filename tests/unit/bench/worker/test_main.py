@@ -1,7 +1,8 @@
-"""`python -m bench` where something is missing or wrong: its record or its one line, and its exit code."""
+"""`python -m bench` in a process of its own, as a container runs it: how it ends, also as one of several tenants."""
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,16 +11,26 @@ from typing import Any
 
 import pytest
 
-from bench.exit_codes import EXIT_INTERNAL_ERROR, EXIT_NODE_FAULT, EXIT_USER_ERROR
+from bench.exit_codes import (
+    EXIT_INTERNAL_ERROR,
+    EXIT_NODE_FAULT,
+    EXIT_NOT_OK,
+    EXIT_PREEMPTED,
+    EXIT_TRY_AGAIN,
+    EXIT_USER_ERROR,
+)
 from bench.registry import FRAMEWORKS
-from bench.schema import Cell, Framework
+from bench.schema import Cell, Framework, Result, TenantRecord
+from bench.store import Store
+from bench.tenants.meeting import Meeting
 from bench.worker import main as program
 from bench.worker.request import Order
 from bench.worker.shutdown import SigtermListener
-from bench_process import get_result, run_bench
+from bench_process import Ending, get_result, run_bench
 from factories import make_cell
+from workspace import HANG_GUARD_SECONDS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -168,3 +179,155 @@ def test_an_error_of_the_package_does_not_end_with_the_exit_code_that_promises_a
     variables = {**os.environ, **order.to_variables(), "PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
     done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (EXIT_INTERNAL_ERROR, "RuntimeError: an internal error")
+
+
+CELL = make_cell(tenants=2)
+
+
+def run_tenant(folder: Path, tenant: int) -> Ending:
+    """Run a tenant by the tool's own Python, which has no PyTorch."""
+    return run_bench(sys.executable, CELL, folder, BENCH_TENANT=str(tenant))
+
+
+def open_meeting(folder: Path, tenant: int) -> Meeting:
+    """Return the meeting of the tenants of `run_tenant`."""
+    url = f"file://{folder}/store"
+    order = Order(cell=CELL, run_id="test-1", repeat=2, attempt="a1", store_url=url, tenant=tenant, tenant_group="g")
+    return Meeting(store=Store.open(url), order=order)
+
+
+def test_a_tenant_beside_the_first_leaves_its_record_where_all_meet(tmp_path: Path) -> None:
+    meeting = open_meeting(tmp_path, 0)
+    meeting.call()
+    ending = run_tenant(tmp_path, 1)
+    assert (ending.exit_code, ending.result) == (1, None)
+    record = TenantRecord.model_validate_json(meeting.store.get(meeting.find_key("end", 1)))
+    assert record.error is not None
+    assert (record.tenant, record.status, record.error.kind) == (1, "failed", "missing-framework")
+
+
+def test_tenants_do_not_wait_for_a_first_one_whose_container_has_no_gpu(tmp_path: Path) -> None:
+    cell = make_cell(device="gpu", tenants=2)
+    first = run_bench(sys.executable, cell, tmp_path, BENCH_TENANT="0", CUDA_VISIBLE_DEVICES="")
+    second = run_bench(sys.executable, cell, tmp_path, BENCH_TENANT="1", CUDA_VISIBLE_DEVICES="")
+    assert (first.exit_code, second.exit_code) == (EXIT_NODE_FAULT, EXIT_TRY_AGAIN)
+    assert "no NVIDIA GPU can be seen" in first.output
+    assert "error: group g has met without this process" in second.output
+    assert (first.result, second.result) == (None, None)
+
+
+# So long that it is never over: ended it must be. Its steps begin at once, without the measurement of the CPU's peak.
+ENDLESS = make_cell(
+    batch_size=2, num_warmup_steps=1, max_warmup_seconds=0.1, num_steps=10**9, min_seconds=0.0, sampling_seconds=0.0
+)
+
+# `python -m bench` that says when it has measured two steps.
+TELLS_OF_STEPS = """
+import runpy
+from bench.measure import harness
+
+class Steps(list):
+    def append(self, seconds):
+        super().append(seconds)
+        if len(self) == 2:
+            print("two steps", flush=True)
+
+class TellingRecorder(harness.StepRecorder):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.steps = Steps()
+
+harness.StepRecorder = TellingRecorder
+runpy.run_module("bench", run_name="__main__", alter_sys=True)
+"""
+
+
+def start_measuring(
+    python: Path, cell: Cell, folder: Path, *program: str, timeout_seconds: float | None = None
+) -> "subprocess.Popen[str]":
+    """Start `python -m bench`, or `program` in its place, with the order to measure the cell."""
+    order = Order(
+        cell=cell,
+        run_id="test-1",
+        repeat=1,
+        attempt="a1",
+        store_url=f"file://{folder}/store",
+        timeout_seconds=timeout_seconds,
+    )
+    path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
+    return subprocess.Popen(
+        [str(python), *(program or ("-m", "bench"))],
+        env=inherited | path | order.to_variables(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=folder,
+    )
+
+
+def read_record(folder: Path, kind: str) -> Result:
+    (path,) = (folder / "store" / "runs" / "test-1" / kind).glob("*/*.json")
+    return Result.model_validate_json(path.read_bytes())
+
+
+def test_sigterm_leaves_what_was_measured_beside_the_results(
+    tmp_path: Path, interpreters: dict[Framework, Path]
+) -> None:
+    process = start_measuring(interpreters["pytorch"], ENDLESS, tmp_path, "-c", TELLS_OF_STEPS)
+    assert process.stdout is not None
+    assert any(line == "two steps\n" for line in process.stdout)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
+
+    assert process.returncode == EXIT_PREEMPTED, output
+    result = read_record(tmp_path, "interrupted")
+    assert (result.status, result.written_by) == ("preempted", "bench")
+    assert result.error is not None
+    assert result.error.signal == "SIGTERM"
+    assert result.phases.build_seconds is not None
+    assert result.samples is not None
+    assert len(result.samples.step_seconds) > 1
+    assert not list((tmp_path / "store" / "runs" / "test-1").glob("results/*/*.json"))
+
+
+def test_the_end_of_the_time_is_a_terminal_record(tmp_path: Path, interpreters: dict[Framework, Path]) -> None:
+    process = start_measuring(interpreters["pytorch"], ENDLESS, tmp_path, timeout_seconds=1.5)
+    output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
+
+    assert process.returncode == EXIT_NOT_OK, output
+    result = read_record(tmp_path, "results")
+    assert result.status == "timeout"
+    assert result.error is not None
+    assert result.error.message == "still running after timeout_seconds = 1.5"
+
+
+def test_a_child_of_the_process_dies_of_sigterm_and_the_process_gets_no_signal(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys, time
+from pathlib import Path
+from bench.worker.attempt import Attempt
+from bench.worker.delivery import Delivery
+from bench.worker.main import Interruption
+from bench.worker.request import Order
+from bench.worker.shutdown import SigtermListener
+from bench.store import Store
+order = Order.from_variables(os.environ)
+store = Store.open(order.store_url)
+delivery = Delivery(store=store)
+listener = SigtermListener()
+listener.start()
+Interruption(attempt=Attempt(order), terminal=delivery, interrupted=delivery, timeout_seconds=None).watch(listener)
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+os.kill(child, signal.SIGTERM)
+_, status = os.waitpid(child, 0)
+time.sleep(0.5)
+print(os.WTERMSIG(status), "alive")
+"""
+    order = Order(cell=make_cell(), run_id="test-1", repeat=1, attempt="a1", store_url=f"file://{tmp_path}/store")
+    environment = {**os.environ, **order.to_variables(), "PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "15 alive\n"), done.stderr

@@ -1,4 +1,4 @@
-"""SIGTERM ends `python -m bench` from its first moment on, as Kubernetes needs of PID 1 of a container."""
+"""SIGTERM and Ctrl-C before anything was measured, and the end of the runner."""
 
 import os
 import signal
@@ -14,9 +14,10 @@ import pytest
 from bench.exit_codes import EXIT_PREEMPTED, EXIT_SIGINT
 from bench.worker.request import Order
 from factories import make_cell
+from fake_interpreters import await_end, is_running
 from workspace import HANG_GUARD_SECONDS
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SLOW_IMPORT = "import time\nprint('importing', flush=True)\ntime.sleep(600)\n"
 
 
@@ -101,3 +102,33 @@ def test_sigterm_while_the_store_is_awaited_ends_the_container_at_once(
 def test_outside_a_container_sigterm_ends_the_process_as_usual(tmp_path: Path) -> None:
     process = start_and_import(tmp_path, BENCH_PARENT_PID=str(os.getpid()))
     assert end(process) == (-signal.SIGTERM, "")
+
+
+START_AND_SLEEP = '''
+import os, subprocess, sys
+child = """
+import os, time
+from bench.worker.shutdown import die_with_parent
+die_with_parent(os.getppid())
+print("ready", flush=True)
+time.sleep(600)
+"""
+process = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE)
+process.stdout.readline()
+print(process.pid, flush=True)
+process.wait()
+'''
+
+
+def test_the_measuring_process_dies_with_the_runner_even_by_sigkill() -> None:
+    with subprocess.Popen([sys.executable, "-c", START_AND_SLEEP], stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        orphan = int(runner.stdout.readline())
+        assert is_running(orphan)
+        runner.send_signal(signal.SIGKILL)
+    await_end(orphan)
+
+
+def test_a_process_whose_runner_is_already_dead_kills_itself() -> None:
+    code = "from bench.worker.shutdown import die_with_parent; die_with_parent(999_999_999)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL

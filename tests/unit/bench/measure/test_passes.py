@@ -1,16 +1,78 @@
-"""How long kernels keep GPUs busy, from what a profiler saw; the steps of the pass and when there is none."""
+"""The passes after the window: back to back, until the speed is flat, and under a profiler."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
 from statistics import median
 from typing import Any
 
 import pytest
 
 from bench.measure.harness import DeviceTimer, Feed
+from bench.measure.passes import find_flat_stretch, run_pipelined, run_sustained
 from bench.measure.profile import DeviceActivity, measure_union, profile_steps, summarize_activities
-from bench.schema import Device, Samples
+from bench.schema import Device, Samples, SustainedRun
 from bench.worker.observe import Observer
 from factories import make_cell
+from scripted_workload import Clock, ScriptedWorkload
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("bench.measure.harness.perf_counter", clock.read)
+    monkeypatch.setattr("bench.measure.passes.perf_counter", clock.read)
+    return clock
+
+
+def test_steps_are_synchronised_once_before_and_once_after(clock: Clock) -> None:
+    workload = ScriptedWorkload(clock, repeat(0.25), is_asynchronous=True)
+    window = run_pipelined(workload, 1.0, 0.5)
+    # A fourth more steps than 1.0 / 0.5, rounded up.
+    assert clock.log == ["synchronize", "clock", *["step"] * 3, "synchronize", "clock"]
+    assert (window.num_steps, window.seconds, window.step_seconds) == (3, 0.75, 0.25)
+
+
+@pytest.mark.parametrize(("step_seconds", "expected"), [(100.0, 2), (0.5, 3), (0.01, 125), (1e-6, 20_000)])
+def test_the_number_of_steps_follows_from_a_synchronised_step_within_bounds(
+    clock: Clock, step_seconds: float, expected: int
+) -> None:
+    workload = ScriptedWorkload(clock, repeat(step_seconds), is_asynchronous=True)
+    assert run_pipelined(workload, 1.0, step_seconds).num_steps == expected
+
+
+def test_work_left_over_from_before_is_not_in_the_window(clock: Clock) -> None:
+    workload = ScriptedWorkload(clock, repeat(0.5), is_asynchronous=True)
+    workload.run_step()
+    assert run_pipelined(workload, 1.0, 1.0).seconds == 1.0
+
+
+def run(clock: Clock, durations: Iterator[float], max_seconds: float) -> SustainedRun:
+    return run_sustained(ScriptedWorkload(clock, durations, is_asynchronous=True), max_seconds)
+
+
+def test_a_flat_speed_ends_the_run_after_the_flat_stretch(clock: Clock) -> None:
+    sustained = run(clock, repeat(0.5), 600.0)
+    assert (sustained.window_step_seconds, sustained.seconds) == ((0.5,) * 6, 30.0)
+    assert sustained.flat_after_seconds == 0.0
+
+
+def test_a_device_that_slows_down_has_a_first_and_a_settled_speed(clock: Clock) -> None:
+    # 20 s at 0.5 s a step, then 0.625 s for ever: 8 steps in each window of 5 s.
+    sustained = run(clock, chain(repeat(0.5, 40), repeat(0.625)), 600.0)
+    assert (sustained.window_step_seconds[0], sustained.window_step_seconds[-1]) == (0.5, 0.625)
+    assert (sustained.flat_after_seconds, sustained.seconds) == (20.0, 50.0)
+
+
+def test_a_speed_that_keeps_falling_is_not_called_flat(clock: Clock) -> None:
+    sustained = run(clock, (0.5 * 1.001**number for number in range(10_000)), 60.0)
+    assert sustained.flat_after_seconds is None
+    assert 60.0 <= sustained.seconds < 66.0
+
+
+@pytest.mark.parametrize(("last", "expected"), [(1.0099, 0.0), (1.0101, None)])
+def test_windows_within_one_percent_of_each_other_are_flat(last: float, expected: float | None) -> None:
+    assert find_flat_stretch([*[(5.0, 1.0)] * 6, (5.0, last)]) == expected
+
 
 MICROSECONDS = 1_000.0
 

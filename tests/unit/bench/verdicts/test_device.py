@@ -1,4 +1,4 @@
-"""wrong-device and over-peak: a measurement just within each bound and one just beyond."""
+"""Whether the work was done, and on the device asked for."""
 
 import pytest
 

@@ -1,0 +1,135 @@
+"""CUDA's driver: why it does not start, whether MPS is in force, and copies, with drivers that only answer."""
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.probes import cuda
+from bench.probes.cuda import COPIES_PER_BATCH, LIBRARY, explain_failed_start, measure_gpu_copy
+from bench.probes.machine import read_mps_state, read_place
+from fake_nvml import install_nvml
+from stand_in_driver import CUDA_VARIABLE, compile_driver
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compile_driver(tmp_path_factory.mktemp("driver") / "lib64")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("0", None),
+        ("100", "CUDA does not start: cuInit ended with code 100, CUDA_ERROR_NO_DEVICE: no CUDA-capable device is"),
+        ("803", "CUDA does not start: cuInit ended with code 803, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has"),
+        ("4711", "CUDA does not start: cuInit ended with code 4711, which it has no name for"),
+    ],
+)
+def test_cudas_own_code_says_why_it_does_not_start(
+    driver: Path, monkeypatch: pytest.MonkeyPatch, code: str, expected: str | None
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(driver))
+    monkeypatch.setenv(CUDA_VARIABLE, code)
+    answer = explain_failed_start()
+    assert expected == (answer and answer[: len(expected or "")])
+
+
+def test_a_library_that_cannot_be_loaded_is_named_with_the_loaders_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / LIBRARY).write_text("no library")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    answer = explain_failed_start()
+    assert f"CUDA does not start: its driver library cannot be loaded ({tmp_path / LIBRARY}: file too short)" == answer
+
+
+MIB = 2**20
+
+
+class FakeDriver:
+    """Functions of the driver that return codes; a copy takes its bytes over the bandwidth, by the driver's clock."""
+
+    def __init__(self, bandwidth: float, **codes: int) -> None:
+        self.bandwidth, self.codes, self.now = bandwidth, codes, 0.0
+        self.calls: list[str] = []
+
+    def __getitem__(self, name: str) -> Callable[..., int]:
+        def call(*arguments: Any) -> int:
+            self.calls.append(name)
+            if name == "cuMemcpyDtoDAsync_v2":
+                self.now += 2 * arguments[2].value / self.bandwidth
+            return self.codes.get(name, 0)
+
+        return call
+
+
+def install(monkeypatch: pytest.MonkeyPatch, driver: FakeDriver) -> FakeDriver:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
+    monkeypatch.setattr(cuda, "perf_counter", lambda: driver.now)
+    return driver
+
+
+def test_a_copied_byte_is_one_read_and_one_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = install(monkeypatch, FakeDriver(bandwidth=3e12))
+    assert measure_gpu_copy(128 * MIB) == pytest.approx(3e12)
+    assert driver.calls.count("cuMemcpyDtoDAsync_v2") == cuda.NUM_BATCHES * COPIES_PER_BATCH
+
+
+def test_the_frameworks_context_is_used_and_everything_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = install(monkeypatch, FakeDriver(bandwidth=1e12))
+    measure_gpu_copy(MIB)
+    around = [name for name in driver.calls if name not in ("cuMemcpyDtoDAsync_v2", "cuCtxSynchronize")]
+    assert around == [
+        "cuInit",
+        "cuDeviceGet",
+        "cuDevicePrimaryCtxRetain",
+        "cuCtxPushCurrent_v2",
+        "cuMemAlloc_v2",
+        "cuMemAlloc_v2",
+        "cuMemsetD8_v2",
+        "cuMemFree_v2",
+        "cuMemFree_v2",
+        "cuCtxPopCurrent_v2",
+        "cuDevicePrimaryCtxRelease_v2",
+    ]
+
+
+class Library:
+    """CUDA's driver library, as far as it says whether MPS is in force."""
+
+    def __init__(self, *, mps: int = 0, code: int = 0) -> None:
+        self.mps = mps
+        self.code = code
+
+    def cuInit(self, flags: int) -> int:  # noqa: N802  (the names are the library's)
+        return 0
+
+    def cuDeviceGet(self, device: object, ordinal: int) -> int:  # noqa: N802
+        return 0
+
+    def cuDeviceGetAttribute(self, answer: object, attribute: int, device: object) -> int:  # noqa: N802
+        answer._obj.value = self.mps if attribute == 133 else 7  # type: ignore[attr-defined]  # behind byref
+        return self.code
+
+
+@pytest.mark.parametrize(
+    ("library", "state"),
+    [(Library(mps=1), True), (Library(mps=0), False), (Library(code=1), None)],
+    ids=["in force", "not in force", "an older driver"],
+)
+def test_the_driver_says_whether_mps_is_in_force(
+    monkeypatch: pytest.MonkeyPatch, library: Library, state: bool | None
+) -> None:
+    monkeypatch.setattr("ctypes.CDLL", lambda name: library)
+    assert read_mps_state() is state
+
+
+def test_a_gpu_tenant_tells_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    install_nvml(monkeypatch)
+    monkeypatch.setattr("ctypes.CDLL", lambda name: Library(mps=1))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    place = read_place("gpu")
+    assert (place.device, place.is_under_mps) == ("GPU-bbbb2222", True)
