@@ -236,7 +236,6 @@ def test_a_slow_drift_is_called_steady_which_is_a_known_limit() -> None:
     assert is_steady([1.015**number for number in range(6)])
 
 
-BUILT = Phases(import_seconds=3.0, build_seconds=2.0)
 Batches = Iterator[tuple[Any, ...]]
 
 
