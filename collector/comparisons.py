@@ -16,6 +16,7 @@ from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.machines import SIDES, describe_scope, estimate_pair, is_confounded, list_machine_notes
 from collector.ratio_words import (
     MACHINES_DIFFER,
+    UNDECIDED,
     adjust_verdicts,
     describe_efficiency,
     describe_ratio,
@@ -51,6 +52,8 @@ READ_COLUMNS = (
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
 MAX_GPUS = 64
+DECISIONS = ("slower", "faster", UNDECIDED, "not compared", "left out", "machines differ", "one repeat", "not tested")
+"""What is decided of a pair: whether the subject takes more or less time, or why that is not judged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +99,7 @@ class Comparison:
             | dict.fromkeys(("ratio", "ratio_low", "ratio_high", "joint_low", "joint_high"), "float64")
             | {"log_standard_error": "float64", "degrees_of_freedom": "float64"}
             | {"scope": "str", "p_value": "float64", "p_adjusted": "float64"}
-            | {"verdict": "str", "adjusted_verdict": "str", "note": "str", "left_out": "str"}
+            | {"verdict": "str", "decision": "str", "note": "str", "left_out": "str"}
         )
 
 
@@ -149,10 +152,11 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison) -> pd.DataFrame
 
     `summary`: of one run or of several. A pair that ran on the same hardware, or in the same run, is preferred to the
     same pair of cells across them. A pair that cannot be compared has no ratio, and its verdict says why; one that is
-    left out because a side has no valid repeat says so in `left_out` too. `p_value` is that of a true ratio of 1, the
-    columns of `adjust_verdicts` and `verdict` allow for the number of pairs that have one; efficiencies, which nobody
-    expects to be 1, have none. `scope`: on how many machines the ratio rests. `log_standard_error` and
-    `degrees_of_freedom` are those of the ratio's log, for intervals of another confidence.
+    left out because a side has no valid repeat says so in `left_out` too. `decision` is one of DECISIONS, `verdict` the
+    same in words. `p_value` is that of a true ratio of 1, the columns of `adjust_verdicts` allow for the number of
+    pairs that have one; efficiencies, which nobody expects to be 1, have none. `scope`: on how many machines the ratio
+    rests. `log_standard_error` and `degrees_of_freedom` are those of the ratio's log, for intervals of another
+    confidence.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
@@ -188,21 +192,22 @@ def _compare(pair: Row, comparison: Comparison) -> Row:
     row["note"] = "; ".join([*_list_notes(pair, names), *_list_other_programs(pair, comparison, names)])
     reason = _explain_not_comparable(pair, comparison, names)
     if reason is not None:
-        return row | {"verdict": f"not compared: {reason}"}
+        return row | {"verdict": f"not compared: {reason}", "decision": "not compared"}
     unsound = [side for side in SIDES if not pair[f"num_sound_{side}"]]
     if unsound:
         whose = " and of ".join(names[side] for side in unsound)
         left_out = f"no repeat of {whose} was measured under sound conditions"
         verdicts = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in unsound)
-        return row | {"verdict": f"left out: {left_out} ({verdicts})", "left_out": left_out}
-    measured = _measure(row, comparison, names["subject"])
+        words = f"left out: {left_out} ({verdicts})"
+        return row | {"verdict": words, "decision": "left out", "left_out": left_out}
+    measured = _measure(row, comparison)
     if is_confounded(pair, comparison.field) and measured.get("p_value") is not None:
-        measured |= {"p_value": None, "verdict": MACHINES_DIFFER}
+        measured |= {"p_value": None, "verdict": MACHINES_DIFFER, "decision": "machines differ"}
     notes = [*filter(None, [row["note"]]), *list_machine_notes(pair, names, comparison.field)]
     return row | measured | {"scope": describe_scope(pair, comparison.field), "note": "; ".join(notes)}
 
 
-def _measure(pair: Row, comparison: Comparison, name: str) -> Row:
+def _measure(pair: Row, comparison: Comparison) -> Row:
     time_ratio = estimate_pair(pair)
     speedup = invert_estimate(time_ratio)
     if comparison.measure == "efficiency":
@@ -210,8 +215,7 @@ def _measure(pair: Row, comparison: Comparison, name: str) -> Row:
         efficiency = scale_estimate(speedup, batches[0] / (batches[1] * pair["num_gpus_subject"]))
         return _describe_estimate(efficiency, describe_efficiency(efficiency))
     ratio = time_ratio if comparison.measure == "time ratio" else speedup
-    direction = f"{name} is {name_direction(time_ratio)}"
-    test = {"p_value": ratio.p_value, "estimate": ratio, "direction": direction}
+    test = {"p_value": ratio.p_value, "estimate": ratio, "direction": name_direction(time_ratio)}
     words = describe_ratio(time_ratio, subject=pair["subject"], reference=pair["reference"])
     return _describe_estimate(ratio, words) | test
 
@@ -219,7 +223,9 @@ def _measure(pair: Row, comparison: Comparison, name: str) -> Row:
 def _describe_estimate(ratio: Estimate, verdict: str) -> Row:
     low, high = ratio.interval or (None, None)
     uncertainty = {name: getattr(ratio, name) for name in ("log_standard_error", "degrees_of_freedom")}
-    return {"ratio": ratio.center, "ratio_low": low, "ratio_high": high, "verdict": verdict} | uncertainty
+    decision = "one repeat" if ratio.interval is None else "not tested"
+    figures = {"ratio": ratio.center, "ratio_low": low, "ratio_high": high}
+    return figures | {"verdict": verdict, "decision": decision} | uncertainty
 
 
 def _name_side(pair: Row, comparison: Comparison, side: str) -> str:

@@ -17,7 +17,7 @@ from collector.comparisons import FRAMEWORKS, MODES, PRECISIONS, Comparison
 from collector.costs.document import OfferCost
 from collector.labels import label_hardware
 from collector.machines import SIDES, estimate_pair, is_confounded
-from collector.ratio_words import NO_DIFFERENCE, count_tested
+from collector.ratio_words import count_tested
 from collector.results.cells import PROTOCOL_FIELDS, select_alone
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.results.intervals import read_estimate
@@ -120,7 +120,7 @@ def list_cheapest(analysis: Analysis) -> list[Cheapest]:
         work = tuple("" if pd.isna(one.row[name]) else str(one.row[name]) for name in PRICED_WORK_COLUMNS)
         works.setdefault(work, []).append(one)
     verdicts = {
-        frozenset(_name_sides(row)): row["adjusted_verdict"] != NO_DIFFERENCE
+        frozenset(_name_sides(row)): row["decision"] in ("slower", "faster")
         for comparison in (FRAMEWORKS, MODES, PRECISIONS)
         for row in _list_judged(analysis, comparison)
     }
@@ -177,10 +177,9 @@ def _index_judged(analysis: Analysis) -> dict[tuple[Key, Key], Judged]:
             ratio = read_estimate(row, center="ratio")
             ratio = ratio if comparison.measure == "time ratio" else invert_estimate(ratio)
             subject, reference = _name_sides(row)
-            verdict = row["adjusted_verdict"]
             found[(reference, subject) if ratio.center >= 1 else (subject, reference)] = Judged(
                 ratio=ratio if ratio.center >= 1 else invert_estimate(ratio),
-                is_different=not pd.isna(verdict) and verdict != NO_DIFFERENCE,
+                is_different=row["decision"] in ("slower", "faster"),
                 size=size,
             )
     return found

@@ -26,6 +26,8 @@ MAX_DECIMALS = 6
 LONG_NUMBER, SHORT_NUMBER = 1e5, 1e-5
 """From here on digits after the point say nothing, and below no number of them reads well."""
 NO_DIFFERENCE = "no difference shown"
+UNDECIDED = "undecided"
+"""The decision on a ratio of which no difference is shown."""
 MACHINES_DIFFER = "no verdict: the machines differ, by how much is not known"
 NO_INTERVAL = "no verdict: one repeat counts, no interval"
 
@@ -121,11 +123,11 @@ def name_direction(ratio: Estimate) -> str:
 
 
 def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of one table with `joint_low`, `joint_high`, `p_adjusted` and `adjusted_verdict` if tested.
+    """Return the rows of one table with `joint_low`, `joint_high`, `p_adjusted` and `decision` if tested.
 
     `rows`: those with a `p_value` were tested, and have the `estimate` that it is of and its `direction`. The joint
-    interval holds together with those of all tested rows. Where it excludes 1, the direction is the adjusted verdict;
-    elsewhere no difference is shown, and their `verdict`, if they have one, says so too: a pair has one verdict.
+    interval holds together with those of all tested rows. Where it excludes 1, the direction is the decision;
+    elsewhere it is UNDECIDED, and their `verdict`, if they have one, says so too: a pair has one verdict.
     """
     number = sum(row.get("p_value") is not None for row in rows)
     adjusted = [dict(row) for row in rows]
@@ -135,7 +137,7 @@ def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
         row["joint_low"], row["joint_high"] = row["estimate"].find_joint_interval(number)
         row["p_adjusted"] = adjust_p_value(row["p_value"], number)
         is_shown = row["estimate"].excludes_one(number)
-        row["adjusted_verdict"] = row["direction"] if is_shown else NO_DIFFERENCE
+        row["decision"] = row["direction"] if is_shown else UNDECIDED
         if not is_shown and "verdict" in row:
             row["verdict"] = NO_DIFFERENCE
     return adjusted
@@ -157,8 +159,8 @@ def take_joint_intervals(pairs: pd.DataFrame) -> pd.DataFrame:
 
 def count_differences(pairs: pd.DataFrame) -> str:
     """Return in a sentence how many ratios were tested, and how many of them differ; empty where none was."""
-    verdicts = pairs.loc[pairs["p_value"].notna(), "adjusted_verdict"]
-    number = int((verdicts != NO_DIFFERENCE).sum())
+    verdicts = pairs.loc[pairs["p_value"].notna(), "decision"]
+    number = int((verdicts != UNDECIDED).sum())
     if len(verdicts) < 2:
         return "" if verdicts.empty else f"1 ratio was tested: {'it differs from 1' if number else NO_DIFFERENCE}."
     differ = "differs" if number == 1 else "differ"

@@ -149,7 +149,7 @@ def _judge(aggregate: Estimate | None) -> Row:
         return {}
     if aggregate.interval is None:
         return {"verdict": NO_INTERVAL}
-    direction = "more than one alone" if aggregate.center > 1 else "less than one alone"
+    direction = "more" if aggregate.center > 1 else "less"
     verdict = f"together {format_significant(aggregate.center)}x one alone"
     return {"verdict": verdict, "p_value": aggregate.p_value, "estimate": aggregate, "direction": direction}
 
@@ -243,7 +243,7 @@ SHARING_COLUMNS: Columns = {
     "p_value": "float64",
     "p_adjusted": "float64",
     "verdict": "str",
-    "adjusted_verdict": "str",
+    "decision": "str",
     **_with_interval("jain_index"),
     "lowest_jain_index": "float64",
     **_with_interval("joules_per_sample", "energy_ratio"),
@@ -261,7 +261,7 @@ tenant; `role_...`: of all tenants with the role; `slowest_slowdown`: of the slo
 roles; so are `joint_low` to `joint_high`, the interval of `aggregate_ratio` that holds together with those of all
 tested cells, and the verdict that rests on it. docs/report.md has the formulas."""
 
-JUDGED_COLUMNS = ("joint_low", "joint_high", "p_adjusted", "verdict", "adjusted_verdict")
+JUDGED_COLUMNS = ("joint_low", "joint_high", "p_adjusted", "verdict", "decision")
 """What is found of all cells together."""
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.labels import add_labels
-from collector.ratio_words import count_differences
+from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, count_differences
 from collector.sharing.tabulate import select_fallen
 from collector.tables.columns import CELL, count_column, interval_column, number_column, text_column
 from collector.tables.step_times import NOTE, REPEATS
@@ -30,6 +30,7 @@ DEVICE_REMARK = (
     "Jain's index of these shares is 1 where all tenants get the same, and 1/n where one of n gets everything. Energy "
     "is that of the whole device over the samples of all tenants; over alone: what the same samples cost alone."
 )
+DECISION_WORDS = {"more": "more than one alone", "less": "less than one alone", UNDECIDED: NO_DIFFERENCE}
 
 
 def make_tenant_speed_table(analysis: Analysis) -> Table | None:
@@ -74,12 +75,13 @@ def make_shared_device_table(analysis: Analysis) -> Table | None:
     rows = sharing[(sharing["role"] == "cell") & (sharing["num_ok"] > 0)]
     if rows.empty:
         return None
+    rows = rows.assign(words=rows["decision"].map(DECISION_WORDS))
     memory = choose_memory_unit(rows[["tenant_peak_bytes", "device_peak_bytes"]].max().dropna())
     columns = [
         CELL,
         number_column("together, over one alone", "aggregate_ratio", RATIO, is_optional=True),
         replace(interval_column("95 % interval", "joint_low", "joint_high", RATIO), is_optional=True),
-        text_column("verdict", "adjusted_verdict", is_optional=True),
+        text_column("verdict", "words", is_optional=True),
         *_estimate_columns("Jain's index", "jain_index", RATIO),
         number_column("its lowest", "lowest_jain_index", RATIO, is_optional=True),
         *_estimate_columns("energy per sample", "joules_per_sample", JOULE),

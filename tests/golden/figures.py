@@ -49,6 +49,15 @@ SENTENCES = (
 )
 """Columns of words, which may be worded anew."""
 Rows = list[dict[str, Any]]
+KINDS = {
+    "undecided": "same",
+    "left out": "left-out",
+    "not compared": "not-compared",
+    "machines differ": "none",
+    "one repeat": "none",
+    "not tested": "untested",
+}
+"""What the files of figures call a decision."""
 
 
 def list_runs() -> list[tuple[Path, str]]:
@@ -171,19 +180,9 @@ def _list_numbers(sentences: Iterable[str]) -> str:
 def _take_pairs(pairs: pd.DataFrame) -> Rows:
     keys = [f"{name}_{side}" for side in ("subject", "reference") for name in ("cell_id", "environment_id")]
     rows = _take(pairs, [*keys, "ratio", "ratio_low", "ratio_high", "joint_low", "joint_high", "p_value", "p_adjusted"])
-    for row, verdict, adjusted in zip(rows, pairs["verdict"], pairs["adjusted_verdict"], strict=True):
-        row["kind"] = _classify(str(verdict), adjusted)
+    for row, decision in zip(rows, pairs["decision"], strict=True):
+        row["kind"] = KINDS.get(decision, decision)
     return rows
-
-
-def _classify(verdict: str, adjusted: object) -> str:
-    """Return what a verdict says, whatever its words: slower, faster, same, or why there is none."""
-    if not pd.isna(adjusted):  # type: ignore[call-overload]
-        return next((word for word in ("slower", "faster") if str(adjusted).endswith(word)), "same")
-    for opening, kind in (("left out", "left-out"), ("not compared", "not-compared"), ("no verdict", "none")):
-        if verdict.startswith(opening):
-            return kind
-    return "untested"
 
 
 def _list_ranking(analysis: Analysis) -> Iterator[dict[str, Any]]:

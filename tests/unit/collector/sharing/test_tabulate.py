@@ -60,7 +60,7 @@ def test_tenants_are_held_against_the_same_cell_alone(collect: Collect) -> None:
     assert row["aggregate_ratio_high"] == pytest.approx(row["aggregate_ratio"] * factor, rel=1e-6)
     assert row["verdict"] == "together 0.900x one alone"
     assert (row["joint_low"], row["joint_high"]) == (row["aggregate_ratio_low"], row["aggregate_ratio_high"])  # of one
-    assert row["adjusted_verdict"] == "less than one alone"
+    assert row["decision"] == "less"
 
 
 def test_percentiles_are_those_of_each_repeats_pooled_steps(collect: Collect) -> None:
