@@ -12,7 +12,7 @@ import kubernetes.config
 import kubernetes.watch
 from runs import Setup
 
-from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 NUM_BARE_THREADS = 16

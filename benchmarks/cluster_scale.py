@@ -34,7 +34,7 @@ from runs import Setup  # noqa: E402
 
 from bench.store import Store  # noqa: E402
 from control_plane import ControlPlane, find_assets  # noqa: E402
-from runner.kubernetes.rendering.job_template import JobRenderer  # noqa: E402
+from runner.kubernetes.rendering import JobRenderer  # noqa: E402
 from runner.kubernetes.tracked_jobs import TrackedJob  # noqa: E402
 
 RENDER_TARGET, SUBMIT_TARGET, RUN_TARGET, RESUME_TARGET, GAP_TARGET = 1000.0, 0.9, 1.25, 5.0, 1.0

@@ -21,8 +21,8 @@ from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.informers import Changed, Informer, Notification
-from runner.kubernetes.object_status import JobStatus
-from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.objects import JobStatus
+from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.session import ClusterSession, SessionOptions
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 

@@ -36,7 +36,7 @@ OWN_PROFILE_KEYS = (
 OWN_GPU_KEYS = ("request", "device_class", "claim_prefix")
 """Keys of a profile's `gpu` that `claims` says."""
 QUANTITY = "^[1-9][0-9]{0,14}(Ki|Mi|Gi|Ti|k|M|G|T)?$"
-"""Of a profile, as in runner/kubernetes/syntax.py."""
+"""Of a profile, as in runner/kubernetes/names.py."""
 OVERLAY_POD_KEYS: dict[str, Any] = {
     "dnsConfig": {"type": "object"},
     "dnsPolicy": {"type": "string"},

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
+from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
 
 _FILE = Path(__file__).parent / "unit" / "runner" / "cluster_objects.json"
 

@@ -22,8 +22,7 @@ from bench.store import Store, result_key
 from container_states import EXITS, WAITING, describe_added, list_added
 from factories import make_failed_result, make_result, make_validity
 from fake_nodes import FakeNodes, format_now
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 
 Behaviour = Literal[
     "ok",

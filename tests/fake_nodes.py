@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 
 HEARTBEAT_SECONDS = 3.0
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -6,8 +6,8 @@ from typing import Any
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.rendering.job_template import (
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.rendering import (
     JobOwner,
     JobRenderer,
 )

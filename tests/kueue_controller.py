@@ -22,8 +22,7 @@ import yaml
 
 from child_process import start_child
 from control_plane import DEFAULT_ASSETS, START_DEADLINE_SECONDS, ControlPlane
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.kueue import find_api_version
 from s3_server import find_free_port
 

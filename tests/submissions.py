@@ -5,13 +5,12 @@ from typing import Any, cast
 
 from bench.store import Store
 from job_manifests import load, make_renderer
-from runner.kubernetes.cancellation import CancellationWatcher
-from runner.kubernetes.capacity import PoolCapacity
+from runner.kubernetes.capacity import PoolCapacity, Spending
+from runner.kubernetes.cleanup import CancellationWatcher
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.placements import PlacementTracker
-from runner.kubernetes.rendering.node_wish import ANY_NODE
-from runner.kubernetes.spending import Spending
+from runner.kubernetes.rendering import ANY_NODE
 from runner.kubernetes.submission import FinishedJobs, Submission
 from runner.kubernetes.tracked_jobs import TrackedJobs
 

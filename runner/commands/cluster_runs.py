@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from bench.errors import UserError
 from bench.store import Store
 from runner.commands.options import make_error_console
-from runner.kubernetes.syntax import check_dns_label, check_option
+from runner.kubernetes.names import check_dns_label, check_option
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 from runner.runs import check_run_id, read_run
@@ -38,7 +38,7 @@ def open_job_cleaner(
 def connect(context: str) -> "Connection":
     """Return the connection of a command that somebody waits for; it prints each cause of a warning once, to stderr."""
     from runner.kubernetes.connection import Connection
-    from runner.kubernetes.observer import warn_once
+    from runner.kubernetes.tracked_jobs import warn_once
 
     def tell(message: str) -> None:
         make_error_console().print(f"warning: {message}", soft_wrap=True)

@@ -21,7 +21,7 @@ from runner.store_urls import BUCKET_URLS
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
-    from runner.kubernetes.doctor.context import Finding
+    from runner.kubernetes.doctor import Finding
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for an API server that does not answer."""
@@ -45,9 +45,9 @@ def doctor(
     """Check every prerequisite of running MATRIX on a cluster, and say how to repair what is missing."""
     from runner.commands.json_documents import DoctorDocument, DoctorFinding
     from runner.kubernetes.connection import Connection
+    from runner.kubernetes.doctor import DoctorContext
     from runner.kubernetes.doctor.checks import examine
-    from runner.kubernetes.doctor.context import DoctorContext
-    from runner.kubernetes.target import ClusterTarget
+    from runner.kubernetes.run import ClusterTarget
     from runner.matrix.expansion import load_matrix
 
     target = ClusterTarget.find(on, profile, namespace, queue)

@@ -21,8 +21,8 @@ from runner.runs import read_run
 
 if TYPE_CHECKING:  # the collector takes a second to import, the package `kubernetes` half a second
     from runner.kubernetes.connection import Connection
-    from runner.kubernetes.observer import ClusterObserver
     from runner.kubernetes.run import ClusterRun
+    from runner.kubernetes.tracked_jobs import ClusterObserver
     from runner.nights.display import NightMetrics
     from runner.nights.watch import NightReport, Watch
     from runner.nights.webhooks import Webhook
@@ -141,7 +141,7 @@ def confirm_there(
 
     Call it before the night is measured: it reads the marks of its cancellations; a later one ends the confirmation.
     """
-    from runner.kubernetes.cancellation import RunCancelled, list_marks
+    from runner.kubernetes.cleanup import RunCancelled, list_marks
 
     marks = list_marks(there.store, night.run_id)
 

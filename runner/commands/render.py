@@ -70,7 +70,7 @@ def render(
 ) -> None:
     """Print what the cells of MATRIX are and what they take, or write their manifests; measure nothing."""
     from runner.commands.estimates import find_prices
-    from runner.kubernetes.syntax import check_option, check_queue
+    from runner.kubernetes.names import check_option, check_queue
     from runner.matrix.expansion import load_matrix
     from runner.matrix.plan import plan_run
 
@@ -88,7 +88,7 @@ def render(
     chosen = _choose_profile(on, profile, namespace)
     if queue is not None:
         check_option("--queue", queue, check_queue)
-    from runner.kubernetes.rendering.manifest_files import write_manifests
+    from runner.kubernetes.setup import write_manifests
 
     run = _plan(loaded, chosen, on or ANY_CLUSTER, queue, run_id)
     write_manifests(manifests, run, chosen, _check_store(store), queue)
@@ -127,7 +127,7 @@ def _print_cells(loaded: "Matrix", *, as_json: bool) -> None:
 
 
 def _print_plan(run: "Run", folder: Path) -> None:
-    from runner.kubernetes.rendering.manifest_files import SETUP_FOLDER
+    from runner.kubernetes.setup import SETUP_FOLDER
 
     echo(f"{run.num_repeats} Jobs of run {run.run_id} in {folder}, set-up in {folder / SETUP_FOLDER}")
     for reason in sorted({cell.reason for cell in run.left_out}):

@@ -123,9 +123,8 @@ def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
 
 def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
     from runner.estimates import price_profile
-    from runner.kubernetes.rendering.job_template import JobOwner
-    from runner.kubernetes.run import ClusterRun
-    from runner.kubernetes.target import ClusterTarget
+    from runner.kubernetes.rendering import JobOwner
+    from runner.kubernetes.run import ClusterRun, ClusterTarget
 
     if options.python:
         raise UserError("--python: is for runs on this machine; on a cluster the profile's images are used")
@@ -182,10 +181,9 @@ def _measure_here(local: LocalRun, execution: Execution) -> RunEnd:
 
 
 def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
-    from runner.kubernetes.cancellation import RunCancelled
+    from runner.kubernetes.cleanup import RunCancelled
     from runner.kubernetes.connection import Connection
-    from runner.kubernetes.metrics import observe_with_metrics
-    from runner.kubernetes.progress import ClusterProgress
+    from runner.kubernetes.progress import ClusterProgress, observe_with_metrics
 
     messages, night, port = execution.messages, execution.night, execution.options.metrics_port
     try:

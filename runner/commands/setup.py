@@ -50,9 +50,8 @@ def setup(
     May be repeated.
     """
     from runner.commands.cluster_runs import connect
-    from runner.kubernetes.rendering.setup_template import STORE_BUCKET, SetupTemplate, dump_yaml
-    from runner.kubernetes.setup import Installer
-    from runner.kubernetes.target import ClusterTarget
+    from runner.kubernetes.run import ClusterTarget
+    from runner.kubernetes.setup import STORE_BUCKET, Installer, SetupTemplate, dump_yaml
 
     target = ClusterTarget.find(on, profile, namespace, queue)
     has_store = target.profile.name == KIND if s3 is None else s3

@@ -148,11 +148,11 @@ def _make_document(
 
 
 def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num_missing: int) -> list[str]:
-    from runner.kubernetes.cancellation import list_marks
+    from runner.kubernetes.cleanup import list_marks
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
+    from runner.kubernetes.names import check_dns_label, check_option
     from runner.kubernetes.run_status import inspect_run
-    from runner.kubernetes.syntax import check_dns_label, check_option
 
     if run.cluster is None:
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")

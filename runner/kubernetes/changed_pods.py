@@ -10,11 +10,10 @@ from typing import Any
 from kubernetes.utils.quantity import parse_quantity
 
 from collector.word_lists import join_some
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, Connection
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.object_status import PodStatus
-from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.objects import PodStatus
+from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 MAX_NAMED = 5

@@ -6,24 +6,102 @@ controller wrote into the pod.
 """
 
 import json
+import socket
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any
+from uuid import uuid4
+
+from pydantic import AwareDatetime
 
 from bench.errors import UserError
-from bench.store import Store, confirmation_run_id
+from bench.schema import Document
+from bench.store import Store, cancelled_key, cancelled_prefix, confirmation_run_id
 from collector.word_lists import join_some
-from runner.kubernetes.access_reviews import check_permissions
-from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.cancellation import leave_mark
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.object_status import CANCELLED, JobStatus, read_remaining_job, read_store_url
-from runner.kubernetes.permissions import CANCEL_PERMISSIONS
-from runner.kubernetes.rendering.job_name import POOL_LABEL, RUN_LABEL, STORE_LABEL, select_run
+from runner.kubernetes.connection import ApiError, Connection, to_user_error
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.names import POOL_LABEL, RUN_LABEL, STORE_LABEL, select_run
+from runner.kubernetes.objects import CANCELLED, JobStatus, read_remaining_job, read_store_url
+from runner.kubernetes.permissions import CANCEL_PERMISSIONS, check_permissions
+from runner.matrix.plan import read_user_name
 from runner.runs import is_stored, read_run
+
+# Leaves marks of a run's cancellation in the store, and watches for them.
+#
+# A runner that sees a Job being deleted learns from the Job's annotation that the run was cancelled. One whose watch is
+# down just then finds the Jobs deleted, as if somebody had done it by hand; the mark shows that it was a cancellation.
+# Clocks are not compared: the marks that exist when a runner starts are of earlier cancellations, any other one is
+# meant for it.
+
+
+class RunCancelled(Exception):  # noqa: N818  (an answer rather than an error)
+    """Is raised in the runner after somebody cancelled its run with `benchmatrix cancel`."""
+
+
+class Cancellation(Document):
+    """The content of a mark, for people: a runner only checks whether there is one."""
+
+    run_id: str
+    cancelled_at: AwareDatetime
+    hostname: str
+    user: str
+
+
+def leave_mark(store: Store, run_id: str) -> None:
+    """Put a mark for this cancellation into the store. StoreError if the store cannot be used."""
+    document = Cancellation(
+        run_id=run_id, cancelled_at=datetime.now(UTC), hostname=socket.gethostname(), user=read_user_name()
+    )
+    store.put_with_short_retries(cancelled_key(run_id, uuid4().hex), document.to_json())  # somebody is waiting
+
+
+def list_marks(store: Store, run_id: str) -> frozenset[str]:
+    """Return the keys of the run's marks. StoreError if the store cannot be used."""
+    return frozenset(store.list_keys(cancelled_prefix(run_id)))
+
+
+@dataclass(kw_only=True)
+class CancellationWatcher:
+    """Checks for marks that did not exist when the runner started, with one look at them for all checks that wait."""
+
+    dispatcher: Dispatcher
+    store: Store
+    run_ids: tuple[str, ...]
+    """The run, and others whose cancellation ends it too: of a confirmation, its night."""
+    known: frozenset[str]
+    """The marks that existed at the start."""
+    is_checking: bool = False
+    """Whether a request is under way; no Job is to be created until it is answered."""
+    _callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+    def check(self, then: Callable[[], None] = lambda: None) -> None:
+        """Call `then` on the main thread if the run is not cancelled; raise RunCancelled there if it is."""
+        self._callbacks.append(then)
+        if not self.is_checking:
+            self._start()
+
+    def _start(self) -> None:
+        """Look once for the callbacks that wait. Checks that come later need another look: this one may miss a mark."""
+        callbacks, self._callbacks, self.is_checking = self._callbacks, [], True
+        self.dispatcher.record(self._list_marks, partial(self._handle_marks, callbacks))
+
+    def _list_marks(self) -> frozenset[str]:
+        return frozenset[str]().union(*(list_marks(self.store, run_id) for run_id in self.run_ids)) - self.known
+
+    def _handle_marks(self, callbacks: list[Callable[[], None]], marks: frozenset[str]) -> None:
+        if marks:
+            raise RunCancelled
+        self.is_checking = False
+        for then in callbacks:
+            then()
+        if self._callbacks and not self.is_checking:
+            self._start()
+
 
 NUM_THREADS = 16
 MAX_ROUNDS = 30

@@ -29,7 +29,7 @@ from bench.exit_codes import (
 )
 from bench.redaction import hide_secrets
 from bench.schema import Failure, FailureKind, Status
-from runner.kubernetes.object_status import JobStatus, PodStatus
+from runner.kubernetes.objects import JobStatus, PodStatus
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.process_ends import BAD_ALLOC, name_signal
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from runner.kubernetes.node_affinity import list_required_terms
-from runner.kubernetes.node_labels import INSTANCE_TYPE, read_quantity
+from runner.kubernetes.objects import INSTANCE_TYPE, list_required_terms, read_quantity
 
 # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
 KEEPING_AWAY = ("NoSchedule", "NoExecute")

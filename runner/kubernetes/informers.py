@@ -16,16 +16,19 @@ from typing import Generic, TypeAlias, TypeVar
 
 import urllib3
 
-from runner.kubernetes.api_errors import UNREACHABLE, ApiError, BusyError, read_watch_error
 from runner.kubernetes.connection import (
     MAX_LISTS,
     PAGE_SIZE,
+    UNREACHABLE,
+    ApiError,
+    BusyError,
     Connection,
     JsonObject,
     Retries,
     decode_answer,
     name_kind,
     read_item,
+    read_watch_error,
 )
 
 WATCH_SECONDS = 240

@@ -18,8 +18,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.pending_pods import WARN_SECONDS
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs

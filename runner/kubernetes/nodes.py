@@ -20,13 +20,11 @@ from functools import partial
 from bench.errors import UserError
 from bench.schema import Cell, InvalidDocumentError, NodeFault, Placement, Result, Run, read_node_fault, read_placement
 from bench.store import Store, node_fault_key, node_faults_prefix, parse_placement_key, placements_prefix
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, Connection
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.failures import find_last_line, find_node_fault
-from runner.kubernetes.object_status import JobStatus, PodStatus
-from runner.kubernetes.rendering.avoided_nodes import HOSTNAME_LABEL, NONE_AVOIDED, AvoidedNodes
-from runner.kubernetes.rendering.node_wish import NodeWish
+from runner.kubernetes.objects import JobStatus, PodStatus
+from runner.kubernetes.rendering import HOSTNAME_LABEL, NONE_AVOIDED, AvoidedNodes, NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.profiles.pools import is_shared
 

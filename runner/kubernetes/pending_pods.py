@@ -18,7 +18,7 @@ from typing import Any
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.failures import JobOutcome, Verdict, explain_waiting, find_pending_pod
-from runner.kubernetes.object_status import JobStatus, PodStatus, read_pod_status
+from runner.kubernetes.objects import JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 
 STARTING_SECONDS = 10.0

@@ -20,12 +20,10 @@ from bench.store import (
     placements_prefix,
     results_prefix,
 )
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, Connection, read_item
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection, read_item
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.node_labels import describe_node, read_quantity
-from runner.kubernetes.object_status import PodStatus, read_pod_status
-from runner.kubernetes.rendering.job_name import REPEAT_LABEL, select_run
+from runner.kubernetes.names import REPEAT_LABEL, select_run
+from runner.kubernetes.objects import PodStatus, describe_node, read_pod_status, read_quantity
 
 REFUSALS = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 

@@ -20,8 +20,7 @@ from bench.store import (
     tenants_prefix,
 )
 from bench.worker.delivery import find_marked_record
-from runner.kubernetes.api_errors import UNREACHABLE, ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import UNREACHABLE, ApiError, Connection
 from runner.kubernetes.failures import (
     JobOutcome,
     choose_decisive_pod,
@@ -29,7 +28,7 @@ from runner.kubernetes.failures import (
     has_only_waited,
     judge_job,
 )
-from runner.kubernetes.object_status import CONTAINER, JobStatus, PodStatus, read_pod_status
+from runner.kubernetes.objects import CONTAINER, JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.pending_pods import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.records import RemovedKeys, find_fault

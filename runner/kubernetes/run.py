@@ -7,27 +7,26 @@ from datetime import UTC, datetime, timedelta
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Run
+from bench.schema import Cell, Cluster, Run
 from bench.store import Store
-from runner.kubernetes.access_reviews import check_permissions
-from runner.kubernetes.api_errors import ApiError, to_user_error
+from runner.capabilities import explain_unsupported
+from runner.kubernetes.capacity import Spending, check_prices
 from runner.kubernetes.cleanup import JobCleaner
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.fingerprint import compute_fingerprint
+from runner.kubernetes.connection import ApiError, Connection, to_user_error
+from runner.kubernetes.login import find_context
+from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, check_option, check_queue, select_run
 from runner.kubernetes.nodes import FormerNodes, NodesAtFaultError
-from runner.kubernetes.object_status import read_remaining_job
-from runner.kubernetes.observer import ClusterObserver, warn_once
-from runner.kubernetes.permissions import RUN_PERMISSIONS
+from runner.kubernetes.objects import read_remaining_job
+from runner.kubernetes.permissions import RUN_PERMISSIONS, check_permissions
 from runner.kubernetes.placements import PlacementRecorder
 from runner.kubernetes.recording import ResultRecorder
-from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, JobKey, select_run
-from runner.kubernetes.rendering.job_template import JobOwner, JobRenderer
+from runner.kubernetes.rendering import JobOwner, JobRenderer, compute_fingerprint
 from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed, SessionOptions
-from runner.kubernetes.spending import Spending, check_prices
-from runner.kubernetes.target import ClusterTarget
-from runner.kubernetes.tracked_jobs import TrackedJob
+from runner.kubernetes.tracked_jobs import ClusterObserver, TrackedJob, warn_once
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import plan_run
+from runner.profiles.loading import find_profile
+from runner.profiles.model import Profile
 from runner.records import Records, RecordSnapshot, Retries
 from runner.runs import (
     check_run_id,
@@ -39,6 +38,45 @@ from runner.runs import (
     store_plan,
 )
 from runner.store_urls import BUCKET_URLS
+
+# Where the Jobs of a run go: the cluster, its namespace and queue, and what it can run.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterTarget:
+    """The cluster, namespace and queue that the Jobs go to."""
+
+    context: str
+    profile: Profile
+    queue: str | None
+    authorities: tuple[str, ...] = ()
+    """Of `Connection.authorities`; empty as long as nobody has logged in."""
+
+    @classmethod
+    def find(cls, on: str, profile: str | None, namespace: str | None, queue: str | None) -> "ClusterTarget":
+        """Return the target that the options name; `on` is a context, `current` or `in-cluster`. UserError if none."""
+        context = find_context(on)
+        found = find_profile(profile, context)
+        if namespace is not None:
+            found = found.in_namespace(namespace)
+        if queue is not None:
+            check_option("--queue", queue, check_queue)
+        return cls(context=context, profile=found, queue=queue)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The target as the record of a run names it."""
+        return Cluster(
+            context=self.context,
+            namespace=self.profile.namespace,
+            profile=self.profile.name,
+            queue=self.queue,
+            authorities=self.authorities,
+        )
+
+    def explain_unsupported(self, cell: Cell) -> str | None:
+        """Return why this cluster cannot run the cell, in one line, or None if it can."""
+        return self.profile.explain_unsupported(cell) or explain_unsupported(cell, self.profile.gpu_kind)
 
 
 @dataclass(frozen=True, kw_only=True)

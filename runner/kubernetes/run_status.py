@@ -7,12 +7,11 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Literal
 
-from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection, to_user_error
 from runner.kubernetes.kueue import WorkloadsUnreadable, describe_local_queue, explain_queued_jobs
-from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
+from runner.kubernetes.names import select_run
+from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.pending_pods import is_starting, read_missing_pod_reasons, read_start_problems
-from runner.kubernetes.rendering.job_name import select_run
 from runner.kubernetes.session import POD_FIELDS
 from runner.terminal_text import format_wait, join_printable
 

@@ -38,15 +38,15 @@ from functools import partial
 from typing import Any, TypeVar
 
 from bench.schema import Failure, NodeFault, Result
-from runner.kubernetes.api_errors import ApiError, to_user_error
-from runner.kubernetes.cancellation import CancellationWatcher, RunCancelled, list_marks
-from runner.kubernetes.capacity import PoolCapacity
+from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.changed_pods import ChangedPods
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.cleanup import CancellationWatcher, RunCancelled, list_marks
+from runner.kubernetes.connection import ApiError, Connection, to_user_error
 from runner.kubernetes.dispatcher import TICK_SECONDS, Dispatcher
 from runner.kubernetes.failures import JobOutcome, classify, find_interruption, find_node_fault
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
 from runner.kubernetes.kueue import QueuedJobs
+from runner.kubernetes.names import REPEAT_LABEL, select_run
 from runner.kubernetes.nodes import (
     BlockKey,
     FormerNode,
@@ -55,17 +55,13 @@ from runner.kubernetes.nodes import (
     SharedNodes,
     read_node_faults,
 )
-from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.observer import ClusterObserver
+from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.pending_pods import MissingPods, PendingPods, StartProblems, find_running_pod
 from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
 from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
-from runner.kubernetes.rendering.job_name import REPEAT_LABEL, select_run
-from runner.kubernetes.rendering.job_template import JobRenderer
-from runner.kubernetes.rendering.node_wish import NodeWish
-from runner.kubernetes.spending import Spending
+from runner.kubernetes.rendering import JobRenderer, NodeWish
 from runner.kubernetes.submission import FinishedJob, FinishedJobs, Submission
-from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import ClusterObserver, TrackedJob, TrackedJobs
 
 LAST_EVENTS_SECONDS = 3.0
 """How long, at the deadline, ends are waited for that the informers have not reported yet."""

@@ -2,15 +2,197 @@
 
 import base64
 import json
+import re
 import secrets
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from bench.errors import UserError
-from runner.kubernetes.api_errors import ApiError, BusyError, is_unauthorized, to_user_error
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.rendering.setup_template import STORE_NAME, STORE_NODE_PORT, STORE_PART, Manifest, SetupTemplate
+from bench.schema import Run
+from collector.files import replace_text
+from runner.kubernetes.connection import ApiError, BusyError, Connection, is_unauthorized, to_user_error
+from runner.kubernetes.names import JobKey, check_manifest
+from runner.kubernetes.permissions import (
+    CLEANUP_PERMISSIONS,
+    QUEUE_PERMISSIONS,
+    RUN_PERMISSIONS,
+    Permission,
+)
+from runner.kubernetes.rendering import JobRenderer, compute_fingerprint, render_manifest
+from runner.matrix.plan import order_repeats
+from runner.profiles.model import Profile
+
+# Render the manifests of what a run needs in its namespace, in the order to apply them.
+
+RUNNER_ACCOUNT = "benchmatrix-runner"
+STORE_PART = "s3"
+STORE_NAME = "benchmatrix-store"
+STORE_IMAGE = "rclone/rclone:1.75.2"
+STORE_BUCKET = "benchmatrix"
+STORE_NODE_PORT = 30900
+"""Equals `hostPort` in manifests/kind.yaml."""
+STORE_ENDPOINT = f"http://{STORE_NAME}:9000"
+"""The address at which cells reach it."""
+
+Manifest = dict[str, Any]
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9./-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetupTemplate:
+    """What is set up for the runs of a profile."""
+
+    profile: Profile
+    users: Sequence[str] = ()
+    """Users of the cluster who may run a matrix, besides the service account of a runner in the cluster."""
+    has_store: bool = False
+    """With an S3 server in the cluster, for trying only."""
+    has_queue: bool = False
+    """With the permissions to say why Kueue has not started a Job. Whoever applies them must have them."""
+
+    def __post_init__(self) -> None:
+        if self.has_store and self.profile.store_secret is None:
+            raise UserError(
+                f"profile {self.profile.name}: store_secret: is null; name the Secret that the keys of the S3 server "
+                "in the cluster go to, or leave --s3 out"
+            )
+
+    def render(self) -> dict[str, list[Manifest]]:
+        """Return the manifests by the name of their template, in the order to apply them, except the Secret.
+
+        UserError if a value of the profile makes one that Kubernetes would not take.
+        """
+        parts = {
+            "namespace": _render("namespace.yaml.j2", profile=self.profile),
+            "rbac": _render(
+                "rbac.yaml.j2",
+                profile=self.profile,
+                runner_account=RUNNER_ACCOUNT,
+                permissions=self._list_permissions(),
+                users=self.users,
+            ),
+            "claim-templates": list(self._render_claim_templates()),
+        }
+        if self.has_store:
+            parts[STORE_PART] = _render(
+                "s3.yaml.j2", profile=self.profile, image=STORE_IMAGE, node_port=STORE_NODE_PORT
+            )
+        return {name: manifests for name, manifests in parts.items() if manifests}
+
+    def render_store_secret(self, access_key: str, secret_key: str) -> Manifest:
+        """Return the Secret with the keys of the S3 server in the cluster. A comma in a key is not possible."""
+        (secret,) = _render(
+            "s3-secret.yaml.j2",
+            profile=self.profile,
+            access_key=access_key,
+            secret_key=secret_key,
+            endpoint_url=STORE_ENDPOINT,
+        )
+        return secret
+
+    def _list_permissions(self) -> tuple[Permission, ...]:
+        queue = QUEUE_PERMISSIONS if self.has_queue else ()
+        return *RUN_PERMISSIONS, *CLEANUP_PERMISSIONS, *queue
+
+    def _render_claim_templates(self) -> Iterator[Manifest]:
+        gpu = self.profile.gpu
+        if gpu is not None and gpu.request == "claim":
+            for num_gpus in range(1, gpu.max_per_node + 1):
+                name = gpu.name_claim_template(num_gpus)
+                yield from _render("claim-template.yaml.j2", profile=self.profile, name=name, num_gpus=num_gpus)
+
+
+def dump_yaml(manifests: Sequence[Manifest]) -> str:
+    """Return manifests as YAML documents that PyYAML and Go's readers read alike."""
+    return yaml.dump_all(manifests, Dumper=_Dumper, sort_keys=False, width=float("inf"), explicit_start=False)
+
+
+def _render(template: str, **values: object) -> list[Manifest]:
+    manifests = list(yaml.safe_load_all(render_manifest(template, **values)))
+    for manifest in manifests:
+        check_manifest(manifest, source=f"manifests/{template}")
+    return manifests
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every string that is not plainly a word: readers differ in what they take for a number or a boolean."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = None if _WORD.fullmatch(text) else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+# Write the manifests of a run and of its set-up as YAML files that `kubectl apply -f` takes.
+
+SETUP_FOLDER = "setup"
+
+
+def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, queue: str | None) -> None:
+    """Write one file per Job into the folder, and the set-up into a folder below it.
+
+    Raise UserError if the folder cannot be written to or holds other manifests.
+    """
+    files = _render_setup(profile) | _render_jobs(run, profile, store_url, queue)
+    try:
+        _check_no_others(folder, files)
+        (folder / SETUP_FOLDER).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--manifests {folder}: {error.strerror or error}; name another folder") from error
+    for name, text in files.items():
+        replace_text(folder / name, text)
+
+
+def _render_setup(profile: Profile) -> dict[str, str]:
+    """Return the set-up by file; `kubectl apply` takes the files in the order of their names."""
+    parts = SetupTemplate(profile=profile).render()
+    return {
+        f"{SETUP_FOLDER}/{number}-{name}.yaml": dump_yaml(manifests)
+        for number, (name, manifests) in enumerate(parts.items(), start=1)
+    }
+
+
+def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) -> dict[str, str]:
+    renderer = JobRenderer(profile=profile, store_url=store_url, git_revision=run.git_revision, queue=queue)
+    fingerprint = compute_fingerprint(run, profile, store_url)
+    files = {}
+    for repeat in order_repeats(run.cells, run.order_seed):
+        key = JobKey(
+            run_id=run.run_id,
+            cell_id=repeat.planned.cell.cell_id,
+            number=repeat.number,
+            retry_round=0,
+            fingerprint=fingerprint,
+        )
+        files[f"{key.job_name}.yaml"] = dump_yaml([json.loads(renderer.render(repeat.planned, key))])
+    return files
+
+
+def _check_no_others(folder: Path, files: Mapping[str, str]) -> None:
+    """Raise UserError if the folder holds other manifests, which `kubectl apply -f` would apply too."""
+    found = (
+        str(path.relative_to(folder))
+        for pattern in ("*.yaml", f"{SETUP_FOLDER}/*.yaml")
+        for path in folder.glob(pattern)
+    )
+    others = sorted(set(found) - set(files))
+    if others:
+        raise UserError(
+            f"--manifests {folder}: holds other manifests, such as {others[0]}; remove them or name another folder"
+        )
+
 
 FIELD_MANAGER = "benchmatrix"
 MANAGED_BY = "app.kubernetes.io/managed-by"

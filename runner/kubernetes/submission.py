@@ -16,17 +16,14 @@ from functools import partial
 from http import HTTPStatus
 
 from bench.errors import UserError
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.cancellation import CancellationWatcher
-from runner.kubernetes.capacity import PoolCapacity
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.capacity import PoolCapacity, Spending
+from runner.kubernetes.cleanup import CancellationWatcher
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.object_status import JobStatus
+from runner.kubernetes.names import CELL_LABEL, FINGERPRINT_LABEL, REPEAT_LABEL, RUN_LABEL, select_run
+from runner.kubernetes.objects import JobStatus
 from runner.kubernetes.placements import PlacementTracker
-from runner.kubernetes.rendering.job_name import CELL_LABEL, FINGERPRINT_LABEL, REPEAT_LABEL, RUN_LABEL, select_run
-from runner.kubernetes.rendering.job_template import JobRenderer
-from runner.kubernetes.rendering.node_wish import NodeWish
-from runner.kubernetes.spending import Spending
+from runner.kubernetes.rendering import JobRenderer, NodeWish
 from runner.kubernetes.tracked_jobs import UNFINISHED, TrackedJob, TrackedJobs
 
 NUM_KEPT = 1000

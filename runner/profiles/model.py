@@ -12,9 +12,9 @@ from bench.schema.document import Count, Document
 from runner.capabilities import GpuKind
 from runner.checkout import is_image
 from runner.images.names import find_image, make_arguments, name_image
-from runner.kubernetes.rendering.job_name import OWN_LABELS
-from runner.kubernetes.syntax import (
+from runner.kubernetes.names import (
     MAX_ENVIRONMENT_BYTES,
+    OWN_LABELS,
     AnnotationValue,
     DnsLabel,
     ImageReference,

@@ -7,9 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, JsonValue
 
-from runner.kubernetes.rendering.job_name import OWN_LABELS
-from runner.kubernetes.rendering.manifest_check import find_mistake
-from runner.kubernetes.syntax import check_mount_path, check_variable_name, explain_secret_variable
+from runner.kubernetes.names import (
+    OWN_LABELS,
+    check_mount_path,
+    check_variable_name,
+    explain_secret_variable,
+    find_mistake,
+)
 from runner.yaml_input import ExpectedError, quote
 
 CONTAINER = "bench"

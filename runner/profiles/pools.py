@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from bench.schema import Cell, Sharing
 from bench.schema.document import Count, Document
-from runner.kubernetes.syntax import DnsLabel, LabelKey, LabelValue, ObjectName, Quantity, Resource
+from runner.kubernetes.names import DnsLabel, LabelKey, LabelValue, ObjectName, Quantity, Resource
 
 # https://kubernetes.io/docs/reference/labels-annotations-taints/: every kubelet sets both.
 OWN_NODE_LABELS = {

@@ -14,9 +14,9 @@ from runs import DEADLINE_SECONDS, make_profile
 from bench.schema import Cell, PlannedCell
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.object_status import PodStatus, read_pod_status
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.objects import PodStatus, read_pod_status
+from runner.kubernetes.rendering import JobRenderer
 from runner.profiles.model import Profile
 
 StartKubelet = Callable[..., FakeKubelet]

@@ -14,9 +14,8 @@ from bench.store import Store, parse_result_key, results_prefix, run_key
 from factories import make_cell, make_run
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.run import ClusterRun
+from runner.kubernetes.run import ClusterRun, ClusterTarget
 from runner.kubernetes.session import ClusterSession
-from runner.kubernetes.target import ClusterTarget
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile

@@ -11,8 +11,8 @@ from bench.schema import PlannedCell
 from factories import make_cell
 from runner.kubernetes.changed_pods import describe_changes
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.rendering import JobRenderer
 from runner.profiles.builtin import BUILTIN_PROFILES
 
 

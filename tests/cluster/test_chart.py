@@ -10,8 +10,7 @@ from releases import FULLNAME, KINDS, RELEASE, find_pod_of, get_cronjob, list_ob
 from runs import wait_for
 
 from chart import CHART, make_values, render
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 
 
 def test_install_upgrade_rollback_and_uninstall_leave_nothing(

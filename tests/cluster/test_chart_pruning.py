@@ -13,8 +13,8 @@ from bench.schema import PlannedCell
 from chart import AFFINITY, CHART, OVERLAY, SPREAD, Manifest, make_values, render
 from factories import make_cell
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.rendering import JobRenderer
 from runner.profiles.loading import load_profile
 
 TRACKING_LABEL = "app.kubernetes.io/instance"

@@ -12,10 +12,10 @@ from bench.schema import Cell
 from bench.store import Store
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod, read_variables
-from runner.kubernetes.cancellation import RunCancelled
+from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.object_status import JobStatus, read_job_status
-from runner.kubernetes.rendering.job_name import select_run
+from runner.kubernetes.names import select_run
+from runner.kubernetes.objects import JobStatus, read_job_status
 from runner.kubernetes.run_status import RunState, inspect_run, summarize_run
 
 StartKubelet = Callable[..., FakeKubelet]

@@ -13,8 +13,8 @@ from runs import make_cells, make_profile, wait_for
 from bench.schema import PlannedCell
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.fit import count_daemon_requests, fit_pod, list_misfits, read_node_status
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.rendering.job_template import JobRenderer
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.rendering import JobRenderer
 from s3_server import S3Server
 
 

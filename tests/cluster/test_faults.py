@@ -17,8 +17,7 @@ from control_plane import ADMIN_TOKEN, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes import submission
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 
 StartKubelet = Callable[..., FakeKubelet]
 

@@ -17,7 +17,7 @@ from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.object_status import read_job_status
+from runner.kubernetes.objects import read_job_status
 
 StartKubelet = Callable[..., FakeKubelet]
 NEW_IMAGES: Any = {"pytorch": {"cpu": "registry.example/benchmatrix/pytorch:2"}}

@@ -9,7 +9,7 @@ from runs import DEADLINE_SECONDS
 from runner.kubernetes import informers
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.informers import Informer, Listed, Notification
-from runner.kubernetes.object_status import JobStatus, read_job_status
+from runner.kubernetes.objects import JobStatus, read_job_status
 
 
 @pytest.mark.parametrize("is_watching", [True, False], ids=["while it waits for a line", "before its watch"])

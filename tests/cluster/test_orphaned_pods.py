@@ -11,7 +11,7 @@ from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
 
 from bench.store import Store
 from fake_kubelet import FakeKubelet
-from runner.kubernetes.cancellation import RunCancelled
+from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]

@@ -12,8 +12,7 @@ from bench.errors import UserError
 from bench.store import Store
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
-from runner.kubernetes.cancellation import list_marks
-from runner.kubernetes.cleanup import JobCleaner
+from runner.kubernetes.cleanup import JobCleaner, list_marks
 from runner.kubernetes.connection import Connection
 
 DISPENSABLE = ("batch", "jobs", "deletecollection")

@@ -11,7 +11,7 @@ from machines import SHARED, make_discovered, make_gke
 
 from factories import make_cell
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.rendering.setup_template import SetupTemplate
+from runner.kubernetes.setup import SetupTemplate
 from runner.profiles.loading import load_profile
 
 ANY_STRATEGY = "pools: {gpu: {node_requirements: []}}\n"

@@ -12,11 +12,9 @@ from commands import CallMain, create
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.fingerprint import compute_fingerprint
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.rendering.job_template import JobRenderer
-from runner.kubernetes.rendering.setup_template import dump_yaml
-from runner.kubernetes.setup import find_path
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
+from runner.kubernetes.setup import dump_yaml, find_path
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import order_repeats, plan_run
 from runner.profiles.loading import load_profile

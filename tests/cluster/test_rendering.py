@@ -15,12 +15,10 @@ from bench.schema import PlannedCell
 from factories import make_cell
 from hostile_texts import HOSTILE_TEXTS
 from profile_files import list_gpu_words, write
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.rendering.job_template import JobRenderer, escape_variable, read_manifest, render_manifest
-from runner.kubernetes.syntax import MAX_ENVIRONMENT_BYTES
-from runner.kubernetes.target import ClusterTarget
+from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.names import MAX_ENVIRONMENT_BYTES, JobKey
+from runner.kubernetes.rendering import JobRenderer, escape_variable, read_manifest, render_manifest
+from runner.kubernetes.run import ClusterTarget
 from runner.profiles.builtin import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile

@@ -19,9 +19,9 @@ from bench.store import Store, run_key
 from child_process import start_child
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.kubernetes.cancellation import RunCancelled
+from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.object_status import CANCELLED
+from runner.kubernetes.objects import CANCELLED
 from runner.records import Retries
 from s3_server import S3Server
 

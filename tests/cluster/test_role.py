@@ -15,7 +15,7 @@ from bench.store import Store
 from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes import pending_pods, recording, submission
-from runner.kubernetes.cancellation import RunCancelled
+from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.records import Retries
 

@@ -12,7 +12,7 @@ from bench.store import Store, placements_prefix
 from factories import make_cell, make_run
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.rendering.node_wish import NodeWish
+from runner.kubernetes.rendering import NodeWish
 
 StartKubelet = Callable[..., FakeKubelet]
 

@@ -9,8 +9,7 @@ from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import FaultyServer
-from runner.kubernetes.cancellation import RunCancelled
-from runner.kubernetes.cleanup import JobCleaner
+from runner.kubernetes.cleanup import JobCleaner, RunCancelled
 from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]

@@ -13,8 +13,7 @@ from typing import Any
 
 from bench.schema import Result
 from bench.store import Store, results_prefix
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.login import CURRENT
 from s3_server import S3Server
 

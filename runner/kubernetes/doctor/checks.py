@@ -14,12 +14,10 @@ from urllib.parse import urlsplit
 from bench.store import Store, StoreError
 from collector.word_lists import join_some
 from runner.cluster_contexts import IN_CLUSTER
-from runner.kubernetes.access_reviews import may, review_self
-from runner.kubernetes.api_errors import ApiError
 from runner.kubernetes.changed_pods import describe_pod_changes
 from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
-from runner.kubernetes.connection import JsonObject, decode_answer
-from runner.kubernetes.doctor.context import (
+from runner.kubernetes.connection import ApiError, JsonObject, decode_answer
+from runner.kubernetes.doctor import (
     CellKind,
     DoctorContext,
     Finding,
@@ -30,15 +28,17 @@ from runner.kubernetes.doctor.context import (
 from runner.kubernetes.doctor.nodes import ClusterInventory, check_claims, check_gpus, check_images, check_nodes
 from runner.kubernetes.fit import format_amount, sum_requests
 from runner.kubernetes.kueue import find_api_version, read_inactivity
-from runner.kubernetes.node_labels import read_quantity
+from runner.kubernetes.names import COMPONENT
+from runner.kubernetes.objects import read_quantity
 from runner.kubernetes.permissions import (
     CLEANUP_PERMISSIONS,
     NODE_PERMISSION,
     QUEUE_PERMISSIONS,
     RUN_PERMISSIONS,
     Permission,
+    may,
+    review_self,
 )
-from runner.kubernetes.rendering.job_name import COMPONENT
 from runner.kubernetes.session import POD_FIELDS
 from runner.profiles.model import Profile
 from runner.store_urls import BUCKET_URLS

@@ -8,9 +8,8 @@ from http import HTTPStatus
 
 from bench.schema import Framework
 from runner.images.names import LOCAL_REGISTRY, locate_requirements
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.doctor.context import CellKind, DoctorContext, Finding, FindingState, find_object
+from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.doctor import CellKind, DoctorContext, Finding, FindingState, find_object
 from runner.kubernetes.fit import NodeStatus, count_daemon_requests, fit_pod, list_label_misfits, read_node_status
 from runner.kubernetes.tracked_jobs import name_node_kind
 from runner.profiles.pools import Gpus

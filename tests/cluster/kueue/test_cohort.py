@@ -10,7 +10,7 @@ from bench.exit_codes import EXIT_PREEMPTED
 from bench.store import Store
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.rendering.job_name import RUN_LABEL
+from runner.kubernetes.names import RUN_LABEL
 from runner.kubernetes.run_status import inspect_run
 
 TWO = {"cpu": "2", "memory": "6Gi", "ephemeral-storage": "1Ti"}

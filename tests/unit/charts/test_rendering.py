@@ -28,7 +28,7 @@ from chart import (
 )
 from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_USER_ERROR
 from runner.kubernetes.permissions import QUEUE_PERMISSIONS, RUN_PERMISSIONS
-from runner.kubernetes.rendering.setup_template import SetupTemplate
+from runner.kubernetes.setup import SetupTemplate
 from runner.profiles.loading import load_profile
 
 VERSIONS = ("1.34", "1.35", "1.36")

@@ -6,8 +6,8 @@ from bench.schema import Run
 from bench.store import Store, result_key
 from collector.results.load import load_run
 from factories import make_result, put_documents
+from runner.kubernetes.names import JobKey
 from runner.kubernetes.recording import ResultRecorder
-from runner.kubernetes.rendering.job_name import JobKey
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.records import NO_RETRIES, Records, Retries
 from runner.runs import describe_damage, find_unfinished_run

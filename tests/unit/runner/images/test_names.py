@@ -9,7 +9,7 @@ from bench.errors import UserError
 from factories import make_cell
 from runner.images import names as images
 from runner.images.names import choose_images, find_image, list_images, make_arguments, name_image
-from runner.kubernetes.doctor.context import CellKind
+from runner.kubernetes.doctor import CellKind
 from runner.kubernetes.doctor.nodes import describe_image_finding
 from runner.kubernetes.fit import read_node_status
 from runner.profiles.loading import load_profile

@@ -9,9 +9,8 @@ import pytest
 from bench.errors import UserError
 from kubeconfigs import write_kubeconfig
 from lying_server import Answer, LyingServer
-from runner.kubernetes.access_reviews import check_permissions
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.permissions import RUN_PERMISSIONS
+from runner.kubernetes.permissions import RUN_PERMISSIONS, check_permissions
 
 
 class ReviewServer(LyingServer):

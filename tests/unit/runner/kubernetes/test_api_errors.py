@@ -9,7 +9,7 @@ import urllib3
 from bench.errors import TransientError
 from bench.redaction import remember_secret
 from kubeconfigs import write_kubeconfig
-from runner.kubernetes.api_errors import ApiError, read_refusal, read_watch_error, to_user_error
+from runner.kubernetes.connection import ApiError, read_refusal, read_watch_error, to_user_error
 
 TOKEN = "token-of-a-service-account"
 

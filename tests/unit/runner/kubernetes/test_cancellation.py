@@ -6,7 +6,7 @@ import pytest
 
 from bench.store import Store, cancelled_prefix
 from runner.kubernetes import cancellation
-from runner.kubernetes.cancellation import (
+from runner.kubernetes.cleanup import (
     Cancellation,
     CancellationWatcher,
     RunCancelled,

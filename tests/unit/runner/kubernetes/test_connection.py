@@ -10,9 +10,8 @@ import pytest
 from cluster_objects import load_object
 from kubeconfigs import write_kubeconfig
 from lying_server import Answer, LyingServer
-from runner.kubernetes.api_errors import AnswerError, ApiError, to_user_error
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.object_status import read_job_status
+from runner.kubernetes.connection import AnswerError, ApiError, Connection, to_user_error
+from runner.kubernetes.objects import read_job_status
 
 JOBS = "/apis/batch/v1/namespaces/x/jobs"
 

@@ -25,8 +25,8 @@ from runner.kubernetes.failures import (
     has_only_waited,
     judge_job,
 )
-from runner.kubernetes.object_status import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.rendering.job_name import JobKey
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.plan import Repeat
 

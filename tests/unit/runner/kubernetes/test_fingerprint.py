@@ -8,7 +8,7 @@ import pytest
 from bench.schema import Run
 from factories import make_cell, make_run
 from job_manifests import IMAGES, STORE, load
-from runner.kubernetes.fingerprint import compute_fingerprint
+from runner.kubernetes.rendering import compute_fingerprint
 from runner.profiles.model import Profile
 
 CELLS = [make_cell(seed=1), make_cell(seed=2)]

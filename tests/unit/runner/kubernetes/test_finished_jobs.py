@@ -6,8 +6,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from cluster_objects import load_job
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
 from runner.kubernetes.submission import (

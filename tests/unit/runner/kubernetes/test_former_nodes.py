@@ -7,8 +7,7 @@ from typing import Any, cast
 from bench.schema import Node
 from bench.store import Store, placement_key
 from factories import make_cell, make_placement, make_result, make_run
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.nodes import FormerNode, FormerNodes, identify_block
 
 CELLS = [make_cell(), make_cell(mode="compiled"), make_cell(framework="tensorflow", mode="graph"), make_cell(seed=9)]

@@ -12,10 +12,9 @@ from cluster_objects import load_object
 from kubeconfigs import write_kubeconfig
 from lying_server import Answer, LyingServer
 from runner.kubernetes import connection as connection_module
-from runner.kubernetes.api_errors import BusyError
-from runner.kubernetes.connection import Connection, Retries
+from runner.kubernetes.connection import BusyError, Connection, Retries
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
-from runner.kubernetes.object_status import JobStatus, read_job_status
+from runner.kubernetes.objects import JobStatus, read_job_status
 
 PATH = "/apis/batch/v1/namespaces/lab/jobs"
 

@@ -8,18 +8,19 @@ import pytest
 
 from bench.schema import PlannedCell
 from factories import make_cell
-from runner.kubernetes.job_states import (
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.tracked_jobs import (
     EVENTS,
     STATES,
     TRANSITIONS,
     Event,
     InvalidTransitionError,
     State,
+    TrackedJob,
+    TrackedJobs,
     find_next_state,
     format_tables,
 )
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.matrix.plan import Repeat
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "kubernetes.md"

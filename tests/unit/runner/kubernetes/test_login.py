@@ -19,8 +19,7 @@ from kubernetes.config import incluster_config
 from bench.errors import UserError
 from lying_server import Answer, LyingServer
 from runner.kubernetes import connection as connection_module
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.login import find_context
 
 EXEC = "client.authentication.k8s.io/v1"

@@ -14,7 +14,7 @@ from cluster_objects import load_job, load_pod
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.nodes import LEFT_OUT_TIME, MAX_FAULTS, NodeFaultRecorder, NodeFaultTracker
-from runner.kubernetes.object_status import JobStatus
+from runner.kubernetes.objects import JobStatus
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from tracked_cells import submit, track
 

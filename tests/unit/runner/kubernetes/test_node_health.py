@@ -7,7 +7,7 @@ from bench.schema import NodeFault
 from factories import make_run
 from node_faults import make_node_fault
 from runner.kubernetes.nodes import LEFT_OUT_TIME, MAX_FAULTS, NodeHealth
-from runner.kubernetes.rendering.avoided_nodes import NONE_AVOIDED, AvoidedNodes
+from runner.kubernetes.rendering import NONE_AVOIDED, AvoidedNodes
 
 NOW = datetime(2026, 11, 22, 6, tzinfo=UTC)
 RUN = make_run()

@@ -1,11 +1,11 @@
-"""runner.kubernetes.node_labels: what nodes of clouds say of their machines."""
+"""runner.kubernetes.objects: what nodes of clouds say of their machines."""
 
 from typing import Any
 
 import pytest
 
 from bench.schema import Node
-from runner.kubernetes.node_labels import describe_node, find_capacity_type
+from runner.kubernetes.objects import describe_node, find_capacity_type
 
 GKE = {"cloud.google.com/gke-nodepool": "t4"}
 AKS = {"kubernetes.azure.com/cluster": "mc"}

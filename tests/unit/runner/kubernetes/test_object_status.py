@@ -9,8 +9,8 @@ import pytest
 from cluster_objects import load_job, load_object, load_pod
 from factories import make_cell
 from job_manifests import load, make_key, make_renderer, plan
-from runner.kubernetes.object_status import CANCELLED, read_job_status, read_pod_status
-from runner.kubernetes.rendering.node_wish import NodeWish
+from runner.kubernetes.objects import CANCELLED, read_job_status, read_pod_status
+from runner.kubernetes.rendering import NodeWish
 
 CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa"
 

@@ -10,8 +10,7 @@ import pytest
 from bench.schema import read_placement
 from bench.store import Store, placements_prefix
 from cluster_objects import load_pod
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.placements import PlacementRecorder
 
 

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from runner.kubernetes.rate_limiter import RateLimiter
+from runner.kubernetes.connection import RateLimiter
 
 
 def test_each_request_for_a_pause_halves_what_runs_at_once_down_to_one() -> None:

@@ -17,7 +17,7 @@ from factories import make_cell, make_result, make_validity
 from job_manifests import RUN_ID, make_key, plan
 from raw_removals import make_raw_removal
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.object_status import read_job_status, read_pod_status
+from runner.kubernetes.objects import read_job_status, read_pod_status
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.plan import Repeat

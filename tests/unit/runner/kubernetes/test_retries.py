@@ -12,15 +12,20 @@ import urllib3
 
 from bench.errors import TransientError, UserError
 from runner.kubernetes import connection
-from runner.kubernetes.api_errors import UNREACHABLE, ApiError, BusyError, make_unreachable, read_refusal, to_user_error
 from runner.kubernetes.connection import (
     FIRST_PATIENCE_SECONDS,
     LOGIN_PATIENCE_SECONDS,
     MAX_WAIT_SECONDS,
     MIN_WAIT_SECONDS,
+    UNREACHABLE,
     WARN_SECONDS,
+    ApiError,
+    BusyError,
     Connection,
     Retries,
+    make_unreachable,
+    read_refusal,
+    to_user_error,
 )
 
 

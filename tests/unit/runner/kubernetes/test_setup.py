@@ -7,10 +7,8 @@ from typing import Any, cast
 import pytest
 
 from bench.errors import UserError
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.connection import Connection
-from runner.kubernetes.rendering.setup_template import SetupTemplate
-from runner.kubernetes.setup import Installer
+from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.setup import Installer, SetupTemplate
 from runner.profiles.loading import load_profile
 
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "it's; touch x"}

@@ -15,10 +15,9 @@ from collector.results.frames import CELL_COLUMNS
 from factories import make_cell, make_run
 from node_faults import make_node_fault
 from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.names import JobKey
 from runner.kubernetes.nodes import BLOCK_FIELDS, BlockKey, FormerNode, NodeHealth, SharedNodes, identify_block
-from runner.kubernetes.rendering.avoided_nodes import AvoidedNodes
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish
+from runner.kubernetes.rendering import ANY_NODE, AvoidedNodes, NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.plan import Repeat
 

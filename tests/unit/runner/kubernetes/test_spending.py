@@ -8,7 +8,7 @@ from bench.errors import UserError
 from bench.schema import Device
 from factories import make_cell, make_result, make_run
 from job_manifests import load
-from runner.kubernetes.spending import Spending, check_prices
+from runner.kubernetes.capacity import Spending, check_prices
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.profiles.model import Profile
 from tracked_cells import finish, submit, track

@@ -11,16 +11,13 @@ from bench.store import Store
 from factories import make_run
 from fake_nodes import KUBELET_LABELS
 from job_manifests import load, make_renderer
-from runner.kubernetes.api_errors import ApiError
-from runner.kubernetes.cancellation import RunCancelled, leave_mark
-from runner.kubernetes.capacity import PoolCapacity
-from runner.kubernetes.connection import Connection
+from runner.kubernetes.capacity import PoolCapacity, Spending
+from runner.kubernetes.cleanup import RunCancelled, leave_mark
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.job_states import State
-from runner.kubernetes.rendering.job_name import FINGERPRINT_LABEL, RUN_LABEL
-from runner.kubernetes.spending import Spending
+from runner.kubernetes.names import FINGERPRINT_LABEL, RUN_LABEL
 from runner.kubernetes.submission import FinishedJobs, Submission
-from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import State, TrackedJob, TrackedJobs
 from submissions import AcceptingServer, make_submission
 from tracked_cells import finish, track
 

@@ -7,9 +7,8 @@ import pytest
 
 from factories import make_cell
 from job_manifests import load, make_renderer, plan
-from runner.kubernetes.rendering.avoided_nodes import NONE_AVOIDED, AvoidedNodes
-from runner.kubernetes.rendering.job_name import JobKey
-from runner.kubernetes.rendering.node_wish import NodeWish
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.rendering import NONE_AVOIDED, AvoidedNodes, NodeWish
 
 BOTH = AvoidedNodes(excluded=("bad", "worse"), disliked=("odd",))
 REQUIRED, PREFERRED = (

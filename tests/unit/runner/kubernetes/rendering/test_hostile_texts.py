@@ -22,7 +22,7 @@ from job_manifests import (
     make_renderer,
     plan,
 )
-from runner.kubernetes.rendering.job_template import JobShape, escape_variable, read_manifest, render_manifest
+from runner.kubernetes.rendering import JobShape, escape_variable, read_manifest, render_manifest
 
 FULL = collect_full_values()
 FIRST_VALUE = f"{CONTAINER}.env.0.value"

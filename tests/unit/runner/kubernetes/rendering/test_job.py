@@ -5,7 +5,7 @@ import pytest
 from bench.exit_codes import FINAL_EXIT_CODES
 from factories import make_cell
 from job_manifests import KINDS, OWNER, load, render
-from runner.kubernetes.rendering.job_template import (
+from runner.kubernetes.rendering import (
     JobOwner,
 )
 from runner.profiles.builtin import BUILTIN_PROFILES

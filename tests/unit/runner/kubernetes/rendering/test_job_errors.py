@@ -8,7 +8,7 @@ from bench.errors import UserError
 from bench.schema import Cell
 from factories import make_cell
 from job_manifests import load, make_key, make_renderer, plan
-from runner.kubernetes.rendering.job_template import (
+from runner.kubernetes.rendering import (
     JobOwner,
 )
 from runner.profiles.loading import load_profile

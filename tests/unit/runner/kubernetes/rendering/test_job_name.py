@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bench.registry import FRAMEWORKS, MODELS
 from factories import make_cell
-from runner.kubernetes.rendering.job_name import JobKey, select_run
+from runner.kubernetes.names import JobKey, select_run
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
 CELL_IDS = st.from_regex(r"[a-z0-9-]{1,54}-[0-9a-f]{8}", fullmatch=True)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.errors import UserError
-from runner.kubernetes.rendering.manifest_check import check_manifest
+from runner.kubernetes.names import check_manifest
 
 
 def make_manifest(**spec: Any) -> dict[str, Any]:

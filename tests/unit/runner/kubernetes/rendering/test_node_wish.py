@@ -7,7 +7,7 @@ import pytest
 
 from factories import make_cell
 from job_manifests import KINDS, load, make_key, make_renderer, plan
-from runner.kubernetes.rendering.node_wish import ANY_NODE, NodeWish
+from runner.kubernetes.rendering import ANY_NODE, NodeWish
 from runner.profiles.model import Profile
 
 NODE = "ip-10-0-1-7.eu-central-1.compute.internal"

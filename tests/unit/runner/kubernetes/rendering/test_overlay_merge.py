@@ -12,8 +12,8 @@ from importlib_resources import files
 from bench.errors import UserError
 from factories import make_cell
 from job_manifests import load, render
-from runner.kubernetes.rendering.manifest_check import KUBERNETES_VERSION
-from runner.kubernetes.rendering.overlay_merge import MERGE_KEYS, merge_overlay
+from runner.kubernetes.names import KUBERNETES_VERSION
+from runner.kubernetes.rendering import MERGE_KEYS, merge_overlay
 
 OVERLAY: dict[str, Any] = {
     "metadata": {"labels": {"team": "a"}, "annotations": {"sidecar.istio.io/inject": "false"}},

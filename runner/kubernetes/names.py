@@ -1,20 +1,86 @@
-"""Check texts that Kubernetes is to take: names, labels, quantities, images, paths, variables.
+"""Names, labels and values as Kubernetes takes them, and the names and labels of the runner's Jobs."""
 
-The API server refuses other texts, a kubelet cannot use them, or a process cannot be given them: the user learns it
-before anything is sent. The rules: k8s.io/apimachinery/pkg/util/validation,
-k8s.io/kubernetes/pkg/apis/core/validation and, for images, github.com/distribution/reference.
-"""
-
+import hashlib
 import posixpath
 import re
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
 from bench.errors import UserError
 from bench.redaction import is_secret_variable
-from runner.yaml_input import ExpectedError, quote
+from runner.yaml_input import ExpectedError, quote, suggest_word
+
+# Check manifests against Kubernetes' published schemas.
+
+# The schemas that are checked against: clusters of a version before and after read the same fields.
+KUBERNETES_VERSION = "1.36"
+MAX_SHOWN_CHARACTERS = 300
+"""How much is shown of the schema check's message, which quotes the value."""
+
+
+_KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a text",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "keys with values",
+}
+
+
+def check_manifest(manifest: Mapping[str, Any], *, source: str) -> None:
+    """Raise UserError if a manifest has an unknown key, lacks one or has a value of the wrong kind.
+
+    `source` is the template's name in the message.
+    """
+    error = _find_error(manifest)
+    if error is not None:
+        path = ".".join([str(manifest.get("kind")), *map(str, error.path)])
+        raise UserError(
+            f"{source}: {path}: {_shorten(error)}; the value comes from the profile or the matrix: fix it there"
+        )
+
+
+def find_mistake(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the place of the first value that Kubernetes' schema refuses, as in `spec.volumes[0]`, and why."""
+    error = _find_error(manifest)
+    if error is None:
+        return None
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.path).removeprefix(".")
+    if error.validator == "additionalProperties":
+        known = list(error.schema["properties"])
+        unknown = next(key for key in error.instance if key not in known)
+        return f"{place}.{unknown}", f"unknown key; {suggest_word(unknown, known)}"
+    if error.validator == "type":
+        kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+        expected = " or ".join(_KINDS[kind] for kind in kinds if kind != "null")
+        return place, f"found {str(error.instance)[:MAX_SHOWN_CHARACTERS]!r}, expected {expected}"
+    return place, _shorten(error)
+
+
+def _find_error(manifest: Mapping[str, Any]) -> Any:
+    """Return the schema check's error, or None."""
+    import kubernetes_validate  # here: every command would wait for it, and few check a manifest
+
+    try:
+        kubernetes_validate.validate(dict(manifest), KUBERNETES_VERSION, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        return error
+    return None
+
+
+def _shorten(error: Any) -> str:
+    return " ".join(error.message[:MAX_SHOWN_CHARACTERS].split())
+
+
+# Check texts that Kubernetes is to take: names, labels, quantities, images, paths, variables.
+#
+# The API server refuses other texts, a kubelet cannot use them, or a process cannot be given them: the user learns it
+# before anything is sent. The rules: k8s.io/apimachinery/pkg/util/validation,
+# k8s.io/kubernetes/pkg/apis/core/validation and, for images, github.com/distribution/reference.
 
 MAX_VARIABLE_BYTES = 32_768
 """The limit of a variable; Linux takes 128 KiB, https://man7.org/linux/man-pages/man2/execve.2.html."""
@@ -188,3 +254,71 @@ VariableValue = Annotated[str, AfterValidator(check_variable_value)]
 AnnotationValue = Annotated[str, AfterValidator(check_annotation)]
 ImageReference = Annotated[str, AfterValidator(check_image)]
 MountPath = Annotated[str, AfterValidator(check_mount_path)]
+
+
+# The name and the labels of Jobs, which tie the cluster to the store.
+
+# Of a Job whose pods' names add 6 characters; the hash keeps it unique.
+_MAX_SLUG = 40
+_HASH_DIGITS = 12
+RUN_LABEL = "benchmatrix/run-id"
+CELL_LABEL = "benchmatrix/cell-id"
+REPEAT_LABEL = "benchmatrix/repeat"
+FINGERPRINT_LABEL = "benchmatrix/fingerprint"
+STORE_LABEL = "benchmatrix/store"
+"""Whose Job it is: that of the run whose store it writes to, as `hash_store` has it."""
+POOL_LABEL = "benchmatrix/pool"
+OWN_LABELS = frozenset(
+    {
+        RUN_LABEL,
+        CELL_LABEL,
+        REPEAT_LABEL,
+        FINGERPRINT_LABEL,
+        STORE_LABEL,
+        POOL_LABEL,
+        "app.kubernetes.io/name",
+        "app.kubernetes.io/component",
+        "app.kubernetes.io/managed-by",
+        "kueue.x-k8s.io/queue-name",
+    }
+)
+"""Keys in manifests/job.yaml.j2 that a profile's labels must not replace."""
+COMPONENT = "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobKey:
+    """What a Job measures: the `number`-th repeat of a cell, retried for the `retry_round`-th time.
+
+    A run may have 100,000 of them.
+    """
+
+    run_id: str
+    cell_id: str
+    number: int
+    retry_round: int
+    """How many terminal records the repeat had when the Job was created: 0, or more if it is measured again."""
+    fingerprint: str = ""
+    """What the Jobs of the run have in common, see runner.kubernetes.rendering; empty: of no stored run."""
+    job_name: str = field(init=False, compare=False)
+    """A DNS-1123 label of at most 53 characters, equal on every machine: no Job is created twice."""
+
+    def __post_init__(self) -> None:
+        text = "\n".join((self.run_id, self.cell_id, str(self.number), str(self.retry_round), self.fingerprint))
+        digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+        slug = self.cell_id.rpartition("-")[0][:_MAX_SLUG].strip("-")
+        object.__setattr__(self, "job_name", f"{slug or 'cell'}-{digits}")
+
+
+def hash_store(url: str) -> str:
+    """Return the label's value for a store; slashes at the end of its URL name the same store."""
+    return hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:_HASH_DIGITS]
+
+
+def select_run(run_id: str, *, fingerprint: str | None = None, store_url: str | None = None) -> str:
+    """Return the label selector of the Jobs and pods of a run, those with its fingerprint or its store if given.
+
+    Without both, the Jobs of another run of the same name are among them.
+    """
+    labels = {RUN_LABEL: run_id, FINGERPRINT_LABEL: fingerprint, STORE_LABEL: store_url and hash_store(store_url)}
+    return ",".join([COMPONENT, *(f"{name}={value}" for name, value in labels.items() if value is not None)])

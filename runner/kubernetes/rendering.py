@@ -1,0 +1,480 @@
+"""Renders the Jobs of a run: manifests/job.yaml.j2, a profile's overlay, tenants, and the nodes to keep to."""
+
+import copy
+import hashlib
+import json
+import math
+import re
+import secrets
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import jinja2
+import yaml
+
+from bench.errors import UserError
+from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
+from bench.schema import PlannedCell, Run
+from runner.kubernetes.names import (
+    JobKey,
+    check_manifest,
+    check_object_name,
+    check_option,
+    check_queue,
+    check_variable_value,
+    hash_store,
+)
+from runner.kubernetes.objects import MAX_WEIGHT, PREFERRED, REQUIRED, read_quantity
+from runner.profiles.model import Profile
+from runner.profiles.pools import Gpus, GpuSharing
+from runner.sources import find_source
+
+# The fingerprint of a run: what its Jobs measure for, and with what, in a few hex digits.
+#
+# It is in the name and in a label of every Job. So the same run id with another store, plan or images gives
+# other Jobs, in the same namespace too, and a runner that starts again with the same ones finds its own.
+
+NUM_DIGITS = 12
+"""As many as in a Job's name: 48 bits, so that a namespace with a million runs has two alike with a chance of 0.2 %."""
+
+
+def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
+    """Return the hex digits for the Jobs of a run. UserError if the profile names no image for one of its cells.
+
+    In it: the store's URL, variables and Secret that lead the cells to their store and can change what they measure,
+    the planned cells and repeats, the images by reference, and the cores of a cell. Not in it: what decides only where
+    and when a Job runs, or for how long it is waited; a run may go on with another value of these.
+    """
+    cells = {(planned.cell.framework, planned.cell.device): planned.cell for planned in run.cells}
+    parts = {
+        "store": store_url.rstrip("/"),
+        "store_secret": profile.store_secret,
+        "environment": profile.environment,
+        "plan": run.plan_id,
+        "images": {" ".join(kind): profile.find_image(cell) for kind, cell in cells.items()},
+        "cpus": {device: profile.pools[device].cpus for _, device in cells if device in profile.pools},
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:NUM_DIGITS]
+
+
+# Merge a profile's overlay into a rendered Job, as `kubectl patch` merges: lists by the names of their items.
+#
+# https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
+
+MERGE_KEYS: Mapping[str, str] = {
+    "containers": "name",
+    "env": "name",
+    "hostAliases": "ip",
+    "imagePullSecrets": "name",
+    "resourceClaims": "name",
+    "topologySpreadConstraints": "topologyKey",
+    "volumeDevices": "devicePath",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+}
+"""By the list's key: what tells its items apart, `x-kubernetes-patch-merge-key` in the schema of Kubernetes. Items of
+other lists, tolerations among them, are appended."""
+REPLACEABLE = frozenset(
+    {
+        "spec.containers.imagePullPolicy",
+        # Groups are the cluster's business: a volume may belong to another group than that of the images.
+        "spec.securityContext.fsGroup",
+        # `RuntimeDefault` or `Localhost` with a profile of the node: both are allowed by `restricted`.
+        "spec.securityContext.seccompProfile.type",
+    }
+)
+"""Values of the tool that an overlay may replace."""
+
+
+def merge_overlay(job: Mapping[str, Any], overlay: Mapping[str, Any], *, source: str) -> dict[str, Any]:
+    """Return a Job whose pods have the overlay too.
+
+    UserError if the overlay gives a value that the tool sets to another one. `source` begins the message.
+    """
+    template = _merge(job["spec"]["template"], overlay, (), source)
+    return {**job, "spec": {**job["spec"], "template": template}}
+
+
+def _merge(base: Any, added: Any, path: tuple[str, ...], source: str) -> Any:
+    if isinstance(base, dict) and isinstance(added, dict):
+        merged = {
+            key: _merge(base[key], value, (*path, key), source) if key in base else value
+            for key, value in added.items()
+        }
+        return {**base, **merged}
+    if isinstance(base, list) and isinstance(added, list):
+        return _merge_lists(base, added, path, source)
+    place = ".".join(path)
+    if base != added and place not in REPLACEABLE:
+        raise UserError(
+            f"{source}: overlay.{place}: is {added!r}, but the tool sets it to {base!r}, which follows from other keys "
+            "of the profile or must be so; remove it from the overlay"
+        )
+    return added
+
+
+def _merge_lists(base: list[Any], added: list[Any], path: tuple[str, ...], source: str) -> list[Any]:
+    name = MERGE_KEYS.get(path[-1])
+    if name is None:
+        return [*base, *(item for item in added if item not in base)]
+    merged = {item[name]: item for item in base}
+    for item in added:
+        known = merged.get(item[name])
+        merged[item[name]] = item if known is None else _merge(known, item, path, source)
+    return list(merged.values())
+
+
+# Gives a Job's pod a container for each tenant of its cell, of which the first, `bench`, leads the others.
+#
+# One pod, so that the group is placed, preempted, evicted and measured again as a whole: see
+# docs/decisions/0037-tenants-on-a-cluster.md.
+
+LEADER = "bench"
+OWN_VOLUMES = ("tmp", "shm")
+"""Volumes that each tenant has to itself, as if it were alone."""
+
+
+def name_tenant(number: int) -> str:
+    """Return the name of a tenant's container."""
+    return LEADER if number == 0 else f"tenant-{number}"
+
+
+def add_tenants(job: MutableMapping[str, Any], num_tenants: int) -> None:
+    """Change a Job of one container such that its pod has `num_tenants`, each told which one it is.
+
+    They differ in that, in their names and in their OWN_VOLUMES. How any of them ended decides what the Job does next:
+    https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
+    """
+    pod = job["spec"]["template"]["spec"]
+    # Else every tenant would be process 1 to itself, and none could be told from another by what NVML says of them:
+    # https://kubernetes.io/docs/tasks/configure-pod-container/share-process-namespace/
+    pod["shareProcessNamespace"] = True
+    leader = next(container for container in pod["containers"] if container["name"] == LEADER)
+    pod["containers"] = [_make_tenant(leader, number) for number in range(num_tenants)]
+    own = [volume for volume in pod["volumes"] if volume["name"] in OWN_VOLUMES]
+    pod["volumes"] += [
+        copy.deepcopy(volume) | {"name": _name_volume(volume["name"], number)}
+        for number in range(1, num_tenants)
+        for volume in own
+    ]
+    for rule in job["spec"]["podFailurePolicy"]["rules"]:
+        rule.get("onExitCodes", {}).pop("containerName", None)
+
+
+def _make_tenant(leader: MutableMapping[str, Any], number: int) -> dict[str, Any]:
+    tenant = copy.deepcopy(dict(leader))
+    tenant["name"] = name_tenant(number)
+    tenant["env"] += [
+        {"name": "BENCH_TENANT", "value": str(number)},
+        {"name": "BENCH_TENANT_GROUP", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+    ]
+    for mount in tenant["volumeMounts"]:
+        mount["name"] = _name_volume(mount["name"], number)
+    return tenant
+
+
+def _name_volume(name: str, number: int) -> str:
+    return f"{name}-{number}" if number and name in OWN_VOLUMES else name
+
+
+# Adds to a Job the nodes that its pods keep off.
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AvoidedNodes:
+    """Nodes by their label `kubernetes.io/hostname`."""
+
+    excluded: tuple[str, ...] = ()
+    """A pod waits rather than run there."""
+    disliked: tuple[str, ...] = ()
+    """A pod runs there only where no other node has room."""
+    names: frozenset[str] = frozenset()
+    """The names of all nodes whose last attempt was a fault, which their labels need not be: no pod is to be bound to
+    one of them. Known even where the cluster takes no affinity to labels of nodes."""
+
+
+NONE_AVOIDED = AvoidedNodes()
+
+
+def keep_off(manifest: MutableMapping[str, Any], avoided: AvoidedNodes) -> None:
+    """Change a Job such that its pods avoid these nodes: a requirement in each of its terms, and a preference."""
+    if not avoided.excluded and not avoided.disliked:
+        return
+    affinity = manifest["spec"]["template"]["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    if avoided.excluded:
+        required = affinity.setdefault(REQUIRED, {})
+        for term in required.setdefault("nodeSelectorTerms", [{}]):  # a node must meet all of one term
+            term.setdefault("matchExpressions", []).append(_exclude(avoided.excluded))
+    if avoided.disliked:
+        preferred = affinity.setdefault(PREFERRED, [])
+        preferred.append({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [_exclude(avoided.disliked)]}})
+
+
+def _exclude(hostnames: tuple[str, ...]) -> dict[str, Any]:
+    return {"key": HOSTNAME_LABEL, "operator": "NotIn", "values": list(hostnames)}
+
+
+# The node that a Job's pod should run on, as affinity that is added to what its pool asks for.
+#
+# By the node's name (kubernetes/kubernetes#62002), which the label `kubernetes.io/hostname` need not be:
+# iovisor/kubectl-trace#173, rancher/local-path-provisioner#186.
+
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeWish:
+    """Where a Job's pod should run."""
+
+    node: str = ""
+    """Its name: the pod waits for it. Empty: any."""
+    instance_type: str = ""
+    """The machine type to prefer; empty: none."""
+    avoided: AvoidedNodes = NONE_AVOIDED
+    """The nodes to keep off."""
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What the Jobs of one shape have in common; the name of the node differs between them."""
+        return bool(self.node), self.instance_type, self.avoided
+
+
+ANY_NODE = NodeWish()
+
+
+def add_wish(manifest: MutableMapping[str, Any], wish: NodeWish) -> None:
+    """Add the wish to the node affinity of a Job's pod, to every term of it: terms are alternatives."""
+    keep_off(manifest, wish.avoided)
+    if not wish.node and not wish.instance_type:
+        return
+    pod = manifest["spec"]["template"]["spec"]
+    affinity = pod.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    if wish.node:
+        by_name = {"key": "metadata.name", "operator": "In", "values": [wish.node]}
+        for term in affinity.setdefault(REQUIRED, {}).setdefault("nodeSelectorTerms", [{}]):
+            term.setdefault("matchFields", []).append(by_name)
+    if wish.instance_type:
+        by_type = {"key": INSTANCE_TYPE, "operator": "In", "values": [wish.instance_type]}
+        affinity.setdefault(PREFERRED, []).append({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [by_type]}})
+
+
+# Render the Jobs of planned repeats: JSON, as the API takes it, checked before.
+#
+# The template is rendered, read and checked against the schema of Kubernetes once per shape: what the Jobs of one shape
+# differ in are whole strings, which enter the finished JSON as JSON strings. So no value can leave its place.
+
+MANIFESTS = find_source("manifests")
+IMAGE_GROUP = 65532
+"""The group of the images' user, as images/framework.Dockerfile sets it."""
+MIB = 2**20
+LOG_MIB = 64
+"""Room for a container's log: kubelets keep 5 files of 10 MiB (containerLogMaxFiles, containerLogMaxSize) and look at
+their sizes every ten seconds. https://kubernetes.io/docs/concepts/cluster-administration/logging/#log-rotation"""
+SLOTS = ("job_name", "run_id", "cell_id", "repeat", "fingerprint", "cell_json", "node")
+# What a YAML reader may fold, refuse or take for something else inside a double-quoted string.
+_UNSAFE = re.compile(r"[^ !#-\[\]-~\xa1-\u1fff\u2030-\ud7ff\uf900-\ufdcf]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOwner:
+    """A Job in the same namespace that owns the Jobs of the cells: they are deleted with it.
+
+    https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents
+    """
+
+    name: str
+    uid: str
+
+    @classmethod
+    def parse(cls, text: str) -> "JobOwner":
+        """Return the Job that `NAME/UID` names; raise UserError if the text has another form."""
+        name, _, uid = text.partition("/")
+        try:
+            return cls(name=check_option("--owner", name, check_object_name), uid=str(UUID(uid)))
+        except ValueError as error:
+            raise UserError(f"--owner {text}: found no NAME/UID of a Job; leave it out when you run by hand") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRenderer:
+    """Everything that the Jobs of one run have in common."""
+
+    profile: Profile
+    store_url: str
+    git_revision: str | None
+    queue: str | None = None
+    """Kueue's LocalQueue: the Jobs are created suspended, and Kueue starts them. None: they start at once."""
+    owner: JobOwner | None = None
+    """Owner of the Jobs, with which they are deleted. None: they stay until their TTL is over."""
+    _shapes: dict[tuple[object, ...], "JobShape"] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.queue is not None:
+            check_option("--queue", self.queue, check_queue)
+        check_option("--store", self.store_url, check_variable_value)
+
+    def render(self, planned: PlannedCell, key: JobKey, wish: NodeWish = ANY_NODE) -> bytes:
+        """Return the body of a Job; UserError if the profile cannot hold the cell or the manifest is not valid."""
+        cell = planned.cell
+        size = cell.num_gpus, cell.tenants, cell.sharing
+        kind = (cell.framework, cell.device, size, planned.timeout_seconds, wish.shape)
+        if kind not in self._shapes:
+            values, profile = self.collect_values(planned), self.profile
+            self._shapes[kind] = JobShape.render(
+                values,
+                wish,
+                overlay=profile.overlay,
+                overlay_source=f"profile {profile.name}",
+                num_tenants=cell.tenants,
+            )
+        return self._shapes[kind].fill(
+            {
+                "job_name": key.job_name,
+                "run_id": key.run_id,
+                "cell_id": key.cell_id,
+                "repeat": str(key.number),
+                "fingerprint": key.fingerprint,
+                "cell_json": escape_variable(cell.model_dump_json()),
+                "node": wish.node,
+            }
+        )
+
+    def collect_values(self, planned: PlannedCell) -> dict[str, object]:
+        """Return what the template needs for the Jobs of one shape, except the slots; UserError as `render`."""
+        cell, profile = planned.cell, self.profile
+        pool, sharing = profile.find_pool(cell), profile.find_sharing(cell)
+        if pool is None:
+            raise UserError(f"profile {profile.name}: has no pool '{cell.device}', which {cell.cell_id} needs")
+        gpus = profile.gpu if cell.device == "gpu" else None
+        return {
+            "profile": profile,
+            "cell": cell,
+            "pool": pool,
+            "image": profile.find_image(cell),
+            "queue": self.queue,
+            "owner": self.owner,
+            "store_url": self.store_url,
+            "store_label": hash_store(self.store_url),
+            "git_revision": self.git_revision,
+            "sharing": sharing,
+            # Where the clients of MPS meet its server: the device plugin mounts it, or the node's own is used.
+            "has_shm": sharing is None or cell.sharing != "mps",
+            "gpu_resource": _name_gpu_resource(gpus, sharing),
+            "claim_template": gpus.name_claim_template(cell.num_gpus) if gpus and gpus.request == "claim" else None,
+            "image_group": IMAGE_GROUP,
+            "ephemeral_storage": size_ephemeral_storage(profile.tmp_size),
+            "interrupted_exit_codes": sorted(INTERRUPTED_EXIT_CODES),
+            "final_exit_codes": sorted(FINAL_EXIT_CODES),
+            "timeout_seconds": f"{planned.timeout_seconds:g}",
+            "pod_deadline_seconds": self._find_deadline(planned),
+        }
+
+    def _find_deadline(self, planned: PlannedCell) -> int:
+        """Return the seconds that a pod may take; UserError if its Job would be ended before."""
+        profile, seconds = self.profile, math.ceil(planned.timeout_seconds) + self.profile.start_seconds
+        if seconds > profile.active_deadline_seconds:
+            raise UserError(
+                f"profile {profile.name}: active_deadline_seconds: {profile.active_deadline_seconds} is less than the "
+                f"timeout_seconds of {planned.cell.cell_id}, {planned.timeout_seconds:g}, and start_seconds, "
+                f"{profile.start_seconds}; raise it, or lower the others"
+            )
+        return seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobShape:
+    """A Job's JSON, cut where the values of the slots belong."""
+
+    pieces: tuple[str, ...]
+    """Text and names of slots in turns; begins and ends with text."""
+
+    @classmethod
+    def render(
+        cls,
+        values: Mapping[str, object],
+        wish: NodeWish = ANY_NODE,
+        *,
+        overlay: Mapping[str, Any] | None = None,
+        overlay_source: str = "",
+        num_tenants: int = 1,
+    ) -> "JobShape":
+        """Render the Job template with placeholders in the slots, and check the result against the Kubernetes schema.
+
+        `wish`: of its node, only whether there is one. `overlay` is merged into the Job, before its pod has a container
+        for each tenant. Raise UserError if that cannot be, or if the result is not a valid Job.
+        """
+        token = secrets.token_hex(8)
+        stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
+        manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
+        if overlay:
+            manifest = merge_overlay(manifest, overlay, source=overlay_source)
+        if num_tenants > 1:
+            add_tenants(manifest, num_tenants)
+        # After the overlay: the wish is for every alternative of the node affinity, also those that came with it.
+        add_wish(manifest, replace(wish, node=stand_ins["node"]) if wish.node else wish)
+        check_manifest(manifest, source="manifests/job.yaml.j2")
+        text = json.dumps(manifest, separators=(",", ":"))
+        names = {json.dumps(stand_in): name for name, stand_in in stand_ins.items()}
+        pieces = re.split(f"({'|'.join(map(re.escape, names))})", text)
+        return cls(pieces=tuple(names.get(piece, piece) for piece in pieces))
+
+    def fill(self, values: Mapping[str, str]) -> bytes:
+        """Return the JSON with a value in every slot."""
+        quoted = {name: json.dumps(value) for name, value in values.items()}
+        return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(self.pieces)).encode()
+
+
+def _name_gpu_resource(gpus: Gpus | None, sharing: GpuSharing | None) -> str | None:
+    """Return what a container asks of the device plugin; None: nothing."""
+    if gpus is None or gpus.request != "limit":
+        return None
+    return (sharing.resource if sharing else None) or gpus.resource
+
+
+def size_ephemeral_storage(tmp_size: str) -> str:
+    """Return what a cell requests of its node's disk: /tmp and its log, since nothing else can be written to."""
+    return f"{math.ceil(read_quantity(tmp_size) / MIB) + LOG_MIB}Mi"
+
+
+def render_manifest(template: str, **values: object) -> str:
+    """Return a template of `manifests/` with its values in it; an undefined name is an error."""
+    return _open_templates().get_template(template).render(**values)
+
+
+def read_manifest(text: str) -> dict[str, Any]:
+    """Return the one document of a rendered manifest."""
+    manifest = yaml.load(text, Loader=_LOADER)  # noqa: S506  (a safe loader, the fast one where it is there)
+    if not isinstance(manifest, dict):
+        raise TypeError(f"a manifest must be one mapping, not {type(manifest).__name__}")
+    return manifest
+
+
+def quote_yaml(value: object) -> str:
+    """Return a double-quoted YAML string that every YAML reader reads back as `value`, on one line."""
+    return '"' + _UNSAFE.sub(lambda match: f"\\U{ord(match[0]):08X}", str(value)) + '"'
+
+
+def escape_variable(text: str) -> str:
+    """Return the value of an environment variable such that Kubernetes leaves it as it is: `$(NAME)` would be replaced.
+
+    https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
+    """
+    return text.replace("$", "$$")
+
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@cache
+def _open_templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(MANIFESTS)), undefined=jinja2.StrictUndefined, autoescape=False
+    )
+    environment.filters |= {"quoted": quote_yaml, "variable": escape_variable}
+    return environment

@@ -1,1 +1,0 @@
-"""The manifests of Jobs and of the set-up."""
