@@ -87,14 +87,15 @@ def find_next_state(state: State, event: Event) -> State:
 
 
 def format_tables() -> str:
-    """Return the states and the transitions as the two Markdown tables of docs/kubernetes.md."""
+    """Return the states and the events as the two Markdown tables of docs/kubernetes.md."""
     states = [f"| `{state}` | {meaning} |" for state, meaning in STATES.items()]
-    transitions = [
-        f"| `{state}` | `{event}`: {EVENTS[event]} | `{following}` |"
-        for (state, event), following in TRANSITIONS.items()
-    ]
-    head, line = "| state | event | next state |", "|---|---|---|"
-    return "\n".join(["| state | meaning |", "|---|---|", *states, "", head, line, *transitions])
+    events = []
+    for event, meaning in EVENTS.items():
+        ways = [(before, after) for (before, known), after in TRANSITIONS.items() if known == event]
+        (after,) = {after for _, after in ways}
+        events.append(f"| `{event}` | {meaning} | {', '.join(f'`{before}`' for before, _ in ways)} | `{after}` |")
+    head, line = "| event | meaning | in state | next state |", "|---|---|---|---|"
+    return "\n".join(["| state | meaning |", "|---|---|", *states, "", head, line, *events])
 
 
 UNFINISHED: frozenset[State] = frozenset({"submitting", "in-flight"})

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench.store import Store, cancelled_prefix
-from runner.kubernetes import cancellation
+from runner.kubernetes import cleanup
 from runner.kubernetes.cleanup import (
     Cancellation,
     CancellationWatcher,
@@ -92,7 +92,7 @@ def test_checks_begun_during_a_request_share_the_next_one(
         requests.append(run_id)
         return list_marks(store, run_id)
 
-    monkeypatch.setattr(cancellation, "list_marks", count_requests)
+    monkeypatch.setattr(cleanup, "list_marks", count_requests)
     answers: list[int] = []
     for number in range(200):
         cancellation_watcher.check(lambda number=number: answers.append(number))  # type: ignore[misc]

@@ -24,7 +24,7 @@ from runner.kubernetes.tracked_jobs import (
 from runner.matrix.plan import Repeat
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "kubernetes.md"
-HEADING = "## States of a repeat\n"
+HEADING = "### States of a repeat\n"
 
 
 def make_tracked(number: int = 1, state: State = "to-submit") -> TrackedJob:
@@ -91,5 +91,5 @@ def test_a_job_that_is_tracked_already_is_not_added_again() -> None:
 
 
 def test_the_documentation_shows_the_tables() -> None:
-    section = DOCUMENT.read_text().partition(HEADING)[2].partition("\n## ")[0]
+    section = DOCUMENT.read_text().partition(HEADING)[2].partition("\n### ")[0]
     assert format_tables() in section
