@@ -169,13 +169,14 @@ class LocalRun:
                 )
 
     def describe_installation(self, run: Run) -> str | None:
-        """Return what the run installs before it measures, how much that is, and what is there; None: neither."""
+        """Return what the run installs first, what is there, and what given interpreters lack; None: nothing."""
         frameworks = sorted({planned.cell.framework for planned in run.cells} - self.interpreters.keys())
         flavour = _find_flavour()
         missing, present = list_missing(frameworks, flavour), list_present(frameworks, flavour)
         parts = [f"to be installed first: {describe_missing(missing)}"] if missing else []
         parts += [f"installed already: {', '.join(one.directory.name for one in present)}"] if present else []
-        return "; ".join(parts) or None
+        _, reasons = leave_out_unequipped([Repeat(planned=one, number=1) for one in run.cells], self.interpreters)
+        return "; ".join([*parts, *(f"left out: {reason}" for reason in reasons)]) or None
 
 
 def find_interpreters(

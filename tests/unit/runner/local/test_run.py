@@ -285,6 +285,8 @@ def test_cells_whose_interpreter_lacks_a_module_are_left_out_once_and_the_others
     run, printed = setup.measure(interpreters={"pytorch": Path(sys.executable), "tensorflow": setup.python})
 
     (reason,) = (line for line in printed.splitlines() if line.startswith("left out"))
+    planned = setup.make(interpreters={"pytorch": Path(sys.executable), "tensorflow": setup.python})
+    assert planned.describe_installation(run) == reason
     assert reason == (
         f"left out: 1 pytorch cell: {sys.executable} has no torch; install it with `{sys.executable} -m pip install "
         "torch` and give the same command again, which measures what is missing"
