@@ -122,7 +122,9 @@ def _acquire(descriptor: int, path: Path) -> None:
                     "once would falsify both; wait for it or stop it"
                 ) from None
             if time.monotonic() > deadline:
-                raise UserError(f"{path}: another process holds this lock; wait for it or stop it") from None
+                # Another user's or another container's, or of a script that waits for a quiet machine.
+                last = "" if run_id == NO_RUN else f", last taken by run {run_id}"
+                raise UserError(f"{path}: another process holds this lock{last}; wait for it or stop it") from None
             time.sleep(POLL_SECONDS)
 
 
