@@ -6,7 +6,7 @@ the framework has events on the device, the time between two of them is kept bes
 
 import gc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from statistics import median
@@ -14,10 +14,9 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from bench.measure.levels import find_levels
-from bench.measured_bounds import check_steps, keep_series, try_probe
 from bench.probes.cpu import CpuWatch
+from bench.probes.probing import try_probe
 from bench.schema import Cell, CpuUse, Device, Phases, Samples
-from bench.schema.document import MAX_SECONDS
 
 # The warm-up is over when the median of the last steps is within this share of the median of as many before them.
 # Three steps each: fewer follow single outliers, more cost seconds on CPUs. 5% is below what is worth reporting.
@@ -136,7 +135,6 @@ def start_up_workload(workload: Workload, cell: Cell, recorder: StepRecorder) ->
     spin_up_seconds = _time_call(workload.spin_up) if cell.device == "gpu" else None
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
     reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
-    check_steps("warm-up", (first_step_seconds, *recorder.warmup_steps))
     durations = {
         "spin_up_seconds": spin_up_seconds,
         "first_step_seconds": first_step_seconds,
@@ -201,8 +199,14 @@ class TimedWindow:
             return None
         name, failures = "device times of the steps", self._recorder.failures  # the wall times stand without them
         events = self._events[: len(self._recorder.steps)]
-        seconds = try_probe(failures, name, lambda: [timer.read_seconds(*pair) for pair in events], None)
-        return None if seconds is None else keep_series(failures, name, seconds)
+
+        def read() -> tuple[float, ...]:
+            seconds = tuple(timer.read_seconds(*pair) for pair in events)
+            if min(seconds) <= 0:
+                raise ValueError("an event of the GPU is not later than the one before it")
+            return seconds
+
+        return try_probe(failures, name, read, None)
 
     def _run_part(self, num_steps: int, min_seconds: float) -> float:
         """Time at least so many steps for at least so long; return the seconds that they took together."""
@@ -246,20 +250,15 @@ class TimedWindow:
 def _make_samples(
     recorder: StepRecorder, device_steps: tuple[float, ...] | None, feed: Feed | None, reached_steady: bool
 ) -> Samples:
-    check_steps("timed window", recorder.steps)
     return Samples(
         warmup_step_seconds=tuple(recorder.warmup_steps),
         step_seconds=tuple(recorder.steps),
         device_step_seconds=device_steps,
         reached_steady=reached_steady,
-        data_wait_seconds=keep_waits(recorder.failures, recorder.data_waits) if feed else None,
+        data_wait_seconds=tuple(recorder.data_waits) if feed else None,
         max_queued_batches=feed.max_queued_batches if feed else None,
         summarized_by="mean" if find_levels(recorder.steps) else "median",
     )
-
-
-def keep_waits(failures: list[str], waits: Sequence[float]) -> tuple[float, ...] | None:
-    return keep_series(failures, "waits for data", waits, least=0.0, most=MAX_SECONDS)
 
 
 def _count_expected_steps(cell: Cell, warmup_steps: list[float]) -> int:

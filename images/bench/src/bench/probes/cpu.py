@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from bench.measured_bounds import try_probe
+from bench.probes.probing import try_probe
 from bench.schema import CpuUse
 
 CGROUP_MEMBERSHIP = Path("/proc/self/cgroup")

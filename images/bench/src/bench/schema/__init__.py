@@ -12,27 +12,34 @@ Units are in the names: seconds, bytes. A reader of version 2 refuses other vers
 from typing import Any
 
 from bench.registry import Device, Framework, Mode, Phase
-from bench.schema.calibration import Calibration
-from bench.schema.cell import MAX_TENANTS, WHOLE_DEVICE, Cell, Sharing, is_device_shared
-from bench.schema.device_profile import DeviceProfile, GpuActivity
+from bench.schema.cell import MAX_TENANTS, WHOLE_DEVICE, Cell, Neighbour, Precision, Sharing, is_device_shared
 from bench.schema.document import (
     EARLIEST,
     LATEST,
     MAX_AMOUNT,
+    MAX_ATTEMPT,
     SCHEMA_VERSION,
     SMALLEST_POSITIVE,
     Document,
     Name,
     StoredDocument,
+    bound_time,
     check_time,
+    describe_clock,
     hash_text,
+    measure_attempt,
+    read_time_of_day,
 )
-from bench.schema.environment import Environment, Gpu
+from bench.schema.environment import Environment, Gpu, Machine, MachineIdentity
 from bench.schema.failure import Failure, FailureKind, Status
-from bench.schema.gpu_use import ForeignProcess, GpuUse, GpuWindow
-from bench.schema.machine import Machine, MachineIdentity
 from bench.schema.measurement import (
+    Calibration,
     CpuUse,
+    DeviceProfile,
+    ForeignProcess,
+    GpuActivity,
+    GpuUse,
+    GpuWindow,
     HostPeak,
     Memory,
     Phases,
@@ -44,10 +51,8 @@ from bench.schema.measurement import (
     Validity,
     Verdict,
 )
-from bench.schema.neighbour import Neighbour, Precision
 from bench.schema.night import Alarm, AlarmedChange, Decision, Direction, NightChange, Notice, Outcome, Shift, Suspicion
-from bench.schema.node_fault import NodeFault
-from bench.schema.placement import Node, Placement
+from bench.schema.placement import Node, NodeFault, Placement
 from bench.schema.raw_removal import RawRemoval, RemovedResult
 from bench.schema.reading import (
     InvalidDocumentError,
@@ -72,99 +77,6 @@ from bench.schema.tenancy import (
     TenantReady,
     TenantRecord,
 )
-from bench.schema.time_of_day import MAX_ATTEMPT, bound_time, describe_clock, measure_attempt, read_time_of_day
-
-__all__ = [
-    "EARLIEST",
-    "LATEST",
-    "Alarm",
-    "AlarmedChange",
-    "MAX_AMOUNT",
-    "MAX_ATTEMPT",
-    "MAX_TENANTS",
-    "WHOLE_DEVICE",
-    "SCHEMA_VERSION",
-    "SMALLEST_POSITIVE",
-    "Calibration",
-    "Cell",
-    "Cluster",
-    "CommonWindow",
-    "CpuUse",
-    "Decision",
-    "Device",
-    "DeviceProfile",
-    "Direction",
-    "Document",
-    "Ending",
-    "Environment",
-    "Failure",
-    "FailureKind",
-    "ForeignProcess",
-    "Framework",
-    "Gpu",
-    "GpuActivity",
-    "GpuUse",
-    "GpuWindow",
-    "HostPeak",
-    "InvalidDocumentError",
-    "LeftOutCell",
-    "Machine",
-    "MachineIdentity",
-    "Memory",
-    "MissingRepeat",
-    "Mode",
-    "Name",
-    "Neighbour",
-    "NightChange",
-    "Node",
-    "NodeFault",
-    "Notice",
-    "Outcome",
-    "Phase",
-    "Phases",
-    "PipelinedWindow",
-    "Placement",
-    "PlannedCell",
-    "Precision",
-    "RawRemoval",
-    "Reason",
-    "RemovedResult",
-    "Result",
-    "Roofline",
-    "Run",
-    "Samples",
-    "Sharing",
-    "Shift",
-    "StoredDocument",
-    "Status",
-    "Suspicion",
-    "SustainedRun",
-    "Tenancy",
-    "TenantCall",
-    "TenantPace",
-    "TenantPlace",
-    "TenantReady",
-    "TenantRecord",
-    "Validity",
-    "Verdict",
-    "bound_time",
-    "check_time",
-    "describe_clock",
-    "measure_attempt",
-    "export_json_schema",
-    "hash_text",
-    "read_decision",
-    "read_node_fault",
-    "read_notice",
-    "read_placement",
-    "read_raw_removal",
-    "read_time_of_day",
-    "read_result",
-    "read_run",
-    "read_suspicion",
-    "read_document",
-    "is_device_shared",
-]
 
 
 def export_json_schema() -> dict[str, Any]:

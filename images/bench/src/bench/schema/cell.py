@@ -6,10 +6,21 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from bench.registry import FRAMEWORKS, MODELS, Device, Framework, FrameworkSpec, Mode, ModelSpec, Phase
-from bench.schema.document import SCHEMA_VERSION, Count, PlanDocument, PositiveSeconds, Seconds, Version, hash_text
-from bench.schema.neighbour import MAX_INPUT_SIZE, Neighbour, Precision
+from bench.schema.document import (
+    SCHEMA_VERSION,
+    Count,
+    Document,
+    PlanDocument,
+    PositiveSeconds,
+    Seconds,
+    Version,
+    hash_text,
+)
 
 Sharing = Literal["time-slicing", "mps", "mig"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16"]
+
+MAX_INPUT_SIZE = 65_536
 
 WHOLE_DEVICE: Sharing = "time-slicing"
 """The value of `sharing` that, with one tenant, stands for a device that nobody shares."""
@@ -25,6 +36,19 @@ def is_device_shared(tenants: int, sharing: str) -> bool:
     One tenant under MPS counts: it shows what MPS itself costs, and is no measurement of the plain device.
     """
     return bool(tenants > 1 or sharing != WHOLE_DEVICE)
+
+
+class Neighbour(Document):
+    """What tenants 1, 2, ... run beside tenant 0: the fields in which their cell may differ from its cell."""
+
+    model: str
+    """A name in `bench.registry.MODELS`."""
+    phase: Phase
+    batch_size: Count
+    precision: Precision
+    mode: Mode
+    input_size: Annotated[int, Field(ge=2, le=MAX_INPUT_SIZE)]
+    num_classes: Annotated[int, Field(ge=2, le=10**7)] | None
 
 
 class Cell(PlanDocument):

@@ -1,43 +1,23 @@
 """What every document of the contract shares: the version, the strictness, and the types of single values."""
 
 import hashlib
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-)
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 SCHEMA_VERSION: Literal[2] = 2
 
-# Whoever reads a document computes with it: sums, squares, ratios and logarithms of its numbers, columns of tables,
-# axes of plots. The bounds keep all of these finite and exact enough, and nothing that can be measured lies beyond one.
-# What this tool itself measures outside of them, `bench.measured_bounds` keeps from losing the record.
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 """Before this project and all that it measures. A machine without a battery for its clock begins in 1970."""
 LATEST = datetime(2100, 1, 1, tzinfo=UTC)
 """Nanoseconds since 1970 fit 64 bits until 2262, so differences and axes around these dates do too."""
 MIN_STEP_SECONDS = 1e-9
-"""time.perf_counter counts nanoseconds on Linux: what is shorter was not measured. No step is: a call of Python takes
-thirty. Ratios of two steps stay below 1e14, and so do logarithms far from their ends."""
+"""time.perf_counter counts nanoseconds on Linux: what is shorter was not measured."""
 MAX_STEP_SECONDS = 86_400.0
 """A day: a benchmark that waits longer for one step says nothing that its first hour did not say."""
-MAX_SECONDS = 100 * 366 * 86_400.0
-"""A century, as long as the dates reach: of windows, waits, limits and readings of a clock that counts since the boot.
-In nanoseconds it fits 64 bits three times over."""
-MAX_BYTES = 2**60 - 1
-"""Just below an exbibyte. Linux addresses 2^52 bytes of memory at most (docs.kernel.org, 5-level paging), and eight
-such numbers can be added in 64 bits."""
-MAX_NUMBER = 2**53
-"""The largest integer up to which floats, and the page's JavaScript, hold every one exactly."""
 MAX_INTEGER = 2**63 - 1
-"""Of signed integers, and of operations: they fit the 64 bits of a Parquet column."""
+"""Integers fit the 64 bits of a Parquet column."""
 MAX_AMOUNT = 1e24
 """Of powers, energies, rates and ratios: a million GPUs of 10^18 operations a second have it. Products of twelve such
 numbers stay finite."""
@@ -68,14 +48,14 @@ def check_time(value: datetime) -> datetime:
 
 Version = Annotated[Literal[2], BeforeValidator(check_version)]
 # + 0.0 turns -0.0 into 0.0: they are equal, so their cells must have equal ids.
-Seconds = Annotated[float, Field(ge=0, le=MAX_SECONDS), AfterValidator(lambda value: value + 0.0)]
-PositiveSeconds = Annotated[float, Field(ge=MIN_STEP_SECONDS, le=MAX_SECONDS)]
+Seconds = Annotated[float, Field(ge=0), AfterValidator(lambda value: value + 0.0)]
+PositiveSeconds = Annotated[float, Field(ge=MIN_STEP_SECONDS)]
 StepSeconds = Annotated[float, Field(ge=MIN_STEP_SECONDS, le=MAX_STEP_SECONDS)]
 """Of one step, or a mean over steps."""
 PositiveAmount = Annotated[float, Field(ge=SMALLEST_POSITIVE, le=MAX_AMOUNT)]
 Amount = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
-Bytes = Annotated[int, Field(ge=0, le=MAX_BYTES)]
-Number = Annotated[int, Field(ge=0, le=MAX_NUMBER)]
+Bytes = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+Number = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Operations = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 """Floating-point operations of a step: 64 GPUs of 2 PFLOP/s take over a minute for the most of them."""
 Integer = Annotated[int, Field(ge=-MAX_INTEGER - 1, le=MAX_INTEGER)]
@@ -95,18 +75,6 @@ CellId = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,54}-[0-9a-f]{8}$")]
 _FIELD_SETS: dict[frozenset[str], set[str]] = {}
 
 
-def _end_at_first_error(schema: Any) -> None:
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            if part.get("type") in ("list", "tuple", "set", "frozenset"):
-                part["fail_fast"] = True
-            waiting += part.values()
-        elif isinstance(part, list | tuple):
-            waiting += part
-
-
 class Document(BaseModel):
     """Base of every document: immutable, no unknown field, no silent conversion, no NaN or infinity."""
 
@@ -118,13 +86,6 @@ class Document(BaseModel):
         revalidate_instances="always",  # `model_copy` checks nothing: a part made by it is checked with the whole
         use_attribute_docstrings=True,
     )
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> Any:
-        """Return the schema, by which a list ends at its first error: a million of them took gigabytes."""
-        schema = handler(source)
-        _end_at_first_error(schema)
-        return schema
 
     def model_post_init(self, context: Any, /) -> None:
         """Share one set of names among all documents with the same fields set.
@@ -168,3 +129,34 @@ class StoredDocument(Document):
 def hash_text(text: str) -> str:
     """Return the first 8 hex digits of the SHA-256 of `text`."""
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+MAX_ATTEMPT = timedelta(days=366)
+"""An attempt may take a year at the most (`request.MAX_SECONDS`): a clock that says more was set meanwhile."""
+
+
+def measure_attempt(started_at: datetime, finished_at: datetime) -> float | None:
+    """Return how many seconds an attempt took by its two times.
+
+    None where they are of a clock that was not set yet at the first of them, and was at the second: nobody knows then.
+    """
+    took = finished_at - started_at
+    return took.total_seconds() if took <= MAX_ATTEMPT else None
+
+
+def bound_time(value: datetime) -> datetime:
+    """Return the nearest time that a document can hold."""
+    return min(max(value, EARLIEST), LATEST)
+
+
+def read_time_of_day() -> datetime:
+    """Return the time of day by this machine's clock, moved to the nearest that a document can hold."""
+    return bound_time(datetime.now(UTC))
+
+
+def describe_clock(said: datetime) -> str | None:
+    """Return a line about a clock whose time no document can hold; None if one can."""
+    bounded = bound_time(said)
+    if bounded == said:
+        return None
+    return f"time of day: the machine's clock says {said.isoformat()}; recorded as {bounded.isoformat()}"

@@ -1,13 +1,17 @@
 """Placement: where in a cluster an attempt ran, as its runner learned it from the pod and the node."""
 
+from typing import Literal
+
 from bench.schema.document import (
     SCHEMA_VERSION,
     CellId,
     Count,
     Document,
     Name,
+    Number,
     PositiveAmount,
     StoredDocument,
+    Time,
     Version,
 )
 
@@ -56,3 +60,29 @@ class Placement(StoredDocument):
     """The names of containers that ran in the pod beside those that measured, such as a proxy that a policy added."""
     node: Node | None = None
     """null: the runner may not read nodes, or the node was gone."""
+
+
+class NodeFault(StoredDocument):
+    """One attempt that a node could not measure for a reason of its own; the repeat is measured again."""
+
+    schema_version: Version = SCHEMA_VERSION
+    run_id: Name
+    cell_id: CellId
+    repeat: Count
+    attempt: Name
+    """The pod's uid; where the pod is gone, the Job's."""
+    retry_round: Number
+    """How many terminal records the repeat had then: 0, or more if it was measured again."""
+    pool: Literal["cpu", "gpu"]
+    node_name: str | None = None
+    """null: the pod was gone before a runner saw it."""
+    hostname: str | None = None
+    """The node's label `kubernetes.io/hostname`, by which later Jobs keep off it. null: it could not be read."""
+    reason: str
+    """What the container or the kubelet said, in one line."""
+    at: Time
+    """When the attempt ended."""
+    num_in_a_row: Count = 1
+    """How many attempts on this node had ended so since the last that ended ok, as far as the runner knew."""
+    is_left_out: bool = False
+    """Later Jobs of the run keep off the node."""

@@ -6,8 +6,7 @@ from pydantic import ValidationError
 
 from bench.schema.document import SCHEMA_VERSION, Document
 from bench.schema.night import Decision, Notice, Suspicion
-from bench.schema.node_fault import NodeFault
-from bench.schema.placement import Placement
+from bench.schema.placement import NodeFault, Placement
 from bench.schema.raw_removal import RawRemoval
 from bench.schema.result import Result
 from bench.schema.run import Run

@@ -4,15 +4,15 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from bench.schema.calibration import Calibration
 from bench.schema.cell import Cell
-from bench.schema.device_profile import DeviceProfile
 from bench.schema.document import SCHEMA_VERSION, CellId, Count, Name, StoredDocument, Time, Version
 from bench.schema.environment import Environment
 from bench.schema.failure import Failure, Status
-from bench.schema.gpu_use import GpuUse
 from bench.schema.measurement import (
+    Calibration,
     CpuUse,
+    DeviceProfile,
+    GpuUse,
     HostPeak,
     Memory,
     Phases,

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from time import perf_counter
 
-from bench.measure.harness import StartUp, StepRecorder, Workload, keep_waits
+from bench.measure.harness import StartUp, StepRecorder, Workload
 from bench.probes.cpu import CpuWatch
 from bench.schema import CommonWindow, CpuUse, Samples
 from bench.tenants.meeting import ARRIVAL_SECONDS, POLL_SECONDS, Meeting, NoCommonWindowError
@@ -109,9 +109,7 @@ class TenantStepper:
             step_seconds=tuple(self._ends[index] - self._starts[index] for index in inside),
             device_step_seconds=None,  # events of a GPU would include what other tenants had it for
             reached_steady=start_up.reached_steady,
-            data_wait_seconds=keep_waits(self._failures, [self._waits[index] for index in inside])
-            if self._waits
-            else None,
+            data_wait_seconds=tuple(self._waits[index] for index in inside) if self._waits else None,
             max_queued_batches=self._workload.feed.max_queued_batches if self._workload.feed else None,
             summarized_by="mean",  # turns of time-slicing make some steps long: their median is no rate
         )

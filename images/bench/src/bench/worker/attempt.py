@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from time import perf_counter
 from typing import Any, Protocol
 
+from pydantic import ValidationError
+
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
 from bench.measure.harness import StepRecorder, Workload, measure
-from bench.measured_bounds import keep_series, make_record
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.gpu_processes import restrict_to_cell
 from bench.probes.library_files import read_library_files
@@ -31,7 +32,7 @@ from bench.schema import (
 from bench.tenants.meeting import GroupOverError
 from bench.verdicts import ValidityInputs, judge_validity
 from bench.worker.compilers import read_chosen_caches, use_compile_cache
-from bench.worker.failures import describe_failure, is_node_fault
+from bench.worker.failures import describe_failure, is_node_fault, summarize_error
 from bench.worker.observe import Observer
 from bench.worker.request import Order
 
@@ -152,11 +153,9 @@ class Attempt:
 
         May be called in another thread, while `run` is at work.
         """
-        failures = self._probes.failures
-        warmup = keep_series(failures, "steps of the warm-up", list(self._recorder.warmup_steps))
-        steps = keep_series(failures, "steps of the timed window", list(self._recorder.steps))
+        warmup, steps = tuple(self._recorder.warmup_steps), tuple(self._recorder.steps)
         samples = None
-        if steps and warmup is not None:
+        if steps:
             samples = Samples(
                 warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
             )
@@ -244,29 +243,35 @@ class Attempt:
             chosen_caches=self._chosen_caches,
         )
 
-    def _make_result(self, status: Status, **fields: Any) -> Result:
+    def _make_result(self, status: Status, error: Failure | None = None, **fields: Any) -> Result:
         """Return the record; `fields`: those of a Result that only some attempts have."""
-        return make_record(
-            {
-                "run_id": self._order.run_id,
-                "cell": self._cell,
-                "cell_id": self._cell.cell_id,
-                "repeat": self._order.repeat,
-                "attempt": self._order.attempt,
-                "status": status,
-                "written_by": "bench",
-                "started_at": self._started_at,
-                # Not the time of day again: it may have been set back since.
-                "finished_at": bound_time(self._started_at + timedelta(seconds=perf_counter() - self._start)),
-                "phases": self._phases,
-                "samples": None,
-                "memory": fields.get("memory") or self._probes.read_early_memory(),
-                "gpu_use": self._probes.gpu_use,
-                "host_peak": self._probes.host_peak,
-                "calibration": self._probes.calibration,
-                "probe_failures": tuple(self._probes.failures),
-                "environment": self._environment,
-                "error": None,
-            }
-            | fields
-        )
+        identity: dict[str, Any] = {
+            "run_id": self._order.run_id,
+            "cell": self._cell,
+            "cell_id": self._cell.cell_id,
+            "repeat": self._order.repeat,
+            "attempt": self._order.attempt,
+            "written_by": "bench",
+            "started_at": self._started_at,
+            # Not the time of day again: it may have been set back since.
+            "finished_at": bound_time(self._started_at + timedelta(seconds=perf_counter() - self._start)),
+        }
+        parts = {
+            "phases": self._phases,
+            "samples": None,
+            "memory": fields.get("memory") or self._probes.read_early_memory(),
+            "gpu_use": self._probes.gpu_use,
+            "host_peak": self._probes.host_peak,
+            "calibration": self._probes.calibration,
+            "environment": self._environment,
+        } | fields
+        identity["probe_failures"] = tuple(self._probes.failures)
+        try:
+            return Result(**identity, **parts, status=status, error=error)
+        except ValidationError as violation:  # a broken clock or driver shall lose no record
+            failure = error or Failure(kind="exception", message=summarize_error(violation))
+        ended: dict[str, Any] = {"status": "failed" if status == "ok" else status, "error": failure}
+        try:  # parts that contradict each other are kept
+            return Result(**identity, **parts, **ended)
+        except ValidationError:
+            return Result(**identity, **ended)

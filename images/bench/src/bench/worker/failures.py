@@ -14,7 +14,7 @@ import traceback
 
 from bench.errors import NodeFaultError, UserError
 from bench.frameworks.interface import DeviceMissingError, Framework
-from bench.measured_bounds import describe_violation
+from bench.probes.probing import describe_violation
 from bench.redaction import hide_secrets
 from bench.schema import Failure, Status
 from bench.tenants.meeting import NoCommonWindowError
@@ -168,9 +168,7 @@ def describe_failure(error: Exception, framework: Framework | None) -> tuple[Sta
         return "failed", Failure(kind="missing-framework", message=message, stderr_tail=tail)
     if isinstance(error, MemoryError) or (framework and framework.is_out_of_memory(error)):
         requested = parse_requested_bytes(make_printable(str(error)))
-        failure = Failure(kind="out-of-memory", message=message, stderr_tail=tail)
-        # Not checked here: `make_record` leaves out, and names, an amount that no document can hold.
-        return "oom", failure.model_copy(update={"bytes_requested": requested})
+        return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=tail, bytes_requested=requested)
     return "failed", Failure(kind="exception", message=message, stderr_tail=tail)
 
 

@@ -15,11 +15,11 @@ from bench.measure.host_peak import find_host_peaks, make_host_peak, measure_und
 from bench.measure.passes import run_pipelined, run_sustained
 from bench.measure.profile import profile_steps
 from bench.measure.roofline import Peaks, find_gpu_peaks, make_roofline
-from bench.measured_bounds import check_bytes, make_memory, try_probe
 from bench.probes.cpu import list_own_pids
 from bench.probes.gpu import IdleWatch, WindowWatch, read_gpu_baselines, sample_gpus
 from bench.probes.gpu_processes import DeviceMemory, leave_out_mps, look_for_neighbours, read_device_memory
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
+from bench.probes.probing import try_probe
 from bench.schema import (
     Calibration,
     Cell,
@@ -103,11 +103,13 @@ class Observer:
             "peak_memory_allocated_bytes": allocated,
             "peak_memory_reserved_bytes": reserved,
         }
-        return make_memory(self.failures, sizes)
+        nothing = Memory(peak_rss_bytes=None, peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None)
+        return self.run("peaks of memory", nothing, lambda: Memory(**sizes))
 
     def read_early_memory(self) -> Memory:
-        sizes = {"peak_memory_allocated_bytes": None, "peak_memory_reserved_bytes": None}
-        return make_memory(self.failures, sizes | {"peak_rss_bytes": self._read_peak_rss()})
+        return Memory(
+            peak_rss_bytes=self._read_peak_rss(), peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None
+        )
 
     def _read_peak_rss(self) -> int | None:
         return self.run("peak memory of the process", None, read_peak_rss_bytes)
@@ -125,7 +127,7 @@ class Observer:
         `read_pids` returns the processes of the other tenants.
         """
         if self.gpu_use:
-            self.device_memory = self.run("memory of the tenants", DeviceMemory(), _read_tenants_memory)
+            self.device_memory = self.run("memory of the tenants", DeviceMemory(), read_device_memory)
         self._look_for_neighbours(read_pids)
 
     def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> dict[str, Any]:
@@ -211,9 +213,3 @@ class Observer:
 
     def _measure_host(self, framework: Framework, name: str) -> float | None:
         return self.run(name, None, measure_undisturbed, self._cell, self._num_threads, framework.build_workload)
-
-
-def _read_tenants_memory() -> DeviceMemory:
-    memory = read_device_memory()
-    check_bytes((memory.used_bytes or 0, *memory.by_process.values()))
-    return memory
