@@ -6,17 +6,19 @@ the framework has events on the device, the time between two of them is kept bes
 
 import gc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from typing import Any, Protocol
 
+from bench.errors import UserError
 from bench.measure.levels import find_levels
 from bench.probes.cpu import CpuWatch
 from bench.probes.probing import try_probe
 from bench.schema import Cell, CpuUse, Device, Phases, Samples
+from bench.schema.document import MIN_STEP_SECONDS
 
 # The warm-up is over when the median of the last steps is within this share of the median of as many before them.
 # Three steps each: fewer follow single outliers, more cost seconds on CPUs. 5% is below what is worth reporting.
@@ -135,6 +137,7 @@ def start_up_workload(workload: Workload, cell: Cell, recorder: StepRecorder) ->
     spin_up_seconds = _time_call(workload.spin_up) if cell.device == "gpu" else None
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
     reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
+    _check_clock("warm-up", (first_step_seconds, *recorder.warmup_steps))
     durations = {
         "spin_up_seconds": spin_up_seconds,
         "first_step_seconds": first_step_seconds,
@@ -250,6 +253,7 @@ class TimedWindow:
 def _make_samples(
     recorder: StepRecorder, device_steps: tuple[float, ...] | None, feed: Feed | None, reached_steady: bool
 ) -> Samples:
+    _check_clock("timed window", recorder.steps)
     return Samples(
         warmup_step_seconds=tuple(recorder.warmup_steps),
         step_seconds=tuple(recorder.steps),
@@ -259,6 +263,15 @@ def _make_samples(
         max_queued_batches=feed.max_queued_batches if feed else None,
         summarized_by="mean" if find_levels(recorder.steps) else "median",
     )
+
+
+def _check_clock(name: str, step_seconds: Sequence[float]) -> None:
+    if min(step_seconds) < MIN_STEP_SECONDS:
+        raise UserError(
+            f"{name}: a step took {min(step_seconds):g} s by this machine's clock (CLOCK_MONOTONIC), which cannot tell "
+            "its steps apart; look at /sys/devices/system/clocksource/clocksource0/current_clocksource, or give larger "
+            "steps"
+        )
 
 
 def _count_expected_steps(cell: Cell, warmup_steps: list[float]) -> int:

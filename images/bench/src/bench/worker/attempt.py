@@ -256,7 +256,7 @@ class Attempt:
             # Not the time of day again: it may have been set back since.
             "finished_at": bound_time(self._started_at + timedelta(seconds=perf_counter() - self._start)),
         }
-        parts = {
+        parts: dict[str, Any] = {
             "phases": self._phases,
             "samples": None,
             "memory": fields.get("memory") or self._probes.read_early_memory(),

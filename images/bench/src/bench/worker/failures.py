@@ -17,6 +17,7 @@ from bench.frameworks.interface import DeviceMissingError, Framework
 from bench.probes.probing import describe_violation
 from bench.redaction import hide_secrets
 from bench.schema import Failure, Status
+from bench.schema.document import MAX_INTEGER
 from bench.tenants.meeting import NoCommonWindowError
 
 _UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
@@ -167,7 +168,8 @@ def describe_failure(error: Exception, framework: Framework | None) -> tuple[Sta
     if isinstance(error, ImportError) and framework is None:
         return "failed", Failure(kind="missing-framework", message=message, stderr_tail=tail)
     if isinstance(error, MemoryError) or (framework and framework.is_out_of_memory(error)):
-        requested = parse_requested_bytes(make_printable(str(error)))
+        asked = parse_requested_bytes(make_printable(str(error)))
+        requested = None if asked is None or asked > MAX_INTEGER else asked
         return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=tail, bytes_requested=requested)
     return "failed", Failure(kind="exception", message=message, stderr_tail=tail)
 

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import pytest
 
+from bench.measure.harness import measure as measure_steps
 from bench.schema import CpuUse, Phases, Result, Samples
-from bench.worker import attempt
 from stub_framework import StubFramework
 
 
@@ -33,13 +33,11 @@ def test_a_machine_whose_clock_was_never_set_loses_no_result(
 def test_a_window_that_its_steps_contradict_makes_a_failed_record_with_what_was_measured(
     attempt_with: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measure_steps = attempt.measure
-
     def measure(*args: Any) -> tuple[Phases, Samples, CpuUse | None]:
-        phases, *measured = measure_steps(*args)
-        return phases.model_copy(update={"steady_seconds": 1e-9}), *measured
+        phases, samples, cpu_use = measure_steps(*args)
+        return phases.model_copy(update={"steady_seconds": 1e-9}), samples, cpu_use
 
-    monkeypatch.setattr(attempt, "measure", measure)
+    monkeypatch.setattr("bench.worker.attempt.measure", measure)
     result = attempt_with(StubFramework(), num_steps=2)
     assert result.status == "failed"
     assert result.error is not None
@@ -51,7 +49,7 @@ def test_a_window_that_its_steps_contradict_makes_a_failed_record_with_what_was_
 
 def test_a_peak_of_memory_that_cannot_be_costs_the_peaks_alone(attempt_with: Callable[..., Result]) -> None:
     framework = StubFramework()
-    framework.read_peak_memory = lambda: (-1, None)  # type: ignore[method-assign]
+    framework.read_peak_memory = lambda: (-1, -1)  # type: ignore[method-assign]
     result = attempt_with(framework, num_steps=2)
     assert (result.status, result.memory and result.memory.peak_rss_bytes) == ("ok", None)
     assert any("peak_memory_allocated_bytes" in line for line in result.probe_failures)
