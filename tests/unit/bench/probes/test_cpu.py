@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from bench.probes.cpu import (
+    QUOTA_NAMES,
     CoreCounters,
     CpuCounters,
-    PackageEnergy,
-    QuotaCounters,
     compare_cpu_counters,
     find_quota_group,
     read_cgroup_pressure_seconds,
@@ -99,7 +98,7 @@ def test_throttled_time_is_microseconds_in_v2_and_nanoseconds_in_v1(tmp_path: Pa
             "v1/cpu.stat": f"{counts}throttled_time 2500000000\n",
         },
     )
-    expected = QuotaCounters(num_periods=40, num_throttled_periods=10, throttled_seconds=2.5)
+    expected = dict(zip(QUOTA_NAMES, (40, 10, 2.5), strict=True))
     assert read_quota_counters(tmp_path / "v2") == expected
     assert read_quota_counters(tmp_path / "v1") == expected
 
@@ -184,8 +183,8 @@ def test_cores_are_seconds_over_the_seconds_of_the_window() -> None:
 
 
 def test_only_the_periods_of_the_window_count() -> None:
-    earlier = QuotaCounters(num_periods=100, num_throttled_periods=50, throttled_seconds=5.0)
-    later = QuotaCounters(num_periods=120, num_throttled_periods=53, throttled_seconds=5.25)
+    earlier = dict(zip(QUOTA_NAMES, (100, 50, 5.0), strict=True))
+    later = dict(zip(QUOTA_NAMES, (120, 53, 5.25), strict=True))
     use = compare_cpu_counters(replace(BEFORE, quota=earlier), replace(BEFORE, seconds=102.0, quota=later))
     assert (use.num_periods, use.num_throttled_periods, use.throttled_seconds) == (20, 3, 0.25)
 
@@ -208,7 +207,7 @@ def test_packages_are_read_and_parts_of_them_are_not(tmp_path: Path) -> None:
         write_tree(tmp_path / domain, files)
     packages = read_package_energy(tmp_path)
     assert packages is not None
-    assert [package.microjoules for package in packages] == [1, 3]
+    assert [microjoules for microjoules, _ in packages] == [1, 3]
 
 
 def test_there_is_no_energy_without_counters_or_without_the_right_to_read_them(tmp_path: Path) -> None:
@@ -220,8 +219,8 @@ def test_there_is_no_energy_without_counters_or_without_the_right_to_read_them(t
 
 
 def test_a_counter_that_starts_anew_within_the_window_is_taken_on() -> None:
-    def make(*microjoules: int) -> tuple[PackageEnergy, ...]:
-        return tuple(PackageEnergy(microjoules=value, range_microjoules=10_000_000) for value in microjoules)
+    def make(*microjoules: int) -> tuple[tuple[int, int], ...]:
+        return tuple((value, 10_000_000) for value in microjoules)
 
     after = replace(BEFORE, seconds=101.0, packages=make(2_000_000, 5_000_000))
     # 3 J of the first socket from 9 to 10 and on to 2, 4 J of the second.

@@ -211,31 +211,8 @@ def sum_busy_seconds(words: list[str]) -> float:
 
 
 POWERCAP = Path("/sys/class/powercap")
+QUOTA_NAMES = ("num_periods", "num_throttled_periods", "throttled_seconds")
 MAX_READINGS = 5  # of the processes; where they never stand still, the last reading counts
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuotaCounters:
-    """The counters of the cgroup's CPU quota (cpu.stat)."""
-
-    num_periods: int
-    num_throttled_periods: int
-    throttled_seconds: float
-
-    def subtract(self, earlier: "QuotaCounters") -> "QuotaCounters":
-        return QuotaCounters(
-            num_periods=self.num_periods - earlier.num_periods,
-            num_throttled_periods=self.num_throttled_periods - earlier.num_throttled_periods,
-            throttled_seconds=self.throttled_seconds - earlier.throttled_seconds,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PackageEnergy:
-    """RAPL's counter of one socket; it starts anew at `range_microjoules`."""
-
-    microjoules: int
-    range_microjoules: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,8 +223,10 @@ class CpuCounters:
     own_seconds: float
     busy_seconds: float | None
     num_machine_cores: int
-    quota: QuotaCounters | None
-    packages: tuple[PackageEnergy, ...] | None
+    quota: Mapping[str, float] | None
+    """Of the cgroup's CPU quota, by the names of CpuUse."""
+    packages: tuple[tuple[int, int], ...] | None
+    """RAPL's counter of each socket in microjoules, and where it starts anew."""
     cores: CoreCounters | None = None
     pressure_seconds: float | None = None
     """Of this process's cgroup."""
@@ -289,48 +268,41 @@ class CpuWatch:
 
 def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
     window_seconds = after.seconds - before.seconds
+
+    def share(later: float | None, earlier: float | None) -> float | None:
+        return None if later is None or earlier is None else max(0.0, later - earlier) / window_seconds
+
     own_cores = max(0.0, after.own_seconds - before.own_seconds) / window_seconds
-    other_cores = None
-    if before.busy_seconds is not None and after.busy_seconds is not None:
-        # The two clocks tick apart: the difference of an idle machine can fall just below 0.
-        other_cores = max(0.0, (after.busy_seconds - before.busy_seconds) / window_seconds - own_cores)
-    quota = None if before.quota is None or after.quota is None else after.quota.subtract(before.quota)
-    pressure = _subtract(after.pressure_seconds, before.pressure_seconds)
-    machine_pressure = _subtract(after.machine_pressure_seconds, before.machine_pressure_seconds)
+    busy_cores = share(after.busy_seconds, before.busy_seconds)
+    quota: dict[str, Any] = dict.fromkeys(QUOTA_NAMES)
+    if before.quota is not None and after.quota is not None:
+        quota = {name: after.quota[name] - before.quota[name] for name in QUOTA_NAMES}
+    cores: dict[str, Any] = {}
+    first, last = before.cores, after.cores
+    if first is not None and last is not None and first.affinity == last.affinity:
+        cores = {
+            "num_affinity_cores": len(last.affinity),
+            "num_affinity_physical_cores": last.num_physical_cores,
+            "affinity_other_cores": max(0.0, (last.busy_seconds - first.busy_seconds) / window_seconds - own_cores),
+            "num_sibling_cores": None if last.siblings is None else len(last.siblings),
+            "sibling_busy_cores": share(last.sibling_busy_seconds, first.sibling_busy_seconds),
+        }
+    energy_joules = None
+    if before.packages is not None and after.packages is not None:
+        ends = zip(before.packages, after.packages, strict=True)
+        energy_joules = sum((later - earlier) % size for (earlier, _), (later, size) in ends) / 1e6
     return CpuUse(
         window_seconds=window_seconds,
         own_cores=own_cores,
-        other_cores=other_cores,
+        # The two clocks tick apart: the difference of an idle machine can fall just below 0.
+        other_cores=None if busy_cores is None else max(0.0, busy_cores - own_cores),
         num_machine_cores=after.num_machine_cores,
-        num_periods=None if quota is None else quota.num_periods,
-        num_throttled_periods=None if quota is None else quota.num_throttled_periods,
-        throttled_seconds=None if quota is None else quota.throttled_seconds,
-        energy_joules=_sum_energy(before.packages, after.packages),
-        pressure_share=None if pressure is None else pressure / window_seconds,
-        machine_pressure_share=None if machine_pressure is None else machine_pressure / window_seconds,
-        **_compare_cores(before.cores, after.cores, window_seconds, own_cores),
+        energy_joules=energy_joules,
+        pressure_share=share(after.pressure_seconds, before.pressure_seconds),
+        machine_pressure_share=share(after.machine_pressure_seconds, before.machine_pressure_seconds),
+        **quota,
+        **cores,
     )
-
-
-def _compare_cores(
-    before: CoreCounters | None, after: CoreCounters | None, window_seconds: float, own_cores: float
-) -> dict[str, Any]:
-    """Return what CpuUse says of the affinity and its siblings; nothing where the affinity changed meanwhile."""
-    if before is None or after is None or before.affinity != after.affinity:
-        return {}
-    busy_cores = (after.busy_seconds - before.busy_seconds) / window_seconds
-    sibling_seconds = _subtract(after.sibling_busy_seconds, before.sibling_busy_seconds)
-    return {
-        "num_affinity_cores": len(after.affinity),
-        "num_affinity_physical_cores": after.num_physical_cores,
-        "affinity_other_cores": max(0.0, busy_cores - own_cores),
-        "num_sibling_cores": None if after.siblings is None else len(after.siblings),
-        "sibling_busy_cores": None if sibling_seconds is None else sibling_seconds / window_seconds,
-    }
-
-
-def _subtract(later: float | None, earlier: float | None) -> float | None:
-    return None if later is None or earlier is None else max(0.0, later - earlier)
 
 
 def read_own_seconds(proc: Path = PROC) -> float:
@@ -341,11 +313,14 @@ def read_own_seconds(proc: Path = PROC) -> float:
     """
     known: frozenset[int] | None = None
     for _ in range(MAX_READINGS):
-        seconds, ticks = _read_waited_and_own_seconds(), _read_descendant_ticks(proc)
-        if frozenset(ticks) == known:
+        usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        processes = _read_processes(proc)
+        descendants = frozenset(_find_descendants(processes))
+        if descendants == known:
             break
-        known = frozenset(ticks)
-    return seconds + sum(ticks.values()) / TICKS_PER_SECOND
+        known = descendants
+    ticks = sum(processes[pid][1] for pid in descendants)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + ticks / TICKS_PER_SECOND
 
 
 def read_machine_seconds(stat: Path = PROC / "stat") -> tuple[float | None, int]:
@@ -360,56 +335,28 @@ def list_own_pids(proc: Path = PROC) -> frozenset[int]:
     return frozenset({os.getpid()} | _find_descendants(_read_processes(proc)))
 
 
-def read_quota_counters(group: Path) -> QuotaCounters | None:
+def read_quota_counters(group: Path) -> Mapping[str, float] | None:
     """Return what `group`'s quota has done (v2: throttled_usec, v1: throttled_time in ns); None: not counted there."""
     stat = group / "cpu.stat"
-    if not stat.exists():
-        return None
-    values = dict(line.split() for line in stat.read_text().splitlines())
+    values = dict(line.split() for line in stat.read_text().splitlines()) if stat.exists() else {}
     if "nr_periods" not in values:
         return None
     nanoseconds = int(values.get("throttled_time", 0)) + 1000 * int(values.get("throttled_usec", 0))
-    return QuotaCounters(
-        num_periods=int(values["nr_periods"]),
-        num_throttled_periods=int(values["nr_throttled"]),
-        throttled_seconds=nanoseconds / 1e9,
-    )
+    counters = (int(values["nr_periods"]), int(values["nr_throttled"]), nanoseconds / 1e9)
+    return dict(zip(QUOTA_NAMES, counters, strict=True))
 
 
-def read_package_energy(powercap: Path = POWERCAP) -> tuple[PackageEnergy, ...] | None:
+def read_package_energy(powercap: Path = POWERCAP) -> tuple[tuple[int, int], ...] | None:
     """Return every socket's energy counter; None where there is none or it is for root only, as on most systems."""
     try:
         packages = tuple(
-            PackageEnergy(
-                microjoules=int((domain / "energy_uj").read_text()),
-                range_microjoules=int((domain / "max_energy_range_uj").read_text()),
-            )
+            (int((domain / "energy_uj").read_text()), int((domain / "max_energy_range_uj").read_text()))
             for domain in sorted(powercap.glob("intel-rapl:*"))
             if (domain / "name").read_text().startswith("package")
         )
     except OSError:
         return None
     return packages or None
-
-
-def _sum_energy(before: tuple[PackageEnergy, ...] | None, after: tuple[PackageEnergy, ...] | None) -> float | None:
-    if before is None or after is None:
-        return None
-    growth = (
-        (last.microjoules - first.microjoules) % last.range_microjoules
-        for first, last in zip(before, after, strict=True)
-    )
-    return sum(growth) / 1e6
-
-
-def _read_waited_and_own_seconds() -> float:
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
-
-
-def _read_descendant_ticks(proc: Path) -> dict[int, int]:
-    processes = _read_processes(proc)
-    return {pid: processes[pid][1] for pid in _find_descendants(processes)}
 
 
 def _read_processes(proc: Path) -> dict[int, tuple[int, int]]:
