@@ -48,9 +48,12 @@ INSTRUCTION_SETS = (
 def read_machine(root: Path = Path("/"), cores: Collection[int] | None = None) -> Machine:
     visible = os.sched_getaffinity(0) if cores is None else cores
     system = root / "sys/devices/system"
-    flags = _read_flags(root / "proc/cpuinfo")
-    cores_of_sockets = [_locate_core(system, core) for core in visible]
-    siblings = [_parse(_read_text(_find_topology(system, core) / "thread_siblings_list"), len) for core in visible]
+    fields = parse_cpuinfo(_read_text(root / "proc/cpuinfo") or "")
+    flags = set(fields.get("flags", fields.get("Features", "")).split())
+    topologies = [system / f"cpu/cpu{core}/topology" for core in visible]
+    cores_of_sockets = [_locate_core(folder) for folder in topologies]
+    siblings = [_parse(_read_text(folder / "thread_siblings_list"), len) for folder in topologies]
+    nodes = [_parse(_read_text(node / "cpulist"), frozenset) or frozenset() for node in system.glob("node/node[0-9]*")]
     return Machine(
         vendor=_read_text(root / "sys/class/dmi/id/sys_vendor"),
         product=_read_text(root / "sys/class/dmi/id/product_name"),
@@ -59,7 +62,7 @@ def read_machine(root: Path = Path("/"), cores: Collection[int] | None = None) -
         visible_cores=format_core_list(visible),
         num_physical_cores=_count_different(cores_of_sockets),
         num_sockets=_count_different(place and place[0] for place in cores_of_sockets),
-        num_numa_nodes=_count_numa_nodes(system, visible),
+        num_numa_nodes=sum(bool(node & set(visible)) for node in nodes) or None,
         threads_per_core=max((number for number in siblings if number), default=None),
         instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
     )
@@ -91,23 +94,14 @@ def _parse(text: str | None, measure: Callable[[frozenset[int]], T]) -> T | None
     return measure(cores) if cores else None
 
 
-def _read_flags(cpuinfo: Path) -> set[str]:
-    fields = parse_cpuinfo(_read_text(cpuinfo) or "")
-    return set(fields.get("flags", fields.get("Features", "")).split())
-
-
 def _is_virtual(flags: set[str], root: Path) -> bool | None:
     if "hypervisor" in flags or (root / "sys/hypervisor/type").exists():  # the latter: Xen
         return True
     return False if "fpu" in flags else None  # every x86 CPU has this flag, ARM has no flag for hypervisors
 
 
-def _find_topology(system: Path, core: int) -> Path:
-    return system / f"cpu/cpu{core}/topology"
-
-
-def _locate_core(system: Path, core: int) -> tuple[int, int] | None:
-    folder = _find_topology(system, core)
+def _locate_core(folder: Path) -> tuple[int, int] | None:
+    """Return socket and number of the physical core of a topology."""
     socket, number = _read_text(folder / "physical_package_id"), _read_text(folder / "core_id")
     # Kernels of some ARM machines and sandboxes give -1 for what they do not know.
     if not (socket and number and socket.isdigit() and number.isdigit()):
@@ -118,16 +112,6 @@ def _locate_core(system: Path, core: int) -> tuple[int, int] | None:
 def _count_different(values: Iterable[object]) -> int | None:
     found = set(values)
     return None if None in found else len(found) or None
-
-
-def _count_numa_nodes(system: Path, cores: Collection[int]) -> int | None:
-    nodes = list(_list_numa_nodes(system))
-    return sum(bool(node & set(cores)) for node in nodes) or None
-
-
-def _list_numa_nodes(system: Path) -> Iterator[frozenset[int]]:
-    for node in system.glob("node/node[0-9]*"):
-        yield _parse(_read_text(node / "cpulist"), frozenset) or frozenset()
 
 
 # UUIDs and instance ids are nobody's business: what is published with a result is a hash with a key of this tool, as
@@ -158,7 +142,7 @@ LOCALLY_ADMINISTERED, MULTICAST = 0x02, 0x01
 def read_machine_identity(root: Path = Path("/")) -> MachineIdentity | None:
     boot_id = _read_lower(root / "proc/sys/kernel/random/boot_id")
     boot_id = boot_id if UUID.fullmatch(boot_id) else ""
-    ids = {*_read_uuids(root), *_read_instance_id(root), *_read_mac_addresses(root)}
+    ids = set(_list_lasting_ids(root))
     if not boot_id and not ids:
         return None
     return MachineIdentity(
@@ -182,34 +166,24 @@ def _read_boot_time(stat: Path) -> datetime | None:
     return booted_at if booted_at is None or bound_time(booted_at) == booted_at else None
 
 
-def _read_uuids(root: Path) -> Iterator[str]:
+def _list_lasting_ids(root: Path) -> Iterator[str]:
     for file in UUID_FILES:
         text = _read_lower(root / file)
         if UUID.fullmatch(text) and len(set(text)) > 2 and text not in UNSET_UUIDS:  # 2: all zeros or all f, and "-"
             yield text
-
-
-def _read_instance_id(root: Path) -> Iterator[str]:
-    text = _read_lower(root / INSTANCE_TAG)
-    if INSTANCE_ID.fullmatch(text):
-        yield text
-
-
-def _read_mac_addresses(root: Path) -> Iterator[str]:
-    """Yield the addresses that makers gave to network cards; a container sees only interfaces that are made up."""
+    if INSTANCE_ID.fullmatch(tag := _read_lower(root / INSTANCE_TAG)):
+        yield tag
     for interface in (root / "sys/class/net").glob("*"):
+        # The addresses that makers gave to network cards, which alone have a device; a container sees made-up ones.
         text = _read_lower(interface / "address")
-        if not (interface / "device").exists() or not MAC_ADDRESS.fullmatch(text):  # only cards have a device
+        if not (interface / "device").exists() or not MAC_ADDRESS.fullmatch(text):
             continue
-        if not int(text[:2], 16) & (LOCALLY_ADMINISTERED | MULTICAST) and text.strip("0:"):
+        if text.strip("0:") and not int(text[:2], 16) & (LOCALLY_ADMINISTERED | MULTICAST):
             yield text
 
 
 def _read_lower(file: Path) -> str:
-    try:
-        return file.read_text(errors="replace").strip().strip("\0").lower()
-    except OSError:
-        return ""
+    return (_read_text(file) or "").strip("\0").lower()
 
 
 BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
@@ -244,11 +218,8 @@ def read_mps_state() -> bool | None:
     return bool(answer.value)
 
 
-def _read_boot_id(path: Path = BOOT_ID_FILE) -> str | None:
-    try:
-        return path.read_text().strip() or None
-    except OSError:
-        return None
+def _read_boot_id() -> str | None:
+    return _read_text(BOOT_ID_FILE)
 
 
 def _read_time_namespace(path: Path = TIME_NAMESPACE) -> str | None:
