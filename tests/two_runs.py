@@ -11,9 +11,8 @@ from bench.store import Store
 from collector.results.load import load_run
 from collector.versus.comparison import Question, compare_sides
 from collector.versus.document import CellComparison, CompareDocument
-from collector.versus.identical_runs import load_related_runs
-from collector.versus.metrics import METRICS, MetricName
-from collector.versus.selections import Condition, Selection, parse_condition
+from collector.versus.noise import load_related_runs
+from collector.versus.selections import METRICS, Condition, MetricName, Selection, parse_condition
 from factories import START, make_cell, make_run, put_documents
 from measured_runs import make_repeats
 

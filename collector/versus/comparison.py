@@ -19,14 +19,30 @@ from collector.versus.document import (
     UnpairedCell,
 )
 from collector.versus.environments import list_differences
-from collector.versus.evaluation import Evaluation, compare_pairs, compare_pairs_by_range
-from collector.versus.identical_runs import RelatedRuns, identify_kind, list_run_estimates
-from collector.versus.metrics import METRICS, Metric
-from collector.versus.noise import Noise, PoolKey, RunDifference, estimate_noise
+from collector.versus.noise import (
+    Noise,
+    RelatedRuns,
+    RunDifference,
+    estimate_noise,
+    identify_kind,
+    list_run_estimates,
+)
 from collector.versus.noise import list_differences as list_run_differences
-from collector.versus.pairing import Pairing, describe_nearest, label_cells, label_pairs, pair_cells
-from collector.versus.selections import Condition, Selection, check_not_empty, infer_fields, select
-from collector.versus.sides import CellPair, are_within_runs, list_measured, make_side, unify_centers
+from collector.versus.selections import METRICS, Condition, Metric, Selection, check_not_empty, infer_fields, select
+from collector.versus.sides import (
+    CellPair,
+    Pairing,
+    PoolKey,
+    are_within_runs,
+    describe_nearest,
+    label_cells,
+    label_pairs,
+    list_measured,
+    make_side,
+    pair_cells,
+    unify_centers,
+)
+from collector.versus.verdicts import Evaluation, compare_pairs, compare_pairs_by_range
 from collector.versus.words import conclude
 from collector.word_lists import count_things
 

@@ -5,8 +5,8 @@ compare` prints its JSON Schema.
 from typing import Any, Literal
 
 from bench.schema import Document
-from collector.versus.metrics import MetricName
 from collector.versus.noise import Source
+from collector.versus.selections import MetricName
 
 CellVerdict = Literal["worse", "better", "same", "undecided", "fails", "not comparable"]
 ExitCode = Literal[0, 1, 2]

@@ -25,7 +25,7 @@ from collector.versus.document import (
     NoiseDescription,
     UnpairedCell,
 )
-from collector.versus.metrics import METRICS, Metric
+from collector.versus.selections import METRICS, Metric
 from collector.versus.verdicts import ADVISES_REPEATS
 from collector.visible_text import escape_markdown
 from collector.word_lists import count_things

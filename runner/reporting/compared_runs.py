@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.results.collection import Collection
     from collector.versus.comparison import Question
     from collector.versus.document import CompareDocument
-    from collector.versus.identical_runs import RelatedRuns
+    from collector.versus.noise import RelatedRuns
     from collector.versus.selections import Condition, Selection
 
     Compared = tuple[Selection, Selection, Sequence[Collection], RelatedRuns]
@@ -50,8 +50,7 @@ def compare_runs(
     `metric`: None for the step time, and where the batches of A and B differ the time per sample. `floor`: in percent.
     """
     from collector.versus.comparison import Question, compare_sides
-    from collector.versus.metrics import METRICS
-    from collector.versus.selections import parse_condition
+    from collector.versus.selections import METRICS, parse_condition
 
     known = {str(name): found for name, found in METRICS.items()}
     if metric is not None and metric not in known:
@@ -81,7 +80,7 @@ def compare_runs(
 
 def _load_two(choice: RunChoice, run_a: str) -> "Compared":
     from collector.results.load import load_run
-    from collector.versus.identical_runs import RelatedRuns, load_related_runs
+    from collector.versus.noise import RelatedRuns, load_related_runs
     from collector.versus.selections import Condition, Selection
 
     store_a = open_existing_store(choice.store)
@@ -110,7 +109,7 @@ def _load_two(choice: RunChoice, run_a: str) -> "Compared":
 
 def _load_selected(choice: RunChoice) -> "Compared":
     from collector.results.load import load_runs
-    from collector.versus.identical_runs import load_related_runs
+    from collector.versus.noise import load_related_runs
     from collector.versus.selections import Selection, parse_condition
 
     named = tuple(run_id for run_id in (choice.run_a, choice.run_b) if run_id is not None)

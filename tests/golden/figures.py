@@ -24,9 +24,8 @@ from collector.ranking import list_cheapest, rank_programs
 from collector.results.load import load_run, load_runs
 from collector.results.summary import summarize_collections
 from collector.versus.comparison import Question, compare_sides
-from collector.versus.identical_runs import load_related_runs
-from collector.versus.metrics import METRICS
-from collector.versus.selections import Condition, Selection
+from collector.versus.noise import load_related_runs
+from collector.versus.selections import METRICS, Condition, Selection
 from runner.nights.watch import Watch
 from runner.price_tables.loading import load_prices
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench.store import Store
 from collector.results.load import load_run
-from collector.versus.identical_runs import MAX_RUNS, load_related_runs
+from collector.versus.noise import MAX_RUNS, load_related_runs
 from collector.versus.words import make_cell_table
 from factories import (
     START,

@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.schema import Cell
 from collector.results.cells import describe_cell
-from collector.versus.pairing import describe_nearest, pair_cells
+from collector.versus.sides import describe_nearest, pair_cells
 from factories import make_cell
 
 
