@@ -1,14 +1,15 @@
 """A cell's GPUs through NVML, with a fake of it: what they are, the sampling pass, and the ends of the timed window."""
 
 import time
+from typing import Any
 
 import pynvml
 import pytest
 
 from bench.probes.gpu import (
+    READINGS,
     IdleWatch,
-    Pass,
-    Sample,
+    Series,
     WindowWatch,
     find_lowest_mean,
     measure_energy,
@@ -184,55 +185,39 @@ def test_a_counter_that_moves_with_every_reading_gives_the_energy(nvml: FakeNvml
 # Energy
 
 
-def make_sample(seconds: float, joules: float | None = None, watts: float | None = None) -> Sample:
-    return Sample(
-        seconds=seconds,
-        energy_joules=joules,
-        power_watts=watts,
-        sm_clock_mhz=1500,
-        temperature_celsius=50,
-        memory_used_bytes=None,
-        throttle_reasons=(),
-    )
+def make_series(*samples: tuple[float, float | None, float | None], **readings: list[Any]) -> Series:
+    """Return the series of samples (seconds, joules, watts)."""
+    seconds, joules, watts = (list(values) for values in zip(*samples, strict=True))
+    named = {"seconds": seconds, "energy_joules": joules, "power_watts": watts}
+    return {name: [None] * len(samples) for name in READINGS} | named | readings
 
 
 def test_energy_is_the_mean_power_between_two_jumps_of_the_counter_times_the_window() -> None:
     # Jumps at 0.10 s to 108, at 0.20 s to 118, at 0.30 s to 130 J: 22 J in 0.2 s are 110 W; the window is 0.4 s.
     joules = [(0.0, 100.0), (0.05, 100.0), (0.1, 108.0), (0.15, 108.0), (0.2, 118.0), (0.3, 130.0), (0.35, 130.0)]
-    seen = Pass(window_seconds=0.4, samples=[make_sample(seconds, value, 999.0) for seconds, value in joules])
-    energy, source = measure_energy(seen)
+    series = make_series(*((seconds, value, 999.0) for seconds, value in joules))
+    energy, source = measure_energy(series, 0.4)
     assert energy == pytest.approx(44.0)
     assert source == "energy-counter"
 
 
 def test_a_counter_that_hardly_moves_leaves_the_samples_of_power() -> None:
-    samples = [make_sample(0.0, 100.0, 50.0), make_sample(0.1, 108.0, 60.0), make_sample(0.2, 108.0, 70.0)]
-    assert measure_energy(Pass(window_seconds=0.4, samples=samples)) == (24.0, "power-samples")
+    series = make_series((0.0, 100.0, 50.0), (0.1, 108.0, 60.0), (0.2, 108.0, 70.0))
+    assert measure_energy(series, 0.4) == (24.0, "power-samples")
 
 
 @pytest.mark.parametrize(
     "readings", [(100.0, 108.0, 0.0, 12.0), (100.0, 0.0, 108.0, 116.0), (100.0, 108.0, 116.0, 0.0)]
 )
 def test_a_counter_that_falls_leaves_the_samples_of_power(readings: tuple[float, ...]) -> None:
-    samples = [make_sample(0.1 * number, joules, 60.0) for number, joules in enumerate(readings)]
-    assert measure_energy(Pass(window_seconds=0.4, samples=samples)) == (24.0, "power-samples")
+    series = make_series(*((0.1 * number, joules, 60.0) for number, joules in enumerate(readings)))
+    assert measure_energy(series, 0.4) == (24.0, "power-samples")
 
 
 def test_reasons_are_given_as_shares_of_the_samples() -> None:
     reasons: list[tuple[str, ...]] = [("GPU idle",), (), ("GPU idle", "sync boost"), ()]
-    samples = [
-        Sample(
-            seconds=index / 10,
-            energy_joules=None,
-            power_watts=None,
-            sm_clock_mhz=None,
-            temperature_celsius=None,
-            memory_used_bytes=None,
-            throttle_reasons=given,
-        )
-        for index, given in enumerate(reasons)
-    ]
-    use = summarize_pass(make_gpu_use(), Pass(window_seconds=0.4, num_steps=3, samples=samples))
+    series = make_series(*((index / 10, None, None) for index in range(4)), throttle_reasons=reasons)
+    use = summarize_pass(make_gpu_use(), series, 0.4, 3)
     assert use.throttle_reasons == {"GPU idle": 0.5, "sync boost": 0.25}
     assert use.sample_reasons == tuple(reasons)
 

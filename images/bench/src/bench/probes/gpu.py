@@ -7,9 +7,9 @@ would take the interpreter's lock from the one that launches the work.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter, time
 from typing import Any
@@ -51,31 +51,17 @@ def _describe(device: Device, cuda_version: str | None, cudnn_version: str | Non
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """One reading of one device; `seconds` from the start of the pass. None: not readable."""
-
-    seconds: float
-    energy_joules: float | None
-    power_watts: float | None
-    sm_clock_mhz: int | None
-    temperature_celsius: int | None
-    memory_used_bytes: int | None
-    throttle_reasons: tuple[str, ...] | None
-    utilization: float | None = None
-
-
-@dataclass(kw_only=True)
-class Pass:
-    """The samples of one device in a sampling pass."""
-
-    window_seconds: float = 0.0
-    num_steps: int = 0
-    samples: list[Sample] = field(default_factory=list)
-
-    def read_series(self, name: str) -> tuple[Any, ...]:
-        values = tuple(getattr(sample, name) for sample in self.samples)
-        return () if None in values else values
+Series = Mapping[str, list[Any]]
+"""The readings of one device in a sampling pass: `seconds` from its start, `energy_joules`, and what READINGS names.
+None: not readable."""
+READINGS: Mapping[str, Callable[[Device], Any]] = {
+    "power_watts": Device.read_power_watts,
+    "sm_clock_mhz": Device.read_sm_clock_mhz,
+    "temperature_celsius": Device.read_temperature_celsius,
+    "memory_used_bytes": Device.read_memory_used_bytes,
+    "throttle_reasons": Device.read_throttle_reasons,
+    "utilization": Device.read_utilization,
+}
 
 
 def read_gpu_baselines(num_gpus: int) -> tuple[GpuUse, ...]:
@@ -128,10 +114,21 @@ def sample_gpus(baselines: Sequence[GpuUse], run_steps: Callable[[], int]) -> tu
     """
     with open_nvml():
         devices = find_visible_devices(len(baselines))
-        samples: list[list[Sample]] = [[] for _ in devices]
+        samples: list[Series] = [{name: [] for name in ("seconds", "energy_joules", *READINGS)} for _ in devices]
         stop = threading.Event()
         start = perf_counter()
-        sampler = threading.Thread(target=_sample_until, args=(stop, start, devices, samples), daemon=True)
+
+        def sample() -> None:
+            is_over = False
+            while not is_over:  # once at least, however soon the steps end
+                for device, series in zip(devices, samples, strict=True):
+                    series["energy_joules"].append(device.read_energy_joules())
+                    series["seconds"].append(perf_counter() - start)
+                    for name, read in READINGS.items():
+                        series[name].append(read(device))
+                is_over = stop.wait(SAMPLE_INTERVAL_SECONDS)
+
+        sampler = threading.Thread(target=sample, daemon=True)
         sampler.start()
         try:
             num_steps = run_steps()
@@ -139,49 +136,52 @@ def sample_gpus(baselines: Sequence[GpuUse], run_steps: Callable[[], int]) -> tu
             window_seconds = perf_counter() - start
             stop.set()
             sampler.join()
-    passes = [Pass(window_seconds=window_seconds, num_steps=num_steps, samples=series) for series in samples]
-    return tuple(summarize_pass(baseline, seen) for baseline, seen in zip(baselines, passes, strict=True))
+    passes = zip(baselines, samples, strict=True)
+    return tuple(summarize_pass(baseline, series, window_seconds, num_steps) for baseline, series in passes)
 
 
-def summarize_pass(baseline: GpuUse, seen: Pass) -> GpuUse:
-    energy_joules, energy_source = measure_energy(seen)
-    memory = [sample.memory_used_bytes for sample in seen.samples if sample.memory_used_bytes is not None]
+def summarize_pass(baseline: GpuUse, series: Series, window_seconds: float, num_steps: int) -> GpuUse:
+    energy_joules, energy_source = measure_energy(series, window_seconds)
+    reasons = _find_complete(series, "throttle_reasons")
+    given = [reason for sample in reasons for reason in sample]
     update = {
-        "memory_used_peak_bytes": max(memory, default=None),
-        "window_seconds": seen.window_seconds,
-        "num_steps": seen.num_steps,
+        "memory_used_peak_bytes": max((size for size in series["memory_used_bytes"] if size is not None), default=None),
+        "window_seconds": window_seconds,
+        "num_steps": num_steps,
         "energy_joules": energy_joules,
         "energy_source": energy_source,
-        "sample_seconds": tuple(sample.seconds for sample in seen.samples),
-        "sm_clock_mhz": seen.read_series("sm_clock_mhz"),
-        "temperature_celsius": seen.read_series("temperature_celsius"),
-        "power_watts": seen.read_series("power_watts"),
-        "throttle_reasons": _count_reasons(seen.read_series("throttle_reasons")),
-        "sample_reasons": seen.read_series("throttle_reasons"),
-        "utilization": seen.read_series("utilization"),
+        "sample_seconds": tuple(series["seconds"]),
+        "throttle_reasons": {reason: given.count(reason) / len(reasons) for reason in sorted(set(given))},
+        "sample_reasons": reasons,
     }
-    return baseline.model_copy(update=update)
+    names = ("sm_clock_mhz", "temperature_celsius", "power_watts", "utilization")
+    return baseline.model_copy(update=update | {name: _find_complete(series, name) for name in names})
 
 
-def measure_energy(seen: Pass) -> tuple[float | None, str | None]:
+def measure_energy(series: Series, window_seconds: float) -> tuple[float | None, str | None]:
     """Return the joules of a pass, its mean power times its length, and where the mean power is from.
 
     The energy counter moves in jumps: the mean power is its growth from one jump to another over the time between them.
     Where it moves less than twice in the pass, falls (a driver that was reset begins at 0 again), or is not there: the
     mean of the power samples.
     """
-    joules = seen.read_series("energy_joules")
+    joules = _find_complete(series, "energy_joules")
     if any(later < earlier for earlier, later in pairwise(joules)):
         joules = ()
     jumps = [index for index in range(1, len(joules)) if joules[index] != joules[index - 1]]
     if len(jumps) >= 2:
-        first, last = seen.samples[jumps[0]], seen.samples[jumps[-1]]
-        watts = (joules[jumps[-1]] - joules[jumps[0]]) / (last.seconds - first.seconds)
-        return watts * seen.window_seconds, "energy-counter"
-    powers = seen.read_series("power_watts")
+        first, last = jumps[0], jumps[-1]
+        watts = (joules[last] - joules[first]) / (series["seconds"][last] - series["seconds"][first])
+        return watts * window_seconds, "energy-counter"
+    powers = _find_complete(series, "power_watts")
     if powers:
-        return sum(powers) / len(powers) * seen.window_seconds, "power-samples"
+        return sum(powers) / len(powers) * window_seconds, "power-samples"
     return None, None
+
+
+def _find_complete(series: Series, name: str) -> tuple[Any, ...]:
+    """Return one reading of every sample; nothing where one of them lacks it."""
+    return () if None in series[name] else tuple(series[name])
 
 
 def _read_baseline(device: Device) -> GpuUse:
@@ -207,35 +207,6 @@ def _read_baseline(device: Device) -> GpuUse:
         power_watts=(),
         throttle_reasons={},
     )
-
-
-def _sample_until(
-    stop: threading.Event, start: float, devices: Sequence[Device], samples: Sequence[list[Sample]]
-) -> None:
-    is_over = False
-    while not is_over:  # once at least, however soon the steps end
-        for device, series in zip(devices, samples, strict=True):
-            series.append(_read_sample(device, start))
-        is_over = stop.wait(SAMPLE_INTERVAL_SECONDS)
-
-
-def _read_sample(device: Device, start: float) -> Sample:
-    energy_joules = device.read_energy_joules()
-    return Sample(
-        seconds=perf_counter() - start,
-        energy_joules=energy_joules,
-        power_watts=device.read_power_watts(),
-        sm_clock_mhz=device.read_sm_clock_mhz(),
-        temperature_celsius=device.read_temperature_celsius(),
-        memory_used_bytes=device.read_memory_used_bytes(),
-        throttle_reasons=device.read_throttle_reasons(),
-        utilization=device.read_utilization(),
-    )
-
-
-def _count_reasons(reasons: Sequence[tuple[str, ...]]) -> dict[str, float]:
-    given = [reason for sample in reasons for reason in sample]
-    return {reason: given.count(reason) / len(reasons) for reason in sorted(set(given))}
 
 
 # The driver brings its counters up to date about every 0.1 s (ml-energy/zeus, of the energy's): one may so gain a
