@@ -157,7 +157,7 @@ def test_an_attempt_that_is_cut_short_is_of_the_cell_of_the_repeat(tmp_path: Pat
     first = Attempt(order, Tenant(order, Store.open(order.store_url))).cut_short("preempted", preempted)
     assert (first.cell, first.cell_id) == (order.cell, order.cell.cell_id)
 
-    order = replace(order, tenant=1)
+    order = order.model_copy(update={"tenant": 1})
     tenant = Tenant(order, Store.open(order.store_url))
     record = tenant.make_record(Attempt(order, tenant).cut_short("preempted", preempted))
     assert (record.tenant, record.status, record.error) == (1, "preempted", preempted)

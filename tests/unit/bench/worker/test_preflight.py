@@ -1,7 +1,6 @@
 """What a container lacks for its cell, with a made-up NVIDIA library."""
 
 import shutil
-from dataclasses import replace
 from typing import Any
 
 import pynvml
@@ -126,4 +125,4 @@ def test_a_tenant_beside_the_first_finds_the_gpu_in_use(nvml: FakeNvml) -> None:
     order = make_order(tenants=2, group="g")
     with pytest.raises(DeviceInUseError):
         check_place(order)
-    check_place(replace(order, tenant=1))
+    check_place(order.model_copy(update={"tenant": 1}))

@@ -1,99 +1,83 @@
-"""Order: what one measuring process is asked to do, passed to it in environment variables.
+"""Order: what one measuring process is asked to do, passed to it in environment variables."""
 
-BENCH_CELL (the Cell as JSON) or BENCH_CELL_FILE, BENCH_RUN_ID, BENCH_REPEAT, BENCH_ATTEMPT and BENCH_STORE are needed;
-BENCH_IMAGE, BENCH_GIT_REVISION, BENCH_NODE, BENCH_COMPILE_CACHE, BENCH_TIMEOUT_SECONDS, BENCH_GRACE_SECONDS and
-BENCH_PARENT_PID are not. A cell with several tenants needs BENCH_TENANT (0, 1, ...) and BENCH_TENANT_GROUP besides.
-"""
-
-import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bench.errors import UserError
-from bench.schema import MAX_TENANTS, Cell, InvalidDocumentError, read_document
-from bench.store.keys import NAME
+from bench.schema import MAX_TENANTS, Cell, InvalidDocumentError, Name, read_document
 
-MAX_SECONDS = 31_536_000
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
 TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
 
+Count = Annotated[int, Field(ge=1, le=999_999_999)]
+Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
+"""Of at most a year."""
 
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """One attempt at one repeat of a cell, and where its result goes."""
 
-    cell: Cell
-    run_id: str
-    repeat: int
-    attempt: str
-    store_url: str
-    image: str | None = None
-    git_revision: str | None = None
-    node: str | None = None
+class Order(BaseModel):
+    """One attempt at one repeat of a cell, and where its result goes; the aliases are the variables."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    cell: Cell = Field(alias="BENCH_CELL")
+    """As JSON; in a file where BENCH_CELL_FILE names one."""
+    run_id: Name = Field(alias="BENCH_RUN_ID")
+    repeat: Count = Field(alias="BENCH_REPEAT")
+    attempt: Name = Field(alias="BENCH_ATTEMPT")
+    store_url: str = Field(alias="BENCH_STORE")
+    image: str | None = Field(default=None, alias="BENCH_IMAGE")
+    git_revision: str | None = Field(default=None, alias="BENCH_GIT_REVISION")
+    node: str | None = Field(default=None, alias="BENCH_NODE")
     """The machine that the container runs on; None: its own host name is the machine's."""
-    compile_cache: str | None = None
+    compile_cache: str | None = Field(default=None, alias=COMPILE_CACHE_VARIABLE)
     """The folder where compiled kernels outlive the container; None: each container compiles its own."""
-    timeout_seconds: float | None = None
+    timeout_seconds: Seconds | None = Field(default=None, alias="BENCH_TIMEOUT_SECONDS")
     """How long the attempt may take, import included; None: the parent enforces the limit."""
-    grace_seconds: float | None = None
+    grace_seconds: Seconds | None = Field(default=None, alias="BENCH_GRACE_SECONDS")
     """Time between SIGTERM and SIGKILL; None: it is not known."""
-    parent_pid: int | None = None
+    parent_pid: Count | None = Field(default=None, alias="BENCH_PARENT_PID")
     """The process to die with; None in a container, where there is no runner beside it."""
-    tenant: int = 0
+    tenant: Annotated[int, Field(ge=0, lt=MAX_TENANTS)] = Field(default=0, alias=TENANT_VARIABLE)
     """Which of the cell's tenants this process is."""
-    tenant_group: str | None = None
+    tenant_group: Name | None = Field(default=None, alias=TENANT_GROUP_VARIABLE)
     """By what the tenants of one repeat find each other: the same for all of them, and for no others. None: the cell
     has one tenant."""
 
-    def __post_init__(self) -> None:
-        """Raise UserError where parts contradict each other, such as the tenant and the number of the cell's."""
+    @model_validator(mode="after")
+    def _check_tenant(self) -> Self:
         if self.tenant >= self.cell.tenants:
             raise UserError(f"{TENANT_VARIABLE}: {self.tenant} is none of 0 to {self.cell.tenants - 1}, the cell's")
         if self.cell.tenants > 1 and self.tenant_group is None:
             raise UserError(f"{TENANT_GROUP_VARIABLE}: not set; a cell with {self.cell.tenants} tenants needs it")
+        return self
 
     def to_variables(self) -> dict[str, str]:
         """Return the environment variables that `from_variables` reads this order from."""
-        variables = {
-            "BENCH_CELL": self.cell.model_dump_json(),
-            "BENCH_RUN_ID": self.run_id,
-            "BENCH_REPEAT": str(self.repeat),
-            "BENCH_ATTEMPT": self.attempt,
-            "BENCH_STORE": self.store_url,
-            "BENCH_IMAGE": self.image,
-            "BENCH_GIT_REVISION": self.git_revision,
-            "BENCH_NODE": self.node,
-            COMPILE_CACHE_VARIABLE: self.compile_cache,
-            "BENCH_TIMEOUT_SECONDS": None if self.timeout_seconds is None else f"{self.timeout_seconds:g}",
-            "BENCH_GRACE_SECONDS": None if self.grace_seconds is None else f"{self.grace_seconds:g}",
-            "BENCH_PARENT_PID": None if self.parent_pid is None else str(self.parent_pid),
-            TENANT_VARIABLE: str(self.tenant) if self.tenant_group is not None else None,
-            TENANT_GROUP_VARIABLE: self.tenant_group,
-        }
-        return {name: value for name, value in variables.items() if value is not None}
+        unset = {"cell"} if self.tenant_group else {"cell", "tenant"}
+        fields = self.model_dump(by_alias=True, exclude_none=True, exclude=unset)
+        texts = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in fields.items()}
+        return {"BENCH_CELL": self.cell.model_dump_json(), **texts}
 
     @classmethod
     def from_variables(cls, variables: Mapping[str, str]) -> Self:
         """Read an order. Raises UserError that names the variable which is missing or wrong."""
-        return cls(
-            cell=_read_cell(variables),
-            run_id=_read_name(variables, "BENCH_RUN_ID"),
-            repeat=_read_count(variables, "BENCH_REPEAT"),
-            attempt=_read_name(variables, "BENCH_ATTEMPT"),
-            store_url=_require(variables, "BENCH_STORE"),
-            image=variables.get("BENCH_IMAGE"),
-            git_revision=variables.get("BENCH_GIT_REVISION"),
-            node=variables.get("BENCH_NODE"),
-            compile_cache=variables.get(COMPILE_CACHE_VARIABLE),
-            timeout_seconds=_read_seconds(variables, "BENCH_TIMEOUT_SECONDS"),
-            grace_seconds=_read_seconds(variables, "BENCH_GRACE_SECONDS"),
-            parent_pid=_read_count(variables, "BENCH_PARENT_PID") if "BENCH_PARENT_PID" in variables else None,
-            tenant=_read_tenant(variables),
-            tenant_group=_read_name(variables, TENANT_GROUP_VARIABLE) if TENANT_GROUP_VARIABLE in variables else None,
-        )
+        cell = _read_cell(variables)
+        if TENANT_GROUP_VARIABLE in variables and TENANT_VARIABLE not in variables:
+            raise UserError(f"{TENANT_VARIABLE}: not set; `python -m bench` needs it")
+        names = {str(field.alias) for field in cls.model_fields.values()}
+        given = {name: value for name, value in variables.items() if name in names and value != ""}
+        try:
+            return cls.model_validate(given | {"BENCH_CELL": cell})
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False)[0]
+            if first["type"] == "missing":
+                raise UserError(f"{first['loc'][0]}: not set; `python -m bench` needs it") from None
+            raise UserError(f"{first['loc'][0]}: {first['msg']}, found {str(first['input'])[:100]!r}") from None
 
 
 def _read_cell(variables: Mapping[str, str]) -> Cell:
@@ -111,46 +95,3 @@ def _read_cell(variables: Mapping[str, str]) -> Cell:
         return read_document(Cell, text.encode(errors="surrogateescape"))
     except InvalidDocumentError as error:
         raise UserError(f"{name}: {error}; `benchmatrix schema` prints what a cell is") from error
-
-
-def _require(variables: Mapping[str, str], name: str) -> str:
-    value = variables.get(name)
-    if not value:
-        raise UserError(f"{name}: not set; `python -m bench` needs it")
-    return value
-
-
-def _read_name(variables: Mapping[str, str], name: str) -> str:
-    text = _require(variables, name)
-    if not re.fullmatch(NAME, text):
-        raise UserError(f"{name}: {text!r} is no name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)")
-    return text
-
-
-def _read_count(variables: Mapping[str, str], name: str) -> int:
-    text = _require(variables, name)
-    if not re.fullmatch("[1-9][0-9]{0,8}", text):
-        raise UserError(f"{name}: {text!r} is no whole number from 1 to 999,999,999")
-    return int(text)
-
-
-def _read_tenant(variables: Mapping[str, str]) -> int:
-    if TENANT_GROUP_VARIABLE not in variables:
-        return 0
-    text = _require(variables, TENANT_VARIABLE)
-    if not re.fullmatch("[0-9]{1,2}", text):
-        raise UserError(f"{TENANT_VARIABLE}: {text!r} is no whole number from 0 to {MAX_TENANTS - 1}")
-    return int(text)
-
-
-def _read_seconds(variables: Mapping[str, str], name: str) -> float | None:
-    text = variables.get(name)
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= MAX_SECONDS:
-        raise UserError(f"{name}: {text!r} is no number of seconds above 0 and of at most {MAX_SECONDS} (a year)")
-    return seconds
