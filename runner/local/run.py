@@ -55,13 +55,12 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 PACKAGES = {"pynvml": "nvidia-ml-py", "PIL": "pillow"}
 BENCH_MODULES = ("numpy", "obstore", "pydantic", "pynvml")
 FRAMEWORK_MODULES: dict[Framework, tuple[str, ...]] = {
-    "pytorch": ("torch",),
+    "pytorch": ("torch", "torchvision"),
     "tensorflow": ("tensorflow", "keras"),
     "jax": ("jax", "keras"),
 }
-DATA_MODULES: dict[Framework, tuple[str, ...]] = {"pytorch": ("torchvision",), "jax": ("grain", "PIL")}
+DATA_MODULES: dict[Framework, tuple[str, ...]] = {"jax": ("grain", "PIL")}
 """For cells with real data."""
-TORCHVISION_MODELS = {"vgg16", "resnet18", "resnet18-cifar", "resnet50", "vit-b-16"}
 LOOK_SECONDS = 60.0
 """For an interpreter to say what it has; one that does not is taken to have everything."""
 LOOK = (
@@ -229,8 +228,6 @@ def list_modules(cell: Cell) -> set[str]:
     modules = {*BENCH_MODULES, *FRAMEWORK_MODULES[cell.framework]}
     if cell.data_dir is not None:
         modules.update(DATA_MODULES.get(cell.framework, ()))
-    if cell.framework == "pytorch" and cell.model in TORCHVISION_MODELS:
-        modules.add("torchvision")
     return modules
 
 

@@ -24,7 +24,7 @@ from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.caps import CapOptions, LocalCaps, check_prices
 from runner.local.host_lock import hold_host_lock
-from runner.local.run import TORCHVISION_MODELS, EndRequested, LocalRun, end_like_interrupt, parse_interpreters
+from runner.local.run import EndRequested, LocalRun, end_like_interrupt, parse_interpreters
 from runner.matrix.plan import Repeat, order_repeats
 from runner.records import NO_RETRIES, Retries
 from stand_in_records import VERDICT_VARIABLE
@@ -288,8 +288,9 @@ def test_cells_whose_interpreter_lacks_a_module_are_left_out_once_and_the_others
     planned = setup.make(interpreters={"pytorch": Path(sys.executable), "tensorflow": setup.python})
     assert planned.describe_installation(run) == reason
     assert reason == (
-        f"left out: 1 pytorch cell: {sys.executable} has no torch; install it with `{sys.executable} -m pip install "
-        "torch` and give the same command again, which measures what is missing"
+        f"left out: 1 pytorch cell: {sys.executable} has no torch, torchvision; install it with "
+        f"`{sys.executable} -m pip install torch torchvision` and give the same command again, which measures what is "
+        "missing"
     )
     keys = list(setup.store.list_keys(results_prefix(run.run_id)))
     assert [read_result(setup.store.get(key)).cell.framework for key in keys] == ["tensorflow"] * 2
@@ -300,15 +301,11 @@ def test_cells_whose_interpreter_lacks_a_module_are_left_out_once_and_the_others
 
 
 def test_a_run_of_which_no_cell_can_be_measured_is_not_begun(setup: Setup) -> None:
-    with pytest.raises(UserError, match=r"pytorch cell: .* has no torch; .*; 1 tensorflow cell: .* has no keras, tens"):
+    with pytest.raises(
+        UserError, match=r"pytorch cell: .* has no torch, torchvision; .*; 1 tensorflow cell: .* has no keras, tens"
+    ):
         setup.measure(interpreters=dict.fromkeys(FRAMEWORKS, Path(sys.executable)))
     assert setup.store.list_run_ids() == []
-
-
-def test_the_models_that_need_torchvision_are_named() -> None:
-    sources = Path(__file__).parents[4] / "images" / "bench" / "src" / "bench" / "models" / "torch"
-    importing = {path.stem.replace("_", "-") for path in sources.glob("*.py") if "torchvision" in path.read_text()}
-    assert importing == TORCHVISION_MODELS
 
 
 def test_interpreters_are_read_for_all_frameworks_or_for_one(tmp_path: Path) -> None:
