@@ -1,13 +1,34 @@
-"""What doctor says of the store before it asks it, and whether cells look for its server where this shell does."""
+"""Checks of doctor that need no cluster."""
 
 from pathlib import Path
 
 import pytest
 
-from runner.kubernetes.doctor.checks import check_store, compare_endpoints
+from runner.kubernetes.doctor.checks import check_store, compare_endpoints, explain_store_secret
 from runner.profiles.loading import load_profile
 
+
+@pytest.mark.parametrize(
+    ("url", "keys"),
+    [
+        ("s3://bucket/runs", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]),
+        ("gs://bucket/runs", ["GOOGLE_SERVICE_ACCOUNT_KEY"]),
+        ("az://container/runs", ["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"]),
+    ],
+)
+def test_the_keys_are_those_of_the_stores_scheme_and_no_others(url: str, keys: list[str]) -> None:
+    hint = explain_store_secret("bench-store", "space", url)
+    assert hint.startswith("kubectl create secret generic bench-store --namespace space, ")
+    assert [word for word in hint.replace(",", "").split() if word.isupper() and "_" in word] == keys
+
+
+def test_without_a_store_the_keys_of_all_schemes_are_named() -> None:
+    hint = explain_store_secret("bench-store", "space", None)
+    assert all(f"{scheme}://: " in hint for scheme in ("s3", "gs", "az"))
+
+
 SHELL = {"AWS_ENDPOINT_URL": "http://10.0.0.7:9000"}
+
 INSIDE = {"AWS_ENDPOINT_URL": "http://minio.storage:9000"}
 
 

@@ -1,0 +1,197 @@
+"""Names and labels of Jobs, the fingerprint of a run, and the check against Kubernetes' schemas."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.errors import UserError
+from bench.registry import FRAMEWORKS, MODELS
+from bench.schema import Run
+from factories import make_cell, make_run
+from job_manifests import IMAGES, STORE, load
+from runner.kubernetes.names import JobKey, check_manifest, select_run
+from runner.kubernetes.rendering import compute_fingerprint
+from runner.profiles.model import Profile
+
+NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
+
+CELL_IDS = st.from_regex(r"[a-z0-9-]{1,54}-[0-9a-f]{8}", fullmatch=True)
+
+KEYS = st.builds(
+    JobKey,
+    run_id=NAMES,
+    cell_id=CELL_IDS,
+    number=st.integers(min_value=1, max_value=10**9),
+    retry_round=st.integers(min_value=0, max_value=10**6),
+    fingerprint=st.from_regex(r"[0-9a-f]{12}", fullmatch=True),
+)
+
+DNS_1123 = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+
+
+@settings(max_examples=500)
+@given(KEYS)
+def test_a_job_has_a_name_that_leaves_room_for_its_pods(key: JobKey) -> None:
+    assert DNS_1123.fullmatch(key.job_name)
+    assert len(key.job_name) <= 53
+
+
+@settings(max_examples=300)
+@given(st.lists(KEYS, min_size=2, max_size=20, unique=True))
+def test_two_jobs_never_have_the_same_name(keys: list[JobKey]) -> None:
+    assert len({key.job_name for key in keys}) == len(keys)
+
+
+@given(KEYS)
+def test_each_part_of_a_key_changes_the_name(key: JobKey) -> None:
+    parts = {name: getattr(key, name) for name in ("run_id", "cell_id", "number", "retry_round", "fingerprint")}
+    others = [
+        parts | {"run_id": f"a{key.run_id}"},
+        parts | {"cell_id": f"a{key.cell_id}"},
+        parts | {"number": key.number + 1},
+        parts | {"retry_round": key.retry_round + 1},
+        parts | {"fingerprint": key.fingerprint[::-1] + "0"},
+    ]
+    assert key.job_name not in {JobKey(**other).job_name for other in others}
+
+
+def test_a_name_is_the_same_on_every_machine() -> None:
+    # printf of the five parts, a line each, through sha256sum
+    key = JobKey(
+        run_id="smoke-1",
+        cell_id="conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa",
+        number=2,
+        retry_round=0,
+        fingerprint="0123456789ab",
+    )
+    assert key.job_name == "conv6-pytorch-cpu-train-fp32-eager-b64-321952e175da"
+
+
+def test_every_cell_of_the_catalogue_gives_a_name_that_begins_with_its_model() -> None:
+    for name, spec in MODELS.items():
+        for framework, framework_spec in FRAMEWORKS.items():
+            cell = make_cell(
+                model=name,
+                framework=framework,
+                mode=framework_spec.modes[0],
+                phase=spec.phases[0],
+                input_size=spec.input_size,
+                num_classes=spec.num_classes,
+            )
+            key = JobKey(run_id="demo", cell_id=cell.cell_id, number=1, retry_round=0)
+            assert key.job_name.startswith(f"{name}-{framework}"[:40])
+            assert DNS_1123.fullmatch(key.job_name)
+
+
+def test_a_selector_takes_the_jobs_of_one_run_alone() -> None:
+    assert (
+        select_run("mine-1")
+        == "app.kubernetes.io/name=benchmatrix,app.kubernetes.io/component=cell,benchmatrix/run-id=mine-1"
+    )
+    assert (
+        select_run("mine-1", fingerprint="0123456789ab")
+        == f"{select_run('mine-1')},benchmatrix/fingerprint=0123456789ab"
+    )
+
+
+def make_manifest(**spec: Any) -> dict[str, Any]:
+    container = {"name": "bench", "image": "x"}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "demo"},
+        "spec": {"template": {"spec": pod}} | spec,
+    }
+
+
+def catch_message(manifest: dict[str, Any]) -> str:
+    with pytest.raises(UserError) as caught:
+        check_manifest(manifest, source="manifests/job.yaml.j2")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_manifest_that_kubernetes_allows_is_allowed() -> None:
+    check_manifest(make_manifest(), source="manifests/job.yaml.j2")
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"backoffLimit": "two"}, "Job.spec.backoffLimit: "),
+        ({"podFailurPolicy": {}}, "Job.spec: "),
+        ({"template": {"spec": {"containers": [{"image": "x"}]}}}, "Job.spec.template.spec.containers.0: "),
+        ({"podFailurePolicy": {"rules": [{"onExitCodes": {}}]}}, "Job.spec.podFailurePolicy.rules.0"),
+    ],
+    ids=["wrong kind of value", "unknown key", "missing key", "several"],
+)
+def test_an_error_names_the_template_and_the_place(spec: dict[str, Any], path: str) -> None:
+    message = catch_message(make_manifest(**spec))
+    assert message.startswith(f"manifests/job.yaml.j2: {path}")
+    assert message.endswith("the value comes from the profile or the matrix: fix it there")
+
+
+def test_a_long_value_is_not_quoted_in_full() -> None:
+    assert len(catch_message(make_manifest(backoffLimit="two\n" * 250_000))) < 600
+
+
+CELLS = [make_cell(seed=1), make_cell(seed=2)]
+
+
+def compute(cells: Any = CELLS, repeats: int = 3, store_url: str = STORE, **changes: Any) -> str:
+    """Return the fingerprint of a run on the cluster of the profile `kind`, with `changes` to that."""
+    return compute_fingerprint(make_run(cells=cells, repeats=repeats), load("kind", **changes), store_url)
+
+
+def change_cpus() -> Any:
+    pool = load("kind").pools["cpu"]
+    return {"cpu": pool.model_copy(update={"cpus": pool.cpus + 1})}
+
+
+def test_it_is_a_label_of_twelve_digits_and_the_same_on_every_machine() -> None:
+    assert re.fullmatch("[0-9a-f]{12}", compute())
+    assert compute() == compute()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"store_url": f"{STORE}-of-others"},
+        {"repeats": 4},
+        {"cells": CELLS[:1]},
+        {"images": IMAGES | {"pytorch": {"cpu": "registry.example/benchmatrix:2"}}},
+        {"environment": {"AWS_ENDPOINT_URL": "http://elsewhere:9000"}},
+        {"store_secret": "of-others"},
+        {"pools": change_cpus()},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_what_decides_on_a_result_or_its_place_changes_it(changes: dict[str, Any]) -> None:
+    assert compute(**changes) != compute()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cells": CELLS[::-1]},
+        {"store_url": f"{STORE}/"},
+        {"namespace": "elsewhere"},
+        {"labels": {"team": "a"}},
+        {"start_seconds": 1},
+        {"ttl_seconds_after_finished": 60},
+        {"images": IMAGES | {"tensorflow": {"cpu": "registry.example/benchmatrix:2"}}},  # no cell of the run has it
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_run_may_go_on_with_another_value_of_anything_else(changes: dict[str, Any]) -> None:
+    assert compute(**changes) == compute()
+
+
+def test_a_runner_that_comes_back_with_the_stored_plan_finds_its_jobs() -> None:
+    run, profile = make_run(cells=CELLS), load("kind")
+    again, same_profile = Run.model_validate_json(run.to_json()), Profile.model_validate(profile.model_dump())
+    assert compute_fingerprint(again, same_profile, STORE) == compute_fingerprint(run, profile, STORE)

@@ -1,0 +1,536 @@
+"""The Jobs of a run as they are rendered."""
+
+import json
+from typing import Any
+
+import kubernetes_validate
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from importlib_resources import files
+
+from bench.errors import UserError
+from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
+from bench.schema import Cell
+from factories import make_cell
+from job_manifests import KINDS, OWNER, load, make_full_profile, make_key, make_renderer, plan, render
+from runner.kubernetes.names import KUBERNETES_VERSION, JobKey
+from runner.kubernetes.rendering import (
+    ANY_NODE,
+    MERGE_KEYS,
+    NONE_AVOIDED,
+    AvoidedNodes,
+    JobOwner,
+    NodeWish,
+    merge_overlay,
+)
+from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles.loading import load_profile
+from runner.profiles.model import CompileCache, Profile
+from runner.profiles.pools import GpuSharing
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_a_job_is_one_pod_that_is_not_restarted(name: str, device: str) -> None:
+    profile = load(name)
+    spec = render(profile, make_cell(device=device))["spec"]
+    assert (spec["completions"], spec["parallelism"], spec["suspend"]) == (1, 1, False)
+    assert (spec["podReplacementPolicy"], spec["backoffLimit"]) == ("Failed", 2)
+    assert (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (86_400, 86_400)
+    pod = spec["template"]["spec"]
+    assert (
+        pod["restartPolicy"],
+        pod["activeDeadlineSeconds"],
+        pod["terminationGracePeriodSeconds"],
+    ) == ("Never", 600 + 900, 60)
+
+
+def test_the_container_is_told_the_grace_period_of_its_profile() -> None:
+    profile = load("kind").model_copy(update={"termination_grace_period_seconds": 25})
+    pod = render(profile, make_cell())["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] == 25
+    assert {"name": "BENCH_GRACE_SECONDS", "value": "25"} in pod["containers"][0]["env"]
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_disruptions_are_not_counted_and_ends_of_the_cell_are_final(name: str, device: str) -> None:
+    disrupted, *others = render(load(name), make_cell(device=device))["spec"]["podFailurePolicy"]["rules"]
+    assert disrupted == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    ended = {"containerName": "bench", "operator": "In", "values": sorted(FINAL_EXIT_CODES)}
+    assert {"action": "FailJob", "onExitCodes": ended} in others
+    assert {1, 2, 6, 126, 127, 134, 137, 139} <= FINAL_EXIT_CODES
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_requests_are_limits_in_whole_cores(name: str, device: str) -> None:
+    profile = load(name)
+    pod = render(profile, make_cell(device=device))["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert "initContainers" not in pod
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert container["resources"]["limits"]["cpu"] == str(profile.pools[device].cpus)  # type: ignore[index]
+    assert container["resources"]["limits"]["cpu"].isdecimal()
+    assert container["resources"]["limits"].get("nvidia.com/gpu") == ("1" if device == "gpu" else None)
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_a_pod_meets_the_restricted_standard_and_has_no_token(name: str, device: str) -> None:
+    pod = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+    assert pod["serviceAccountName"] == "benchmatrix-cell"
+    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {key for volume in pod["volumes"] for key in volume if key != "name"} == {"emptyDir"}
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_measured_cells_never_share_a_node(name: str, device: str) -> None:
+    affinity = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term == {
+        "topologyKey": "kubernetes.io/hostname",
+        "namespaceSelector": {},
+        "labelSelector": {
+            "matchLabels": {"app.kubernetes.io/name": "benchmatrix", "app.kubernetes.io/component": "cell"}
+        },
+    }
+
+
+def test_a_cpu_cell_tolerates_no_gpu_node() -> None:
+    for name in BUILTIN_PROFILES:
+        assert "tolerations" not in render(load(name))["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("queue", ["team-a", "team.a", "x" * 63])
+def test_a_queue_makes_a_suspended_job_with_its_label(queue: str) -> None:
+    manifest = render(load("kind"), queue=queue)
+    assert manifest["spec"]["suspend"] is True
+    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == queue
+
+
+def test_a_claim_takes_the_place_of_the_limit() -> None:
+    gpu = load("gke").gpu
+    assert gpu is not None
+    profile = load("gke", gpu=gpu.model_copy(update={"request": "claim"}))
+    pod = render(profile, make_cell(device="gpu", num_gpus=2))["spec"]["template"]["spec"]
+    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "benchmatrix-2-gpu"}]
+    resources = pod["containers"][0]["resources"]
+    assert resources["claims"] == [{"name": "gpu"}]
+    assert {"cpu", "memory", "ephemeral-storage"} == set(resources["limits"]) == set(resources["requests"])
+
+
+def test_a_cell_may_be_moved_where_the_profile_allows_it() -> None:
+    kept, moved = (render(load("kind", do_not_disrupt=flag))["spec"]["template"]["metadata"] for flag in (True, False))
+    assert kept["annotations"] == {
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+        "karpenter.sh/do-not-disrupt": "true",
+    }
+    assert "annotations" not in moved
+
+
+def test_a_job_goes_with_its_owner() -> None:
+    owned, free = (
+        render(load("kind"), owner=owner)["metadata"] for owner in (JobOwner.parse(f"sweep-1/{OWNER.uid}"), None)
+    )
+    assert owned["ownerReferences"] == [{"apiVersion": "batch/v1", "kind": "Job", "name": "sweep-1", "uid": OWNER.uid}]
+    assert "ownerReferences" not in free
+
+
+def test_a_compile_cache_is_a_writable_volume_that_the_cell_is_told_of() -> None:
+    cache = CompileCache(claim="kernels", mount_path="/kernels")
+    pod = render(load("kind", compile_cache=cache))["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    volume = {"name": "compile-cache", "persistentVolumeClaim": {"claimName": "kernels"}}
+    assert volume in pod["volumes"]
+    assert {"name": "compile-cache", "mountPath": "/kernels"} in container["volumeMounts"]
+    assert {"name": "BENCH_COMPILE_CACHE", "value": "/kernels"} in container["env"]
+    assert pod["securityContext"]["fsGroup"] == 65532  # of the user in images/framework.Dockerfile
+    plain = render(load("kind"))["spec"]["template"]["spec"]
+    assert "BENCH_COMPILE_CACHE" not in [variable["name"] for variable in plain["containers"][0]["env"]]
+
+
+def test_a_cluster_that_assigns_users_is_asked_for_none() -> None:
+    cache = CompileCache(claim="kernels", mount_path="/kernels")
+    pod = render(load("openshift", compile_cache=cache))["spec"]["template"]
+    assert pod["spec"]["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod["metadata"]["annotations"]["openshift.io/required-scc"] == "restricted-v2"
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_a_pod_keeps_off_machines_that_cannot_run_its_image(name: str, device: str) -> None:
+    for architecture in ("amd64", "arm64"):
+        job = render(load(name, architecture=architecture), make_cell(device=device))
+        labels = job["spec"]["template"]["spec"]["nodeSelector"]
+        assert (labels["kubernetes.io/arch"], labels["kubernetes.io/os"]) == (architecture, "linux")
+
+
+@pytest.mark.parametrize(
+    ("tmp_size", "request_size"), [("8Gi", "8256Mi"), ("1Mi", "65Mi"), ("500M", "541Mi"), ("1Ti", "1048640Mi")]
+)
+def test_a_cell_requests_the_disk_that_it_may_write_to(tmp_size: str, request_size: str) -> None:
+    pod = render(load("kind", tmp_size=tmp_size))["spec"]["template"]["spec"]
+    resources = pod["containers"][0]["resources"]
+    assert resources["requests"]["ephemeral-storage"] == resources["limits"]["ephemeral-storage"] == request_size
+    assert {"name": "tmp", "emptyDir": {"sizeLimit": tmp_size}} in pod["volumes"]
+
+
+def test_only_gpu_pods_of_k3s_name_a_runtime_class() -> None:
+    gpu, cpu = (render(load("k3s"), make_cell(device=name))["spec"]["template"]["spec"] for name in ("gpu", "cpu"))
+    assert gpu["runtimeClassName"] == "nvidia"
+    assert "runtimeClassName" not in cpu
+
+
+def test_a_requirement_of_the_pool_holds_in_each_alternative() -> None:
+    pod = render(load("eks"), make_cell(device="gpu"))["spec"]["template"]["spec"]
+    (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    keys = [rule["key"] for rule in term["matchExpressions"]]
+    assert keys == ["node.kubernetes.io/instance-type", "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.slices.gi"]
+
+
+def test_autopilot_is_asked_for_nothing_that_it_refuses() -> None:
+    # The keys that its admission allows, as far as its message in the issue beside the profile shows them.
+    allowed = {"cloud.google.com/compute-class", "cloud.google.com/machine-family", "cloud.google.com/gke-accelerator"}
+    for device in ("cpu", "gpu"):
+        pod = render(load("gke-autopilot"), make_cell(device=device))["spec"]["template"]["spec"]
+        assert pod["nodeSelector"].keys() - allowed == {"kubernetes.io/arch", "kubernetes.io/os"}
+        assert "nodeAffinity" not in pod["affinity"]
+        assert ("tolerations" in pod) == (device == "gpu")  # refused for a pod without a GPU
+
+
+def catch_message(profile: Profile, cell: Cell | None = None, timeout_seconds: float = 600.0, **overrides: Any) -> str:
+    cell = cell or make_cell()
+    with pytest.raises(UserError) as caught:
+        make_renderer(profile, **overrides).render(plan(cell, timeout_seconds=timeout_seconds), make_key(cell))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_profile_without_the_image_names_the_key() -> None:
+    assert catch_message(load_profile("gke")).startswith("profile gke: images.pytorch.cpu: is missing; name the image")
+
+
+def test_a_profile_without_the_pool_names_it() -> None:
+    assert "profile kind: has no pool 'gpu'" in catch_message(load("kind"), make_cell(device="gpu"))
+
+
+@pytest.mark.parametrize("seconds", [86_400.0, 3e9])
+def test_a_cell_that_may_take_longer_than_its_job_is_refused(seconds: float) -> None:
+    message = catch_message(load("kind"), timeout_seconds=seconds)
+    assert message.startswith("profile kind: active_deadline_seconds: 86400 is less than the timeout_seconds of conv6-")
+
+
+@pytest.mark.parametrize("queue", ["", "a b", "-a", "a\nb", "x" * 64, "A"])
+def test_a_queue_that_no_label_can_name_is_refused(queue: str) -> None:
+    assert catch_message(load("kind"), queue=queue).startswith("--queue: found ")
+
+
+@pytest.mark.parametrize(
+    "owner", ["", "sweep", "sweep/", "/x", "sweep/1", "Sweep/6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1"]
+)
+def test_an_owner_that_is_no_job_is_refused(owner: str) -> None:
+    with pytest.raises(UserError, match="^--owner"):
+        JobOwner.parse(owner)
+
+
+@pytest.mark.parametrize("store", ["s3://b/\0", "s3://b/\udc80", "s3://b/" + "x" * 40_000])
+def test_a_store_that_no_variable_can_hold_is_refused(store: str) -> None:
+    assert catch_message(load("kind"), store_url=store).startswith("--store: found 's3://b/")
+
+
+def share(profile: Profile, **sharing: GpuSharing) -> Profile:
+    """Return a profile whose GPUs are shared so; `time_slicing` is written with a hyphen in a profile."""
+    assert profile.gpu is not None
+    named = {name.replace("_", "-"): found for name, found in sharing.items()}
+    return profile.model_copy(update={"gpu": profile.gpu.model_copy(update={"sharing": named})})
+
+
+def render_pod(profile: Profile, **cell: Any) -> dict[str, Any]:
+    pod: dict[str, Any] = render(profile, make_cell(**cell))["spec"]["template"]["spec"]
+    return pod
+
+
+def read_variables(container: dict[str, Any]) -> dict[str, Any]:
+    return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container["env"]}
+
+
+def test_each_tenant_has_its_number_and_all_have_the_pods_id_as_their_group() -> None:
+    pod = render_pod(load("kind"), tenants=3)
+    assert [container["name"] for container in pod["containers"]] == ["bench", "tenant-1", "tenant-2"]
+    variables = [read_variables(container) for container in pod["containers"]]
+    assert [found["BENCH_TENANT"] for found in variables] == ["0", "1", "2"]
+    uid = {"fieldRef": {"fieldPath": "metadata.uid"}}
+    assert [(found["BENCH_TENANT_GROUP"], found["BENCH_ATTEMPT"]) for found in variables] == [(uid, uid)] * 3
+    assert len({found["BENCH_CELL"] for found in variables}) == 1
+    assert pod["shareProcessNamespace"] is True
+
+
+def test_a_cell_that_is_alone_is_no_tenant() -> None:
+    pod = render_pod(load("kind"))
+    (container,) = pod["containers"]
+    assert "shareProcessNamespace" not in pod
+    assert not {"BENCH_TENANT", "BENCH_TENANT_GROUP"} & read_variables(container).keys()
+
+
+def test_tenants_share_no_folder_but_those_of_the_profile() -> None:
+    pod = render_pod(make_full_profile(), tenants=2)
+    mounts = [
+        {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]} for container in pod["containers"]
+    ]
+    own = ({"/tmp": "tmp", "/dev/shm": "shm"}, {"/tmp": "tmp-1", "/dev/shm": "shm-1"})
+    common = {"/data": "data", "/kernels": "compile-cache"}
+    assert mounts == [folders | common for folders in own]
+    volumes = {volume.pop("name"): volume for volume in pod["volumes"]}
+    assert volumes.keys() == {"tmp", "tmp-1", "shm", "shm-1", "data", "compile-cache"}
+    assert (volumes["tmp-1"], volumes["shm-1"]) == (volumes["tmp"], volumes["shm"])
+
+
+def test_each_tenant_takes_of_a_node_what_a_cell_takes_that_is_alone_and_one_share() -> None:
+    profile = share(load("gke"), time_slicing=GpuSharing(clients=(4,)))
+    alone, shared = render_pod(profile, device="gpu"), render_pod(profile, device="gpu", tenants=4)
+    assert len(shared["containers"]) == 4
+    assert [found["resources"] for found in shared["containers"]] == [alone["containers"][0]["resources"]] * 4
+    assert alone["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+
+
+def test_a_profile_says_what_a_tenant_takes_and_what_a_share_is_called() -> None:
+    sharing = GpuSharing(clients=(2,), cpus=1, memory="5Gi", resource="nvidia.com/gpu.shared")
+    pod = render_pod(share(load("gke"), time_slicing=sharing), device="gpu", tenants=2)
+    for container in pod["containers"]:
+        limits = container["resources"]["limits"]
+        assert (limits["cpu"], limits["memory"], limits["nvidia.com/gpu.shared"]) == ("1", "5Gi", "1")
+        assert "nvidia.com/gpu" not in limits
+
+
+def test_clients_of_mps_meet_their_server_where_the_device_plugin_puts_it() -> None:
+    profile = share(load("gke"), mps=GpuSharing(clients=(2,)), time_slicing=GpuSharing(clients=(2,)))
+    pod = render_pod(profile, device="gpu", tenants=2, sharing="mps")
+    mounted = {mount["mountPath"] for container in pod["containers"] for mount in container["volumeMounts"]}
+    assert mounted == {"/tmp"}
+    assert [volume["name"] for volume in pod["volumes"]] == ["tmp", "tmp-1"]
+    assert "hostIPC" not in pod
+    host = share(load("gke"), mps=GpuSharing(clients=(2,), host_ipc=True))
+    assert render_pod(host, device="gpu", tenants=2, sharing="mps")["hostIPC"] is True
+    assert "hostIPC" not in render_pod(host, device="gpu")
+
+
+def test_what_an_overlay_adds_to_the_container_every_tenant_has() -> None:
+    variable = {"name": "MINE", "value": "added"}
+    overlay: Any = {"spec": {"containers": [{"name": "bench", "env": [variable]}]}}
+    pod = render_pod(load("kind", overlay=overlay), tenants=2)
+    assert [variable in container["env"] for container in pod["containers"]] == [True, True]
+
+
+def test_the_end_of_any_container_decides_what_the_job_does_next() -> None:
+    spec = render(load("kind"), make_cell(tenants=2))["spec"]
+    disrupted, interrupted, final = spec["podFailurePolicy"]["rules"]
+    assert disrupted["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert interrupted["onExitCodes"] == {"operator": "In", "values": sorted(INTERRUPTED_EXIT_CODES)}
+    assert final["onExitCodes"] == {"operator": "In", "values": sorted(FINAL_EXIT_CODES)}
+    assert (spec["completions"], spec["parallelism"]) == (1, 1)
+
+
+@pytest.mark.parametrize("tenants", [1, 2])
+def test_the_tenants_of_a_claimed_gpu_name_the_same_claim(tenants: int) -> None:
+    base = load("gke")
+    assert base.gpu is not None
+    profile = base.model_copy(update={"gpu": base.gpu.model_copy(update={"request": "claim"})})
+    pod = render_pod(profile, device="gpu", tenants=tenants)
+    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "benchmatrix-1-gpu"}]
+    assert [found["resources"]["claims"] for found in pod["containers"]] == [[{"name": "gpu"}]] * tenants
+    assert not any("nvidia.com/gpu" in found["resources"]["limits"] for found in pod["containers"])
+
+
+BOTH = AvoidedNodes(excluded=("bad", "worse"), disliked=("odd",))
+
+REQUIRED, PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+
+
+def exclude(*names: str) -> dict[str, Any]:
+    return {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": list(names)}
+
+
+def render_affinity(name: str, device: str, *avoided: AvoidedNodes) -> list[dict[str, Any]]:
+    """Return the affinity of a Job rendered for each of these nodes, by one renderer as a run has it."""
+    renderer, cell = make_renderer(load(name)), make_cell(device=device)
+    key = JobKey(run_id="r", cell_id=cell.cell_id, number=1, retry_round=0)
+    jobs = [json.loads(renderer.render(plan(cell), key, NodeWish(avoided=nodes))) for nodes in avoided]
+    return [job["spec"]["template"]["spec"]["affinity"] for job in jobs]
+
+
+@pytest.mark.parametrize(("name", "device"), [("gke", "gpu"), ("eks", "gpu"), ("eks", "cpu")])
+def test_excluded_nodes_are_in_every_term_since_one_term_is_enough_for_a_node(name: str, device: str) -> None:
+    before, after, again = render_affinity(name, device, NONE_AVOIDED, BOTH, NONE_AVOIDED)
+    terms = before.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms", [{"matchExpressions": []}])
+    expected = [{"matchExpressions": [*term["matchExpressions"], exclude("bad", "worse")]} for term in terms]
+    assert after["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == expected
+    assert after["nodeAffinity"][PREFERRED] == [
+        {"weight": 100, "preference": {"matchExpressions": [exclude("odd")]}},
+    ]
+    assert after["podAntiAffinity"] == before["podAntiAffinity"]
+    assert again == before
+
+
+NODE = "ip-10-0-1-7.eu-central-1.compute.internal"
+
+BY_NAME = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE]}]}
+
+
+def render_affinity_of_node_wish(profile: Profile, device: str, wish: NodeWish) -> dict[str, Any]:
+    """Return the affinity of a cell's pod."""
+    cell = make_cell(device=device)
+    job = json.loads(make_renderer(profile).render(plan(cell), make_key(cell), wish))
+    affinity: dict[str, Any] = job["spec"]["template"]["spec"].get("affinity", {})
+    return affinity
+
+
+@pytest.mark.parametrize(("name", "device"), KINDS)
+def test_every_alternative_of_a_pool_gets_the_required_node_and_keeps_its_own_conditions(
+    name: str, device: str
+) -> None:
+    before = render_affinity_of_node_wish(load(name), device, ANY_NODE)
+    after = render_affinity_of_node_wish(load(name), device, NodeWish(node=NODE))
+    terms = before.get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    expected = [term | BY_NAME for term in terms.get("nodeSelectorTerms", [{}])]
+    assert after["nodeAffinity"] == {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": expected}}
+    assert after.get("podAntiAffinity") == before.get("podAntiAffinity")
+
+
+def test_a_pod_without_any_affinity_gets_one() -> None:
+    pool = load("kind").pools["cpu"].model_copy(update={"is_alone_on_node": False, "node_affinity": ()})
+    profile = load("kind", pools={"cpu": pool})
+    assert render_affinity_of_node_wish(profile, "cpu", ANY_NODE) == {}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [BY_NAME]}}
+    wish = NodeWish(node=NODE)
+    assert render_affinity_of_node_wish(profile, "cpu", wish) == {"nodeAffinity": required}
+
+
+def test_a_machine_type_is_preferred_above_all_else_and_changes_no_requirement() -> None:
+    before, after = (
+        render_affinity_of_node_wish(load("eks"), "gpu", wish)["nodeAffinity"]
+        for wish in (ANY_NODE, NodeWish(instance_type="g4dn.xlarge"))
+    )
+    by_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["g4dn.xlarge"]}
+    preferred = [{"weight": 100, "preference": {"matchExpressions": [by_type]}}]
+    assert after == before | {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+
+
+def test_the_jobs_of_one_shape_have_each_its_own_node() -> None:
+    renderer, cell = make_renderer(load("kind")), make_cell()
+    bodies = [renderer.render(plan(cell), make_key(cell), NodeWish(node=f"node-{number}")) for number in (1, 2)]
+    assert b'"node-1"' in bodies[0]
+    assert bodies[0].replace(b'"node-1"', b'"node-2"') == bodies[1]
+
+
+OVERLAY: dict[str, Any] = {
+    "metadata": {"labels": {"team": "a"}, "annotations": {"sidecar.istio.io/inject": "false"}},
+    "spec": {
+        "runtimeClassName": "nvidia",
+        "tolerations": [{"key": "team", "operator": "Exists"}],
+        "nodeSelector": {"disk": "ssd"},
+        "securityContext": {"runAsUser": 1000},
+        "imagePullSecrets": [{"name": "registry"}],
+        "volumes": [{"name": "ca", "configMap": {"name": "ca"}}],
+        "containers": [
+            {
+                "name": "bench",
+                "env": [{"name": "SSL_CERT_FILE", "value": "/ca/ca.pem"}],
+                "volumeMounts": [{"name": "ca", "mountPath": "/ca", "readOnly": True}],
+            }
+        ],
+    },
+}
+
+
+def get_pod(overlay: dict[str, Any], device: str = "gpu") -> dict[str, Any]:
+    template: dict[str, Any] = render(load("gke", overlay=overlay), make_cell(device=device))["spec"]["template"]
+    return template
+
+
+def test_an_overlay_is_added_to_the_pod() -> None:
+    plain, merged = get_pod({}), get_pod(OVERLAY)
+    assert merged["metadata"]["labels"] == plain["metadata"]["labels"] | {"team": "a"}
+    assert merged["metadata"]["annotations"].items() > plain["metadata"]["annotations"].items()
+    old, new = plain["spec"], merged["spec"]
+    assert new["runtimeClassName"] == "nvidia"
+    assert new["tolerations"] == [*old["tolerations"], {"key": "team", "operator": "Exists"}]
+    assert new["nodeSelector"] == old["nodeSelector"] | {"disk": "ssd"}
+    assert new["securityContext"] == old["securityContext"] | {"runAsUser": 1000}
+    assert new["volumes"] == [*old["volumes"], {"name": "ca", "configMap": {"name": "ca"}}]
+    (old_container,), (container,) = old["containers"], new["containers"]
+    assert container["env"] == [*old_container["env"], {"name": "SSL_CERT_FILE", "value": "/ca/ca.pem"}]
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/tmp", "/dev/shm", "/ca"]
+    assert container["resources"] == old_container["resources"]
+
+
+def test_the_labels_of_the_job_stay_as_they_are() -> None:
+    job = render(load("gke", overlay=OVERLAY))
+    assert "team" not in job["metadata"]["labels"]
+
+
+def test_a_volume_of_the_tool_that_is_not_there_twice_may_be_merged_by_name() -> None:
+    job = {"spec": {"template": {"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}}}}
+    overlay = {"spec": {"volumes": [{"name": "a", "emptyDir": {"medium": "Memory"}}]}}
+    merged = merge_overlay(job, overlay, source="profile x")
+    assert merged["spec"]["template"]["spec"]["volumes"] == [{"name": "a", "emptyDir": {"medium": "Memory"}}]
+
+
+@pytest.mark.parametrize(
+    ("overlay", "place"),
+    [
+        ({"spec": {"enableServiceLinks": True}}, "spec.enableServiceLinks"),
+        ({"spec": {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}}, "spec.nodeSelector.cloud"),
+        (
+            {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "false"}}},
+            "metadata.annotations.karpenter.sh/do-not-disrupt",
+        ),
+    ],
+)
+def test_a_value_of_the_tool_is_not_replaced(overlay: dict[str, Any], place: str) -> None:
+    with pytest.raises(UserError) as caught:
+        get_pod(overlay)
+    assert str(caught.value).startswith(f"profile gke: overlay.{place}")
+
+
+@pytest.mark.parametrize(
+    "context", [{"fsGroup": 1000}, {"seccompProfile": {"type": "Localhost", "localhostProfile": "a.json"}}]
+)
+def test_groups_and_a_seccomp_profile_of_the_node_may_be_given(context: dict[str, Any]) -> None:
+    assert get_pod({"spec": {"securityContext": context}})["spec"]["securityContext"].items() >= context.items()
+
+
+def test_items_are_told_apart_as_in_the_schema_of_kubernetes() -> None:
+    folder = files(kubernetes_validate) / "kubernetes-json-schema" / f"v{KUBERNETES_VERSION}.0-local-strict"
+    found = {}
+    for name in ("podspec-v1.json", "container-v1.json"):
+        for key, field in json.loads((folder / name).read_text())["properties"].items():
+            if "x-kubernetes-patch-merge-key" in field:
+                found[key] = field["x-kubernetes-patch-merge-key"]
+    refused = ("initContainers", "ephemeralContainers", "ports", "schedulingGates")
+    assert {key: name for key, name in found.items() if key not in refused} == dict(MERGE_KEYS)
+
+
+volumes = st.lists(st.sampled_from(["a", "b", "c"]), unique=True).map(
+    lambda names: [{"name": name, "emptyDir": {}} for name in names]
+)
+
+
+@given(base=volumes, added=volumes)
+def test_a_merged_list_has_every_name_once_and_is_changed_no_further_by_merging_again(
+    base: list[dict[str, Any]], added: list[dict[str, Any]]
+) -> None:
+    job = {"spec": {"template": {"spec": {"volumes": base}}}}
+    overlay = {"spec": {"volumes": added}}
+    before = json.dumps([job, overlay])
+    once = merge_overlay(job, overlay, source="")
+    merged = [item["name"] for item in once["spec"]["template"]["spec"]["volumes"]]
+    assert sorted(merged) == sorted({item["name"] for item in base + added})
+    assert merge_overlay(once, overlay, source="") == once
+    assert json.dumps([job, overlay]) == before
