@@ -195,7 +195,6 @@ class PoolCapacity:
     _next_refresh: float = 0.0
 
     def begin(self, jobs: Iterable[TrackedJob]) -> None:
-        """Find the limits of the nodes that these Jobs need."""
         samples: defaultdict[str, dict[tuple[int, int], TrackedJob]] = defaultdict(dict)
         for tracked in jobs:
             cell = tracked.repeat.planned.cell
@@ -280,7 +279,6 @@ def find_limit(nodes: PoolNodes, num_at_start: int) -> int:
 
 
 def count_any_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) -> int:
-    """Return how many cells the nodes can hold at once, each of which has a pod like one of these."""
     if all("podAntiAffinity" in pod.get("affinity", {}) for pod in pods):
         return len({node.name for pod in pods for node in fit_pod(pod, nodes).fitting})
     return max(count_cells(pod, nodes) for pod in pods)
@@ -347,7 +345,6 @@ class Spending:
                 self._num_ended[pools[cell_id]] += 1
 
     def add(self, tracked: TrackedJob, result: Result) -> None:
-        """Add what a record took."""
         self._running_since.pop(tracked.name, None)
         self._ended_seconds[tracked.pool] += measure_attempt(result.started_at, result.finished_at) or 0.0
         self._num_ended[tracked.pool] += 1

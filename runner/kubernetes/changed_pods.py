@@ -57,7 +57,6 @@ def _find_changed_items(place: str, asked: Sequence[Any], made: Sequence[Any]) -
 
 
 def _is_same_amount(asked: object, made: object) -> bool:
-    """Return whether two amounts are the same: the API server writes 1024Mi as 1Gi."""
     try:
         return bool(parse_quantity(asked) == parse_quantity(made))  # type: ignore[no-untyped-call]
     except (ValueError, TypeError, ArithmeticError):
@@ -116,7 +115,6 @@ class ChangedPods:
 
 
 def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) -> str:
-    """Return in words how a pod differs from the template of its Job; empty if it does not."""
     return describe_changes(_pick(template), _pick(pod))
 
 

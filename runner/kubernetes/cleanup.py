@@ -53,7 +53,6 @@ class Cancellation(Document):
 
 
 def leave_mark(store: Store, run_id: str) -> None:
-    """Put a mark for this cancellation into the store. StoreError if the store cannot be used."""
     document = Cancellation(
         run_id=run_id, cancelled_at=datetime.now(UTC), hostname=socket.gethostname(), user=read_user_name()
     )
@@ -61,7 +60,6 @@ def leave_mark(store: Store, run_id: str) -> None:
 
 
 def list_marks(store: Store, run_id: str) -> frozenset[str]:
-    """Return the keys of the run's marks. StoreError if the store cannot be used."""
     return frozenset(store.list_keys(cancelled_prefix(run_id)))
 
 
@@ -224,7 +222,6 @@ class JobCleaner:
             )
 
     def _leave_mark(self) -> tuple[Store | None, str]:
-        """Put a mark into the run's store; return the store, and why there is no mark, empty where there is one."""
         if self.store is not None:  # before a Job is deleted: a runner that misses one finds the mark
             # A mark must not stop the runner of a run whose Jobs cannot be deleted.
             check_permissions(self.connection, self.namespace, CANCEL_PERMISSIONS, "`cancel`")
@@ -279,7 +276,6 @@ class JobCleaner:
         return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_left=num_left, warning=warning or "")
 
     def _find_orphaned_pods(self) -> tuple[list[OrphanedPod], str]:
-        """Return the pods of runs of this name whose Job is gone, and why they are not known."""
         try:
             return find_orphaned_pods(self.connection, self.namespace, self._select_run()), ""
         except ApiError as error:
@@ -389,5 +385,4 @@ def read_orphaned_pod(pod: dict[str, Any]) -> OrphanedPod | None:
 
 
 def name_pods(pods: Sequence[OrphanedPod]) -> str:
-    """Return the names of the first pods, and how many more there are."""
     return join_some([pod.name for pod in pods], MAX_NAMED)

@@ -49,12 +49,10 @@ class RateLimiter:
 
     @property
     def num_allowed(self) -> int:
-        """How many requests may run at once at present."""
         return int(self._allowed)
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Wait for a place, and keep it for the block."""
         with self._condition:
             while True:
                 pause = self._not_before - time.monotonic()
@@ -162,7 +160,6 @@ def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> 
 
 
 def read_watch_error(status: dict[str, Any]) -> ApiError:
-    """Return the error that an event of type ERROR in a watch means."""
     code, reason = status.get("code", HTTPStatus.INTERNAL_SERVER_ERROR), str(status.get("reason") or "")
     words = status.get("message") or f"the API server ended a watch with an error and no message (code {code})"
     message = _write_line(words, MAX_MESSAGE_CHARACTERS)
@@ -223,7 +220,6 @@ def _list_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def to_user_error(error: ApiError, context: str) -> UserError:
-    """Return the message to the user for a refusal, or for a server that did not come back."""
     if isinstance(error, BusyError):
         hint = "the Jobs go on; give the same command again when it is back"
         who = "" if error.reason == UNREACHABLE else f"the API server answers {int(error.status)}: "
@@ -356,7 +352,6 @@ class Connection:
         return decode_answer(self.request("get", path, patience_seconds=patience_seconds))
 
     def list_items(self, path: str, **query: str) -> list[JsonObject]:
-        """Return the objects of a kind as they are; ApiError as `request`. For many objects, see `read_items`."""
         return self.read_items(path, lambda item: item, query)
 
     def read_items(
@@ -516,7 +511,6 @@ class Retries:
         self._wait_seconds = min(2 * self._wait_seconds, MAX_WAIT_SECONDS)
 
     def _find_patience(self, error: ApiError) -> float:
-        """Return for how many seconds the request is repeated after this error; 0 if it is a refusal."""
         if isinstance(error, BusyError):
             is_first = error.reason == UNREACHABLE and not self.connection.is_known
             return min(FIRST_PATIENCE_SECONDS, self.patience_seconds) if is_first else self.patience_seconds
@@ -527,7 +521,6 @@ class Retries:
 
 
 def decode_answer(body: bytes) -> JsonObject:
-    """Return the JSON object of an answer; AnswerError where it is none."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

@@ -46,11 +46,9 @@ class RequestThreads:
             thread.start()
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Queue `work` for the next free thread."""
         self._queue.put(work)
 
     def stop(self) -> None:
-        """Drop what has not begun, and let the threads end after what they do now; they are not waited for."""
         self._is_stopped = True
         for _ in self._threads:
             self._queue.put(None)
@@ -99,7 +97,6 @@ class Dispatcher:
                 threads.await_end(deadline)
 
     def stop(self) -> None:
-        """Let the request threads end after what they do now."""
         for threads in (self._submitters, self._recorders):
             threads.stop()
 
@@ -108,7 +105,6 @@ class Dispatcher:
         self._queue.put(call)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Run a call on the main thread after a delay; to be used from the main thread."""
         heapq.heappush(self._delayed, (time.monotonic() + seconds, next(self._numbers), call))
 
     def run_next(self) -> None:
@@ -153,7 +149,6 @@ class Dispatcher:
         self._run(self._recorders, persist, then)
 
     def warn_later(self, message: str, dedup_key: str | None = None) -> None:
-        """Queue a warning; may be used from any thread."""
         self.post(partial(self.warn, message, dedup_key))
 
     def warn(self, message: str, dedup_key: str | None = None) -> None:

@@ -115,7 +115,6 @@ class Verdict:
     """When (time.monotonic) it began. None: when it was first reported."""
 
     def to_failure(self) -> Failure:
-        """Return the Failure that goes into the record of the repeat of a pod that does not start."""
         return Failure(kind=self.kind, message=f"{_TITLES[self.kind]}: {self.message}")
 
     @property
@@ -209,7 +208,6 @@ def find_last_error(tail: str) -> str:
 
 
 def find_last_line(text: str) -> str:
-    """Return the last line of a text; empty if it has none."""
     lines = text.strip().splitlines()
     return lines[-1] if lines else ""
 
@@ -296,7 +294,6 @@ def _tail(pod: PodStatus | None) -> str:
 
 
 def find_pending_pod(tracked: TrackedJob) -> PodStatus | None:
-    """Return the newest pod that is pending, or None."""
     pending = (pod for pod in tracked.pods.values() if pod.phase == "Pending")
     return max(pending, key=lambda pod: pod.created_at, default=None)
 

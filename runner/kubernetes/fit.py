@@ -115,7 +115,6 @@ def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> Fit:
 
 
 def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
-    """Yield why the node cannot hold the pod."""
     if node.is_cordoned:
         yield "cordoned"
     elif not node.is_ready:
@@ -143,7 +142,6 @@ def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[st
 
 
 def list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:
-    """Yield which taints of the node keep a pod with these tolerations away."""
     for taint in node.taints:
         is_known = taint["key"].startswith("node.kubernetes.io/") and (node.is_cordoned or not node.is_ready)
         keeps_away = taint["effect"] in KEEPING_AWAY and not any(_tolerates(item, taint) for item in tolerations)
@@ -183,7 +181,6 @@ def _describe_rule(rule: Mapping[str, Any], labels: Mapping[str, str]) -> str:
 
 
 def format_amount(name: str, amount: Decimal) -> str:
-    """Return an amount of a resource as people write it."""
     return f"{float(amount) / GIB:.4g} GiB" if name in BYTES else f"{float(amount):.4g}"
 
 
@@ -195,7 +192,6 @@ def _count(kinds: Iterable[str]) -> dict[str, int]:
 
 
 def sum_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Return what the containers of a pod request together."""
     total: defaultdict[str, Decimal] = defaultdict(Decimal)
     for container in spec["containers"]:
         for name, amount in container.get("resources", {}).get("requests", {}).items():

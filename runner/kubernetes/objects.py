@@ -72,7 +72,6 @@ GPU_LABELS = (
 
 
 def describe_node(node: Mapping[str, Any]) -> Node:
-    """Return what a Node object says of its machine; what it does not say is unknown."""
     labels: Mapping[str, str] = node["metadata"].get("labels") or {}
     status: Mapping[str, Any] = node.get("status") or {}
     info: Mapping[str, str] = status.get("nodeInfo") or {}
@@ -138,7 +137,6 @@ def is_measured(statuses: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def is_own(name: str) -> bool:
-    """Return whether a container of this name measures."""
     return re.fullmatch(OWN_CONTAINER, name) is not None
 
 
@@ -346,7 +344,6 @@ def read_store_url(job: Mapping[str, Any]) -> str:
 
 
 def _read_unschedulable(scheduled: Mapping[str, Any]) -> str:
-    """Return the scheduler's message in a condition; empty if a node was found, or was not looked for."""
     is_unschedulable = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
     return scheduled.get("message", "") or "Unschedulable" if is_unschedulable else ""
 

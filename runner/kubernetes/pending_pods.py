@@ -35,7 +35,6 @@ _HARMLESS_REASONS = ("DNSConfigForming", "MissingClusterDNS")
 
 
 def is_starting(pod: PodStatus) -> bool:
-    """Return whether a pod has a node and its kubelet says no more than that it is being started."""
     return pod.phase == "Pending" and bool(pod.node) and pod.waiting_reason in STARTING_REASONS
 
 

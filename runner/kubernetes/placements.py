@@ -41,7 +41,6 @@ class PlacementRecorder:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def list_placed(self) -> set[str]:
-        """Return the attempts whose placement the store has."""
         keys = map(parse_placement_key, self.store.list_keys(placements_prefix(self.run_id)))
         return {key.attempt for key in keys if key is not None}
 
@@ -109,7 +108,6 @@ class PlacementRecorder:
         return self.connection.read_items(path, read_pod_status, query, patience_seconds=SHORT_PATIENCE_SECONDS)
 
     def _find_node(self, name: str) -> Node | None:
-        """Return what a node says of itself; None if it may not be read or is gone."""
         with self._lock:  # many pods of one node are placed at once: one asks for it
             if name not in self._nodes:
                 try:
@@ -134,7 +132,6 @@ class PlacementTracker:
     """Placements that are being written."""
 
     def note(self, pod: PodStatus) -> None:
-        """Request the placement record of a pod if its container has run and it has none yet."""
         if not pod.has_run or not pod.node or pod.uid in self.placed:
             return
         self.placed.add(pod.uid)

@@ -44,7 +44,6 @@ class ClusterProgress:
             self._live.stop()
 
     def tick(self, jobs: TrackedJobs) -> None:
-        """Bring the live line up to date, or print a plain one now and then."""
         if self._live:
             self._live.update(Text(self.describe(jobs), overflow="ellipsis", no_wrap=True), refresh=True)
         elif time.monotonic() >= self._next_line:
@@ -57,7 +56,6 @@ class ClusterProgress:
                 self._console.print(self.describe(jobs), soft_wrap=True)
 
     def finish(self, tracked: TrackedJob, result: Result) -> None:
-        """Count the repeat and print its line."""
         self.num_by_status[result.status] += 1
         if self._events:
             self._events.finish(result, job=tracked.name, num_preempted=len(tracked.disrupted_pod_uids))
@@ -69,14 +67,12 @@ class ClusterProgress:
         self._console.print(line, highlight=False, soft_wrap=True)
 
     def warn(self, message: str) -> None:
-        """Print what keeps cells from running."""
         if self._events:
             self._events.report("warning", message=message)
         else:
             self._console.print(f"warning: {join_printable(message)}", style="yellow", soft_wrap=True)
 
     def describe(self, jobs: TrackedJobs) -> str:
-        """Return the state of the run in a line."""
         counts = count_states(jobs)
         parts = [f"{counts[name]} {label}" for name, label in _LABELS.items() if counts[name]]
         if failed := sum(number for status, number in self.num_by_status.items() if status != "ok"):
@@ -99,7 +95,6 @@ _LABELS = {"done": "done", "running": "running", "waiting": "waiting", "suspende
 
 
 def count_states(jobs: TrackedJobs) -> dict[str, int]:
-    """Return how many repeats are done, running, waiting for a node or an image, queued by Kueue, to be submitted."""
     unfinished = jobs.list_unfinished()  # not all: this is called once a second
     known = [tracked.job for tracked in unfinished if tracked.state == "in-flight" and tracked.job is not None]
     running = sum(job.num_ready > 0 for job in known)
@@ -146,12 +141,10 @@ class MeteredObserver(Collector):
     _num_preempted: int = 0
 
     def tick(self, jobs: TrackedJobs) -> None:
-        """Count the repeats by state."""
         self._states = count_states(jobs)
         self.progress.tick(jobs)
 
     def finish(self, tracked: TrackedJob, result: Result) -> None:
-        """Count the pods that were preempted before."""
         self._num_preempted += len(tracked.disrupted_pod_uids)
         self.progress.finish(tracked, result)
 

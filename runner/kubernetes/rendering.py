@@ -139,7 +139,6 @@ OWN_VOLUMES = ("tmp", "shm")
 
 
 def name_tenant(number: int) -> str:
-    """Return the name of a tenant's container."""
     return LEADER if number == 0 else f"tenant-{number}"
 
 
@@ -241,7 +240,6 @@ class NodeWish:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What the Jobs of one shape have in common; the name of the node differs between them."""
         return bool(self.node), self.instance_type, self.avoided
 
 
@@ -425,7 +423,6 @@ class JobShape:
         return cls(pieces=tuple(names.get(piece, piece) for piece in pieces))
 
     def fill(self, values: Mapping[str, str]) -> bytes:
-        """Return the JSON with a value in every slot."""
         quoted = {name: json.dumps(value) for name, value in values.items()}
         return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(self.pieces)).encode()
 
@@ -448,7 +445,6 @@ def render_manifest(template: str, **values: object) -> str:
 
 
 def read_manifest(text: str) -> dict[str, Any]:
-    """Return the one document of a rendered manifest."""
     manifest = yaml.load(text, Loader=_LOADER)  # noqa: S506  (a safe loader, the fast one where it is there)
     if not isinstance(manifest, dict):
         raise TypeError(f"a manifest must be one mapping, not {type(manifest).__name__}")

@@ -65,7 +65,6 @@ class ClusterTarget:
 
     @property
     def cluster(self) -> Cluster:
-        """The target as the record of a run names it."""
         return Cluster(
             context=self.context,
             namespace=self.profile.namespace,
@@ -259,16 +258,13 @@ class ClusterRun:
         )
 
     def make_placement_recorder(self, run: Run, connection: Connection) -> PlacementRecorder:
-        """Return what records where the attempts of the run took place."""
         namespace = self.target.profile.namespace
         return PlacementRecorder(connection=connection, namespace=namespace, store=self.store, run_id=run.run_id)
 
     def find_fingerprint(self, run: Run) -> str:
-        """Return what the Jobs of the run have in common. UserError if the profile names no image for a cell."""
         return compute_fingerprint(run, self.target.profile, self.store.url)
 
     def find_deadline(self, run: Run) -> datetime | None:
-        """Return when the run has to end, whenever this runner began, or None."""
         if self.deadline_seconds is None:
             return None
         return min(run.created_at, datetime.now(UTC)) + timedelta(seconds=self.deadline_seconds)

@@ -45,7 +45,6 @@ class RunState:
 
     @property
     def is_going_on(self) -> bool:
-        """Whether a Job is not finished."""
         return any(self.num_by_state.get(state) for state in ("running", "waiting", "queued"))
 
     def describe(self, num_missing: int) -> list[str]:
@@ -87,7 +86,6 @@ def inspect_run(
 def summarize_run(
     jobs: Sequence[JobStatus], pods: Sequence[PodStatus], events: Mapping[str, str], *, now: datetime
 ) -> RunState:
-    """Return the state of a run. `events`: why a Job has no pod, or its pod is not started, by the Job's name."""
     reasons = {pod.job_name: _find_reason(pod) for pod in sorted(pods, key=lambda pod: pod.created_at)}
     waiting = [job.name for job in jobs if find_state(job) == "waiting"]
     by_reason = Counter(join_printable(events.get(name) or reasons.get(name) or UNKNOWN) for name in waiting)
@@ -99,7 +97,6 @@ def summarize_run(
 
 
 def find_state(job: JobStatus) -> JobPhase:
-    """Return what a Job does at present."""
     if job.end:
         return "finished" if job.end == "complete" else "failed"
     if job.is_suspended:

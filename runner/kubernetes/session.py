@@ -253,7 +253,6 @@ class ClusterSession:
                 self._pod_informer.stop()
 
     def _start(self, informer: Informer[T], handle: Callable[[Notification[T]], None]) -> None:
-        """Start a thread that runs an informer, and have each notification passed to `handle` on the main thread."""
 
         def notify(notification: Notification[T]) -> None:
             self._dispatcher.post(partial(handle, notification))
@@ -413,7 +412,6 @@ class ClusterSession:
     # From a Job to its terminal record.
 
     def _follow(self, tracked: TrackedJob, job: JobStatus) -> None:
-        """Note that the Job exists; find or write its record if it has finished."""
         if job.end is None:
             self.jobs.move(tracked, "job-seen")
             return
@@ -422,7 +420,6 @@ class ClusterSession:
         self._dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
 
     def _give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
-        """Delete the Job and write its record with this outcome, on request threads."""
         self.jobs.move(tracked, "given-up")
         self._dispatcher.record(partial(self._recorder.give_up, tracked, outcome), partial(self._finish, tracked))
 

@@ -156,7 +156,6 @@ def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, qu
 
 
 def _render_setup(profile: Profile) -> dict[str, str]:
-    """Return the set-up by file; `kubectl apply` takes the files in the order of their names."""
     parts = SetupTemplate(profile=profile).render()
     return {
         f"{SETUP_FOLDER}/{number}-{name}.yaml": dump_yaml(manifests)
@@ -289,7 +288,6 @@ class Installer:
         return found is not None
 
     def _find_existing(self, manifest: Manifest) -> Manifest | None:
-        """Return the object that has the name; empty where there is none, None where the user may not read it."""
         try:
             return self.connection.get_object(find_path(manifest))
         except ApiError as error:
@@ -326,7 +324,6 @@ class Installer:
 
 
 def find_path(manifest: Manifest) -> str:
-    """Return where the API keeps an object."""
     version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
     base = f"/apis/{version}" if "/" in version else f"/api/{version}"
     within = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""

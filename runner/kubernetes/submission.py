@@ -68,7 +68,6 @@ class FinishedJobs:
     """Whether the runner has no right to delete many Jobs at once: then they stay until their TTL is over."""
 
     def add(self, job: FinishedJob) -> None:
-        """Keep a finished Job; have the oldest deleted when there are enough of them."""
         self._kept.append(job)
         self._delete_more()
 
@@ -173,13 +172,11 @@ class Submission:
     """When (time.monotonic) to try again after a refusal by a quota. None: it left room."""
 
     def add(self, jobs: Iterable[TrackedJob]) -> None:
-        """Queue Jobs that are `to-submit`."""
         for tracked in jobs:
             self._waiting[tracked.node_kind].append((self._num_added, tracked))
             self._num_added += 1
 
     def add_first(self, tracked: TrackedJob) -> None:
-        """Queue a Job that is `to-submit` before all others."""
         self._waiting[tracked.node_kind].appendleft((-1, tracked))
 
     def retry(self, tracked: TrackedJob, delay_seconds: float = 0.0) -> None:
@@ -191,7 +188,6 @@ class Submission:
             self.add([tracked])
 
     def requeue(self, tracked: TrackedJob) -> None:
-        """Queue a Job that only waited for a node, behind all others, after a pause that grows each time."""
         self.jobs.move(tracked, "requeued")
         seconds = min(MIN_REQUEUE_SECONDS * 2**tracked.num_withdrawn, MAX_REQUEUE_SECONDS)
         tracked.num_withdrawn += 1

@@ -79,7 +79,6 @@ class InvalidTransitionError(RuntimeError):
 
 
 def find_next_state(state: State, event: Event) -> State:
-    """Return the state that `event` leads to from `state`; raise InvalidTransitionError if there is none."""
     try:
         return TRANSITIONS[state, event]
     except KeyError:
@@ -151,12 +150,10 @@ class TrackedJob:
 
     @property
     def pool(self) -> str:
-        """Return the name of the pool whose nodes its cell needs."""
         return self.repeat.planned.cell.device
 
     @property
     def node_kind(self) -> str:
-        """Return in words which nodes of the pool its cell needs: those with whole GPUs, or that share them so."""
         return name_node_kind(self.repeat.planned.cell)
 
 
@@ -197,14 +194,12 @@ class TrackedJobs:
         return iter(self._by_name.values())
 
     def add(self, jobs: Iterable[TrackedJob]) -> None:
-        """Track more Jobs; those that are tracked already stay as they are."""
         for tracked in jobs:
             if tracked.name not in self._by_name:
                 self._by_name[tracked.name] = tracked
                 self._count(tracked, 1)
 
     def find(self, job_name: str) -> TrackedJob | None:
-        """Return the tracked Job of this name, or None."""
         return self._by_name.get(job_name)
 
     def list_unfinished(self) -> list[TrackedJob]:
@@ -215,11 +210,9 @@ class TrackedJobs:
         return sum(self._counts[state] for state in states)
 
     def count_in_pool(self, pool: str, *states: State) -> int:
-        """Return how many of a pool's are in one of the states."""
         return sum(self._counts_in_pools[pool, state] for state in states)
 
     def count_on_nodes(self, node_kind: str, *states: State) -> int:
-        """Return how many are in one of the states of those that need this kind of nodes."""
         return sum(self._counts_on_nodes[node_kind, state] for state in states)
 
     def move(self, tracked: TrackedJob, event: Event) -> None:

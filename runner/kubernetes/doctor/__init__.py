@@ -46,7 +46,6 @@ def find_object(connection: Connection, path: str) -> dict[str, Any] | None:
 
 
 def explain_unchecked(check: str, error: ApiError) -> Finding:
-    """Return the finding for a check that the API server refused or did not answer."""
     if error.status == HTTPStatus.FORBIDDEN:
         return Finding(
             check=check,
@@ -109,7 +108,6 @@ class DoctorContext:
 
     @property
     def namespace(self) -> str:
-        """Where the Jobs go."""
         return self.profile.namespace
 
     @classmethod

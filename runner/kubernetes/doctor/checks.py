@@ -56,7 +56,6 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
 
 
 def check_version(context: DoctorContext) -> Finding:
-    """Find the version of the API server, and the name that it knows the user by; ApiError if it does not answer."""
     version = context.connection.get_object("/version")
     user = review_self(context.connection)[0]
     number = _read_version(version)
@@ -74,7 +73,6 @@ def _read_version(version: JsonObject) -> tuple[int, int]:
 
 
 def explain_unreachable(error: ApiError) -> Finding:
-    """Return the finding about an API server that does not answer, or refuses the user."""
     hint = (
         "log in to the cluster again"
         if error.status == HTTPStatus.UNAUTHORIZED
@@ -84,7 +82,6 @@ def explain_unreachable(error: ApiError) -> Finding:
 
 
 def check_clock(context: DoctorContext) -> Finding:
-    """Find how far this machine's clock is from the API server's."""
     before = datetime.now(UTC)
     created = review_self(context.connection)[1]
     if created is None:
@@ -155,7 +152,6 @@ SETUP = "`benchmatrix setup` creates it"
 
 
 def check_namespace(context: DoctorContext) -> Finding:
-    """Find whether the namespace is there, and what its Pod Security level is."""
     found = find_object(context.connection, f"/api/v1/namespaces/{context.namespace}")
     if found is None:
         message = f"there is no namespace {context.namespace}"
@@ -176,7 +172,6 @@ def check_namespace(context: DoctorContext) -> Finding:
 
 
 def check_objects(context: DoctorContext) -> Iterator[Finding]:
-    """Find whether everything is there that cells name."""
     profile = context.profile
     core = f"/api/v1/namespaces/{context.namespace}"
     yield _check_object(context, "service account", f"{core}/serviceaccounts", profile.service_account, SETUP)
@@ -286,7 +281,6 @@ INSTALLATION = "https://kueue.sigs.k8s.io/docs/installation/"
 
 
 def check_queue(context: DoctorContext) -> Iterator[Finding]:
-    """Find whether Kueue is there, and the LocalQueue that Jobs are handed to takes them."""
     queue = context.target.queue
     version = find_api_version(context.connection)
     if version is None:
@@ -431,7 +425,6 @@ def compare_endpoints(shell: Mapping[str, str], profile: Profile, secret_keys: C
 
 
 def _list_secret_keys(context: DoctorContext) -> Collection[str]:
-    """Return the names of the variables in the store's Secret; empty if there is none."""
     name = context.profile.store_secret
     path = f"/api/v1/namespaces/{context.namespace}/secrets/{name}"
     secret = find_object(context.connection, path) if name else None

@@ -60,7 +60,6 @@ def _find_autoscaler(connection: Connection) -> str:
 
 
 def check_nodes(context: DoctorContext, inventory: ClusterInventory) -> Iterator[Finding]:
-    """Find, for each kind of cell, the nodes that can hold it, or why none can."""
     for kind in {kind.place: kind for kind in context.kinds}.values():
         fit = fit_pod(kind.pod_spec, inventory.nodes)
         check, total = f"nodes for cells on {kind.place}", len(inventory.nodes)
@@ -117,7 +116,6 @@ DRA = "/apis/resource.k8s.io/v1"
 
 
 def check_gpus(context: DoctorContext, inventory: ClusterInventory) -> Iterator[Finding]:
-    """Find whether GPUs are offered to pods, and whether their drivers are new enough for the images."""
     gpus = context.profile.gpu
     kinds = [kind for kind in context.kinds if kind.cell.device == "gpu"]
     if gpus is None or not kinds:
@@ -133,7 +131,6 @@ def check_gpus(context: DoctorContext, inventory: ClusterInventory) -> Iterator[
 
 
 def check_claims(context: DoctorContext) -> Iterator[Finding]:
-    """Find whether the cluster can meet claims to GPUs, where the profile makes them."""
     gpus = context.profile.gpu
     if gpus is None or gpus.request != "claim":
         return
