@@ -97,7 +97,7 @@ _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_QUANTITY = re.compile(r"[1-9][0-9]{0,14}(?:Ki|Mi|Gi|Ti|k|M|G|T)?")
+_QUANTITY = re.compile(r"([1-9][0-9]{0,14})(Ki|Mi|Gi|Ti|k|M|G|T|)")
 _BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 MAX_BYTES = 2**60
 """No node has as much memory or disk; what is computed of it stays within the 64 bits of Kubernetes."""
@@ -108,67 +108,76 @@ _IMAGE = re.compile(
     rf"(?P<name>(?:{_HOST_PART}(?:\.{_HOST_PART})*(?::[0-9]{{1,5}})?/)?{_IMAGE_PART}(?:/{_IMAGE_PART})*)"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _OCCUPIED_FOLDERS = ("/", "/dev", "/dev/shm", "/proc", "/sys", "/tmp")
 
 
-def check_dns_label(text: str) -> str:
-    """Return the name of a namespace; ExpectedError if it is none."""
-    if not _DNS_LABEL.fullmatch(text):
-        raise ExpectedError("a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)")
-    return text
+def _make_check(is_right: Callable[[str], object], expected: str) -> Callable[[str], str]:
+    """Return a function that returns a text, or raises ExpectedError if it is not right."""
+
+    def check(text: str) -> str:
+        if not is_right(text):
+            raise ExpectedError(expected)
+        return text
+
+    return check
 
 
-def check_object_name(text: str) -> str:
-    """Return the name of a Secret, a service account and the like; ExpectedError if it is none."""
-    if len(text) > MAX_SUBDOMAIN or not _SUBDOMAIN.fullmatch(text):
-        raise ExpectedError(
-            f"a name of a-z, 0-9, '-' and '.' (letters or digits at its ends and around dots, at most {MAX_SUBDOMAIN} "
-            "characters)"
-        )
-    return text
+def _is_subdomain(text: str) -> bool:
+    return len(text) <= MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(text) is not None
 
 
-def check_label_key(text: str) -> str:
-    """Return the key of a label, a taint or an annotation; ExpectedError if it is none."""
+def _is_label_key(text: str) -> bool:
     prefix, slash, name = text.rpartition("/")
-    has_good_prefix = not slash or (len(prefix) <= MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(prefix))
-    if not (has_good_prefix and _WORD.fullmatch(name)):
-        raise ExpectedError("a label's key, such as `cloud.google.com/gke-accelerator` (at most 63 characters after /)")
-    return text
+    return (not slash or _is_subdomain(prefix)) and _WORD.fullmatch(name) is not None
 
 
-def check_label_value(text: str) -> str:
-    """Return the value of a label or a taint, which may be empty; ExpectedError if it is none."""
-    if text and not _WORD.fullmatch(text):
-        raise ExpectedError(
-            "a label's value: letters, digits, '-', '_' and '.' (letters or digits at its ends, at most 63 characters)"
-        )
-    return text
-
-
-def check_resource(text: str) -> str:
-    """Return the name of a device plugin's resource; ExpectedError if it is none."""
-    expected = "what the device plugin calls a GPU, such as `nvidia.com/gpu` or `nvidia.com/gpu.shared`"
+def _is_resource(text: str) -> bool:
     prefix, slash, _ = text.rpartition("/")
     is_extended = slash and not prefix.endswith("kubernetes.io") and not text.startswith("requests.")
-    try:
-        check_label_key(f"requests.{text}")  # what a ResourceQuota calls it
-    except ExpectedError:
-        is_extended = False
-    if not is_extended:
-        raise ExpectedError(expected)
-    return text
+    return bool(is_extended) and _is_label_key(f"requests.{text}")  # what a ResourceQuota calls it
 
 
-def check_quantity(text: str) -> str:
-    """Return an amount of memory or disk; ExpectedError if it is none."""
-    if not _QUANTITY.fullmatch(text) or int(text.rstrip("KMGTki")) * _BYTES[text.lstrip("0123456789")] > MAX_BYTES:
-        raise ExpectedError(
-            "an amount of bytes such as `12Gi` or `500M` (a whole number and Ki, Mi, Gi, Ti, k, M, G, T), 2^60 at most"
-        )
-    return text
+def _is_quantity(text: str) -> bool:
+    match = _QUANTITY.fullmatch(text)
+    return match is not None and int(match[1]) * _BYTES[match[2]] <= MAX_BYTES
+
+
+def _is_image(text: str) -> bool:
+    match = _IMAGE.fullmatch(text) if len(text) <= 2 * MAX_IMAGE else None
+    return match is not None and len(match["name"]) <= MAX_IMAGE
+
+
+check_dns_label = _make_check(
+    _DNS_LABEL.fullmatch, "a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)"
+)
+check_object_name = _make_check(
+    _is_subdomain,
+    f"a name of a-z, 0-9, '-' and '.' (letters or digits at its ends and around dots, at most {MAX_SUBDOMAIN} "
+    "characters)",
+)
+check_label_key = _make_check(
+    _is_label_key, "a label's key, such as `cloud.google.com/gke-accelerator` (at most 63 characters after /)"
+)
+check_label_value = _make_check(
+    lambda text: not text or _WORD.fullmatch(text),
+    "a label's value: letters, digits, '-', '_' and '.' (letters or digits at its ends, at most 63 characters)",
+)
+check_resource = _make_check(
+    _is_resource, "what the device plugin calls a GPU, such as `nvidia.com/gpu` or `nvidia.com/gpu.shared`"
+)
+check_quantity = _make_check(
+    _is_quantity,
+    "an amount of bytes such as `12Gi` or `500M` (a whole number and Ki, Mi, Gi, Ti, k, M, G, T), 2^60 at most",
+)
+check_annotation = _make_check(
+    lambda text: len(text) <= MAX_ANNOTATION and not _UNPRINTABLE.search(text),
+    f"one line of at most {MAX_ANNOTATION:,} characters",
+)
+check_image = _make_check(
+    _is_image, "an image such as `registry.example/team/pytorch:1` or `...@sha256:` and 64 hex digits"
+)
 
 
 def check_variable_name(text: str) -> str:
@@ -202,25 +211,10 @@ def check_variable_value(text: str) -> str:
     return text
 
 
-def check_annotation(text: str) -> str:
-    """Return the value of an annotation; ExpectedError if it is none, or very long."""
-    if len(text) > MAX_ANNOTATION or _CONTROL.search(text) or _SURROGATE.search(text):
-        raise ExpectedError(f"one line of at most {MAX_ANNOTATION:,} characters")
-    return text
-
-
-def check_image(text: str) -> str:
-    """Return the reference of an image; ExpectedError if no registry can have it."""
-    match = _IMAGE.fullmatch(text) if len(text) <= 2 * MAX_IMAGE else None
-    if match is None or len(match["name"]) > MAX_IMAGE:
-        raise ExpectedError("an image such as `registry.example/team/pytorch:1` or `...@sha256:` and 64 hex digits")
-    return text
-
-
 def check_mount_path(text: str) -> str:
     """Return the folder that a volume can be mounted at; ExpectedError if none can, or something is there."""
     is_plain = text.startswith("/") and text == posixpath.normpath(text) and not text.startswith("//")
-    if not is_plain or ":" in text or _CONTROL.search(text) or _SURROGATE.search(text) or len(text) > MAX_PATH:
+    if not is_plain or ":" in text or _UNPRINTABLE.search(text) or len(text) > MAX_PATH:
         raise ExpectedError(
             "the path of a folder from the root, such as `/data`, without ':', '.', '..' and a '/' behind"
         )
