@@ -26,9 +26,7 @@ from runner.profiles.model import Profile
 from tracked_cells import finish, submit, track
 
 N2 = {"cloud.google.com/machine-family": "n2"}
-
 T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
-
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
 
@@ -145,7 +143,6 @@ def test_karpenters_limits_count_for_the_cells_that_its_nodes_could_hold() -> No
 
 
 M6I = {"node.kubernetes.io/instance-type": "m6i.2xlarge"}
-
 ARM_ALONE = {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}
 
 

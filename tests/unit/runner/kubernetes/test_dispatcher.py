@@ -14,9 +14,7 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
 
 HANG_GUARD_SECONDS = 600.0
-
 ANSWER_SECONDS = 0.5
-
 """How long an answer takes after the error, or the end, that is to wait for it."""
 
 

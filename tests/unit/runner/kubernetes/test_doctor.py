@@ -28,7 +28,6 @@ def test_without_a_store_the_keys_of_all_schemes_are_named() -> None:
 
 
 SHELL = {"AWS_ENDPOINT_URL": "http://10.0.0.7:9000"}
-
 INSIDE = {"AWS_ENDPOINT_URL": "http://minio.storage:9000"}
 
 

@@ -25,9 +25,7 @@ from job_manifests import (
 from runner.kubernetes.rendering import JobShape, escape_variable, read_manifest, render_manifest
 
 FULL = collect_full_values()
-
 FIRST_VALUE = f"{CONTAINER}.env.0.value"
-
 PLACES: dict[str, list[str]] = {
     "store_url": ["$" + f"{CONTAINER}.env.4.value"],
     "image": [f"{CONTAINER}.image", "$" + f"{CONTAINER}.env.5.value"],
@@ -38,9 +36,7 @@ PLACES: dict[str, list[str]] = {
     "service_account": [f"{POD}.serviceAccountName"],
     "store_secret": [f"{CONTAINER}.envFrom.0.secretRef.name"],
 }
-
 """By the value, or the key of the profile: the paths that hold it; `$`: as a variable, which Kubernetes expands."""
-
 SLOT_PLACES = {
     "job_name": ["metadata.name"],
     "run_id": [

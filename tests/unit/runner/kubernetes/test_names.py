@@ -17,9 +17,7 @@ from runner.kubernetes.rendering import compute_fingerprint
 from runner.profiles.model import Profile
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True)
-
 CELL_IDS = st.from_regex(r"[a-z0-9-]{1,54}-[0-9a-f]{8}", fullmatch=True)
-
 KEYS = st.builds(
     JobKey,
     run_id=NAMES,
@@ -28,7 +26,6 @@ KEYS = st.builds(
     retry_round=st.integers(min_value=0, max_value=10**6),
     fingerprint=st.from_regex(r"[0-9a-f]{12}", fullmatch=True),
 )
-
 DNS_1123 = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 

@@ -41,9 +41,7 @@ from runner.matrix.plan import Repeat
 from tracked_cells import submit, track
 
 NOW = datetime(2026, 11, 22, 6, tzinfo=UTC)
-
 RUN = make_run()
-
 CELL_ID = RUN.cells[0].cell.cell_id
 
 
@@ -213,9 +211,7 @@ def test_a_node_that_ended_a_long_cell_is_sound(dispatcher: Dispatcher, tmp_path
 
 
 CELLS = [make_cell(), make_cell(mode="compiled"), make_cell(framework="tensorflow", mode="graph"), make_cell(seed=9)]
-
 PLANNED_RUN = make_run(cells=CELLS, repeats=2)
-
 BLOCK, SECOND_ROUND, OTHER_BLOCK = identify_block(CELLS[0], 1), identify_block(CELLS[0], 2), identify_block(CELLS[3], 1)
 
 
@@ -278,9 +274,7 @@ def test_a_damaged_placement_and_one_of_a_cell_that_is_not_of_the_plan_count_as_
 
 
 EAGER, GRAPH = make_cell(), make_cell(framework="tensorflow", mode="graph")
-
 OTHER_BATCH = make_cell(batch_size=128)
-
 TYPES = {"node-1": "m6i.xlarge"}
 
 

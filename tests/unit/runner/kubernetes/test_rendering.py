@@ -346,7 +346,6 @@ def test_the_tenants_of_a_claimed_gpu_name_the_same_claim(tenants: int) -> None:
 
 
 BOTH = AvoidedNodes(excluded=("bad", "worse"), disliked=("odd",))
-
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
     "preferredDuringSchedulingIgnoredDuringExecution",
@@ -379,7 +378,6 @@ def test_excluded_nodes_are_in_every_term_since_one_term_is_enough_for_a_node(na
 
 
 NODE = "ip-10-0-1-7.eu-central-1.compute.internal"
-
 BY_NAME = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE]}]}
 
 
@@ -473,13 +471,6 @@ def test_an_overlay_is_added_to_the_pod() -> None:
 def test_the_labels_of_the_job_stay_as_they_are() -> None:
     job = render(load("gke", overlay=OVERLAY))
     assert "team" not in job["metadata"]["labels"]
-
-
-def test_a_volume_of_the_tool_that_is_not_there_twice_may_be_merged_by_name() -> None:
-    job = {"spec": {"template": {"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}}}}
-    overlay = {"spec": {"volumes": [{"name": "a", "emptyDir": {"medium": "Memory"}}]}}
-    merged = merge_overlay(job, overlay, source="profile x")
-    assert merged["spec"]["template"]["spec"]["volumes"] == [{"name": "a", "emptyDir": {"medium": "Memory"}}]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from runner.kubernetes.tracked_jobs import (
 from runner.matrix.plan import Repeat
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "kubernetes.md"
-
 HEADING = "### States of a repeat\n"
 
 
