@@ -65,7 +65,6 @@ Schema = dict[str, Any]
 
 
 def make_schema() -> Schema:
-    """Return the JSON Schema of values.yaml."""
     schema: Schema = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
     require_defaults(schema, yaml.safe_load(VALUES.read_text(encoding="utf-8")), schema["$defs"])
     profile, definitions = make_profile_schema()
@@ -92,7 +91,6 @@ def require_defaults(schema: Schema, defaults: Mapping[str, Any], definitions: M
 
 
 def resolve(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Return a schema with what it refers to."""
     return definitions[schema["$ref"].rpartition("/")[2]] | schema if "$ref" in schema else schema
 
 
@@ -142,7 +140,6 @@ def loosen(schema: Schema) -> Schema:
 
 
 def allow_null(schema: Schema) -> Schema:
-    """Return a schema that takes null as well."""
     left = {key: value for key, value in schema.items() if key not in ("title", "default", "anyOf")}
     parts = [part for part in schema.get("anyOf", [{}]) if part != {"type": "null"}]
     if len(parts) != 1:
@@ -182,7 +179,6 @@ def make_matrix_schema() -> Schema:
 
 
 def make_value_schema(document: type[Cell] | type[PlannedCell], key: str) -> Schema:
-    """Return the schema of one value of a cell or of its execution."""
     if key == "model":
         return {"enum": list(MODELS)}
     if key == "neighbour":  # by the name that the file gives it
@@ -196,7 +192,6 @@ def _make_object(properties: Mapping[str, Schema]) -> Schema:
 
 
 def make_table() -> str:
-    """Return the Markdown table of all values: key, default, what it says."""
     schema = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
     defaults = yaml.safe_load(VALUES.read_text(encoding="utf-8"))
     lines = ["| value | default | what it says |", "|---|---|---|"]
@@ -221,7 +216,6 @@ def list_values(
 
 
 def make_files() -> dict[Path, str]:
-    """Return what belongs into each file that is made."""
     readme = README.read_text(encoding="utf-8")
     table = f"{BEGIN}\n{make_table()}\n{END}"
     return {

@@ -53,7 +53,6 @@ def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
 
 
 def is_built(name: str) -> bool:
-    """Return whether the engine has an image of this name."""
     try:
         return bool(run_docker("image", "ls", "--quiet", name))
     except DockerMissingError:
@@ -105,7 +104,6 @@ def push_images(
 
 
 def _read_digest(name: str) -> tuple[str, str]:
-    """Return repository and digest of an image that was pushed as `name`."""
     repository = name.rpartition(":")[0]
     for line in run_docker("image", "inspect", "--format", '{{join .RepoDigests "\\n"}}', name).splitlines():
         if re.fullmatch(f"{re.escape(repository)}@sha256:[0-9a-f]{{64}}", line):

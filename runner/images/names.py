@@ -95,7 +95,6 @@ def choose_images(names: Sequence[str] | None) -> list[ImageSpec]:
 
 
 def find_image(framework: Framework, device: Device) -> ImageSpec:
-    """Return the image for a framework's cells on a device."""
     flavour = FLAVOURS[device]
     return next(image for image in list_images() if (image.name, image.flavour) == (framework, flavour))
 

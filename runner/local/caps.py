@@ -87,7 +87,6 @@ class LocalCaps:
 
 
 def check_prices(options: CapOptions, devices: Iterable[Device]) -> None:
-    """Raise UserError if a device has no price."""
     missing = sorted(set(devices) - options.prices.keys())
     if missing:
         raise UserError(

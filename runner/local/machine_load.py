@@ -81,7 +81,6 @@ class LoadReading:
         )
 
     def list_own(self) -> set[ProcessKey]:
-        """Return this process and its descendants that live."""
         own, parents = set[ProcessKey](), {os.getpid()}
         own |= {key for key in self.processes if key[0] in parents}
         while parents:
@@ -245,7 +244,6 @@ class DisturbanceWatch:
         self._has_warned = False
 
     def start_repeat(self) -> None:
-        """Note what everything has done so far."""
         self._before = None if self._has_warned else self._take()
 
     def tick(self, repeat: Repeat) -> None:

@@ -122,7 +122,6 @@ def _follow(
     on_end: Callable[[int, ProcessEnd], None],
     kills_before: int,
 ) -> None:
-    """Collect output until every process has ended or has been killed."""
     next_tick = time.monotonic()
     with selectors.DefaultSelector() as selector:
         for one in running:

@@ -77,7 +77,6 @@ class Progress(Observer, AbstractContextManager["Progress"]):
         self.tick()
 
     def tick(self) -> None:
-        """Update the live line, or print an event now and then."""
         if self._watch and self._now:
             self._watch.tick(self._now)
         if self._live:

@@ -224,7 +224,6 @@ def leave_out_unequipped(
 
 
 def list_modules(cell: Cell) -> set[str]:
-    """Return the modules that the measurement of a cell imports."""
     modules = {*BENCH_MODULES, *FRAMEWORK_MODULES[cell.framework]}
     if cell.data_dir is not None:
         modules.update(DATA_MODULES.get(cell.framework, ()))

@@ -66,12 +66,10 @@ class VirtualEnvironment:
 
     @property
     def python(self) -> Path:
-        """Return the path of the interpreter."""
         return self.directory / "bin" / "python"
 
     @property
     def stamp(self) -> Path:
-        """Return the path of the file that records what was installed."""
         return self.directory / "installed"
 
     def compute_fingerprint(self) -> str:
@@ -111,13 +109,11 @@ def prepare_virtual_environments(
 
 
 def list_missing(frameworks: Iterable[Framework], flavour: Flavour) -> list[VirtualEnvironment]:
-    """Return the environments that a run of the frameworks installs first."""
     environments = [_locate_environment(framework, flavour) for framework in frameworks]
     return [environment for environment in environments if not environment.is_up_to_date()]
 
 
 def list_present(frameworks: Iterable[Framework], flavour: Flavour) -> list[VirtualEnvironment]:
-    """Return the environments of the frameworks that are installed and up to date."""
     environments = [_locate_environment(framework, flavour) for framework in frameworks]
     return [environment for environment in environments if environment.is_up_to_date()]
 

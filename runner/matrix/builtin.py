@@ -6,5 +6,4 @@ BUILTIN_FOLDER = Path(__file__).parents[1] / "matrices"
 
 
 def list_builtin_matrices() -> list[str]:
-    """Return the names of the matrices that come with the tool, sorted."""
     return sorted(path.stem for path in BUILTIN_FOLDER.glob("*.yaml"))

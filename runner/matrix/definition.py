@@ -129,7 +129,6 @@ def _read_defaults(node: Node, axes: Mapping[str, Axis]) -> dict[str, Setting]:
 def _read_entries(
     node: Node | None, read_entries: Callable[[Node, Mapping[str, Axis]], Iterator[Entry]], axes: Mapping[str, Axis]
 ) -> tuple[Entry, ...]:
-    """Return the entries of `exclude` or `include`, in the order of the file."""
     entries: list[Entry] = []
     for item in _read_list(node):
         entries += itertools.islice(read_entries(item, axes), MAX_COMBINATIONS + 1)

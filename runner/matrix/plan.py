@@ -32,7 +32,6 @@ class Repeat:
     """Identifies it among the repeats of a run."""
 
     def __post_init__(self) -> None:
-        """Compute the cell's id, a hash, once."""
         object.__setattr__(self, "key", (self.planned.cell.cell_id, self.number))
 
 

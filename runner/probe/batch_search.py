@@ -111,7 +111,6 @@ class Bracket:
     """How far beyond what is known to look at the least; 1 after the first prediction, then doubled each time."""
 
     def note_fit(self, chosen: int, trial: Trial) -> None:
-        """Take in that `chosen` fits."""
         self.fitting = chosen
         if trial.needed_bytes is not None and trial.available_bytes is not None:
             footprint = Footprint(
@@ -129,7 +128,6 @@ class Bracket:
         return self._choose_between(predicted, self.failing)
 
     def _choose_above(self, predicted: int | None) -> int:
-        """Return the next number where none failed yet."""
         if self.fitting == 0:
             return 1
         if predicted is None:

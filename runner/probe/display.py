@@ -50,7 +50,6 @@ def _describe_search(search: Probe) -> str:
 
 
 def describe_trial(trial: Trial) -> Text:
-    """Return the line of one trial."""
     line = Text.assemble(
         f"batch {trial.batch_size:>9,}  ",
         (f"{trial.outcome:<13}", OUTCOME_STYLES[trial.outcome]),
@@ -66,7 +65,6 @@ def describe_trial(trial: Trial) -> Text:
 
 
 def describe_report(report: ProbeReport) -> str:
-    """Return in one line what is known at the end of a search."""
     largest, failing = report.largest_batch_size, report.smallest_failing_batch_size
     within = ""
     if report.memory_limit_bytes is not None:

@@ -76,7 +76,6 @@ class ProbeReport(Document):
 
     @property
     def is_conclusive(self) -> bool:
-        """Return whether the search finished with a batch that fits."""
         return self.ended_by in ("found", "max-batch-size") and self.largest_batch_size is not None
 
 

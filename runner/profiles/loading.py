@@ -83,7 +83,6 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
 
 
 def _find_base(base: Node, folder: Path) -> Path:
-    """Return the file that `extends` names."""
     found = _find_file(base.value, folder) if isinstance(base.value, str) else None
     advice = f"{', '.join(BUILTIN_PROFILES)} or the path of a .yaml file"
     if found is None:

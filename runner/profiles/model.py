@@ -176,7 +176,6 @@ class Profile(Document):
 
     @property
     def pod_annotations(self) -> dict[str, str]:
-        """The annotations of the pods."""
         return (NO_DISRUPTION if self.do_not_disrupt else {}) | self.annotations
 
     @property
@@ -225,7 +224,6 @@ class Profile(Document):
         return None
 
     def find_image(self, cell: Cell) -> str:
-        """Return the image for a cell; UserError if the profile names none."""
         image = self.images.get(cell.framework, {}).get(cell.device)
         if image is not None:
             return image

@@ -78,7 +78,6 @@ def _find_unknown_parts(overlay: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _find_refused(overlay: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the places of values that would falsify the measurement."""
     for path, value in _walk(overlay, ""):
         place = ".".join(path)
         reason = REFUSALS.get(re.sub(r"\[\d+\]", "[]", place))

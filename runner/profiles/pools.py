@@ -159,7 +159,6 @@ class Gpus(Document):
     """What the names of the ResourceClaimTemplates begin with."""
 
     def name_claim_template(self, num_gpus: int) -> str:
-        """Return the name of the ResourceClaimTemplate for so many GPUs."""
         return f"{self.claim_prefix}-{num_gpus}-gpu"
 
     def find_sharing(self, cell: Cell) -> GpuSharing | None:
