@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bench.probes import cuda
-from bench.probes.cuda import COPIES_PER_BATCH, LIBRARY, explain_failed_start, measure_gpu_copy
-from bench.probes.machine import read_mps_state, read_place
+from bench.probes.cuda import COPIES_PER_BATCH, LIBRARY, explain_failed_start, measure_gpu_copy, read_mps_state
+from bench.probes.machine import read_place
 from fake_nvml import install_nvml
 from stand_in_driver import CUDA_VARIABLE, compile_driver
 

@@ -34,6 +34,8 @@ def explain_unseen_driver(folder: Path = GKE_FOLDER) -> str | None:
     return None
 
 
+# Copies within a GPU's memory use the context that the framework has on the GPU, and no kernel of the framework, so
+# that it is the same work in every framework. https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html
 MIN_COPY_BYTES, MAX_COPY_BYTES = 128 * 2**20, 512 * 2**20
 """Of the array. At most what is four times the cache of every GPU in gpus.csv; at least what takes long enough, 0.1 ms
 on an H200, for the launch of a copy to be hidden behind the one before."""
@@ -156,6 +158,24 @@ def _name_code(library: ctypes.CDLL, code: int) -> str:
         if function(code, ctypes.byref(text)) == 0 and text.value:
             found.append(text.value.decode(errors="replace"))
     return ": ".join(found) or "which it has no name for"
+
+
+# CU_DEVICE_ATTRIBUTE_MPS_ENABLED of the driver's cuda.h, from CUDA 12.4 on: "Indicates if contexts created on this
+# device will be shared via MPS". A program whose MPS daemon cannot be reached runs on without MPS and says nothing.
+MPS_ENABLED_ATTRIBUTE = 133
+
+
+def read_mps_state() -> bool | None:
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError:
+        return None
+    device, answer = ctypes.c_int(), ctypes.c_int()
+    if library.cuInit(0) or library.cuDeviceGet(ctypes.byref(device), 0):
+        return None
+    if library.cuDeviceGetAttribute(ctypes.byref(answer), MPS_ENABLED_ATTRIBUTE, device):
+        return None
+    return bool(answer.value)
 
 
 if __name__ == "__main__":

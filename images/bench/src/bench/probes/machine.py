@@ -4,7 +4,6 @@ What tells a machine from all others: the id of its boot, and ids that outlive a
 them: images carry it, and all machines that start from one image would look like one.
 """
 
-import ctypes
 import hashlib
 import os
 import platform
@@ -27,7 +26,7 @@ from bench.probes.cpu import (
     read_cpu_model,
     read_cpu_quota_cores,
 )
-from bench.probes.cuda import LIBRARY
+from bench.probes.cuda import read_mps_state
 from bench.probes.gpu import read_gpus
 from bench.probes.gpu_processes import find_visible_devices
 from bench.probes.memory import read_memory_limit_bytes, read_memory_total_bytes
@@ -188,9 +187,6 @@ def _read_lower(file: Path) -> str:
 
 BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
 TIME_NAMESPACE = Path("/proc/self/ns/time")
-# CU_DEVICE_ATTRIBUTE_MPS_ENABLED of the driver's cuda.h, from CUDA 12.4 on: "Indicates if contexts created on this
-# device will be shared via MPS". A program whose MPS daemon cannot be reached runs on without MPS and says nothing.
-MPS_ENABLED_ATTRIBUTE = 133
 
 
 def read_place(device: Device) -> TenantPlace:
@@ -203,19 +199,6 @@ def read_place(device: Device) -> TenantPlace:
         pids=tuple(sorted(list_own_pids())),
         is_under_mps=read_mps_state() if on_gpu else None,
     )
-
-
-def read_mps_state() -> bool | None:
-    try:
-        library = ctypes.CDLL(LIBRARY)
-    except OSError:
-        return None
-    device, answer = ctypes.c_int(), ctypes.c_int()
-    if library.cuInit(0) or library.cuDeviceGet(ctypes.byref(device), 0):
-        return None
-    if library.cuDeviceGetAttribute(ctypes.byref(answer), MPS_ENABLED_ATTRIBUTE, device):
-        return None
-    return bool(answer.value)
 
 
 def _read_boot_id() -> str | None:

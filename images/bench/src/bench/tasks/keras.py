@@ -204,6 +204,9 @@ def _make_variable(shape: tuple[int, ...], dtype: str) -> keras.Variable:
     )
 
 
+# CycleGAN's losses, weights and order as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix, models/
+# cycle_gan_model.py): first both generators, with the discriminators frozen, then both discriminators, on pooled
+# images. Losses are computed in float32 at least, as PyTorch's autocast does.
 CYCLE_WEIGHT = 10.0
 IDENTITY_WEIGHT = 0.5  # times CYCLE_WEIGHT
 DISCRIMINATOR_WEIGHT = 0.5  # halves the objective: discriminators learn at half the speed of the generators

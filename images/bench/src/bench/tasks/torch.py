@@ -69,6 +69,9 @@ class ClassificationPart(Part):
         return cross_entropy(self.model(samples), labels), ()
 
 
+# CycleGAN's losses, weights and order as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix, models/
+# cycle_gan_model.py): first both generators, with the discriminators frozen, then both discriminators, on pooled
+# images.
 CYCLE_WEIGHT = 10.0
 IDENTITY_WEIGHT = 0.5  # times CYCLE_WEIGHT
 DISCRIMINATOR_WEIGHT = 0.5  # halves the objective: discriminators learn at half the speed of the generators

@@ -134,8 +134,11 @@ def _list_block_medians(steps: Sequence[float]) -> list[float]:
     return [median(steps[start:end]) for start, end in pairwise(ends)]
 
 
-# The series is cut into so many blocks of equal numbers of steps (batch means, A. M. Law, W. D. Kelton, "Simulation
-# Modeling and Analysis", 9.5.3: few long blocks, since short ones depend on one another).
+# The rate of steps that take turns with other processes. A time-sliced step is short where the process has its turn and
+# long where it waits for one: the steps may spread widely around their median and the rate over a second be the same
+# all the time. So means of blocks of steps are compared. The series is cut into so many blocks of equal numbers of
+# steps (batch means, A. M. Law, W. D. Kelton, "Simulation Modeling and Analysis", 9.5.3: few long blocks, since short
+# ones depend on one another).
 NUM_BLOCKS = 9
 # noisy. The rate is known to this standard error or better; twice as much, its 95 % interval, is what identical runs
 # differ by (bench.verdicts.series.MAX_SPREAD).

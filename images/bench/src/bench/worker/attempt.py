@@ -13,9 +13,10 @@ from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
 from bench.measure.harness import StepRecorder, Workload, measure
 from bench.probes.cpu import count_threads, limit_library_threads
+from bench.probes.cuda import read_mps_state
 from bench.probes.gpu_processes import restrict_to_cell
 from bench.probes.library_files import read_library_files
-from bench.probes.machine import read_environment, read_mps_state
+from bench.probes.machine import read_environment
 from bench.schema import (
     Cell,
     CpuUse,
