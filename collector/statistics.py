@@ -4,10 +4,14 @@ Everything is computed on logs, where a ratio is a difference. Steps of one proc
 independent, so an interval rests on the repeats alone: one number per repeat, Student's t over them. Repeats on one
 machine share it, so where a cell ran on several machines the interval rests on the machines. benchmarks/
 interval_coverage.py compares these intervals with others; docs/report.md has its tables.
+
+Here is also how much faster or slower each machine of a run is than the others that measured the same cells, and how
+many repeats a side would show a ratio as a difference, if the ratio and the spread of repeats stay.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +21,7 @@ from scipy import special
 from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 CONFIDENCE = 0.95
 # Log of the widest factor of an interval: any ratio of two times that a document can hold lies within it.
@@ -26,6 +31,24 @@ MAX_LOG_FACTOR = 2 * math.log(MAX_AMOUNT / SMALLEST_POSITIVE)
 ROUNDING_SECONDS = 1e-9 / math.sqrt(12)
 # A percentile needs samples beyond it: one in twenty for p95, one in a hundred for p99.
 MIN_SAMPLES = {95: 20, 99: 100}
+POWER = 0.8
+"""The chance that so many repeats show the difference, if the true ratio and spread are those measured. Where the
+p-value is just small enough at what was measured, as many repeats would show it in half of the cases only: the ratio of
+the next ones lies above or below."""
+POWER_WORDS = "most cases"
+"""What is said of that chance. The spread is known from few repeats: with four a side and more, a number that is chosen
+by it shows a true difference of that size in 0.7 to 0.84 of the cases, with two or three in 0.55 to 0.83."""
+FEW_REPEATS = 3
+"""Of no more repeats than this a side, the spread is so uncertain that no share of cases is named."""
+FEW_FREEDOM = 2 * (FEW_REPEATS - 1)
+"""The degrees of freedom that two sides of so few repeats have."""
+MAX_REPEATS = 50
+"""More repeats than this are not proposed: from here on each further digit costs a hundred times as many."""
+MIN_REPEATS = 2
+"""One repeat has no spread."""
+MAX_LOG_RATIO = math.log(10)
+"""A difference of ten times shows without any planning."""
+LOG_RATIO_STEP = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,3 +247,151 @@ def _interpolate(ordered: FloatArray, share: float) -> float:
     low, high = float(ordered[index]), float(ordered[min(index + 1, len(ordered) - 1)])
     weight, difference = place - index, high - low
     return high - difference * (1 - weight) if weight >= 0.5 else low + difference * weight
+
+
+def estimate_machine_effects(
+    values: Sequence[float], cells: Sequence[Hashable], machines: Sequence[str]
+) -> dict[str, Estimate]:
+    """Return each machine's factor on the `values` (> 0); 1 is the geometric mean of those that it is held against.
+
+    Of each value, its cell and its machine stand at its place. The model is log(value) = cell + machine + error, fitted
+    by least squares with one variance for all errors, so a machine may be known from other cells than its neighbour.
+    Machines are held against those that are connected with them by cells on both; one that shares no cell is left out.
+    Where a machine favours some cells, that is in the errors and widens the intervals.
+    """
+    found: dict[str, Estimate] = {}
+    for indices in _find_connected(cells, machines):
+        names = sorted({machines[index] for index in indices})
+        logs = np.log(np.array([values[index] for index in indices]))
+        own_cells = _number([cells[index] for index in indices])
+        own_machines = np.array([names.index(machines[index]) for index in indices])
+        found |= zip(names, _fit(logs, own_cells, own_machines), strict=True)
+    return found
+
+
+def _find_connected(cells: Sequence[Hashable], machines: Sequence[str]) -> Iterator[list[int]]:
+    """Return the places of the values of each group of machines that cells connect, cells on one machine left out."""
+    by_cell: defaultdict[Hashable, set[str]] = defaultdict(set)
+    for cell, machine in zip(cells, machines, strict=True):
+        by_cell[cell].add(machine)
+    groups: list[set[str]] = []
+    for shared in (found for found in by_cell.values() if len(found) > 1):
+        joined = shared.union(*(group for group in groups if group & shared))
+        groups = [group for group in groups if not group & shared] + [joined]
+    for group in groups:
+        yield [
+            index
+            for index, (cell, machine) in enumerate(zip(cells, machines, strict=True))
+            if machine in group and len(by_cell[cell]) > 1
+        ]
+
+
+def _number(items: Sequence[Hashable]) -> IntArray:
+    """Return a number for each item, equal for equal ones."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(item, len(numbers)) for item in items])
+
+
+def _fit(logs: FloatArray, cells: IntArray, machines: IntArray) -> list[Estimate]:
+    """Return the factor of each machine of one connected group, in the order of their numbers.
+
+    The cells' effects are removed by taking the mean of each cell from both sides (Frisch, Waugh and Lovell).
+    """
+    num_cells, num_machines = int(cells.max()) + 1, int(machines.max()) + 1
+    design = _center(np.eye(num_machines)[machines], cells)
+    centered = _center(logs[:, np.newaxis], cells)[:, 0]
+    inverse = np.linalg.pinv(design.T @ design)
+    effects = inverse @ design.T @ centered
+    contrasts = np.eye(num_machines) - 1 / num_machines
+    freedom = len(logs) - num_cells - (num_machines - 1)
+    residuals = centered - design @ effects
+    floor = ROUNDING_SECONDS / float(np.exp(logs.mean()))
+    deviation = None if freedom < 1 else max(float(np.sqrt(residuals @ residuals / freedom)), floor)
+    errors = np.sqrt(np.diag(contrasts @ inverse @ contrasts.T))
+    return [
+        Estimate(
+            center=float(np.exp(effect)),
+            log_standard_error=None if deviation is None else deviation * float(error),
+            degrees_of_freedom=None if deviation is None else freedom,
+        )
+        for effect, error in zip(contrasts @ effects, errors, strict=True)
+    ]
+
+
+def _center(columns: FloatArray, cells: IntArray) -> FloatArray:
+    """Return the columns less the mean of their cell."""
+    sums = np.zeros((int(cells.max()) + 1, columns.shape[1]))
+    np.add.at(sums, cells, columns)
+    means: FloatArray = sums / np.bincount(cells)[:, np.newaxis]
+    centered: FloatArray = columns - means[cells]
+    return centered
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatVariances:
+    """How much single repeats of two sides scatter: variances of the log of one repeat."""
+
+    one: float
+    other: float
+
+    def expect_variance(self, number: int) -> tuple[float, float]:
+        """Return the variance of the log ratio of `number` repeats a side, and Welch's degrees of freedom."""
+        total = self.one + self.other
+        shares = (self.one / total, self.other / total)
+        return total / number, (number - 1) / sum(share**2 for share in shares)
+
+
+def measure_variance(estimate: Estimate, num_repeats: int) -> float | None:
+    """Return the variance of the log of one repeat; None where the estimate does not rest on single repeats.
+
+    Of several machines or runs, each is one observation: more repeats on them do not make it narrower.
+    """
+    error, freedom = estimate.log_standard_error, estimate.degrees_of_freedom
+    if error is None or freedom is None or round(freedom) != num_repeats - 1:
+        return None
+    return error**2 * num_repeats
+
+
+def find_power(distance: float, variance: float, freedom: float, num_tests: int) -> float:
+    """Return the chance that a log ratio of `distance` is shown to differ from 0: that its interval excludes 0.
+
+    `variance`, `freedom`: of its estimate. The interval holds together with those of `num_tests` - 1 others, as the one
+    that a verdict rests on.
+    """
+    critical = float(special.stdtrit(freedom, 1 - (1 - CONFIDENCE) / 2 / num_tests))
+    shift = distance / math.sqrt(variance)
+    if shift > 2 * critical + 10:
+        return 1.0  # where the non-central t is beyond what is computed of it
+    return 1 - float(special.nctdtr(freedom, shift, critical))
+
+
+def count_repeats_to_show(log_ratio: float, variances: RepeatVariances, num_tests: int) -> int | None:
+    """Return how many repeats a side show a log ratio as a difference in POWER of the cases; None above MAX_REPEATS."""
+    return find_least(lambda number: find_power(abs(log_ratio), *variances.expect_variance(number), num_tests) >= POWER)
+
+
+def find_least(is_enough: Callable[[int], bool]) -> int | None:
+    """Return the least number of repeats that is enough, if every larger one is; None above MAX_REPEATS."""
+    if not is_enough(MAX_REPEATS):
+        return None
+    low, high = MIN_REPEATS, MAX_REPEATS
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
+    return low
+
+
+def find_shown_difference(variances: RepeatVariances, number: int, num_tests: int) -> float | None:
+    """Return the log ratio that `number` repeats a side show in POWER of the cases; None beyond MAX_LOG_RATIO."""
+    variance, freedom = variances.expect_variance(number)
+
+    def is_shown(log_ratio: float) -> bool:
+        return find_power(log_ratio, variance, freedom, num_tests) >= POWER
+
+    if not is_shown(MAX_LOG_RATIO):
+        return None
+    low, high = 0.0, MAX_LOG_RATIO
+    while high - low > LOG_RATIO_STEP:
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_shown(middle) else (middle, high)
+    return high

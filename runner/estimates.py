@@ -365,7 +365,7 @@ def _count_pairs(cells: Collection[Cell], comparison: "Comparison") -> int:
 
 
 def _describe(variance: float, num_cells: int, freedom: float, *, number: int, num_ratios: int) -> str:
-    from collector.repeats_needed import (
+    from collector.statistics import (
         FEW_FREEDOM,
         MAX_REPEATS,
         POWER_WORDS,
@@ -414,11 +414,11 @@ def _read_variances(store: Store, run_id: str, cell_ids: set[str]) -> Iterator[t
 
     Of a cell on several machines, the spread is that of the machines.
     """
-    from collector.repeats_needed import measure_variance
     from collector.results.frames import list_rows
     from collector.results.intervals import read_estimate
     from collector.results.load import load_run
     from collector.results.summary import summarize_cells
+    from collector.statistics import measure_variance
 
     try:
         summary = summarize_cells(load_run(store, run_id))

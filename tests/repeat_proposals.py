@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from collector.repeats_needed import RepeatVariances, measure_variance
-from collector.statistics import Estimate, estimate_center, estimate_ratio
+from collector.statistics import Estimate, RepeatVariances, estimate_center, estimate_ratio, measure_variance
 from collector.versus.noise import NONE, Component
 from collector.versus.verdicts import RatioTest, Verdict, count_repeats, judge
 

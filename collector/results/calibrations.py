@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from collector.machine_effects import estimate_machine_effects
-from collector.statistics import Estimate
+from collector.statistics import Estimate, estimate_machine_effects
 
 MIN_DIFFERENCE = 0.05
 """By how much a machine has to differ to be named: as for clocks, above which repeats were measured on what is in

@@ -18,8 +18,17 @@ from scipy import special
 from bench.schema import SMALLEST_POSITIVE
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS, describe_scope
-from collector.repeats_needed import MAX_REPEATS, POWER, RepeatVariances, find_least, find_power, measure_variance
-from collector.statistics import CONFIDENCE, Estimate, adjust_p_value
+from collector.statistics import (
+    CONFIDENCE,
+    MAX_REPEATS,
+    POWER,
+    Estimate,
+    RepeatVariances,
+    adjust_p_value,
+    find_least,
+    find_power,
+    measure_variance,
+)
 from collector.versus.document import CellComparison, Family, GroupComparison, NoiseDescription
 from collector.versus.noise import NONE, Component, Noise, assume_noise, take_noise
 from collector.versus.selections import Metric

@@ -11,7 +11,7 @@ from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS
 from collector.ratio_words import NO_DIFFERENCE as NOT_SHOWN
 from collector.ratio_words import format_ratio, format_ratios
-from collector.repeats_needed import POWER_WORDS
+from collector.statistics import POWER_WORDS
 from collector.tables.columns import number_column, ratio_column, ratio_interval_column, text_column
 from collector.tables.table import MAX_LISTED, Column, Table, make_table
 from collector.units import MIB, NOT_THERE, PERCENT, choose_memory_unit, format_number

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from collector.machine_effects import estimate_machine_effects
+from collector.statistics import estimate_machine_effects
 
 CELLS = ["c1"] * 4 + ["c2"] * 4 + ["c3"] * 3
 MACHINES = ["a", "a", "b", "b", "a", "b", "c", "c", "b", "c", "c"]

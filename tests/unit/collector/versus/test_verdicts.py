@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.repeats_needed import RepeatVariances
-from collector.statistics import Estimate, estimate_center, estimate_ratio
+from collector.statistics import Estimate, RepeatVariances, estimate_center, estimate_ratio
 from collector.versus.noise import NONE, Component
 from collector.versus.verdicts import RatioTest, advise, count_repeats, judge
 

@@ -11,8 +11,8 @@ from bench.schema import Cell, PlannedCell, Run
 from bench.store import Store
 from collector.analysis import analyze_run
 from collector.ratio_words import count_tested
-from collector.repeats_needed import RepeatVariances, count_repeats_to_show, find_power, find_shown_difference
 from collector.results.load import load_run
+from collector.statistics import RepeatVariances, count_repeats_to_show, find_power, find_shown_difference
 from factories import make_cell, make_environment, make_result, make_run
 from runner.estimates import describe_expected_precision, read_alike_runs
 from two_runs import EVEN, put_run
