@@ -15,6 +15,7 @@ from collector.prices.table import PriceTable
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
 from collector.sharing.tabulate import tabulate_sharing
+from collector.versus.document import CompareDocument
 
 MAX_PRICED_CELLS = 1000
 """Cells that a report prices, the first ones: pricing one takes two milliseconds, and a run may have 20,000."""
@@ -35,6 +36,9 @@ class Analysis:
     """The changes that were seen in the nights of the run's matrix."""
     costs: CostDocument | None = None
     """What the first MAX_PRICED_CELLS of the summary cost by a price table; None where none was given."""
+
+    since: CompareDocument | None = None
+    """The comparison with the last run of the matrix; None where there is none, or it was not asked for."""
 
     @property
     def measured(self) -> pd.DataFrame:

@@ -16,6 +16,7 @@ import pandas as pd
 from collector.analysis import Analysis
 from collector.cell_words import describe_field, name_sharing, name_size
 from collector.comparisons import FP32
+from collector.costs.document import CostDocument
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus, find_varying, label_hardware
 from collector.machines import SIDES, estimate_pair, is_confounded
 from collector.order import sort_cells
@@ -167,6 +168,8 @@ def make_grid(analysis: Analysis) -> Grid:
         others = [describe_cell(one.cell) | {"cell_id": one.cell.cell_id, "left_out": one.reason} for one in left_out]
         rows = pd.concat([rows, pd.DataFrame(others)], ignore_index=True).astype({"num_gpus": "int64"})
     rows = sort_cells(rows)
+    if analysis.costs is not None:
+        rows["cost_per_1000_samples"] = _list_costs(rows, analysis.costs)
     bad = analysis.collection.results
     statuses = bad[bad["status"] != "ok"].groupby("cell_id", sort=False)["status"].agg(_count_statuses).to_dict()
     listed = list_rows(rows)
@@ -263,11 +266,19 @@ def _name_device(row: Row, part: Literal["device", "hardware"]) -> str:
     return label_hardware(row.get("cpu_model"), row.get("num_threads"))
 
 
+def _list_costs(rows: pd.DataFrame, costs: CostDocument) -> list[float]:
+    """Return what 1,000 samples of each row cost on its cheapest machine; NaN where no machine is known."""
+    cheapest = {
+        (one.cell_id, one.label): one.offers[0].cost_per_1000_samples.value for one in costs.cells if one.offers
+    }
+    return [cheapest.get(key, math.nan) for key in zip(rows["cell_id"], rows["label"], strict=True)]
+
+
 def _list_metrics(rows: pd.DataFrame, analysis: Analysis) -> tuple[Metric, ...]:
     """Return the metrics of which some cell has a figure, the step time first; costs are put into the rows' places."""
     allocated, resident = "peak_memory_allocated_bytes", "peak_rss_bytes"
     memory = [float(value) for name in (allocated, resident) if name in rows for value in rows[name].dropna()]
-    known = (
+    known: tuple[Metric, ...] = (
         Metric(name="time", title="step time", unit=MILLISECOND, columns=("center_step_seconds",)),
         Metric(name="throughput", title="throughput", unit=THROUGHPUT, columns=("throughput_samples_per_s",)),
         Metric(
@@ -283,6 +294,9 @@ def _list_metrics(rows: pd.DataFrame, analysis: Analysis) -> tuple[Metric, ...]:
             columns=("gpu_energy_per_sample_joules", "cpu_energy_per_sample_joules"),
         ),
     )
+    if analysis.costs is not None:
+        title, unit = "cost of 1,000 samples (cheapest machine)", Unit(label=analysis.costs.currency, size=1.0)
+        known += (Metric(name="cost", title=title, unit=unit, columns=("cost_per_1000_samples",)),)
     found = [one for one in known if any(name in rows and rows[name].notna().any() for name in one.columns)]
     return tuple(found) or known[:1]
 

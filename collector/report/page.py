@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -38,6 +39,7 @@ from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.results.summary import list_failures
 from collector.tables.table import MAX_LISTED, Table
 from collector.units import MILLISECOND, format_number
+from collector.versus.words import describe_counts, name_verdicts
 from collector.visible_text import replace_steering
 from collector.word_lists import count_things
 
@@ -105,6 +107,7 @@ def make_page(analysis: Analysis, *, home: str = "") -> str:
             grid=grid,
             shown=data,
             num_tested=sum(one.low is not None for one in grid.ratios.get(grid.baseline, {}).values()),
+            since=describe_since(analysis),
             ranking=list_ranking(analysis),
             sections=[*_view_sections(analysis)],
             failures=describe_failures(failures)[:MAX_LISTED] if len(failures) else [],
@@ -219,6 +222,15 @@ def _thin_steps(analysis: Analysis) -> dict[str, list[Row]]:
                 if repeat["repeat"] == number:
                     repeat["steps"] = [float(f"{np.median(part):.4g}") for part in parts]
     return found
+
+
+def describe_since(analysis: Analysis) -> tuple[str, str] | None:
+    """Return the last run of the matrix, and how many cells changed since; None where there is none."""
+    if analysis.since is None:
+        return None
+    words = name_verdicts(analysis.since.metric, is_within_runs=False)
+    counts = describe_counts(Counter(analysis.since.counts), words)
+    return analysis.since.a.label, counts.replace("fail in B", "fail now")
 
 
 def list_ranking(analysis: Analysis) -> list[tuple[str, str, str, str]]:

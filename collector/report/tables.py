@@ -4,7 +4,7 @@ To add a table: write a module in collector/tables/, and name its function in th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from collector.analysis import Analysis
@@ -32,12 +32,20 @@ from collector.tables.skipped import make_skipped_table
 from collector.tables.step_times import make_inference_table, make_training_table
 from collector.tables.sustained import make_sustained_table
 from collector.tables.table import Table
+from collector.versus.words import make_cell_table, sort_cells
 
 MakeTable = Callable[[Analysis], Table | None]
 
 
 def _make_cost_table(analysis: Analysis) -> Table | None:
     return None if analysis.costs is None or not analysis.costs.cells else make_sample_table(analysis.costs)
+
+
+def _make_since_table(analysis: Analysis) -> Table | None:
+    if analysis.since is None:
+        return None
+    table = make_cell_table(analysis.since, sort_cells(analysis.since))
+    return replace(table, remark=f"A is the run {analysis.since.a.label}, B this run. {table.remark}".rstrip())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,28 +67,28 @@ SECTIONS = (
     Section(
         anchor="cells",
         title="All cells",
-        about="step time or latency, samples/s, repeats, verdict; a row opens its repeats and steps",
+        about="a row opens its repeats and steps",
         tables=(make_training_table, make_inference_table, make_sustained_table),
         is_complete=True,
     ),
     Section(
         anchor="scaling",
         title="Batches and GPUs",
-        about="the step time along the batch, and what more GPUs give",
+        about="step time along the batch, and with more GPUs",
         tables=tuple(partial(make_comparison_table, one) for one in (WEAK_SCALING, STRONG_SCALING)),
         plots=("latencies", "scaling"),
     ),
     Section(
         anchor="memory",
         title="Memory and durations",
-        about="peak memory of each cell; where the time of a repeat goes",
+        about="peak memory, and where the time of a repeat goes",
         tables=(make_memory_table, make_durations_table),
         plots=("memory",),
     ),
     Section(
         anchor="roofline",
         title="Energy and roofline",
-        about="clocks, power and energy; operations of a step and their share of the peak",
+        about="clocks, power, operations, share of the peak",
         tables=(make_energy_table, make_devices_table, make_roofline_table, make_kernel_time_table),
         plots=("roofline",),
     ),
@@ -99,6 +107,12 @@ SECTIONS = (
         plots=("tenants",),
     ),
     Section(
+        anchor="since",
+        title="Since the last run",
+        about="each cell against that run, as compare judges it",
+        tables=(_make_since_table,),
+    ),
+    Section(
         anchor="nights",
         title="Changes over the nights",
         about="changes that were seen, with what became of them",
@@ -108,7 +122,7 @@ SECTIONS = (
     Section(
         anchor="not-counted",
         title="What does not count",
-        about="repeats that are not valid, cells left out, documents skipped",
+        about="repeats, cells and documents",
         tables=(make_invalid_table, make_left_out_table, make_skipped_table),
     ),
     Section(

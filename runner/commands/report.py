@@ -1,5 +1,6 @@
 """The command `report`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,6 +55,7 @@ def report(
     text: TextOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
+    from collector.last_run import compare_with_last
     from collector.report.page import write_page
     from collector.report.terminal import print_summary
     from runner.reporting.report_files import choose_report_path, make_analyzer
@@ -65,20 +67,20 @@ def report(
         raise UserError("report: --site writes the pages of all runs; leave RUN_ID and --output out")
     runs = "all runs" if site is not None else run_id or "the newest run"
     say(f"reading {runs} from {store}, then drawing the figures")
-    analyze = make_analyzer(
-        prices=prices,
-    )
+    analyze = make_analyzer(prices=prices)
     if site is not None:
         files = name_contents(file for file in (prices,) if file is not None)
         settings = f"{__version__} {prices} {files}"
         _write_site(opened, site, analyze, settings)
         return
     collection = load_collection(opened, run_id)
-    if text:
-        print_summary(CONSOLE, analyze(collection, load_history(opened, collection)))
+    path = None if text else choose_report_path(output, collection.run)
+    since = compare_with_last(opened, collection)
+    analysis = replace(analyze(collection, load_history(opened, collection)), since=since)
+    if path is None:
+        print_summary(CONSOLE, analysis)
         return
-    path = choose_report_path(output, collection.run)
-    write_page(analyze(collection, load_history(opened, collection)), path)
+    write_page(analysis, path)
     CONSOLE.print(str(path), soft_wrap=True)
     print_skipped(collection, CONSOLE)
     say_next(f"open {path} in a browser", f"benchmatrix compare RUN_A {collection.run.run_id}")

@@ -1,7 +1,7 @@
 """What `benchmatrix run` does when everything is measured: print the table, write and publish the report."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,12 +46,14 @@ def finish_run(
 
     `output`: folder for the report; None for the default. `is_published`: put the report into the store as well.
     """
+    from collector.last_run import compare_with_last
     from collector.report.terminal import print_summary
 
     collection = load_collection(store, run.run_id, writes_tables=True)
     print_skipped(collection, console)
     analyze = make_analyzer()
-    analysis = analyze(collection, load_history(store, collection))
+    since = compare_with_last(store, collection)
+    analysis = replace(analyze(collection, load_history(store, collection)), since=since)
     print_summary(console, analysis)
     path = None
     if with_report:

@@ -75,8 +75,10 @@
     }
     rows.forEach(([key, one], index) => {
       const group = draw(svg, "g", { class: one.verdict }), y = index * step + 10, [center, from, to] = one.numbers, name = nameKey(key);
+      // The work stands at the first of its rows alone.
+      const [work, program] = key.split("-"), isNext = rows[index - 1]?.[0].split("-")[0] === work, label = isNext ? data.programs[program] : name;
       draw(group, "title", {}, `${name}: ${one.texts[0]}, interval ${one.interval}`);
-      draw(group, "text", { x: left - 8, y: y + 4, "text-anchor": "end" }, name.length > 52 ? `${name.slice(0, 51)}…` : name);
+      draw(group, "text", { x: left - 8, y: y + 4, "text-anchor": "end" }, label.length > 52 ? `${label.slice(0, 51)}…` : label);
       draw(group, "line", { x1: at(from), x2: at(to), y1: y, y2: y, "stroke-width": 2 });
       draw(group, "circle", { cx: at(center), cy: y, r: 4 });
     });

@@ -11,6 +11,7 @@ from collector.analysis import analyze_run
 from collector.grid import describe_ratio, format_figure, format_half_width, format_ratio, make_grid
 from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_result, make_run, make_validity
 from measured_runs import Collect, make_repeats, put_and_load
+from price_tables import make_price, make_price_table
 
 TENSORFLOW = make_environment(versions={"tensorflow": "2.20.0", "keras": "3.13.0"})
 EAGER, GRAPH = make_cell(), make_cell(framework="tensorflow", mode="graph")
@@ -104,6 +105,17 @@ def test_figures_are_written_in_the_units_of_their_metric(collect: Collect) -> N
     row = grid.places["conv6 train", "PyTorch eager"].row
     figures = {metric.name: format_figure(metric, row) for metric in grid.metrics}
     assert figures == {"time": "100.0", "throughput": "640.0", "memory": "1.00"}
+
+
+def test_costs_are_a_metric_where_there_are_prices(collect: Collect) -> None:
+    prices = make_price_table(make_price("dear", 2.0, cpu="Xeon 2.20GHz"), make_price("cheap", 1.0, cpu="Xeon 2.20GHz"))
+    grid = make_grid(analyze_run(collect(*make_pair((0.2, 0.202, 0.198))), prices=prices))
+    cost, key = grid.metrics[-1], ("conv6 train", "TensorFlow graph")
+    seconds = {program: 1000 / 64 * time for program, time in (("PyTorch eager", 0.1), ("TensorFlow graph", 0.2))}
+    figures = {place.program: cost.find(place.row) for place in grid.places.values()}
+    assert (cost.name, cost.unit.label) == ("cost", "EUR")
+    assert figures == pytest.approx(seconds, rel=1e-3)
+    assert describe_ratio(grid, cost, key, "PyTorch eager") == {"text": "2.00×", "verdict": "none"}
 
 
 def test_one_repeat_has_no_half_width(collect: Collect) -> None:
