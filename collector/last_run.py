@@ -7,7 +7,7 @@ from collector.results.collection import Collection
 from collector.results.load import load_run
 from collector.versus.comparison import Question, compare_sides
 from collector.versus.document import CompareDocument
-from collector.versus.identical_runs import load_related_runs
+from collector.versus.noise import load_related_runs
 from collector.versus.selections import Condition, Selection
 
 MAX_CELLS = 2000
