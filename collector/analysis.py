@@ -8,9 +8,8 @@ import pandas as pd
 from collector.comparisons import compare_all
 from collector.costs.document import CostDocument
 from collector.costs.evaluation import CostQuestion, evaluate_costs
-from collector.labels import add_labels
+from collector.labels import add_labels, sort_cells
 from collector.nights.records import ChangeHistory
-from collector.order import sort_cells
 from collector.prices.table import PriceTable
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells

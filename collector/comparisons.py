@@ -24,7 +24,7 @@ from collector.ratio_words import (
 )
 from collector.results.cells import PROTOCOL_FIELDS
 from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
-from collector.results.identity import drop_build
+from collector.results.hosts import drop_build
 from collector.statistics import Estimate, invert_estimate, scale_estimate
 
 FP32, WITHOUT_TF32 = "fp32", "without TF32"

@@ -8,8 +8,8 @@ import pandas as pd
 from bench.registry import MODELS
 from bench.schema import Environment
 from collector.labels import FRAMEWORK_NAMES
-from collector.product_rates import describe_unequal_products
 from collector.results.collection import Collection
+from collector.results.host_peaks import describe_unequal_products
 from collector.word_lists import join_words
 
 NOT_RECORDED = "not recorded"

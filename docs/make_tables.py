@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bench.registry import FRAMEWORKS, MODELS
-from collector.results.column_meanings import describe_meaning, find_unit
-from collector.results.dataset.columns import ATTEMPTS, TABLE_COLUMNS
+from collector.results.dataset.columns import ATTEMPTS, TABLE_COLUMNS, describe_meaning, find_unit
 from collector.results.frames import RESULT_COLUMNS, SAMPLE_COLUMNS, Columns
 from command_reference import describe_commands
 from document_reference import describe_documents

@@ -15,7 +15,6 @@ from collector import comparisons
 from collector.analysis import Analysis, analyze_run
 from collector.facts import list_facts, state_outcome
 from collector.labels import label_shared
-from collector.product_rates import list_drifted
 from collector.ratio_words import (
     count_differences,
     format_ratio,
@@ -24,6 +23,7 @@ from collector.ratio_words import (
 )
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
+from collector.results.host_peaks import list_drifted
 from collector.results.summary import summarize_collections
 from collector.tables.columns import CELL, number_column, ratio_column, ratio_interval_column, text_column
 from collector.tables.step_times import NOTE, REPEATS, VERDICT, time_columns

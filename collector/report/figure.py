@@ -1,16 +1,20 @@
 """The figures of the report: one chart over the rows of all its panels, and how a panel is cut out of it.
 
-`collector.report.drawn_panels` cuts them out, for the page and for the files of `benchmatrix plot`.
+`collector.report.figure` cuts them out, for the page and for the files of `benchmatrix plot`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from collector.labels import label_panels
-from collector.report.plots.style import AnyChart, to_spec
+from collector.labels import FRAMEWORK_NAMES, count_gpus, label_hardware, label_panels
+from collector.report.plots.marks import AnyChart, to_spec
+from collector.results.frames import Row, list_rows
+from collector.units import format_significant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,3 +104,166 @@ def name_panels(rows: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
 def number_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with their number in their panel as `row`, from 0."""
     return rows.assign(row=rows.groupby("panel", sort=False).cumcount())
+
+
+def show_panels(
+    rows: pd.DataFrame,
+    plot: Callable[[pd.DataFrame], AnyChart],
+    says: str,
+    *,
+    question: str,
+    caption: str,
+    omitted: str = "",
+    value: str = "",
+    limit: Limit | None = None,
+    row_pixels: int = 0,
+) -> FigureGroup:
+    """Return a group with a panel for each value of `panel` of `rows`; those without any `value` are left out.
+
+    `says`, `limit` and `row_pixels`: as of `Figure`.
+    """
+    has_value = rows.groupby("panel")[value].transform("count") > 0 if value and len(rows) else rows["panel"].notna()
+    known = rows[has_value]
+    panels = list(dict.fromkeys(known["panel"]))
+    figure = make_panels(plot(known), panels, says=says, limit=limit, row_pixels=row_pixels) if panels else None
+    return FigureGroup(question=question, caption=caption, figures=(figure,) if figure else (), omitted=omitted)
+
+
+def name_series(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return panel (work and device), series (what did it), framework, batch, precision, soundness and cell."""
+    rows = list_rows(summary[["framework", "mode", "precision", "num_gpus"]])
+    series = [
+        ", ".join([f"{FRAMEWORK_NAMES[row['framework']]} {row['mode']}", row["precision"], *_name_gpus(row)])
+        for row in rows
+    ]
+    hardware = name_devices(summary)
+    panels = [f"{work}, {device}" for work, device in zip(label_panels(summary), hardware, strict=True)]
+    named = summary[["cell_id", "batch_size", "precision"]]
+    return named.assign(
+        panel=panels,
+        series=series,
+        framework=summary["framework"].map(FRAMEWORK_NAMES),
+        is_sound=summary["num_sound"] > 0,
+    )
+
+
+def _name_gpus(row: Row) -> list[str]:
+    return [count_gpus(row["num_gpus"])] if row["num_gpus"] > 1 else []
+
+
+def name_devices(summary: pd.DataFrame) -> list[str]:
+    """Return the device of each cell; of one without a figure that of the run's others, where they have only one."""
+    rows = list_rows(summary[["device", "num_gpus", "gpu_name", "cpu_model", "num_threads", "num_ok"]])
+    known = {(row["device"], row["num_gpus"]): set[str]() for row in rows}
+    for row in rows:
+        if row["num_ok"]:
+            known[row["device"], row["num_gpus"]].add(_name_device(row))
+    return [
+        next(iter(names)) if not row["num_ok"] and len(names) == 1 else _name_device(row)
+        for row in rows
+        for names in [known[row["device"], row["num_gpus"]]]
+    ]
+
+
+def _name_device(row: Row) -> str:
+    if row["device"] == "gpu":
+        name: str = "GPU" if pd.isna(row["gpu_name"]) else row["gpu_name"]
+        return f"{row['num_gpus']} x {name}" if row["num_gpus"] > 1 else name
+    return label_hardware(row["cpu_model"], row["num_threads"]) or "CPU"
+
+
+MAX_TOLD = 12
+"""Points that the text of a plot names; a reader of texts has the table for the others."""
+UNKNOWN = "unknown"
+DataSets = Mapping[str, Sequence[Row]]
+
+
+def list_panels(figure: Figure) -> list[Figure]:
+    """Return a figure for each panel, with its content in words; the figure itself where it has none."""
+    return [_cut_panel(figure, title) for title in figure.panels] if figure.panels else [figure]
+
+
+def _cut_panel(figure: Figure, title: str) -> Figure:
+    data = {
+        name: [row for row in rows if row.get("panel", title) == title]
+        for name, rows in figure.spec["datasets"].items()
+    }
+    shown = limit_rows(data, figure.limit)
+    spec: dict[str, Any] = _narrow_legends(figure.spec, shown) | {"datasets": shown}
+    if figure.row_pixels:
+        numbers = {row["row"] for rows in shown.values() for row in rows if "row" in row}
+        spec["height"] = figure.row_pixels * max(1, len(numbers))
+    note = count_drawn(data, figure.limit)
+    words = " ".join(filter(None, [note, describe_rows(shown, figure.says)]))
+    return replace(figure, title=title, spec=spec, description=words, note=note, panels=())
+
+
+def _narrow_legends(spec: Mapping[str, Any], data: DataSets) -> dict[str, Any]:
+    """Return the document with legends of what occurs in a panel: scales span all, so that a sign has one meaning."""
+    if "layer" not in spec:
+        return dict(spec)
+    layers = [
+        layer | {"encoding": {name: _narrow_legend(channel, data) for name, channel in layer["encoding"].items()}}
+        for layer in spec["layer"]
+    ]
+    return {**spec, "layer": layers}
+
+
+def _narrow_legend(channel: Any, data: DataSets) -> Any:
+    scale = channel.get("scale") if isinstance(channel, dict) else None
+    if not scale or not channel.get("legend") or not isinstance(scale.get("domain"), list):
+        return channel
+    present = {row.get(channel["field"]) for rows in data.values() for row in rows}
+    values = [name for name in scale["domain"] if name in present]
+    return channel | {"legend": channel["legend"] | {"values": values}} if values else channel
+
+
+def count_drawn(data: DataSets, limit: Limit | None) -> str:
+    """Return how many of how many things a panel draws and which, as the page says it; empty where it draws all."""
+    number = 0 if limit is None else len(_list_things(data, limit))
+    if limit is None or number <= limit.most:
+        return ""
+    return f"Drawn are {limit.most} of {number:,} {limit.what}."
+
+
+def limit_rows(data: DataSets, limit: Limit | None) -> dict[str, list[Row]]:
+    """Return the rows of as many things as a panel draws; rows of nothing that is counted stay."""
+    if limit is None:
+        return {name: list(rows) for name, rows in data.items()}
+    column = limit.column
+    things = _list_things(data, limit)
+    places: Iterable[int] = range(min(limit.most, len(things)))
+    if limit.is_spread and len(things) > limit.most:
+        places = np.linspace(0, len(things) - 1, limit.most).round().astype(int).tolist()
+    kept = {things[place] for place in places}
+    return {name: [row for row in rows if column not in row or row[column] in kept] for name, rows in data.items()}
+
+
+def _list_things(data: DataSets, limit: Limit) -> list[Any]:
+    return list(dict.fromkeys(row[limit.column] for rows in data.values() for row in rows if limit.column in row))
+
+
+def describe_rows(data: DataSets, says: str) -> str:
+    """Return what the rows say that have all columns of `says`, the first MAX_TOLD of them.
+
+    Rows that stand for no cell of the run, such as where a line begins, say nothing.
+    """
+    names = re.findall(r"\{([^}]+)\}", says)
+    rows = [row for rows in data.values() for row in rows if row.get("cell_id", "") is not None]
+    known = [row for row in rows if names and all(name in row for name in names)]
+    texts = list(dict.fromkeys(_describe_row(row, says) for row in known))
+    more = f"; {len(texts) - MAX_TOLD} more in the table" if len(texts) > MAX_TOLD else ""
+    return "; ".join(texts[:MAX_TOLD]) + more
+
+
+def _describe_row(row: Row, says: str) -> str:
+    return re.sub(r"\{([^}]+)\}", lambda found: _write(row[found[1]]), says)
+
+
+def _write(value: Any) -> str:
+    """Return a value in words: whole numbers with all digits, other numbers with three."""
+    if value is None or value != value:
+        return UNKNOWN
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if float(value).is_integer() else format_significant(value)

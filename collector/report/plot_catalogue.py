@@ -8,15 +8,15 @@ from collector.comparisons import FRAMEWORKS, MODES, PRECISIONS
 from collector.report.figure import FigureGroup
 from collector.report.question_figures import (
     show_changes,
+    show_comparisons,
     show_costs,
     show_latencies,
     show_memory,
     show_roofline,
     show_scaling,
+    show_sharing,
     show_speedups,
 )
-from collector.report.ratio_figures import show_comparisons
-from collector.report.sharing_figures import show_sharing
 
 
 @dataclass(frozen=True, kw_only=True)

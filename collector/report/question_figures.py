@@ -1,24 +1,35 @@
-"""Build the figures that answer questions beyond single cells: rooflines, batches, memory, cost, scaling, nights."""
+"""Build the figures that answer questions beyond single cells: ratios, rooflines, batches, cost, sharing, nights."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from collector.analysis import Analysis
 from collector.batches import CARDS, CONTEXT_BYTES
-from collector.comparisons import DEVICES, STRONG_SCALING, WEAK_SCALING
-from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared
+from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING
+from collector.labels import FRAMEWORK_NAMES, add_labels, label_hardware, label_shared
 from collector.nights.records import RecordedChange
 from collector.ratio_words import take_joint_intervals
-from collector.report.figure import LINES, POINTS, ROWS, FigureGroup, Limit, name_panels, number_rows
-from collector.report.panels import name_devices, name_series, show_panels
+from collector.report.figure import (
+    LINES,
+    POINTS,
+    ROWS,
+    FigureGroup,
+    Limit,
+    name_devices,
+    name_panels,
+    name_series,
+    number_rows,
+    show_panels,
+)
 from collector.report.plots.batches import plot_latencies, plot_memory
 from collector.report.plots.marks import CROSS_CAPTION
 from collector.report.plots.measurements import RATIO_PIXELS, plot_ratios
 from collector.report.plots.roofline import LINE_BREAK, plot_roofline
+from collector.report.plots.sharing import plot_aggregate, plot_slowdown
 from collector.report.plots.trade_offs import SPEEDUP_PIXELS, plot_costs, plot_scaling, plot_speedups
-from collector.results.cells import select_alone
+from collector.results.cells import WHOLE_DEVICE, select_alone
 from collector.results.frames import Row
 from collector.units import GIB, format_number
 
@@ -227,3 +238,196 @@ def _describe_change(change: RecordedChange, labels: Mapping[str, str]) -> Row:
     what = labels.get(cell_id, cell_id) if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells"
     name = f"{suspicion.first_run_id}, {state}: {what}"
     return {"panel": "", "name": name, "ratio": shift.ratio, "ratio_low": shift.low, "ratio_high": shift.high}
+
+
+UNSOUND_CAPTION = "A cross marks a ratio with a side that has no repeat under sound conditions."
+VERDICT_CAPTION = "The colour is the verdict of the table; the intervals are those of the table, which hold together."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What the ratios of a comparison answer, and the words for both answers."""
+
+    question: str
+    caption: str
+    of: str
+    """What over what the ratio is."""
+    better: str
+    worse: str
+    above_is_better: bool = True
+
+
+QUESTIONS: Mapping[str, Question] = {
+    FRAMEWORKS.name: Question(
+        question="Which framework is faster?",
+        caption="The step time of the first framework over PyTorch's, with its 95 % interval. Left of 1 the "
+        "first is faster.",
+        of="time of the first / time of the second",
+        better="first faster",
+        worse="first slower",
+        above_is_better=False,
+    ),
+    DEVICES.name: Question(
+        question="What does the GPU gain?",
+        caption="The step time on the CPU over that on the GPU, with its 95 % interval. Right of 1 the GPU is faster.",
+        of="time on the CPU / time on the GPU",
+        better="GPU faster",
+        worse="GPU slower",
+    ),
+    MODES.name: Question(
+        question="What is the mode worth?",
+        caption="The step time of the second mode over that of the first, with its 95 % interval; what else "
+        "differs stands in its table. Right of 1 the first is faster.",
+        of="time of the second / time of the first",
+        better="first faster",
+        worse="first slower",
+    ),
+    PRECISIONS.name: Question(
+        question="What is the precision worth?",
+        caption="The step time in fp32 over that in the first precision, with its 95 % interval; what else "
+        "differs stands in its table. Right of 1 the first is faster.",
+        of="time in fp32 / time in the first",
+        better="first faster",
+        worse="first slower",
+    ),
+    WEAK_SCALING.name: Question(
+        question="How far do more GPUs carry, at the same batch per GPU?",
+        caption="Throughput of n GPUs over n times that of one; 1 is linear. The global batches are named.",
+        of="share of linear",
+        better="above linear",
+        worse="below linear",
+    ),
+    STRONG_SCALING.name: Question(
+        question="How far do more GPUs carry, at the same global batch?",
+        caption="Throughput of n GPUs over n times that of one; 1 is linear.",
+        of="share of linear",
+        better="above linear",
+        worse="below linear",
+    ),
+}
+
+
+def show_comparisons(comparisons: Mapping[str, pd.DataFrame]) -> tuple[FigureGroup, ...]:
+    """Return the group of each comparison, a panel per model and phase that has a ratio.
+
+    Pairs that were not compared have a row without a mark, ratios of one repeat no interval, unsound sides a cross.
+    """
+    return tuple(_show_ratios(pairs, name) for name, pairs in comparisons.items())
+
+
+def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
+    asked = QUESTIONS[name]
+    rows = name_panels(take_joint_intervals(pairs), label_shared(pairs))
+    sides = zip(rows["subject"], rows["reference"], rows["rest"], strict=True)
+    named = rows.assign(
+        name=[f"{subject} / {reference}, {rest}" for subject, reference, rest in sides],
+        is_sound=(rows["num_sound_subject"] > 0) & (rows["num_sound_reference"] > 0),
+    )
+    return show_panels(
+        named,
+        lambda shown: plot_ratios(
+            shown, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better, of=asked.of
+        ),
+        "{name}: {ratio} ({scope})",
+        question=asked.question,
+        caption=" ".join(
+            [asked.caption, *([VERDICT_CAPTION] if pairs["p_value"].notna().any() else []), UNSOUND_CAPTION]
+        ),
+        value="ratio",
+        limit=ROWS,
+        row_pixels=RATIO_PIXELS,
+    )
+
+
+COLUMNS = ("ratio", "ratio_low", "ratio_high")
+LATENCIES = {"p50_ratio": "p50", "p95_ratio": "p95", "p99_ratio": "p99"}
+
+
+def show_sharing(sharing: pd.DataFrame) -> tuple[FigureGroup, ...]:
+    """Return the figures on shared devices, in groups; leave out groups that have nothing to draw.
+
+    `sharing`: rows of `tabulate_sharing`.
+    """
+    alike = sharing[sharing["neighbour"].isna()]
+    mixed = sharing[sharing["neighbour"].notna() & (sharing["role"] == "cell")]
+    groups = (
+        _show_together(add_panels_of_cells(read_ratio(alike, "aggregate_ratio"))),
+        _show_slowdowns(add_panels_of_cells(read_ratio(alike, "slowdown"))),
+        _show_latencies(mixed),
+    )
+    return tuple(group for group in groups if group.figures)
+
+
+def _show_together(rows: pd.DataFrame) -> FigureGroup:
+    return show_panels(
+        rows,
+        plot_aggregate,
+        "{tenants} tenants by {by}: together {ratio} times one alone",
+        question="What do tenants get out of one device together?",
+        caption="The throughput of all tenants over that of one alone on the device, with its 95 % interval where "
+        f"both have two repeats. At the dashed line, sharing gains and loses nothing. {CROSS_CAPTION}",
+        value="ratio",
+    )
+
+
+def _show_slowdowns(rows: pd.DataFrame) -> FigureGroup:
+    return show_panels(
+        rows,
+        plot_slowdown,
+        "{tenants} tenants by {by}: each {ratio} times slower",
+        question="How much slower is each tenant?",
+        caption="The rate alone over that of a tenant, the geometric mean of the tenants, with its 95 % interval "
+        "where both have two repeats. At the dashed line n tenants are each n times slower; below it, sharing is worth "
+        f"more than taking turns. {CROSS_CAPTION}",
+        value="ratio",
+    )
+
+
+def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
+    named = [take_ratio(mixed, column).assign(percentile=percentile) for column, percentile in LATENCIES.items()]
+    rows = pd.concat(named, ignore_index=True) if len(mixed) else mixed.assign(ratio_low=None, percentile="")
+    rows = name_panels(rows[rows["ratio_low"].notna()], rows.loc[rows["ratio_low"].notna(), "label"].to_list())
+    rests = [sorted(rest.split(", "), key=_is_of_cell) for rest in rows["rest"]]
+    names = [", ".join([percentile, *rest]) for percentile, rest in zip(rows["percentile"], rests, strict=True)]
+    return show_panels(
+        rows.assign(name=names),
+        lambda shown: plot_ratios(
+            shown, better="shorter", worse="longer", above_is_better=False, of="time beside the neighbour / time alone"
+        ),
+        "{name}: {ratio} times",
+        question="What does a neighbour do to the latency?",
+        caption="A percentile of the cell's steps beside its neighbour over the same percentile alone, with its 95 % "
+        "interval. Right of 1 the neighbour makes it longer.",
+        limit=ROWS,
+        row_pixels=RATIO_PIXELS,
+    )
+
+
+def _is_of_cell(part: str) -> bool:
+    """Return whether a part of a label is of the cell and not of its tenants, which a narrow plot shows first."""
+    return "tenant" not in part and not part.startswith("beside ")
+
+
+def take_ratio(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the rows that have an estimate in `column`, as ratio, ratio_low and ratio_high."""
+    return read_ratio(rows[rows[column].notna()], column)
+
+
+def read_ratio(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return all rows with the estimate of `column` as ratio, ratio_low and ratio_high, and whether they are sound."""
+    ends = ("", "_low", "_high")
+    ratios = {name: rows[f"{column}{end}"] for name, end in zip(COLUMNS, ends, strict=True)}
+    return rows.assign(is_sound=rows["num_sound"] > 0, **ratios)
+
+
+def add_panels_of_cells(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with a panel for each cell, its name without its tenants, and in each the cell alone as 1 tenant.
+
+    Rows without a ratio are among them, for lines break there; a cell without any ratio has no panel.
+    """
+    if rows.empty:
+        return rows.assign(panel="")
+    named = rows.assign(panel=add_labels(rows.assign(tenants=1, sharing=WHOLE_DEVICE))["label"])
+    named = named[named.groupby("panel")["ratio"].transform("count") > 0]
+    alone = pd.DataFrame({"panel": list(dict.fromkeys(named["panel"])), "tenants": 1, "sharing": WHOLE_DEVICE})
+    return pd.concat([alone.assign(ratio=1.0, is_sound=True), named], ignore_index=True)

@@ -11,26 +11,23 @@ from collector.analysis import Analysis
 from collector.comparisons import COMPARISONS, STRONG_SCALING, WEAK_SCALING
 from collector.costs.tables import make_sample_table
 from collector.tables.comparisons import make_comparison_table
-from collector.tables.devices import make_devices_table
-from collector.tables.durations import make_durations_table
-from collector.tables.energy import make_energy_table
-from collector.tables.environments import make_environments_table, make_shared_environment_table
-from collector.tables.invalid import make_invalid_table
-from collector.tables.kernel_time import make_kernel_time_table
-from collector.tables.left_out import make_left_out_table
-from collector.tables.machines import make_machines_table
-from collector.tables.memory import make_memory_table
+from collector.tables.environments import make_environments_table, make_machines_table, make_shared_environment_table
 from collector.tables.nights import make_nights_table
-from collector.tables.roofline import make_roofline_table
+from collector.tables.not_counted import make_invalid_table, make_left_out_table, make_skipped_table
+from collector.tables.roofline import make_devices_table, make_energy_table, make_kernel_time_table, make_roofline_table
 from collector.tables.sharing import (
     make_fallen_table,
     make_shared_device_table,
     make_tenant_latency_table,
     make_tenant_speed_table,
 )
-from collector.tables.skipped import make_skipped_table
-from collector.tables.step_times import make_inference_table, make_training_table
-from collector.tables.sustained import make_sustained_table
+from collector.tables.step_times import (
+    make_durations_table,
+    make_inference_table,
+    make_memory_table,
+    make_sustained_table,
+    make_training_table,
+)
 from collector.tables.table import Table
 from collector.versus.words import make_cell_table, sort_cells
 

@@ -1,15 +1,27 @@
-"""Order the attempts of a run's repeats, and choose the one of each that counts."""
+"""Choose the attempt of each planned repeat that counts, and make the results of a run from those."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bench.schema import EARLIEST, LATEST, PlannedCell
+from bench.schema import EARLIEST, LATEST, PlannedCell, Run
+from bench.store import parse_result_key, results_prefix
+from collector.results.cells import take_field
 from collector.results.collection import SkippedDocument
+from collector.results.frames import (
+    CELL_COLUMNS,
+    MISSING_REASON,
+    PLACEMENT_COLUMNS,
+    RESULT_COLUMNS,
+    find_cpu_manager_policies,
+)
+from collector.results.statuses import MISSING, UNREADABLE
 
 IntArray = npt.NDArray[np.int64]
 UNDISTURBED, CONTAMINATED, FAILED = range(3)
@@ -94,3 +106,108 @@ def _explain_unplanned(cell_id: str, repeat: int, repeats: int) -> str:
     if not repeats:
         return f"cell '{cell_id}' is not in the run's plan"
     return f"repeat {repeat} of a cell that was planned with {repeats}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnreadRecords:
+    """Why records cannot be read at present, by what they may be of."""
+
+    by_repeat: dict[tuple[str, int], str] = field(default_factory=dict)
+    by_folder: dict[str, str] = field(default_factory=dict)
+    """Of a folder that cannot be looked into, by its key: it may have records of every repeat below it."""
+
+    @classmethod
+    def among(cls, skipped: Iterable[SkippedDocument]) -> "UnreadRecords":
+        """Return those of the skipped documents that the store does not give."""
+        by_repeat, by_folder = dict[tuple[str, int], str](), dict[str, str]()
+        for document in skipped:
+            if document.is_unread:
+                parts = parse_result_key(document.key)
+                if parts is None:
+                    by_folder[document.key] = document.reason
+                else:
+                    by_repeat.setdefault((parts.cell_id, parts.repeat), document.reason)
+        return cls(by_repeat=by_repeat, by_folder=by_folder)
+
+    def __bool__(self) -> bool:
+        return bool(self.by_repeat or self.by_folder)
+
+    def explain(self, run_id: str, cell_id: str, repeat: int) -> str | None:
+        """Return why a record that a repeat has, or may have, cannot be read; None where there is none."""
+        if (cell_id, repeat) in self.by_repeat:
+            return self.by_repeat[cell_id, repeat]
+        folder = results_prefix(run_id).removesuffix("/")
+        return next((self.by_folder[key] for key in (folder, f"{folder}/{cell_id}") if key in self.by_folder), None)
+
+
+def tabulate_repeats(
+    run: Run, attempts: pd.DataFrame, ordered: OrderedAttempts, placements: pd.DataFrame, unread: UnreadRecords
+) -> pd.DataFrame:
+    """Return one row per planned repeat with the columns RESULT_COLUMNS.
+
+    `attempts`: the table of attempts, to whose rows `ordered` refers. `placements`: the table of placements. `unread`:
+    the records that the store does not give.
+    """
+    plan = _tabulate_plan(run).assign(num_attempts=ordered.num_attempts)
+    chosen = attempts.reindex(np.where(ordered.counted < 0, len(attempts), ordered.counted)).reset_index(drop=True)
+    placed = _place(chosen, placements)
+    found = {
+        name: plan[name] if name in plan else pd.Series((placed if name in placed else chosen)[name], dtype=dtype)
+        for name, dtype in RESULT_COLUMNS.items()
+    }
+    frame = pd.DataFrame(found)
+    is_absent = ordered.counted < 0
+    frame.loc[is_absent, ["status", "error_message"]] = MISSING, MISSING_REASON
+    for place in np.flatnonzero(is_absent) if unread else ():
+        reason = unread.explain(run.run_id, frame["cell_id"][place], frame["repeat"][place])
+        if reason is not None:
+            frame.loc[place, ["status", "error_message"]] = UNREADABLE, reason
+    return frame
+
+
+def _tabulate_plan(run: Run) -> pd.DataFrame:
+    cells: dict[str, Any] = {
+        name: pd.Series([take_field(plan.cell, name) for plan in run.cells], dtype=dtype)
+        for name, dtype in CELL_COLUMNS.items()
+    }
+    cells["cell_id"] = pd.Series([plan.cell.cell_id for plan in run.cells], dtype="str")
+    repeats = [plan.repeats for plan in run.cells]
+    plan = pd.DataFrame(cells).loc[np.repeat(np.arange(len(repeats)), repeats)].reset_index(drop=True)
+    numbers = pd.Series([number for count in repeats for number in range(1, count + 1)], dtype="int64")
+    return plan.assign(run_id=pd.Series([run.run_id] * len(plan), dtype="str"), repeat=numbers)
+
+
+def _place(chosen: pd.DataFrame, placements: pd.DataFrame) -> pd.DataFrame:
+    """Return PLACEMENT_COLUMNS of the chosen attempts, each missing where the attempt has no placement."""
+    keys = chosen["key"].str.replace("/results/", "/placements/", n=1, regex=False)
+    placed = placements.set_index("key").reindex(keys).reset_index(drop=True)
+    columns = [placed["cpu_request_cores"], placed["num_cpus"], placed["qos_class"], chosen["num_visible_cores"]]
+    policies = find_cpu_manager_policies(*(column.astype(object).where(column.notna(), None) for column in columns))
+    return placed.assign(cpu_manager_policy=pd.Series(policies, dtype="str"))[list(PLACEMENT_COLUMNS)]
+
+
+TOLERANCE = timedelta(days=1)
+"""Clocks of two machines that are kept differ by less than a second; those that are not, by hours where the time zone
+is wrong."""
+
+
+def describe_odd_dates(attempts: pd.DataFrame, run: Run, now: datetime | None = None) -> tuple[str, ...]:
+    """Return in a sentence each how many results are dated before their run was made, and how many in the future.
+
+    Those of clocks that were never set, which say so themselves, are left out.
+    """
+    latest = (now or datetime.now(UTC)) + TOLERANCE
+    started, finished = attempts["started_at"], attempts["finished_at"]
+    kinds = (
+        ((started < run.created_at - TOLERANCE) & (started > EARLIEST),
+         f"are dated more than a day before their run was made, on {run.created_at:%Y-%m-%d}"),
+        ((finished > latest) & (finished < LATEST), "are dated in the future"),
+    )  # fmt: skip
+    found = []
+    for is_odd, words in kinds:
+        keys = attempts.loc[is_odd, "key"].to_list()
+        if keys:
+            verb = words if len(keys) > 1 else words.replace("are", "is", 1).replace("their", "its")
+            noun = "results" if len(keys) > 1 else "result"
+            found.append(f"{len(keys):,} {noun} {verb} ({keys[0]}): a clock was wrong, or a date")
+    return tuple(found)

@@ -1,6 +1,8 @@
 """Group the repeats of a run by cell and environment, and compute the figures of each group that its repeats give."""
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -9,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from collector.results.conditions import CONDITION_COLUMNS
 from collector.results.frames import (
     CELL_COLUMNS,
+    CONDITION_COLUMNS,
     DURATION_COLUMNS,
     ENVIRONMENT_COLUMNS,
     MEMORY_COLUMNS,
@@ -20,9 +22,9 @@ from collector.results.frames import (
     Row,
 )
 from collector.results.intervals import describe_center
-from collector.results.notes import merge_notes
 from collector.results.statuses import WITHOUT_RECORD
-from collector.statistics import average_by_machine, compute_geometric_mean
+from collector.statistics import FloatArray, average_by_machine, compute_geometric_mean
+from collector.units import MILLISECOND, format_interval, format_number
 
 # Of the repeats that count, the largest; of the other numbers, the median.
 LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
@@ -160,3 +162,92 @@ def choose_counted(repeats: Repeats, ok: Sequence[int]) -> Sequence[int]:
     verdicts = repeats.values("verdict")
     sound = [index for index in ok if verdicts[index] in SOUND_VERDICTS]
     return sound or ok
+
+
+SEPARATOR = "; "
+# A number that stands alone, with its sign and unit: not the digits of a GPU's UUID.
+LEVELS = re.compile(r"steps on two levels, (?P<shares>.*): the mean of the steps counts")
+"""What a measuring process says of its own steps (`bench.verdicts.series`), which knows no other repeat."""
+NUMBER = re.compile(r"(?<![\w-])[+-]?\d+(\.\d+)?(?=[\s%,;)]|$)")
+
+
+def merge_notes(notes: Iterable[str], num_repeats: int, num_by_mean: int = 0) -> str | None:
+    """Return the notes, each once, with `; ` between them and how many of the repeats have it; None without any.
+
+    `notes`: of the repeats that have some, one or more each, joined so. Notes that differ in their numbers only are
+    one, with the numbers of the first; every repeat's own numbers are in its row. A note that all have alike stands
+    as it is. `num_by_mean`: the repeats that the mean of their steps stands for, which the note on levels says.
+    """
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for joined in notes:
+        in_repeat: dict[str, str] = {}
+        for note in joined.split(SEPARATOR):
+            in_repeat.setdefault(NUMBER.sub("#", note), note)
+        for pattern, note in in_repeat.items():
+            found[pattern].append(note)
+    return SEPARATOR.join(_count_note(alike, num_repeats, num_by_mean) for alike in found.values()) or None
+
+
+def _count_note(alike: list[str], num_repeats: int, num_by_mean: int) -> str:
+    levels = LEVELS.fullmatch(alike[0])
+    if levels and num_repeats > 1:
+        return _describe_levels(levels["shares"], len(alike), num_repeats, max(num_by_mean, len(alike)))
+    differs = len(set(alike)) > 1
+    if len(alike) == num_repeats and not differs:
+        return alike[0]
+    return f"{alike[0]} ({len(alike)} of {num_repeats} repeats{', figures of the first' if differs else ''})"
+
+
+def _describe_levels(shares: str, number: int, num_repeats: int, num_by_mean: int) -> str:
+    """Return in how many repeats the steps jump, and that the mean stands for these and for the others alike."""
+    whom = f"all {num_repeats}" if num_by_mean == num_repeats else f"{num_by_mean}"
+    return (
+        f"steps on two levels in {number} of {num_repeats} repeats, {shares}{' in the first of them' * (number > 1)}: "
+        f"the mean of the steps stands for {whom}"
+    )
+
+
+MIN_GAP = 0.05
+"""As the bound of drift (bench.verdicts.series.MAX_DRIFT): below it no difference is worth reporting."""
+SHARE_BEYOND = 0.1
+"""The share of a repeat's steps that may lie across the gap: single slow steps say nothing of a repeat."""
+MAX_LISTED = 5
+"""Repeats whose times are named one by one; of more, the least and the most."""
+
+
+def describe_disagreement(centers: Sequence[float], series: Sequence[FloatArray]) -> str:
+    """Return `1 of 3 takes 13 % longer: 61.3, 61.4 and 69.6 ms`; empty where the repeats of a cell agree.
+
+    `centers`: the step time of each repeat; `series`: its timed steps, both in seconds. Repeats are cut where the
+    widest gap between neighbours is. They disagree if nine tenths of the steps of each slower repeat take longer, by
+    more than MIN_GAP, than nine tenths of the steps of each faster one.
+    """
+    order = sorted(range(len(centers)), key=centers.__getitem__)
+    gaps = [centers[order[place + 1]] / centers[order[place]] for place in range(len(order) - 1)]
+    if max(gaps, default=0.0) <= 1 + MIN_GAP:  # as of most cells, whose steps need not be sorted
+        return ""
+    cut = gaps.index(max(gaps)) + 1
+    faster, slower = order[:cut], order[cut:]
+    latest = max(_find_rank(series[index], 1 - SHARE_BEYOND) for index in faster)
+    earliest = min(_find_rank(series[index], SHARE_BEYOND) for index in slower)
+    if earliest <= latest * (1 + MIN_GAP):
+        return ""
+    factor = compute_geometric_mean([centers[index] for index in slower]) / compute_geometric_mean(
+        [centers[index] for index in faster]
+    )
+    takes = "takes" if len(slower) == 1 else "take"
+    return f"{len(slower)} of {len(order)} {takes} {100 * (factor - 1):.0f} % longer: {_list_times(sorted(centers))} ms"
+
+
+def _list_times(centers: Sequence[float]) -> str:
+    """Return `61.3, 61.4 and 69.6`: the step time of the cell is one that no repeat had. `centers`: the least first."""
+    if len(centers) > MAX_LISTED:
+        return format_interval(centers[0], centers[-1], MILLISECOND)
+    *others, last = (format_number(center, MILLISECOND) for center in centers)
+    return f"{', '.join(others)} and {last}"
+
+
+def _find_rank(steps: FloatArray, share: float) -> float:
+    """Return the step below which `share` of the steps lie, the nearest rank."""
+    place = min(len(steps) - 1, max(0, math.ceil(share * len(steps)) - 1))
+    return float(np.partition(steps, place)[place])

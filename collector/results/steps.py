@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from bench.errors import UserError
 from collector.results.dataset.columns import STEPS
 from collector.results.dataset.tables import DamagedTableError, RunTables, table_key
-from collector.results.frames import SAMPLE_COLUMNS, make_frame
-from collector.results.tenancy import STEP_SERIES
+from collector.results.frames import SAMPLE_COLUMNS, STEP_SERIES, make_frame
 
 FloatArray = npt.NDArray[np.float64]
 Series = tuple[FloatArray, FloatArray, FloatArray]

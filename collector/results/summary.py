@@ -12,13 +12,19 @@ from itertools import count
 import pandas as pd
 
 from collector.results.calibrations import READ_COLUMNS, describe_deviations
-from collector.results.cell_repeats import RATES, SOUND_VERDICTS, CellRepeats, Repeats, choose_counted
+from collector.results.cell_repeats import (
+    RATES,
+    SOUND_VERDICTS,
+    CellRepeats,
+    Repeats,
+    choose_counted,
+    describe_disagreement,
+)
 from collector.results.cells import find_shared
 from collector.results.collection import Collection
-from collector.results.conditions import CONDITION_COLUMNS
-from collector.results.disagreement import describe_disagreement
 from collector.results.frames import (
     CELL_COLUMNS,
+    CONDITION_COLUMNS,
     DURATION_COLUMNS,
     ENVIRONMENT_COLUMNS,
     MEMORY_COLUMNS,

@@ -1,16 +1,28 @@
-"""The tables of step times: of training, and of inference with its percentiles."""
+"""The tables of cells: step times, latencies, speed that lasts, memory, and where the time of a repeat goes."""
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 
 from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.results.cells import find_shared
-from collector.tables.cell_times import cell_time_column
 from collector.tables.columns import CELL, count_column, interval_column, number_column, text_column
-from collector.tables.table import Column, Table, make_table
-from collector.units import MILLISECOND, NOT_THERE, NUM_DIGITS, NUM_TIME_DIGITS, PERCENT, THROUGHPUT
+from collector.tables.table import Column, Table, make_table, select_known
+from collector.units import (
+    MILLISECOND,
+    NOT_THERE,
+    NUM_DIGITS,
+    NUM_TIME_DIGITS,
+    PERCENT,
+    RATIO,
+    SECOND,
+    THROUGHPUT,
+    choose_memory_unit,
+    format_interval,
+    format_number,
+)
 
 
 def describe_validity(num_ok: int, num_sound: int, verdicts: str, *, num_planned: int = 0) -> str:
@@ -107,3 +119,115 @@ def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: lis
     ]
     remarks = [PIPELINED_REMARK if pipelined else "", TENANTS_REMARK if find_shared(rows).any() else ""]
     return make_table(caption, columns, rows, remark=" ".join(filter(None, remarks)))
+
+
+TIME_SOURCES = ("center_step_seconds", "least_repeat_seconds", "most_repeat_seconds", "disagreement")
+
+
+def cell_time_column(title: str, *, num_digits: int = NUM_TIME_DIGITS) -> Column:
+    return Column(
+        title=title,
+        sources=TIME_SOURCES,
+        format=partial(format_cell_time, num_digits=num_digits),
+        unit=MILLISECOND,
+        align="right",
+    )
+
+
+def format_cell_time(
+    seconds: float, least: float, most: float, disagreement: object, *, num_digits: int = NUM_TIME_DIGITS
+) -> str:
+    """Return `24.34`, or `63.98 (61.3 to 69.6 ms, repeats disagree)` of a mean that no repeat had."""
+    text = format_number(None if pd.isna(seconds) else float(seconds), MILLISECOND, num_digits)
+    repeats = quote_repeats(least, most, disagreement)
+    return f"{text} ({repeats})" if repeats else text
+
+
+def quote_repeats(least: float, most: float, disagreement: object) -> str:
+    """Return `61.3 to 69.6 ms, repeats disagree`; empty where they agree."""
+    if not isinstance(disagreement, str) or not disagreement:
+        return ""
+    return f"{format_interval(least, most, MILLISECOND)} ms, repeats disagree"
+
+
+def describe_settling(flat_after_seconds: float, sustained_seconds: float) -> str:
+    """Return from when on the speed was flat, in seconds, or that it was not."""
+    seconds = format_number(sustained_seconds, SECOND)
+    if pd.isna(flat_after_seconds):
+        return f"not within {seconds} s"
+    return f"{format_number(flat_after_seconds, SECOND)} s, of {seconds} s"
+
+
+COLUMNS = [
+    number_column("step at first", "first_sustained_step_seconds", MILLISECOND),
+    number_column("step at last", "settled_step_seconds", MILLISECOND),
+    number_column("last / first", "sustained_ratio", RATIO),
+    Column(title="flat after", sources=("flat_after_seconds", "sustained_seconds"), format=describe_settling),
+]
+
+
+def make_sustained_table(analysis: Analysis) -> Table | None:
+    """Return the speed of each cell whose steps ran on until it was flat; None where none did."""
+    summary = analysis.summary
+    ratio = summary["settled_step_seconds"] / summary["first_sustained_step_seconds"]
+    rows = select_known(summary.assign(sustained_ratio=ratio), COLUMNS[:2])
+    if rows.empty:
+        return None
+    caption = "Sustained speed: the first and the last seconds of steps that ran on, medians of the repeats that count"
+    return make_table(caption, [CELL, *COLUMNS], rows)
+
+
+DURATION_TITLES = {
+    "import_seconds": "import",
+    "build_seconds": "build",
+    "first_step_seconds": "first step",
+    "warmup_seconds": "warm-up",
+    "steady_seconds": "timed window",
+}
+
+
+def make_durations_table(analysis: Analysis) -> Table | None:
+    """Return how long each part of a repeat took, the medians of the repeats; None where nothing was measured."""
+    rows = analysis.measured
+    if rows.empty:
+        return None
+    durations = [number_column(title, name, SECOND) for name, title in DURATION_TITLES.items()]
+    return make_table("Durations within a repeat, medians of the repeats that count", [CELL, *durations], rows)
+
+
+CAPTION = "Peak memory, the largest of the repeats that count"
+TITLES = {
+    "peak_rss_bytes": "process, peak resident",
+    "peak_cgroup_bytes": "cgroup, peak",
+    "peak_memory_allocated_bytes": "GPU, peak allocated for tensors",
+    "peak_memory_reserved_bytes": "GPU, peak reserved",
+    "gpu_memory_before_bytes": "device, before",
+    "gpu_memory_peak_bytes": "device, peak in use",
+}
+REMARK = (
+    "For tensors: what the framework's allocator held at most; for JAX, what XLA plans for the step. In use on the "
+    "device: all of it, with the driver, the context, libraries and what the framework keeps for later, as seen while "
+    "the GPU was sampled. Tensors that fit a card do not show that the whole run fits it."
+)
+
+CGROUP = "peak_cgroup_bytes"
+
+
+def make_memory_table(analysis: Analysis) -> Table | None:
+    """Return the peaks of memory, the largest of the repeats; None where nothing was measured."""
+    rows = analysis.measured
+    if rows.empty:
+        return None
+    unit = choose_memory_unit(rows[list(TITLES)].max().dropna())
+    titles = {name: title for name, title in TITLES.items() if name != CGROUP or not _is_shared(rows[CGROUP])}
+    peaks = [number_column(title, name, unit, is_optional=True) for name, title in titles.items()]
+    has_gpu = rows["peak_memory_allocated_bytes"].notna().any()
+    return make_table(CAPTION, [CELL, *peaks], rows, remark=REMARK if has_gpu else "")
+
+
+def _is_shared(peaks: "pd.Series[int]") -> bool:
+    """Return whether all cells say the same peak: their cgroup, such as a container's, is older than each of them.
+
+    The kernel keeps the peak since the cgroup was created, so the figure is of none of them.
+    """
+    return bool(peaks.count() > 1 and peaks.nunique() == 1)

@@ -51,8 +51,8 @@ def plot(
     prices: PricesOption = None,
 ) -> None:
     """Write a plot of the report to a file for a paper: SVG, PDF with its fonts, or PNG at 300 dpi."""
-    from collector.report.drawn_panels import list_panels
-    from collector.report.paper_figures import check_figure_path, number_paths, save_figure
+    from collector.report.figure import list_panels
+    from collector.report.paper import check_figure_path, number_paths, save_figure
     from collector.report.plot_catalogue import PLOTS, draw_plot
     from runner.reporting.stored_runs import print_skipped
 

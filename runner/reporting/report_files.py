@@ -63,8 +63,8 @@ def write_tables(
     """Write the tables of a run's report for a paper or a page, `tables.tex` or `tables.md`, and return the path."""
     from collector.analysis import analyze_run
     from collector.files import replace_text
+    from collector.report.paper import write_latex, write_markdown
     from collector.report.tables import list_tables
-    from collector.report.typeset import write_latex, write_markdown
     from runner.price_tables.loading import load_prices
 
     analysis = analyze_run(collection, prices=load_prices(None))

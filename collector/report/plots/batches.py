@@ -3,8 +3,18 @@
 import altair as alt
 import pandas as pd
 
-from collector.report.plots.marks import LABEL_PIXELS, SHIFT, Tooltips, cross_out, number_segments, spread_sideways
-from collector.report.plots.style import COLOURS_BY_LABEL, GREY, INK, make_scale
+from collector.report.plots.marks import (
+    COLOURS_BY_LABEL,
+    GREY,
+    INK,
+    LABEL_PIXELS,
+    SHIFT,
+    Tooltips,
+    cross_out,
+    make_scale,
+    number_segments,
+    spread_sideways,
+)
 from collector.units import GIB, MILLISECOND
 
 HEIGHT_PIXELS = 240

@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from collector.forecast.fit import CANDIDATES, Forecast
-from collector.report.plots.style import BLUE, GREY, INK, ORANGE
+from collector.report.plots.marks import BLUE, GREY, INK, ORANGE
 
 _COLOURS = [ORANGE, BLUE, GREY]
 _DASHES = [[2, 2], [1, 0], [1, 3]]

@@ -3,7 +3,7 @@
 import altair as alt
 import pandas as pd
 
-from collector.report.plots.style import (
+from collector.report.plots.marks import (
     BLUE,
     GREY,
     INK,

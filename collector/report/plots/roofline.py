@@ -9,8 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from collector.report.plots.marks import SHIFT, cross_out, spread_sideways
-from collector.report.plots.style import FRAMEWORK_COLOURS, GREY, INK, make_scale
+from collector.report.plots.marks import FRAMEWORK_COLOURS, GREY, INK, SHIFT, cross_out, make_scale, spread_sideways
 from collector.units import TFLOPS
 
 HEIGHT_PIXELS = 300

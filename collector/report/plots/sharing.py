@@ -7,8 +7,7 @@ import altair as alt
 import pandas as pd
 
 from collector.labels import SHARING_NAMES
-from collector.report.plots.marks import Tooltips, cross_out, number_segments
-from collector.report.plots.style import BLUE, GREEN, INK, VERMILLION, make_scale
+from collector.report.plots.marks import BLUE, GREEN, INK, VERMILLION, Tooltips, cross_out, make_scale, number_segments
 
 HEIGHT_PIXELS = 220
 # Each way of sharing has a shape besides its colour, and stands a little beside the others: intervals do not hide each

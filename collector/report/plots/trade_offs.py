@@ -5,24 +5,22 @@ import pandas as pd
 
 from collector.report.plots.batches import BATCH_AXIS, GAP_PIXELS, MOST_PIXELS, SHAPES
 from collector.report.plots.marks import (
-    LABEL_PIXELS,
-    SHIFT,
-    cross_out,
-    make_shape_legend,
-    number_segments,
-    spread_sideways,
-)
-from collector.report.plots.style import (
     BLUE,
     COLOURS_BY_LABEL,
     FRAMEWORK_COLOURS,
     GREEN,
     INK,
+    LABEL_PIXELS,
     ORANGE,
     PURPLE,
+    SHIFT,
     SKY,
     VERMILLION,
+    cross_out,
     make_scale,
+    make_shape_legend,
+    number_segments,
+    spread_sideways,
 )
 
 HEIGHT_PIXELS = 260

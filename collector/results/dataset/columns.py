@@ -5,11 +5,25 @@ from collections.abc import Mapping
 from functools import cache
 
 import pyarrow as pa
+from pydantic import BaseModel
 
-from bench.schema import Result, hash_text
-from collector.results.frames import RESULT_COLUMNS, TENANT_COLUMNS, Columns
-from collector.results.placements import PLACEMENT_COLUMNS
-from collector.results.tenancy import STEP_SERIES
+from bench.schema import (
+    Cell,
+    Environment,
+    Failure,
+    Memory,
+    Node,
+    Phases,
+    Placement,
+    Result,
+    Roofline,
+    Samples,
+    SustainedRun,
+    Tenancy,
+    TenantRecord,
+    hash_text,
+)
+from collector.results.frames import PLACEMENT_COLUMNS, RESULT_COLUMNS, STEP_SERIES, TENANT_COLUMNS, Columns
 
 TABLES_VERSION = 1
 """Goes up when a column's meaning changes while its name stays: rows of other versions are read anew from the JSON."""
@@ -88,3 +102,148 @@ def compute_version() -> str:
     """Return the version of the tables' layout, such as `1-0a1b2c3d`; it changes whenever a column or field does."""
     contract = {"columns": TABLE_COLUMNS, "result": Result.model_json_schema()}
     return f"{TABLES_VERSION}-{hash_text(json.dumps(contract, sort_keys=True, default=dict))}"
+
+
+# The first that has the field says what it means: the columns have the names of the fields that they hold.
+SOURCES: tuple[type[BaseModel], ...] = (
+    *(Cell, Result, Phases, Memory, Roofline, Samples, SustainedRun, Node, Placement, Failure, Tenancy, TenantRecord),
+)
+ENVIRONMENT_FIELDS = ("num_threads", "hostname", "image", "git_revision", "num_visible_cores")
+# By the end of the name, the longest first.
+UNITS: Mapping[str, str] = {
+    "samples_per_s": "samples/s",
+    "flops_per_second": "FLOP/s",
+    "bytes_per_second": "bytes/s",
+    "flops_per_step": "FLOP",
+    "bytes_per_step": "bytes",
+    "seconds_per_step": "s",
+    "seconds": "s",
+    "bytes": "bytes",
+    "joules": "J",
+    "watts": "W",
+    "mhz": "MHz",
+    "celsius": "°C",
+    "cores": "cores",
+    "share": "share, 1 is all",
+}
+MEANINGS: Mapping[str, str] = {
+    "run_id": "The run.",
+    "cell_id": "The cell: a readable slug and 8 hex digits of the SHA-256 of its canonical JSON.",
+    "num_attempts": "How many attempts at the repeat left a result. The earliest `ok` one that is not `contaminated` "
+    "counts, else the earliest `ok` one, else the latest.",
+    "status": "`ok`, `failed`, `oom`, `timeout`, `preempted`; in the results `missing` where there is no result, "
+    "and `unreadable` where the store does not give it.",
+    "framework": "`pytorch`, `tensorflow` or `jax`.",
+    "started_at": "When the attempt began, in UTC.",
+    "finished_at": "When the attempt ended, in UTC.",
+    "num_warmup_steps_taken": "Warm-up steps, the first one not counted.",
+    "num_steps_taken": "Timed steps.",
+    "median_step_seconds": "Median of the timed steps.",
+    "mean_step_seconds": "Mean of the timed steps.",
+    "center_step_seconds": "The one step time that stands for the repeat, as `summarized_by` says: its median, or the "
+    "mean, of all repeats of a cell where the steps of one lie on two levels.",
+    "window_samples_per_s": "Samples of the timed window over its seconds: over the whole window, with every hiccup. "
+    "The `throughput_samples_per_s` of a cell is its batch over its step time, which mostly comes from medians.",
+    "pipelined_step_seconds": "A step in the window without synchronisation after each step.",
+    "pipelined_samples_per_s": "Samples a second in that window.",
+    "first_sustained_step_seconds": "A step in the first window of the steps that ran on.",
+    "settled_step_seconds": "A step in the last window of the steps that ran on.",
+    "sustained_seconds": "How long the steps ran on.",
+    "data_wait_share": "Part of the timed steps that waited for data.",
+    "verdict": "Whether the measurement is valid: the gravest of its faults, see docs/verdicts.md.",
+    "fault_verdicts": "The verdict of each of its faults, with spaces between them; missing of a result that an older "
+    "version of the tool read and whose document is gone.",
+    "verdict_reasons": "Why it is not valid, with the values found.",
+    "unchecked": "What the verdict does not cover.",
+    "notes": "What a reader should know that does not count against the measurement.",
+    "achieved_flops_per_second": "Operations of a step over the median step.",
+    "peak_bytes_per_second": "The peak of the memory of all GPUs of the cell.",
+    "cpu_own_cores": "CPU time of the process over the timed window.",
+    "cpu_other_cores": "Busy cores of the machine that were not the process's own.",
+    "num_machine_cores": "Cores of the machine that /proc/stat counts.",
+    "cpu_affinity_cores": "CPUs that the process could run on.",
+    "cpu_affinity_other_cores": "Busy CPUs among them that were not the process's own.",
+    "cpu_sibling_busy_cores": "Busy hyperthreads beside the process's cores.",
+    "cpu_pressure_share": "Part of the window in which a thread of the cgroup waited for a core.",
+    "cpu_throttled_share": "Part of the quota's periods in which it was used up.",
+    "cpu_throttled_seconds": "How long the quota kept threads waiting.",
+    "cpu_energy_per_sample_joules": "Energy of the CPU sockets per sample (RAPL), other processes included.",
+    "cpu_product_flops_per_second": "The faster matrix product before and after the timed window.",
+    "gpu_product_flops_per_second": "The GPU's matrix product of the calibration, after everything else.",
+    "copy_bytes_per_second": "Copies within the device's memory in the calibration: bytes read and written.",
+    "copy_bytes": "The size of the array that the calibration copies.",
+    "gpu_idle_power_watts": "Power before the first step, GPUs summed.",
+    "gpu_mean_power_watts": "Mean power while sampled, GPUs summed.",
+    "gpu_energy_per_step_joules": "Energy of a step, GPUs summed.",
+    "gpu_energy_per_sample_joules": "Energy of a sample, GPUs summed.",
+    "gpu_energy_source": "What the energy was read from.",
+    "gpu_sm_clock_mhz": "Median SM clock, of the slowest GPU.",
+    "gpu_sm_clock_share": "That clock over the highest that the GPU allows.",
+    "gpu_power_limit_watts": "The limit in force, GPUs summed.",
+    "gpu_default_power_limit_watts": "The limit that the card came with, GPUs summed.",
+    "gpu_max_temperature_celsius": "The highest temperature of any GPU.",
+    "gpu_memory_before_bytes": "Memory in use before the process, of the fullest GPU.",
+    "gpu_memory_peak_bytes": "The most memory in use, of the fullest GPU.",
+    "gpu_throttle_reasons": "Why clocks were lowered, with the part of the samples; empty: not read.",
+    "num_foreign_processes": "Processes of others on the GPUs; missing where they cannot be seen.",
+    "kernels_per_step": "Kernels of a step under the profiler, on the busiest GPU.",
+    "copies_per_step": "Copies of a step under the profiler, on the busiest GPU.",
+    "kernel_seconds_per_step": "How long a step's kernels ran.",
+    "kernel_busy_share": "That time over the step without the profiler.",
+    "profiled_step_seconds": "A step under the profiler.",
+    "profiled_busy_share": "Time of kernels over the step under the profiler.",
+    "environment_id": "8 hex digits of all that can change a time: repeats that differ in it are never pooled.",
+    "hardware_id": "8 hex digits of the hardware and the driver: cells that differ in it are not compared.",
+    "cpu_model": "The CPU.",
+    "gpu_name": "The GPU; missing for a CPU cell.",
+    "driver_version": "The GPU's driver.",
+    "python_version": "Python.",
+    "framework_version": "The framework.",
+    "cuda_graph": "Whether the step was one CUDA graph.",
+    "kubelet_version": "The node's kubelet.",
+    "cpu_manager_policy": "`static` or `none`, as the visible cores give it away; missing: unknown.",
+    "gpu_uuid": "The GPUs of the cell.",
+    "boot_id": "The kernel's id of the boot; missing: not recorded.",
+    "booted_at": "When the boot began, by the machine's clock; missing: not recorded.",
+    "lasting_ids": "Hashes of ids that outlive a reboot, such as a cloud instance's; missing: none was readable.",
+    "host": "The host name, and the boot where one name stands for several hosts. In the data set always the name.",
+    "machine": "The host, with the GPUs of a GPU cell: two cards of one model are two machines.",
+    "error_kind": "Why the attempt did not end well, in one of a few words.",
+    "error_message": "The same in a line.",
+    "exit_code": "The exit code of the process.",
+    "index": "The step's number in its kind, from 0.",
+    "kind": "`warmup` or `timed`.",
+    "seconds": "Wall time of the step.",
+    "device_seconds": "Time of the step between two events on the GPU; missing where there are none.",
+    "tenant": "Which of the tenants that used the device at once, from 0; 0 of a cell that had it to itself.",
+    "neighbour": "What the other tenants ran instead of the cell; missing: they ran the cell too.",
+    "alone_cell_id": "The cell that is this tenant's work on a device of its own, measured as long.",
+    "key": "The key of the JSON document that the row was made from.",
+    "object_version": "Its version in the store: the ETag; of a file its time of writing, size and time of change.",
+    "num_bytes": "Its size.",
+    "environment_document": "8 hex digits of the environment's JSON: the row of `environments` that has it.",
+    "host_framework": "The framework of the matrix products of a CPU cell.",
+    "host_theoretical_flops_per_second": "Cores times width times clock of a CPU cell's host.",
+    "document": "The JSON document.",
+    "node_name": "The node.",
+}
+
+
+def describe_meaning(column: str) -> str:
+    """Return what a column means, in one line. Raise KeyError, with the place to write it, for a column without one."""
+    if column in MEANINGS:
+        return MEANINGS[column]
+    sources = (Environment,) if column in ENVIRONMENT_FIELDS else SOURCES
+    for source in sources:
+        if column in source.model_fields and (text := source.model_fields[column].description):
+            return " ".join(text.split()).replace("null:", "missing:").replace("None:", "missing:")
+    raise KeyError(f"column '{column}': nothing says what it means; add it to MEANINGS in {__name__}")
+
+
+def find_unit(column: str, dtype: str) -> str:
+    """Return the unit of a column's numbers; empty for what has none."""
+    if dtype in ("str", "boolean") or dtype.startswith("datetime"):
+        return ""
+    if column.startswith("share_of"):
+        return UNITS["share"]
+    return next((unit for end, unit in UNITS.items() if column.endswith(end)), "")

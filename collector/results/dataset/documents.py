@@ -27,9 +27,13 @@ from bench.store import (
 )
 from collector.results.cells import describe_cell
 from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, NODE_FAULTS, PLACEMENTS, STEPS, TENANTS
-from collector.results.frames import describe_environment, describe_result
-from collector.results.placements import PLACEMENT_COLUMNS
-from collector.results.tenancy import describe_tenants, list_series
+from collector.results.frames import (
+    PLACEMENT_COLUMNS,
+    describe_environment,
+    describe_result,
+    describe_tenants,
+    list_series,
+)
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]

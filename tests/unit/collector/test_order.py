@@ -8,7 +8,7 @@ from bench.schema import Cell, LeftOutCell
 from bench.store import Store
 from collector.analysis import Analysis, analyze_run
 from collector.grid import make_grid
-from collector.order import list_in_order
+from collector.labels import list_in_order
 from collector.ranking import rank_programs
 from collector.results.load import load_run
 from collector.tables.step_times import make_training_table

@@ -9,8 +9,7 @@ import pytest
 
 from bench.schema import Verdict
 from bench.store import Store
-from collector.results.column_meanings import MEANINGS, describe_meaning, find_unit
-from collector.results.dataset.columns import TABLE_COLUMNS
+from collector.results.dataset.columns import MEANINGS, TABLE_COLUMNS, describe_meaning, find_unit
 from collector.results.frames import RESULT_COLUMNS, SAMPLE_COLUMNS
 from collector.results.load import load_run
 from factories import make_cell, make_result, make_run, make_validity, put_documents
@@ -30,7 +29,7 @@ def test_every_column_has_a_meaning_and_every_meaning_a_column() -> None:
 
 
 def test_a_column_without_a_meaning_is_named_with_the_place_to_write_it() -> None:
-    with pytest.raises(KeyError, match="column 'gpu_colour'.*MEANINGS in collector.results.column_meanings"):
+    with pytest.raises(KeyError, match="column 'gpu_colour'.*MEANINGS in collector.results.dataset.columns"):
         describe_meaning("gpu_colour")
 
 

@@ -1,6 +1,6 @@
 """Repeats that did not end ok, in words: those that ended alike share one text, whichever cell they are of."""
 
-from collector.report.failures import describe_failures
+from collector.report.page import describe_failures
 from collector.results.summary import list_failures
 from factories import make_cell, make_failed_result, make_result
 from measured_runs import Collect

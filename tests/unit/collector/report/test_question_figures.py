@@ -11,9 +11,8 @@ from bench.errors import UserError
 from bench.schema import Shift, Suspicion
 from collector.analysis import analyze_run
 from collector.nights.records import ChangeHistory, RecordedChange
-from collector.report.drawn_panels import list_panels
-from collector.report.figure import ROWS, Figure, FigureGroup
-from collector.report.paper_figures import number_paths, save_figure, set_width
+from collector.report.figure import ROWS, Figure, FigureGroup, list_panels
+from collector.report.paper import number_paths, save_figure, set_width
 from collector.report.plot_catalogue import PLOTS, draw_plot
 from collector.report.plots.marks import number_segments
 from collector.report.question_figures import (

@@ -6,9 +6,8 @@ import pytest
 
 from bench.schema import Result
 from collector.analysis import analyze_run
-from collector.report.drawn_panels import list_panels
-from collector.report.figure import FigureGroup
-from collector.report.sharing_figures import show_sharing
+from collector.report.figure import FigureGroup, list_panels
+from collector.report.question_figures import show_sharing
 from factories import make_result
 from measured_runs import Collect, make_repeats
 from shared_runs import SEVEN_OF_EIGHT, TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result

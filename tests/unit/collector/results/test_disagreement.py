@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from collector.results.disagreement import describe_disagreement
+from collector.results.cell_repeats import describe_disagreement
 from collector.results.summary import summarize_cells
 from factories import make_cell
 from measured_runs import Collect, make_repeats

@@ -7,8 +7,8 @@ import pytest
 
 from bench.schema import Cell, Precision, Result, Validity
 from collector.analysis import analyze_run
-from collector.product_rates import list_drifted
 from collector.results.collection import Collection
+from collector.results.host_peaks import list_drifted
 from collector.results.summary import summarize_cells
 from collector.tables.roofline import make_roofline_table
 from factories import (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.schema import Environment
-from collector.results.identity import identify_environment, identify_hardware
+from collector.results.hosts import identify_environment, identify_hardware
 from factories import (
     make_environment,
     make_gpu,
@@ -55,7 +55,7 @@ def test_another_host_of_the_same_kind_does_not_change_the_environment_id(change
 
 def test_every_field_of_an_environment_is_in_the_id_or_left_out_of_it_on_purpose() -> None:
     tried = {name for changes in (*IDENTIFYING, *NOT_IDENTIFYING) for name in changes}
-    assert set(Environment.model_fields) == tried, "decide in collector/results/identity.py, and show it here"
+    assert set(Environment.model_fields) == tried, "decide in collector/results/hosts.py, and show it here"
 
 
 @pytest.mark.parametrize(

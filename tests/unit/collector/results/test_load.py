@@ -11,7 +11,7 @@ from bench.errors import UserError
 from bench.schema import Result
 from bench.store import Store, result_key, run_key
 from collector.results.collection import Collection
-from collector.results.identity import identify_environment
+from collector.results.hosts import identify_environment
 from collector.results.load import load_run
 from factories import (
     RUN_ID,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collector.results.notes import merge_notes
+from collector.results.cell_repeats import merge_notes
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bench.schema import PipelinedWindow, Samples, SustainedRun, Validity, Verdict
-from collector.results.identity import identify_environment
+from collector.results.hosts import identify_environment
 from collector.results.summary import summarize_cells
 from factories import (
     make_cell,

@@ -7,10 +7,10 @@ import pytest
 
 from bench.store import Store, result_key, results_prefix
 from collector.facts import state_outcome, state_resumption
+from collector.results.attempts import UnreadRecords
 from collector.results.collection import Collection, SkippedDocument
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
-from collector.results.unread import UnreadRecords
 from factories import RUN_ID, make_result, make_run, put_documents
 
 RUN = make_run(repeats=3)
