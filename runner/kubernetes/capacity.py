@@ -63,14 +63,9 @@ CHOSEN_PREFIXES = (
 def list_node_pools(connection: Connection) -> list[dict[str, Any]]:
     """Return Karpenter's NodePools; none where there is no Karpenter, or they may not be listed."""
     try:
-        return read_node_pools(connection)
+        return connection.read_items(NODE_POOLS, lambda item: item, patience_seconds=SHORT_PATIENCE_SECONDS)
     except ApiError:
         return []
-
-
-def read_node_pools(connection: Connection) -> list[dict[str, Any]]:
-    """Return Karpenter's NodePools; ApiError where there is no Karpenter (404), or they may not be listed."""
-    return connection.read_items(NODE_POOLS, lambda item: item, patience_seconds=SHORT_PATIENCE_SECONDS)
 
 
 def count_cells_within_limits(pod: Mapping[str, Any], node_pools: Iterable[Mapping[str, Any]]) -> int:

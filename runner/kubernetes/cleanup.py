@@ -8,8 +8,9 @@ controller wrote into the pod.
 import json
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,7 +24,7 @@ from bench.errors import UserError
 from bench.schema import Document
 from bench.store import Store, cancelled_key, cancelled_prefix, confirmation_run_id
 from collector.word_lists import join_some
-from runner.kubernetes.connection import ApiError, Connection, to_user_error
+from runner.kubernetes.connection import ApiError, Connection, delete_exactly, to_user_error
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.names import POOL_LABEL, RUN_LABEL, STORE_LABEL, select_run
 from runner.kubernetes.objects import CANCELLED, JobStatus, read_remaining_job, read_store_url
@@ -163,7 +164,7 @@ class JobCleaner:
         UserError if the API server or the store refuses, a runner still submits Jobs, or nothing was done that a runner
         would see: no mark, and no unfinished Job.
         """
-        with _Explained(self.connection):
+        with _explain_refusals(self.connection):
             if is_dry_run:
                 jobs = self._list_jobs()
                 num_unfinished = sum(job.end is None for job in jobs)
@@ -181,7 +182,7 @@ class JobCleaner:
 
         UserError if the API server refuses.
         """
-        with _Explained(self.connection):
+        with _explain_refusals(self.connection):
             return self._delete_unfinished(None).num_deleted
 
     def clean(self, *, force: bool, is_dry_run: bool = False) -> Deleted:
@@ -189,7 +190,7 @@ class JobCleaner:
 
         Raise UserError if some are unfinished, unless `force` cancels them first.
         """
-        with _Explained(self.connection):
+        with _explain_refusals(self.connection):
             jobs, (pods, warning) = self._list_jobs(), self._find_orphaned_pods()
             self._refuse_several([*jobs, *pods])  # where pods alone are left, too
             unfinished = [job for job in jobs if job.end is None]
@@ -315,39 +316,29 @@ class JobCleaner:
             list(threads.map(act, objects))  # after an error or Ctrl-C, those that have not begun are dropped
 
     def _mark_job(self, job: JobStatus) -> None:
-        body = {"metadata": {"uid": job.uid, "annotations": {CANCELLED: "true"}}}
-        self._change("patch", f"{self._jobs_path}/{job.name}", body, "application/merge-patch+json")
-
-    def _delete_job(self, job: JobStatus) -> None:
-        body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
-        self._change("delete", f"{self._jobs_path}/{job.name}", body)
-
-    def _delete_pod(self, pod: OrphanedPod) -> None:
-        body = {"preconditions": {"uid": pod.uid}}
-        self._change("delete", f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}", body)
-
-    def _change(self, verb: str, path: str, body: dict[str, Any], content_type: str = "application/json") -> None:
-        """Change exactly the object that was listed; nothing where it is gone, or another has its name."""
+        """Mark exactly the Job that was listed; nothing where it is gone, or another has its name."""
+        body = json.dumps({"metadata": {"uid": job.uid, "annotations": {CANCELLED: "true"}}}).encode()
+        path, kind = f"{self._jobs_path}/{job.name}", "application/merge-patch+json"
         try:
-            self.connection.request(verb, path, body=json.dumps(body).encode(), content_type=content_type)
+            self.connection.request("patch", path, body=body, content_type=kind)
         except ApiError as error:
             is_another = error.status == HTTPStatus.CONFLICT or UID_CHANGED in error.message
             if error.status != HTTPStatus.NOT_FOUND and not is_another:
                 raise
 
+    def _delete_job(self, job: JobStatus) -> None:
+        delete_exactly(self.connection, f"{self._jobs_path}/{job.name}", job.uid)
 
-@dataclass(frozen=True)
-class _Explained:
-    """Raises an ApiError of its block as the UserError that it means."""
+    def _delete_pod(self, pod: OrphanedPod) -> None:
+        delete_exactly(self.connection, f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}", pod.uid)
 
-    connection: Connection
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, ApiError):
-            raise to_user_error(error, self.connection.context) from error
+@contextmanager
+def _explain_refusals(connection: Connection) -> Iterator[None]:
+    try:
+        yield
+    except ApiError as error:
+        raise to_user_error(error, connection.context) from error
 
 
 def find_orphaned_pods(

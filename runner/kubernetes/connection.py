@@ -520,6 +520,19 @@ class Retries:
         return min(LOGIN_PATIENCE_SECONDS, self.patience_seconds) if is_unknown and self.connection.is_known else 0.0
 
 
+def delete_exactly(connection: Connection, path: str, uid: str | None) -> None:
+    """Delete the object that has this uid, and what it owns; nothing where it is gone, or another has its name.
+
+    `uid`: None: whichever has the name. ApiError as `Connection.request`.
+    """
+    body: JsonObject = {"propagationPolicy": "Background"} | ({"preconditions": {"uid": uid}} if uid else {})
+    try:
+        connection.request("delete", path, body=json.dumps(body).encode())
+    except ApiError as error:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            raise
+
+
 def decode_answer(body: bytes) -> JsonObject:
     try:
         found = json.loads(body)

@@ -5,7 +5,7 @@ NodeResourcesFit, on empty nodes: what runs there now will end, but pods of Daem
 https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -60,9 +60,9 @@ class Fit:
 
     def describe(self) -> tuple[str, ...]:
         """Return a line for each group of nodes."""
-        lines = [f"{number} can: {kind}" for kind, number in _count(node.kind for node in self.fitting).items()]
+        lines = [f"{number} can: {kind}" for kind, number in Counter(node.kind for node in self.fitting).items()]
         for reasons, names in self.unfit.items():
-            kinds = "; ".join(_count(self.kinds[name] for name in names))
+            kinds = "; ".join(dict.fromkeys(self.kinds[name] for name in names))
             lines.append(f"{len(names)} cannot ({names[0]}{', ...' if len(names) > 1 else ''}: {kinds}): {reasons}")
         return tuple(lines)
 
@@ -182,13 +182,6 @@ def _describe_rule(rule: Mapping[str, Any], labels: Mapping[str, str]) -> str:
 
 def format_amount(name: str, amount: Decimal) -> str:
     return f"{float(amount) / GIB:.4g} GiB" if name in BYTES else f"{float(amount):.4g}"
-
-
-def _count(kinds: Iterable[str]) -> dict[str, int]:
-    counts: defaultdict[str, int] = defaultdict(int)
-    for kind in kinds:
-        counts[kind] += 1
-    return dict(counts)
 
 
 def sum_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:

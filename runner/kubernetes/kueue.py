@@ -145,12 +145,6 @@ def read_inactivity(queue: Mapping[str, Any]) -> str:
     return ""
 
 
-def explain_forbidden(error: ApiError) -> str:
-    """Return in words that Workloads may not be listed."""
-    hint = "`benchmatrix setup --queue QUEUE --user NAME` by an administrator allows it"
-    return f"why they wait is not known: {error.message}; {hint}"
-
-
 def _list_workloads(connection: Connection, path: str, job_uids: Sequence[str]) -> Iterator[dict[str, Any]]:
     for begin in range(0, len(job_uids), MAX_UIDS):
         selector = f"{JOB_UID_LABEL} in ({','.join(job_uids[begin : begin + MAX_UIDS])})"
@@ -158,7 +152,8 @@ def _list_workloads(connection: Connection, path: str, job_uids: Sequence[str]) 
             yield from connection.list_items(path, labelSelector=selector, resourceVersion="0")  # from its cache
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN:
-                raise WorkloadsUnreadable(explain_forbidden(error)) from error
+                hint = "`benchmatrix setup --queue QUEUE --user NAME` by an administrator allows it"
+                raise WorkloadsUnreadable(f"why they wait is not known: {error.message}; {hint}") from error
             raise
 
 

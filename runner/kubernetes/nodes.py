@@ -235,7 +235,7 @@ class NodeFaultTracker:
             self.health.note_seen(pod.pool, pod.node, datetime.now(UTC))
         elif reason := find_node_fault(pod):
             fault = self._count(make_node_fault(tracked, reason, pod=pod), tracked.job)
-            self.dispatcher.record(partial(self.recorder.write, fault), _ignore)
+            self.dispatcher.record(partial(self.recorder.write, fault), lambda _: None)
 
     def note_job(self, tracked: TrackedJob, job: JobStatus, pods: Sequence[PodStatus]) -> list[NodeFault]:
         """Return the faults for which a Job ended, to be stored before it is deleted."""
@@ -303,10 +303,6 @@ def make_node_fault(
         reason=reason,
         at=source.ended_at or source.created_at,
     )
-
-
-def _ignore(_: None) -> None:
-    pass
 
 
 BLOCK_FIELDS = (

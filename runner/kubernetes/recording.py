@@ -1,6 +1,5 @@
 """Find or write the terminal record of a repeat whose Job has finished, is missing or is given up."""
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,14 +19,8 @@ from bench.store import (
     tenants_prefix,
 )
 from bench.worker.delivery import find_marked_record
-from runner.kubernetes.connection import UNREACHABLE, ApiError, Connection
-from runner.kubernetes.failures import (
-    JobOutcome,
-    choose_decisive_pod,
-    explain_job,
-    has_only_waited,
-    judge_job,
-)
+from runner.kubernetes.connection import UNREACHABLE, ApiError, Connection, delete_exactly
+from runner.kubernetes.failures import JobOutcome, choose_decisive_pod, explain_job, has_only_waited, judge_job
 from runner.kubernetes.objects import CONTAINER, JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.pending_pods import read_start_problems
 from runner.kubernetes.tracked_jobs import TrackedJob
@@ -119,14 +112,7 @@ class ResultRecorder:
 
     def delete_job(self, name: str, uid: str | None = None) -> None:
         """Delete a Job and its pods; a Job that is gone already, or has another `uid` than this, is no error."""
-        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}"
-        options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-        body = json.dumps(options | ({"preconditions": {"uid": uid}} if uid else {})).encode()
-        try:
-            self.connection.request("delete", path, body=body)
-        except ApiError as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-                raise
+        delete_exactly(self.connection, f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}", uid)
 
     def _list_keys(self, tracked: TrackedJob) -> list[str]:
         """Return the keys of the repeat's records; none where there are no more than earlier retry rounds left.
@@ -151,9 +137,7 @@ class ResultRecorder:
         """
         try:
             data = self.store.get(key)
-        except KeyMissing as error:
-            return str(error)
-        except UnreadableObject as error:
+        except (KeyMissing, UnreadableObject) as error:
             return str(error)
         try:
             result = read_result(data)
@@ -183,7 +167,10 @@ class ResultRecorder:
     def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
         pods = list(tracked.pods.values())
         if not any(pod.exit_code is not None and not pod.disruption for pod in pods):  # the informer may lag
-            pods = [pod for pod in self._fetch_pods(tracked) if pod.uid not in tracked.settled_uids] or pods
+            path = f"/api/v1/namespaces/{self.namespace}/pods"
+            query = {"labelSelector": f"batch.kubernetes.io/job-name={tracked.name}"}
+            found = self.connection.read_items(path, read_pod_status, query)
+            pods = [pod for pod in found if pod.uid not in tracked.settled_uids] or pods
         return pods
 
     def _take_from_log(self, tracked: TrackedJob, pods: Sequence[PodStatus]) -> Result | None:
@@ -217,10 +204,6 @@ class ResultRecorder:
                     raise
                 if is_about_log:
                     return None
-
-    def _fetch_pods(self, tracked: TrackedJob) -> list[PodStatus]:
-        query = {"labelSelector": f"batch.kubernetes.io/job-name={tracked.name}"}
-        return self.connection.read_items(f"/api/v1/namespaces/{self.namespace}/pods", read_pod_status, query)
 
     def record_outcome(
         self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]

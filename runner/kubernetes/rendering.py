@@ -30,7 +30,6 @@ from runner.kubernetes.names import (
 )
 from runner.kubernetes.objects import MAX_WEIGHT, PREFERRED, REQUIRED, read_quantity
 from runner.profiles.model import Profile
-from runner.profiles.pools import Gpus, GpuSharing
 from runner.sources import find_source
 
 # The fingerprint of a run: what its Jobs measure for, and with what, in a few hex digits.
@@ -350,6 +349,9 @@ class JobRenderer:
         if pool is None:
             raise UserError(f"profile {profile.name}: has no pool '{cell.device}', which {cell.cell_id} needs")
         gpus = profile.gpu if cell.device == "gpu" else None
+        resource = None  # what a container asks of the device plugin
+        if gpus is not None and gpus.request == "limit":
+            resource = (sharing.resource if sharing else None) or gpus.resource
         return {
             "profile": profile,
             "cell": cell,
@@ -363,7 +365,7 @@ class JobRenderer:
             "sharing": sharing,
             # Where the clients of MPS meet its server: the device plugin mounts it, or the node's own is used.
             "has_shm": sharing is None or cell.sharing != "mps",
-            "gpu_resource": _name_gpu_resource(gpus, sharing),
+            "gpu_resource": resource,
             "claim_template": gpus.name_claim_template(cell.num_gpus) if gpus and gpus.request == "claim" else None,
             "image_group": IMAGE_GROUP,
             "ephemeral_storage": size_ephemeral_storage(profile.tmp_size),
@@ -425,13 +427,6 @@ class JobShape:
     def fill(self, values: Mapping[str, str]) -> bytes:
         quoted = {name: json.dumps(value) for name, value in values.items()}
         return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(self.pieces)).encode()
-
-
-def _name_gpu_resource(gpus: Gpus | None, sharing: GpuSharing | None) -> str | None:
-    """Return what a container asks of the device plugin; None: nothing."""
-    if gpus is None or gpus.request != "limit":
-        return None
-    return (sharing.resource if sharing else None) or gpus.resource
 
 
 def size_ephemeral_storage(tmp_size: str) -> str:

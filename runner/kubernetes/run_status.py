@@ -72,8 +72,7 @@ def inspect_run(
     try:
         jobs = connection.read_items(f"{group}/jobs", read_job_status, query)
         pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
-        events = _find_missing_pod_reasons(connection, namespace) if _lack_pods(jobs) else {}
-        events |= _find_start_problems(connection, namespace, pods)
+        events = _read_events(connection, namespace, jobs, pods)
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
         by_queue_reason = _count_queue_reasons(connection, namespace, queued)
         line = describe_local_queue(connection, namespace, queue) if queue else ""
@@ -129,27 +128,18 @@ def _measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:
     return num_ended / seconds if num_ended and seconds > 0 else None
 
 
-def _lack_pods(jobs: Sequence[JobStatus]) -> bool:
-    return any(find_state(job) == "waiting" and not job.num_active for job in jobs)
-
-
-def _find_start_problems(connection: Connection, namespace: str, pods: Sequence[PodStatus]) -> dict[str, str]:
-    """Return why pods are not started, by their Job's name; empty if the user may not read events."""
+def _read_events(
+    connection: Connection, namespace: str, jobs: Sequence[JobStatus], pods: Sequence[PodStatus]
+) -> dict[str, str]:
+    """Return why a Job has no pod, or its pod is not started, by the Job's name; empty if events may not be read."""
     starting = [pod for pod in pods if is_starting(pod)]
+    found = {}
     try:
+        if any(find_state(job) == "waiting" and not job.num_active for job in jobs):
+            found = read_missing_pod_reasons(connection, namespace)
         problems = read_start_problems(connection, namespace) if starting else {}
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
             return {}
         raise
-    return {pod.job_name: problems[pod.uid] for pod in starting if pod.uid in problems}
-
-
-def _find_missing_pod_reasons(connection: Connection, namespace: str) -> dict[str, str]:
-    """Return why the controller could not create a pod, by the Job's name; empty if the user may not read events."""
-    try:
-        return read_missing_pod_reasons(connection, namespace)
-    except ApiError as error:
-        if error.status == HTTPStatus.FORBIDDEN:
-            return {}
-        raise
+    return found | {pod.job_name: problems[pod.uid] for pod in starting if pod.uid in problems}

@@ -253,7 +253,6 @@ class ClusterSession:
                 self._pod_informer.stop()
 
     def _start(self, informer: Informer[T], handle: Callable[[Notification[T]], None]) -> None:
-
         def notify(notification: Notification[T]) -> None:
             self._dispatcher.post(partial(handle, notification))
 

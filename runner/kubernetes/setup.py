@@ -22,7 +22,6 @@ from runner.kubernetes.permissions import (
     CLEANUP_PERMISSIONS,
     QUEUE_PERMISSIONS,
     RUN_PERMISSIONS,
-    Permission,
 )
 from runner.kubernetes.rendering import JobRenderer, compute_fingerprint, render_manifest
 from runner.matrix.plan import order_repeats
@@ -74,7 +73,7 @@ class SetupTemplate:
                 "rbac.yaml.j2",
                 profile=self.profile,
                 runner_account=RUNNER_ACCOUNT,
-                permissions=self._list_permissions(),
+                permissions=(*RUN_PERMISSIONS, *CLEANUP_PERMISSIONS, *(QUEUE_PERMISSIONS if self.has_queue else ())),
                 users=self.users,
             ),
             "claim-templates": list(self._render_claim_templates()),
@@ -95,10 +94,6 @@ class SetupTemplate:
             endpoint_url=STORE_ENDPOINT,
         )
         return secret
-
-    def _list_permissions(self) -> tuple[Permission, ...]:
-        queue = QUEUE_PERMISSIONS if self.has_queue else ()
-        return *RUN_PERMISSIONS, *CLEANUP_PERMISSIONS, *queue
 
     def _render_claim_templates(self) -> Iterator[Manifest]:
         gpu = self.profile.gpu

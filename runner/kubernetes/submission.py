@@ -5,7 +5,6 @@ run. The newest stay, with their pods and logs, until their `ttlSecondsAfterFini
 them and leaves no room for others.
 """
 
-import json
 import threading
 import time
 from collections import defaultdict, deque
@@ -18,7 +17,7 @@ from http import HTTPStatus
 from bench.errors import UserError
 from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.cleanup import CancellationWatcher
-from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.connection import ApiError, Connection, delete_exactly
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.names import CELL_LABEL, FINGERPRINT_LABEL, REPEAT_LABEL, RUN_LABEL, select_run
 from runner.kubernetes.objects import JobStatus
@@ -112,20 +111,11 @@ class FinishedJobs:
                 self.connection.request("deletecollection", path, query=query)
             for job in batch:
                 if job.status.end == "failed":
-                    self._delete_one(path, job.status)
+                    delete_exactly(self.connection, f"{path}/{job.status.name}", job.status.uid)
         except ApiError as error:  # their TTL deletes them
             self.dispatcher.warn_later(f"finished Jobs are not deleted: {error.message}", "deletion of finished Jobs")
             return error.status != HTTPStatus.FORBIDDEN
         return True
-
-    def _delete_one(self, path: str, job: JobStatus) -> None:
-        """Delete exactly this Job, and not another that was created under its name since."""
-        body = {"propagationPolicy": "Background", "preconditions": {"uid": job.uid}}
-        try:
-            self.connection.request("delete", f"{path}/{job.name}", body=json.dumps(body).encode())
-        except ApiError as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-                raise
 
     def _handle_deleted(self, is_allowed: bool) -> None:
         self._num_deletions -= 1
