@@ -1,6 +1,6 @@
 """Measures how often 95 % intervals hold the truth, how wide they are, and what they find, on simulated repeats.
 
-Prints the tables of docs/report.md as Markdown. Steps are drawn as benchmarks/interval_scenarios.py says, and every
+Prints the tables of docs/statistics.md as Markdown. Steps are drawn as benchmarks/interval_scenarios.py says, and every
 method sees the same ones. `--every` prints a line for each scenario too. From the checkout, a few minutes:
 .venv/bin/python benchmarks/interval_coverage.py
 """

@@ -1,6 +1,6 @@
 """Simulates how often equal sides are called different, where repeats are not as the test of a ratio takes them.
 
-Prints the last column of decision 0077 and the table of docs/report.md, "Can the interval be believed?": of one
+Prints the last column of decision 0077 and the table of docs/statistics.md, "Can the interval be believed?": of one
 ratio, and of any of ten that are judged together. Repeats are drawn as logs; the ratios are the collector's. Needs no
 framework and takes about three minutes: PYTHONPATH=images/bench/src:. .venv/bin/python benchmarks/ratio_assumptions.py
 """

@@ -170,7 +170,7 @@ CLAIM_READING = (
 FRAMEWORK_REMARK = (
     "TensorFlow stands here for Keras 3 on TensorFlow, which computes a batch norm from several operations."
 )
-# Below it Student's quantile is 12.7: see "Can the interval be believed?" in docs/report.md.
+# Below it Student's quantile is 12.7: see "Can the interval be believed?" in docs/statistics.md.
 ENOUGH_REPEATS = 3
 
 

@@ -259,7 +259,7 @@ SHARING_COLUMNS: Columns = {
 tenant; `role_...`: of all tenants with the role; `slowest_slowdown`: of the slowest of them. `aggregate_ratio`,
 `jain_index`, energy and `device_peak_bytes` are of the whole device, and the same in both rows of a cell with two
 roles; so are `joint_low` to `joint_high`, the interval of `aggregate_ratio` that holds together with those of all
-tested cells, and the verdict that rests on it. docs/report.md has the formulas."""
+tested cells, and the verdict that rests on it. docs/statistics.md has the formulas."""
 
 JUDGED_COLUMNS = ("joint_low", "joint_high", "p_adjusted", "verdict", "decision")
 """What is found of all cells together."""

@@ -34,7 +34,7 @@ DEFAULT_RUN_DEVIATION = 0.03
 3 % that nights are taken to differ by (docs/measurement.md, "What identical runs differ by")."""
 DEFAULT_MACHINE_DIFFERENCE = 0.03
 """The standard deviation of the log of one machine's time over another's of the same kind, where no identical runs
-show it: as in docs/report.md, "Machines", for two cards of one model."""
+show it: as in docs/statistics.md, "Machines", for two cards of one model."""
 TWO_SIDED_QUANTILE = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
 Row = dict[str, Any]
 RunKind = tuple[str, str, str | None]
