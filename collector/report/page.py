@@ -47,6 +47,9 @@ MAX_CELLS = 2000
 """Cells up to which a page shows all: more are for the files, and for `compare`."""
 MAX_POINTS = 60
 """Points by which the steps of a repeat are drawn: medians of neighbouring steps, where there are more."""
+MANY_CELLS = 500
+"""From here on a page has no plots, 8 points a repeat and of each cell the fields that vary: 2,000 cells in 6 MB."""
+POINTS_OF_MANY = 8
 MAX_PANELS = 4
 """Panels of one plot that the page has; `benchmatrix plot` writes all."""
 FIGURE_PIXELS = 620
@@ -109,7 +112,8 @@ def make_page(analysis: Analysis, *, home: str = "") -> str:
             num_tested=sum(one.low is not None for one in grid.ratios.get(grid.baseline, {}).values()),
             since=describe_since(analysis),
             ranking=list_ranking(analysis),
-            sections=[*_view_sections(analysis)],
+            has_plots=len(grid.places) < MANY_CELLS,
+            sections=[*_view_sections(analysis, has_plots=len(grid.places) < MANY_CELLS)],
             failures=describe_failures(failures)[:MAX_LISTED] if len(failures) else [],
             figure=lambda place: _show_figure(grid, place),
             data=Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
@@ -149,6 +153,7 @@ def make_data(analysis: Analysis, grid: Grid) -> dict[str, Any]:
     places = list(grid.places.items())[:MAX_CELLS]
     kept = {key for key, _ in places}
     fastest = {work: grid.find_fastest(work) for work in grid.works}
+    shown = _list_fields(grid)
     return {
         "run": analysis.collection.run.run_id,
         "works": list(grid.works),
@@ -156,7 +161,7 @@ def make_data(analysis: Analysis, grid: Grid) -> dict[str, Any]:
         "baseline": programs.get(grid.baseline, 0),
         "metrics": [{"name": one.name, "title": one.title, "unit": one.unit.label} for one in grid.metrics],
         "places": [
-            [works[work], programs[program], _describe_place(place, grid, fastest[work] == program)]
+            [works[work], programs[program], _describe_place(place, grid, shown, fastest[work] == program)]
             for (work, program), place in places
         ],
         "ratios": [
@@ -169,9 +174,19 @@ def make_data(analysis: Analysis, grid: Grid) -> dict[str, Any]:
     }
 
 
-def _describe_place(place: Place, grid: Grid, is_fastest: bool) -> Row:
+def _list_fields(grid: Grid) -> list[str]:
+    """Return the fields of cells that a page has: all, or of many cells those that vary or that `compare` is given."""
+    rows = pd.DataFrame([place.row for place in grid.places.values()])
+    named = [name for name in CELL_COLUMNS if name in rows]
+    if len(rows) < MANY_CELLS:
+        return named
+    kept = ("model", "phase", "batch_size")
+    return [name for name in named if name in kept or rows[name].nunique(dropna=False) > 1]
+
+
+def _describe_place(place: Place, grid: Grid, shown: Sequence[str], is_fastest: bool) -> Row:
     row = place.row
-    fields = {name: row[name] for name in CELL_COLUMNS if name in row and not pd.isna(row[name])}
+    fields = {name: row[name] for name in shown if name in row and not pd.isna(row[name])}
     described = {
         "id": place.cell_id,
         "state": place.state,
@@ -206,6 +221,7 @@ def _thin_steps(analysis: Analysis) -> dict[str, list[Row]]:
     """Return of each cell its repeats with their timed steps in microseconds, at most MAX_POINTS medians of each."""
     found: dict[str, list[Row]] = {}
     results = analysis.collection.results
+    most = MAX_POINTS if len(analysis.summary) < MANY_CELLS else POINTS_OF_MANY
     names = ["cell_id", "repeat", "status", "verdict", "verdict_reasons", "center_step_seconds", "machine"]
     for row in list_rows(results[names].astype(object).where(results[names].notna(), None)):
         center = row["center_step_seconds"]
@@ -217,7 +233,7 @@ def _thin_steps(analysis: Analysis) -> dict[str, list[Row]]:
         timed = piece[(piece["kind"] == "timed") & (piece["tenant"] == 0)]
         for (cell_id, number), rows in timed.groupby(["cell_id", "repeat"], sort=False):
             microseconds = 1e6 * rows["seconds"].to_numpy()
-            parts = np.array_split(microseconds, min(len(microseconds), MAX_POINTS))
+            parts = np.array_split(microseconds, min(len(microseconds), most))
             for repeat in found.get(str(cell_id), ()):
                 if repeat["repeat"] == number:
                     repeat["steps"] = [float(f"{np.median(part):.4g}") for part in parts]
@@ -258,10 +274,10 @@ def list_ranking(analysis: Analysis) -> list[tuple[str, str, str, str]]:
     return rows
 
 
-def _view_sections(analysis: Analysis) -> Iterator[SectionView]:
+def _view_sections(analysis: Analysis, *, has_plots: bool) -> Iterator[SectionView]:
     for section in SECTIONS:
         tables = [table.lift_alike() for make in section.tables if (table := make(analysis)) is not None]
-        pictures = [found for name in section.plots if (found := _draw(name, analysis))]
+        pictures = [found for name in section.plots if has_plots and (found := _draw(name, analysis))]
         if tables or pictures:
             limit = MAX_CELLS if section.is_complete else MAX_LISTED
             yield SectionView(

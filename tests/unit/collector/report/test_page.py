@@ -132,6 +132,16 @@ def test_a_page_of_more_cells_than_it_shows_says_so(tmp_path: Path, monkeypatch:
     assert len(read_data(html)["places"]) == 2
 
 
+def test_a_page_of_many_cells_has_no_plots_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MANY_CELLS", 2)
+    cells = [make_cell(batch_size=size) for size in (1, 2, 4)]
+    html = put_and_render(tmp_path, *(one for cell in cells for one in make_repeats(cell, 0.1, 0.1, 0.1))).read_text()
+    (_, _, place), *_ = read_data(html)["places"]
+    assert "has no plots" in html
+    assert "<img" not in html
+    assert set(place["cell"]) == {"model", "phase", "batch_size"}
+
+
 def test_paper_has_the_grid_in_its_colours(browser: Browser, full_report: Path) -> None:
     seen = visit(browser, full_report)
     seen.page.emulate_media(media="print")
