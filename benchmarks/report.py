@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/report.py --cells 8 100 2000
 
-Makes a synthetic run of each size (tests/synthetic_runs.py: three repeats a cell, 40 timed steps each), writes its
+Makes a synthetic run of each size (benchmarks/synthetic_runs.py: three repeats a cell, 40 timed steps each), writes its
 report in a process of its own, and opens it in chromium three times. `interactive` is when the grid is drawn and the
 filter answers, from the start of the navigation; `filter` is one word in it, until everything in view has followed.
 Figures are medians. Run it on an idle machine with two cores.
@@ -22,8 +22,9 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from bench.store import Store  # noqa: E402
 from synthetic_runs import Size, put_run  # noqa: E402
+
+from bench.store import Store  # noqa: E402
 
 CHROMIUM = "/usr/bin/chromium"
 NUM_VISITS = 3

@@ -13,7 +13,7 @@ import pytest
 from bench.errors import UserError
 from bench.input_files import read_input
 from bench.store import Store
-from collector.files import replace_file, replace_text
+from collector.files import replace_text
 from factories import RUN_ID, make_cell, make_failed_result, make_run, put_documents
 from measured_runs import make_repeats
 from runner.cli import main
@@ -101,20 +101,6 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(small_disk: Path) -> N
     assert read_files(small_disk) == {"page.html": b"old"}
 
 
-def write_half(page: Path) -> None:
-    with replace_file(page) as file:
-        file.write(b"half")
-        raise ZeroDivisionError
-
-
-def test_another_error_leaves_the_old_file_too(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    replace_text(page, "old")
-    with pytest.raises(ZeroDivisionError):
-        write_half(page)
-    assert read_files(tmp_path) == {"page.html": b"old"}
-
-
 def test_a_new_file_and_its_folders_are_made_with_the_rights_of_the_umask(tmp_path: Path) -> None:
     plain, page = tmp_path / "plain", tmp_path / "a" / "b" / "page.html"
     plain.write_text("")
@@ -132,24 +118,6 @@ def test_a_replaced_file_keeps_its_rights_and_a_link_stays_a_link(tmp_path: Path
     assert (page.read_text(), page.stat().st_mode & 0o777, link.is_symlink()) == ("new", 0o640, True)
 
 
-@pytest.mark.parametrize("target", ["loop", "other", "loop/x", "./loop"])
-def test_links_in_a_circle_are_refused_by_name_and_stay(target: str, tmp_path: Path) -> None:
-    loop, other = tmp_path / "loop", tmp_path / "other"
-    loop.symlink_to(target)
-    other.symlink_to("loop")
-    for path in (loop, other, loop / "page.html"):
-        with pytest.raises(UserError, match=r"(loop|other): cannot be written"):
-            replace_text(path, "new")
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_symlink()) == ["loop", "other"]
-    assert os.readlink(loop) == target
-
-
-def test_a_link_whose_target_is_not_there_stays_and_has_one_then(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("page.html")
-    replace_text(tmp_path / "link", "new")
-    assert (os.readlink(tmp_path / "link"), (tmp_path / "page.html").read_text()) == ("page.html", "new")
-
-
 def test_what_is_no_regular_file_is_written_to_and_stays(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -162,11 +130,6 @@ def test_what_is_no_regular_file_is_written_to_and_stays(tmp_path: Path) -> None
     assert pipe.is_fifo()
 
 
-def test_a_folder_in_the_place_of_a_file_is_one_message(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot be written \(Is a directory\)"):
-        replace_text(tmp_path, "text")
-
-
 @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
 def test_stdout_has_a_name(name: str) -> None:
     program = (
@@ -175,12 +138,6 @@ def test_stdout_has_a_name(name: str) -> None:
     )
     found = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
     assert found.stdout == b"before\npage\nafter\n"
-
-
-def test_a_text_with_half_a_character_is_written(tmp_path: Path) -> None:
-    """As the name of a file has that is not UTF-8."""
-    replace_text(tmp_path / "file", "a\udcffb")
-    assert (tmp_path / "file").read_text() == "a\ufffdb"
 
 
 def test_what_was_read_is_not_replaced(tmp_path: Path) -> None:

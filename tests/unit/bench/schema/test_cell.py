@@ -43,28 +43,6 @@ def test_a_cell_that_makes_no_sense_is_refused(
         make_cell(**({"model": "tiny"} | fields))
 
 
-@pytest.mark.parametrize(
-    ("spec", "fields"),
-    [
-        ({"num_classes": None}, {"num_classes": None}),
-        ({"phases": ("infer",)}, {"phase": "infer"}),
-        ({"min_input_size": 32}, {}),
-        ({"min_input_size": 2}, {"input_size": 2}),
-        ({"input_size_multiple": 4}, {}),
-        ({"data": "cifar10"}, {"data_dir": "/data"}),
-        ({}, {"device": "gpu", "num_gpus": 64}),
-        ({}, {"framework": "jax", "mode": "compiled"}),
-        ({"has_batch_norm": True}, {"framework": "tensorflow", "mode": "fused-norm"}),
-    ],
-)
-def test_a_cell_at_the_bounds_of_its_model_is_accepted(
-    spec: dict[str, Any], fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(MODELS, "tiny", make_spec(**spec))
-    cell = make_cell(**({"model": "tiny"} | fields))
-    assert {key: getattr(cell, key) for key in fields} == fields
-
-
 def test_a_device_that_a_framework_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FRAMEWORKS, "pytorch", replace(FRAMEWORKS["pytorch"], devices=("cpu",)))
     with pytest.raises(ValidationError, match="device: pytorch has no 'gpu'; it has cpu"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.registry import MODELS
@@ -134,17 +134,6 @@ def test_ids_are_equal_exactly_for_equal_cells(one: Cell, other: Cell) -> None:
 @pytest.mark.parametrize(("one", "other"), [(2, 2.0), (-0.0, 0.0), (0, 0.0), (1e9, 10**9)])
 def test_equal_numbers_make_equal_ids(one: float, other: float) -> None:
     assert make_cell(min_seconds=one).cell_id == make_cell(min_seconds=other).cell_id
-
-
-@given(draw_cells())
-@settings(max_examples=30)
-def test_a_cells_id_fits_a_dns_label(cell: Cell) -> None:
-    assert DNS_LABEL.fullmatch(cell.cell_id)
-
-
-def test_an_id_says_how_many_gpus_where_there_are_several() -> None:
-    cell = make_cell(device="gpu", num_gpus=2, mode="compiled", precision="bf16")
-    assert cell.cell_id.startswith("conv6-pytorch-2gpu-train-bf16-compiled-b64-")
 
 
 def test_the_longest_id_fits_a_dns_label() -> None:

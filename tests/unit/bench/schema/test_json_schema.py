@@ -1,7 +1,6 @@
 """The exported JSON Schema accepts what is written and refuses wrong values."""
 
 import json
-from typing import Any
 
 import jsonschema
 import pytest
@@ -11,7 +10,6 @@ from bench.schema import Node, export_json_schema
 from factories import make_cell, make_failed_result, make_placement, make_result, make_run
 from node_faults import make_node_fault
 from raw_removals import make_raw_removal
-from schema_cases import change_document
 from tenancies import make_record, make_shared_result, make_window
 
 
@@ -41,31 +39,6 @@ def make_validator(name: str) -> jsonschema.Draft202012Validator:
 )
 def test_the_json_schema_accepts_what_is_written(name: str, document: BaseModel) -> None:
     make_validator(name).validate(json.loads(document.model_dump_json()))
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("surprise", 1),
-        ("cell.surprise", 1),
-        ("schema_version", 1),
-        ("repeat", 0),
-        ("repeat", True),
-        ("status", "fine"),
-        ("cell.batch_size", "64"),
-        ("cell.input_size", 1),
-        ("cell.num_gpus", 0),
-        ("samples.step_seconds", [0.0]),
-        ("phases.build_seconds", -1),
-        ("memory.peak_rss_bytes", -1),
-        ("cell_id", "conv6"),
-        ("run_id", "Smoke"),
-    ],
-)
-def test_the_json_schema_refuses_a_wrong_value(path: str, value: Any) -> None:
-    document = json.loads(change_document(make_result(), path, value))
-    with pytest.raises(jsonschema.ValidationError):
-        make_validator("Result").validate(document)
 
 
 def test_the_json_schema_names_every_document_and_describes_its_fields() -> None:

@@ -21,10 +21,6 @@ def test_a_result_is_read_as_it_was_written(document: Result) -> None:
     assert read_result(document.to_json()) == document
 
 
-def test_a_run_is_read_as_it_was_written() -> None:
-    assert read_run(make_run().to_json()) == make_run()
-
-
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -83,11 +79,6 @@ def test_damage_anywhere_raises_no_other_error(place: int, damage: bytes) -> Non
     data = make_result().to_json()
     with suppress(InvalidDocumentError):
         read_result(data[:place] + damage + data[place + len(damage) :])
-
-
-def test_a_result_that_another_program_wrote_anew_is_read_all_the_same() -> None:
-    text = json.dumps(json.loads(make_result().to_json()), indent=4, sort_keys=True)
-    assert read_result(text.encode()) == make_result()
 
 
 def test_the_signature_of_an_earlier_version_is_ignored() -> None:

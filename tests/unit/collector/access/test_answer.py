@@ -82,27 +82,6 @@ def test_a_tie_has_no_winner_whatever_the_order_of_the_file(alternatives: tuple[
     assert answer_question(make_scenario(), sooner)[0].startswith(f"{alternatives[1].name}, exclusive: it gives")
 
 
-def test_two_policies_of_one_alternative_are_one_answer() -> None:
-    outcomes = [
-        make_outcome(BUY, work=50.0, turnaround=2.0),
-        make_outcome(BUY, policy="mps", work=40.0, turnaround=1.0),
-        make_outcome(RENT, work=5.0, turnaround=3.0),
-    ]
-    assert answer_question(make_scenario(), outcomes)[0] == (
-        "buy: it gives most samples per USD (exclusive) and the shortest time from submission to end (mps)."
-    )
-
-
-def test_policies_of_the_only_alternative_are_held_against_each_other() -> None:
-    outcomes = [
-        make_outcome(BUY, work=50.0, turnaround=2.0),
-        make_outcome(BUY, policy="mps", work=40.0, turnaround=1.0),
-    ]
-    lines = answer_question(make_scenario(), outcomes)[1]
-    assert lines[0].endswith("; buy, mps: 0.800 times that.")
-    assert lines[1].endswith("; buy, exclusive: 2.00 times that.")
-
-
 def test_what_costs_more_than_the_budget_is_no_answer() -> None:
     outcomes = [make_outcome(BUY, work=50.0, turnaround=2.0), make_outcome(RENT, work=5.0, turnaround=3.0)]
     headline, lines = answer_question(make_scenario(budget_per_week=60.0), outcomes)

@@ -57,18 +57,6 @@ def test_a_rented_gpu_is_paid_from_its_start_until_it_was_idle_for_long_enough()
     assert pool.paid_hours == pytest.approx(0.5 + 2.0 + 1.0)
 
 
-def test_a_second_job_finds_the_rented_gpu_still_there() -> None:
-    env = simpy.Environment()
-    pool = make_pool(env, renting=RENTING)
-    pool.admit(make_job(0, work=1.0))
-    env.run(until=2.0)  # up from 0.5, ended at 1.5, idle until 2.5
-    late = make_job(1, work=1.0)
-    pool.admit(late)
-    env.run(until=10)
-    assert late.ended_at == pytest.approx(3.0)
-    assert pool.paid_hours == pytest.approx(4.0)
-
-
 @pytest.mark.parametrize(("checkpoint", "end", "lost"), [(None, 6.5, 2.5), (1.0, 4.5, 0.5)])
 def test_an_interrupted_job_goes_on_from_its_last_checkpoint(checkpoint: float | None, end: float, lost: float) -> None:
     # Up at 0.5, interrupted 2.5 h later with 2.5 of 3 h done; started again at 3.0, up at 3.5.

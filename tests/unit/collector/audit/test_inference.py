@@ -7,7 +7,7 @@ import pytest
 
 from factories import make_cell
 from measured_runs import make_repeats
-from study_runs import H100, TABLE_RATIOS, evaluate, make_fusion, make_inference, make_ratios
+from study_runs import H100, TABLE_RATIOS, evaluate, make_inference, make_ratios
 
 FASTER = {"conv6": 0.80, "vgg16": 0.90, "resnet18": 0.85, "cyclegan": 0.85}  # 15 % on average
 BEYOND = {"conv6": 0.70, "vgg16": 0.80, "resnet18": 0.75, "cyclegan": 0.75}  # 25 %
@@ -34,17 +34,6 @@ def test_about_15_percent_is_asked_of_the_mean_over_the_models(
     assert result.reason.endswith("the band is 10.0 to 20.0 %")
 
 
-def test_fusion_is_graph_mode_over_the_same_without_fusion(tmp_path: Path) -> None:
-    reproduced = evaluate(tmp_path / "15", *make_fusion(FASTER))["fusion"]
-    without = evaluate(tmp_path / "0", *make_fusion(dict.fromkeys(FASTER, 1.0)))["fusion"]
-    assert (reproduced.verdict, without.verdict) == ("reproduced", "not reproduced")
-    assert (
-        "graph mode with fusion over the same without at the study's own work: arithmetic mean 15.0 % lower"
-        in reproduced.reason
-    )
-    assert "mean 15.0 % lower (95 % interval 15.0 to 15.0), of conv6 at 32 px 20.0 % lower, " in reproduced.reason
-
-
 @pytest.mark.parametrize(
     "fields",
     [{"batch_size": 8}, {"precision": "fp16"}, {"data_dir": "/data/cifar"}],
@@ -56,16 +45,6 @@ def test_cells_beside_the_stated_configuration_never_decide(tmp_path: Path, fiel
     assert (results["latency"].verdict, results["fusion"].verdict) == ("reproduced", "reproduced")
     alone = evaluate(tmp_path / "alone", *beside)
     assert (alone["latency"].verdict, alone["fusion"].verdict) == ("not tested here", "not tested here")
-
-
-@pytest.mark.parametrize("missing", ["conv6", "cyclegan"])
-def test_a_mean_over_fewer_models_decides_nothing(tmp_path: Path, missing: str) -> None:
-    ratios = {model: ratio for model, ratio in FASTER.items() if model != missing}
-    result = evaluate(tmp_path, *make_ratios(ratios))["latency"]
-    assert result.verdict == "not tested here"
-    assert " at the study's own batches and sizes; this run has " in result.reason
-    assert "vgg16 at 224 px" in result.reason.partition("this run has 3 of them on NVIDIA H100: ")[2]
-    assert missing not in result.reason.partition("this run has 3 of them on NVIDIA H100: ")[2]
 
 
 def test_a_mean_whose_interval_is_too_wide_decides_nothing(tmp_path: Path) -> None:

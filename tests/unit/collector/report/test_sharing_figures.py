@@ -37,10 +37,6 @@ def list_points(spec: dict[str, Any]) -> list[dict[str, Any]]:
     )
 
 
-def test_a_run_without_tenants_has_no_figure(collect: Collect) -> None:
-    assert show(collect) == ()
-
-
 def test_points_are_the_ratios_and_the_cell_alone_is_where_they_begin(collect: Collect) -> None:
     results = [*share(2, "time-slicing", 0.2), *share(4, "time-slicing", 0.5), *share(2, "mps", 0.16)]
     groups = show(collect, *results)

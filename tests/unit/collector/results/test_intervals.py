@@ -8,7 +8,6 @@ from bench.schema import Result
 from collector.results.frames import list_rows
 from collector.results.intervals import read_machine_means
 from collector.results.summary import summarize_cells
-from collector.statistics import estimate_center
 from factories import make_cell, make_environment, make_result
 from measured_runs import Collect, make_repeats
 
@@ -19,13 +18,6 @@ def make_cells() -> list[Result]:
     return [
         result for batch, medians in SPREADS.items() for result in make_repeats(make_cell(batch_size=batch), *medians)
     ]
-
-
-def test_intervals_are_those_of_the_repeats_of_each_cell(collect: Collect) -> None:
-    summary = summarize_cells(collect(*make_cells()))
-    estimates = [estimate_center(list(medians)) for medians in SPREADS.values()]
-    assert summary["log_standard_error"].to_list() == [e.log_standard_error for e in estimates]
-    assert set(summary["interval_method"]) == {"Student's t, 3 repeats"}
 
 
 def test_a_cell_with_one_repeat_or_none_has_no_interval(collect: Collect) -> None:

@@ -1,6 +1,5 @@
 """Runs loaded from a store: what counts, what is skipped and why."""
 
-import json
 from datetime import timedelta
 from typing import Any
 
@@ -115,12 +114,6 @@ def test_a_damaged_or_foreign_document_is_named_and_skipped(store: Store, text: 
     assert skipped.key.endswith("/2-a1.json")
     assert skipped.reason.startswith(reason)
     assert collection.results["status"].to_list() == ["ok", "missing"]
-
-
-def test_a_document_of_another_version_is_named_as_such(store: Store) -> None:
-    document = json.loads(make_result(repeat=2).to_json()) | {"schema_version": 3, "new_field": 1}
-    (skipped,) = put_text(store, json.dumps(document)).skipped
-    assert skipped.reason == "schema_version is 3, this version reads 2"
 
 
 @pytest.mark.parametrize(

@@ -70,11 +70,3 @@ def test_environments_are_named_by_what_ran_in_them_and_show_what_differs(collec
     }
     alike = {row[0]: row[1] for row in shared.format_rows()}
     assert (alike["package numpy"], alike["threads"], alike["repeats"]) == ("2.5.2", "2", "1")
-
-
-def test_of_one_environment_nothing_differs(collect: Collect) -> None:
-    analysis = analyze_run(collect(*make_repeats(make_cell(), 0.1)))
-    assert make_environments_table(analysis) is None
-    shared = make_shared_environment_table(analysis)
-    assert shared is not None
-    assert ("repeats", "1") in shared.format_rows()

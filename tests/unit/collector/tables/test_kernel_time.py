@@ -52,11 +52,3 @@ def test_below_half_the_gpu_waits_longer_than_it_works(
     table = make_kernel_time_table(analyze_run(collect(make_profiled(busy_share, data_dir=data_dir), repeats=1)))
     assert table is not None
     assert dict(zip(table.headings, table.format_rows()[0], strict=True)).get("note") == note
-
-
-def test_cells_without_a_profile_are_not_listed(collect: Collect) -> None:
-    results = [make_result(), make_profiled(0.2)]
-    table = make_kernel_time_table(analyze_run(collect(*results, repeats=1)))
-    assert table is not None
-    assert len(table.rows) == 1
-    assert make_kernel_time_table(analyze_run(collect(make_result(), repeats=1))) is None

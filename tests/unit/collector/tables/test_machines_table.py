@@ -162,19 +162,6 @@ def test_a_ratio_across_machines_names_those_that_differ_from_their_type(collect
     assert "node-c copies memory 0.7" in pair["note"]
 
 
-def test_nodes_that_do_not_differ_are_said_not_to(collect_on_nodes: CollectOnNodes) -> None:
-    table = make_machines_table(analyze(collect_on_nodes(*measure_nodes(slow=1.002, noise=0.05))))
-    assert table is not None
-    assert {row[-1] for row in table.format_rows()} == {"no difference shown"}
-    assert table.remark.endswith("None of 3 differs by more than the spread between repeats explains.")
-
-
-def test_one_machine_needs_no_table(collect_on_nodes: CollectOnNodes) -> None:
-    collection = collect_on_nodes(*(make_on(PYTORCH, number, "node-a", 0.1) for number in (1, 2)))
-    assert make_machines_table(analyze(collection)) is None
-    assert tabulate_machines(collection.results)["machine"].to_list() == ["node-a"]
-
-
 def test_machines_that_share_no_cell_are_listed_without_a_verdict(collect_on_nodes: CollectOnNodes) -> None:
     collection = collect_on_nodes(make_on(PYTORCH, 1, "node-a", 0.1), make_on(TENSORFLOW, 1, "node-b", 0.1))
     table = make_machines_table(analyze(collection))

@@ -32,12 +32,6 @@ def find_row(table: Table | None, name: str) -> dict[str, str]:
     return dict(reversed(list(zip(table.headings, row, strict=True))))
 
 
-def test_a_run_without_tenants_has_none_of_the_tables(collect: Collect) -> None:
-    analysis = analyze_run(collect(make_result()))
-    makers = (make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table, make_fallen_table)
-    assert [make(analysis) for make in makers] == [None] * 4
-
-
 def test_each_tenant_stands_beside_the_same_work_alone(collect: Collect) -> None:
     row = find_row(make_tenant_speed_table(analyze_run(collect(*share()))), NAME.format(2))
     assert row["each tenant, samples/s"] == "256.0"

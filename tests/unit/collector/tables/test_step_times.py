@@ -23,14 +23,6 @@ def test_training_has_step_times_and_inference_has_latencies(collect: Collect) -
     ]
 
 
-def test_a_run_that_does_not_infer_has_no_table_of_latencies(collect: Collect) -> None:
-    analysis = analyze_run(collect(make_result(), repeats=1))
-    training = make_training_table(analysis)
-    assert training is not None
-    assert len(training.rows) == 1
-    assert make_inference_table(analysis) is None
-
-
 @pytest.mark.parametrize(
     ("num_ok", "num_sound", "verdicts", "text"),
     [

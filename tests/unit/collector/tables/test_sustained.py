@@ -30,7 +30,3 @@ def test_first_and_settled_speed_stand_beside_each_other(collect: Collect) -> No
         ("100", "200", "2.00", "not within 10.0 s"),
         ("100", "120", "1.20", "10.0 s, of 45.0 s"),
     ]
-
-
-def test_a_run_without_sustained_steps_has_no_table(collect: Collect) -> None:
-    assert make_sustained_table(analyze_run(collect(make_result(), repeats=1))) is None

@@ -52,10 +52,6 @@ def test_an_optional_column_is_dropped_where_no_row_has_a_value(source: str, is_
     assert ("other" in make_table("", columns, ROWS).headings) == is_kept
 
 
-def test_a_column_that_is_not_optional_stays_without_values() -> None:
-    assert make_table("", [text_column("note", "note")], ROWS).headings == ["note"]
-
-
 def test_a_table_without_rows_has_headings() -> None:
     table = make_table("", [text_column("cell", "label"), number_column("time", "seconds", MILLISECOND)], ROWS.head(0))
     assert (table.headings, table.format_rows()) == (["cell", "time, ms"], [])

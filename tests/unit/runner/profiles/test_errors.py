@@ -116,18 +116,9 @@ MESSAGES = [
         "1: the file is empty, expected a profile; write `extends: gke`, for example, and what differs",
     ),
     (
-        "- a",
-        "1: found no keys, expected a profile; write `extends: gke`, for example, and what differs",
-    ),
-    (
         "extends: gkee",
         "1: extends: found 'gkee', expected a profile: aks, eks, eks-auto, gke, "
         "gke-autopilot, k3s, kind, openshift or the path of a .yaml file; did you mean 'gke'?",
-    ),
-    (
-        "extends: 3",
-        "1: extends: found no name, expected a profile: aks, eks, eks-auto, gke, gke-autopilot, k3s, kind, openshift "
-        "or the path of a .yaml file",
     ),
     (
         "extends: no.yaml",
@@ -151,38 +142,17 @@ MESSAGES = [
         "2: pools.tpu: found the key tpu, expected 'cpu' or 'gpu'; did you mean 'gpu'?",
     ),
     (
-        "extends: gke\npools: [cpu]",
-        "2: pools: found a list, expected keys with values",
-    ),
-    (
         "extends: gke\npools: {cpu: {cpus: '4'}}",
         "2: pools.cpu.cpus: found the text '4', expected a whole number, at least 1, at most 1000000000; write 4 "
         "without quotes",
-    ),
-    (
-        "extends: gke\nbackoff_limit: 21",
-        "2: backoff_limit: found the number 21, expected a whole number, at least 0, at most 20",
-    ),
-    (
-        "extends: gke\ndo_not_disrupt: 'no'",
-        "2: do_not_disrupt: found the text 'no', expected true or false",
     ),
     (
         "extends: gke\nlabels: {benchmatrix/pool: x}",
         "2: labels: benchmatrix/pool is set by the tool; take another key",
     ),
     (
-        "extends: gke\nlabels: {team: a b}",
-        "2: labels.team: found the text 'a b', expected a label's value: letters, digits, '-', '_' and '.' "
-        "(letters or digits at its ends, at most 63 characters)",
-    ),
-    (
         "extends: gke\nenvironment: {A: on}",
         "2: environment.A: found `on`, which YAML 1.1 reads as true, expected a text; put it in quotes",
-    ),
-    (
-        "extends: gke\nenvironment: {4A: x}",
-        "2: environment.4A: found the key '4A', expected a variable's name: letters, digits and '_', no digit first",
     ),
     (
         "extends: gke\nenvironment: {HOME: x}",
@@ -201,10 +171,6 @@ MESSAGES = [
         "overlay",
     ),
     (
-        'extends: gke\nenvironment: {A: "x\\0"}',
-        "2: environment.A: found the text 'x\\x00', expected a text of whole characters, none of them NUL",
-    ),
-    (
         f"extends: gke\nenvironment: {{A: {'x' * 32_769}}}",
         "2: environment.A: found the text 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...', "
         "expected at most 32,768 bytes; put larger things on the `data` volume",
@@ -219,18 +185,9 @@ MESSAGES = [
         "characters)",
     ),
     (
-        "extends: gke\nservice_account: A",
-        "2: service_account: found the text 'A', expected a name of a-z, 0-9, '-' and '.' (letters or digits at "
-        "its ends and around dots, at most 253 characters)",
-    ),
-    (
         "extends: gke\nservice_account_annotations: {a b: c}",
         "2: service_account_annotations.'a b': found the key 'a b', expected a label's key, such as "
         "`cloud.google.com/gke-accelerator` (at most 63 characters after /)",
-    ),
-    (
-        'extends: gke\nservice_account_annotations: {a: "b\\nc"}',
-        "2: service_account_annotations.a: found the text 'b\\nc', expected one line of at most 4,096 characters",
     ),
     (
         "extends: gke\npools: {cpu: {memory: 4GB}}",
@@ -240,18 +197,6 @@ MESSAGES = [
     (
         f"extends: gke\n{ODD}In}}]]}}}}",
         "2: pools.cpu.node_affinity[0][0].values: is missing or empty; `In` needs a list of at least one",
-    ),
-    (
-        f"extends: gke\n{ODD}Exists, values: [x]}}]]}}}}",
-        "2: pools.cpu.node_affinity[0][0].values: `Exists` takes none; remove them, or write `In` or `NotIn`",
-    ),
-    (
-        "extends: gke\npools: {cpu: {node_affinity: [[]]}}",
-        "2: pools.cpu.node_affinity[0]: found a list of 0, expected at least 1",
-    ),
-    (
-        "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, value: b}]}}",
-        "2: pools.cpu.tolerations[0].value: `Exists` takes none; remove it, or write `operator: Equal`",
     ),
     (
         "extends: gke\npools: {cpu: {tolerations: [{key: a, operator: Exists, effect: noschedule}]}}",
@@ -291,14 +236,6 @@ MESSAGES = [
         "2: gpu: there is no pool `gpu`; write pools.gpu, or `gpu: null`",
     ),
     (
-        "extends: gke\ngpu: {compute_capability: [7]}",
-        "2: gpu.compute_capability: found a list of 1, expected one more value",
-    ),
-    (
-        "extends: gke\ngpu: {compute_capability: [7, 5, 0]}",
-        "2: gpu.compute_capability: found a list of 3, expected at most 2",
-    ),
-    (
         "extends: gke\ngpu: {resource: gpu}",
         "2: gpu.resource: found the text 'gpu', expected what the device plugin calls a GPU, such as "
         "`nvidia.com/gpu` or `nvidia.com/gpu.shared`",
@@ -312,11 +249,6 @@ MESSAGES = [
         "extends: gke\ndata: {claim: c, mount_path: data}",
         "2: data.mount_path: found the text 'data', expected the path of a folder from the root, such as "
         "`/data`, without ':', '.', '..' and a '/' behind",
-    ),
-    (
-        "extends: gke\ndata: {claim: c, mount_path: /tmp}",
-        "2: data.mount_path: found the text '/tmp', expected another folder than /, /dev, /dev/shm, /proc, /sys, "
-        "/tmp: `/data`, for example",
     ),
 ]
 
