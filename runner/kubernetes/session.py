@@ -262,7 +262,7 @@ class ClusterSession:
         self._handle_events()
         if self._node_faults.stop is not None:
             raise self._node_faults.stop
-        if self._options.deadline is not None and datetime.now(UTC) >= self._options.deadline:
+        if self._options.deadline is not None and read_clock() >= self._options.deadline:
             self._await_records()
             raise DeadlinePassed
 
@@ -588,3 +588,7 @@ def _forget_pods(tracked: TrackedJob) -> None:
 def _explain_disruptions(cause: str) -> JobOutcome:
     message = f"it was taken down {MAX_DISRUPTIONS} times, the last time for {cause}"
     return "preempted", Failure(kind="preempted", message=message)
+
+
+def read_clock() -> datetime:
+    return datetime.now(UTC)
