@@ -1,7 +1,9 @@
 """Builds and pushes images with the Docker client."""
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterable, Mapping
 
@@ -29,27 +31,27 @@ def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
     docker = shutil.which("docker")
     if docker is None:
         raise DockerMissingError("docker: is not installed; on Debian: apt-get install docker.io")
+    command, folder = [docker, *words], locate_sources()
     try:
-        done = subprocess.run(
-            [docker, *words],
-            cwd=locate_sources(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=limit_seconds,
-            check=False,
-        )
+        with subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace", start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                printed, errors = process.communicate(timeout=limit_seconds)
+            except BaseException:  # Ctrl-C too: the plugins of the client are to end with it
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
     except OSError as error:
         raise UserError(f"{docker}: cannot be run ({error.strerror or error}); is it the Docker client?") from error
     except subprocess.TimeoutExpired:
         reason = f"has not ended after {limit_seconds:g} s; see what the Docker engine waits for"
         raise UserError(f"docker {words[0]}: {reason}") from None
-    if done.returncode:
-        shown = hide_secrets(done.stdout + done.stderr)  # of a build, whatever a step of it prints
+    if process.returncode:
+        shown = hide_secrets(printed + errors)  # of a build, whatever a step of it prints
         tail = "\n".join(shown.strip().splitlines()[-TAIL_LINES:])
-        raise UserError(f"docker {words[0]} failed (exit code {done.returncode}):\n{tail}")
-    return done.stdout.strip()
+        raise UserError(f"docker {words[0]} failed (exit code {process.returncode}):\n{tail}")
+    return printed.strip()
 
 
 def is_built(name: str) -> bool:
