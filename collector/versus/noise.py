@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
 
-from scipy import stats
+from scipy import special
 
 from bench.errors import TransientError, UserError
 from bench.store import Store, is_confirmation
@@ -35,7 +35,7 @@ DEFAULT_RUN_DEVIATION = 0.03
 DEFAULT_MACHINE_DIFFERENCE = 0.03
 """The standard deviation of the log of one machine's time over another's of the same kind, where no identical runs
 show it: as in docs/statistics.md, "Machines", for two cards of one model."""
-TWO_SIDED_QUANTILE = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+TWO_SIDED_QUANTILE = float(special.ndtri((1 + CONFIDENCE) / 2))
 Row = dict[str, Any]
 RunKind = tuple[str, str, str | None]
 """cell_id, environment_id, revision: what is equal for identical runs."""
