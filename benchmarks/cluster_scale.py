@@ -42,7 +42,7 @@ REQUESTS_TARGET, MEMORY_TARGET = 3.0, 250.0
 
 
 def main() -> None:
-    """Print the figures of the parts that are asked for."""
+    """Run the benchmarks that the command line names, and print their figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="+", choices=PARTS)
     parser.add_argument("--cells", type=int, default=1000)

@@ -141,7 +141,7 @@ def make_session(
 
 @contextmanager
 def play_kubelets(plane: ControlPlane, store: Store, num_nodes: int = NUM_NODES) -> Iterator[None]:
-    """Run the kubelets of so many nodes in a process of their own, which ends with this one."""
+    """Play the kubelets of this many nodes in a second process, which ends when this one does."""
     context = multiprocessing.get_context("spawn")
     ready = context.Event()
     process = context.Process(target=play, args=(plane.context, store.url, ready, os.getpid(), num_nodes), daemon=True)

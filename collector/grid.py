@@ -43,7 +43,7 @@ WITHIN = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """The step time of a program over that of the baseline, for one work."""
+    """Holds how long a program's step takes relative to the baseline's, for one kind of work."""
 
     estimate: Estimate | None
     low: float | None

@@ -29,14 +29,6 @@ def estimate_pair(pair: Row) -> Estimate:
     return estimate_ratio(*(read_estimate(pair, f"_{side}") for side in SIDES))
 
 
-def are_comparable(one: Row, other: Row) -> bool:
-    """Return whether the ratio of two rows of a summary is free of a difference of machines whose size nobody knows.
-
-    It is where both ran on the same machines, or each on several, whose spread is in the interval.
-    """
-    return bool(one["machines"] == other["machines"] or min(one["num_machines"], other["num_machines"]) > 1)
-
-
 def is_confounded(pair: Row, field: str) -> bool:
     """Return whether a ratio holds a difference of machines of which no interval says how large it is.
 

@@ -48,7 +48,7 @@ class RunSettings(BaseModel):
 
 
 class PageSettings(BaseModel):
-    """What `page.yaml` holds."""
+    """Holds the settings of a page of results, which stand in its `page.yaml`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

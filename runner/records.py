@@ -142,7 +142,7 @@ class RemovedKeys:
     _keys: Mapping[RepeatKey, frozenset[str]] = field(default_factory=dict, repr=False)
 
     def find(self, repeat: RepeatKey) -> frozenset[str]:
-        """Return the keys that the removed records of a repeat had, whether or not they are deleted already."""
+        """Return the keys of a repeat's records that were removed on purpose, also of those not yet deleted."""
         seen = frozenset(self.store.list_keys(raw_removals_prefix(self.run_id)))
         if seen != self._seen:
             found: defaultdict[RepeatKey, set[str]] = defaultdict(set)

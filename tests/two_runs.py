@@ -12,7 +12,7 @@ from collector.results.load import load_run
 from collector.versus.comparison import Question, compare_sides
 from collector.versus.document import CellComparison, CompareDocument
 from collector.versus.noise import load_related_runs
-from collector.versus.selections import METRICS, Condition, MetricName, Selection, parse_condition
+from collector.versus.selections import METRICS, MetricName, Selection, parse_condition, select_runs
 from factories import START, make_cell, make_run, put_documents
 from measured_runs import make_repeats
 
@@ -62,10 +62,7 @@ def compare_runs(
     """Return the comparison of two stored runs, with the noise of the others; `overrides`: fields of the question."""
     store = Store.open(f"file://{directory}")
     collections = load_run(store, run_a), load_run(store, run_b)
-    a, b = (
-        Selection(name=name, conditions=(Condition(key="run", pattern=run_id),))
-        for name, run_id in (("A", run_a), ("B", run_b))
-    )
+    a, b = select_runs(run_a, run_b)
     question = Question(a=a, b=b, metric=METRICS[metric], **overrides)
     return compare_sides(question, collections, load_related_runs(store, collections))
 

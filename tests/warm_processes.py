@@ -93,7 +93,7 @@ class WarmProcesses:
         self._parent.communicate("")
 
     def _read(self) -> int:
-        """Return the number on the next line, and take nothing behind it: a quick process may have ended already."""
+        """Return the number on the next line, and leave unread what follows: it may be how a quick process ended."""
         assert self._parent.stdout is not None
         line = b""
         while not line.endswith(b"\n"):

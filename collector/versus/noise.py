@@ -11,11 +11,12 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from scipy import special
 
 from bench.errors import TransientError, UserError
+from bench.schema import Run
 from bench.store import Store, is_confirmation
 from bench.store.stored_runs import read_runs
 from collector.results.cells import is_shared
@@ -285,18 +286,34 @@ class RelatedRuns:
         return [text for text in warnings if text]
 
 
-def load_related_runs(store: Store, compared: Sequence[Collection]) -> RelatedRuns:
+class OtherPlans(NamedTuple):
+    """The plans of the store's other runs, and of those that cannot be read the reason, by run id."""
+
+    runs: list[Run]
+    unreadable: dict[str, str]
+
+
+def read_other_plans(store: Store, own: set[str]) -> OtherPlans:
+    """Return the plans of all runs but `own` and confirmations.
+
+    A confirmation is minutes from its night and has only the cells that were slow: its noise is no other run's.
+    """
+    others = [run_id for run_id in store.list_run_ids() if run_id not in own and not is_confirmation(run_id)]
+    return OtherPlans(*read_runs(store, others))
+
+
+def load_related_runs(store: Store, compared: Sequence[Collection], plans: OtherPlans | None = None) -> RelatedRuns:
     """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`.
 
-    Unreadable ones, those that were deleted meanwhile, and copies of others are named instead.
+    Unreadable ones, those that were deleted meanwhile, and copies of others are named instead. `plans`: where they were
+    read before.
     """
     own = {collection.run.run_id for collection in compared}
-    # A confirmation is minutes from its night and has only the cells that were slow: its noise is no other run's.
-    others = [run_id for run_id in store.list_run_ids() if run_id not in own and not is_confirmation(run_id)]
-    runs, unreadable = read_runs(store, others)
+    plans = plans or read_other_plans(store, own)
     cell_ids = {planned.cell.cell_id for collection in compared for planned in collection.run.cells}
-    related = [run for run in runs if any(planned.cell.cell_id in cell_ids for planned in run.cells)]
-    read, passed_over = [], dict(unreadable)
+    others = [run for run in plans.runs if run.run_id not in own]
+    related = [run for run in others if any(planned.cell.cell_id in cell_ids for planned in run.cells)]
+    read, passed_over = [], dict(plans.unreadable)
     for run in sorted(related, key=lambda run: (run.created_at, run.run_id), reverse=True)[:MAX_RUNS]:
         try:
             read.append(load_run(store, run.run_id))

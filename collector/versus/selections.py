@@ -81,6 +81,12 @@ class Selection:
         return {condition.column for condition in self.conditions} & set(CELL_COLUMNS)
 
 
+def select_runs(run_a: str, run_b: str) -> tuple[Selection, Selection]:
+    """Return the sides of a comparison of two whole runs."""
+    a, b = (Condition(key="run", pattern=run_id) for run_id in (run_a, run_b))
+    return Selection(name="A", conditions=(a,)), Selection(name="B", conditions=(b,))
+
+
 def select(rows: Iterable[Row], conditions: Sequence[Condition]) -> list[Row]:
     """Return the rows for which all conditions hold."""
     return [row for row in rows if all(condition.holds(row) for condition in conditions)]

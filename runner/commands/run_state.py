@@ -40,7 +40,7 @@ def find_run_state(collection: "Collection") -> RunState:
 
 
 def _estimate_seconds_left(collection: "Collection") -> float | None:
-    """Return the time of the repeats without a result, by the mean of their cell so far or that of all cells."""
+    """Estimate how long the missing repeats take: each as its cell's mean so far, or as the mean of all cells."""
     from collector.results.statuses import MISSING
 
     results = collection.results

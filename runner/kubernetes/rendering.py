@@ -142,7 +142,7 @@ def name_tenant(number: int) -> str:
 
 
 def add_tenants(job: MutableMapping[str, Any], num_tenants: int) -> None:
-    """Change a Job of one container such that its pod has `num_tenants`, each told which one it is.
+    """Give a Job's pod `num_tenants` copies of its one container, and tell each copy its number.
 
     They differ in that, in their names and in their OWN_VOLUMES. How any of them ended decides what the Job does next:
     https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy

@@ -216,7 +216,7 @@ class TrackedJobs:
         return sum(self._counts_on_nodes[node_kind, state] for state in states)
 
     def move(self, tracked: TrackedJob, event: Event) -> None:
-        """Change the state as TRANSITIONS says; raise InvalidTransitionError where it allows no such event."""
+        """Apply an event to the state, as TRANSITIONS says; raise InvalidTransitionError where it names none."""
         following = find_next_state(tracked.state, event)
         self._count(tracked, -1)
         tracked.state = following

@@ -81,7 +81,7 @@ def compare_runs(
 def _load_two(choice: RunChoice, run_a: str) -> "Compared":
     from collector.results.load import load_run
     from collector.versus.noise import RelatedRuns, load_related_runs
-    from collector.versus.selections import Condition, Selection
+    from collector.versus.selections import select_runs
 
     store_a = open_existing_store(choice.store)
     store_b = store_a if choice.store_b is None else open_existing_store(choice.store_b, "--store-b")
@@ -90,10 +90,7 @@ def _load_two(choice: RunChoice, run_a: str) -> "Compared":
         newest = "" if choice.run_b is not None else ", which is the newest of the store"
         raise UserError(f"A and B are both the run {run_b}{newest}; name two runs")
     collections = load_run(store_a, run_a), load_run(store_b, run_b)
-    a, b = (
-        Selection(name=name, conditions=(Condition(key="run", pattern=run_id),))
-        for name, run_id in (("A", run_a), ("B", run_b))
-    )
+    a, b = select_runs(run_a, run_b)
     related = load_related_runs(store_a, collections)
     if store_b is not store_a:
         own = {collection.run.run_id for collection in related.collections}

@@ -25,7 +25,7 @@ from collector.results.load import load_run, load_runs
 from collector.results.summary import summarize_collections
 from collector.versus.comparison import Question, compare_sides
 from collector.versus.noise import load_related_runs
-from collector.versus.selections import METRICS, Condition, Selection
+from collector.versus.selections import METRICS, select_runs
 from runner.nights.watch import Watch
 from runner.price_tables.loading import load_prices
 
@@ -138,10 +138,7 @@ def compute_comparison(path: Path, run_a: str, run_b: str) -> dict[str, Rows]:
     """Return what `compare RUN_A RUN_B` says of each cell, with the noise of the other runs of the store."""
     store = Store.open(path.resolve().as_uri())
     collections = load_runs(store, (run_a, run_b))
-    a, b = (
-        Selection(name=name, conditions=(Condition(key="run", pattern=run_id),))
-        for name, run_id in (("A", run_a), ("B", run_b))
-    )
+    a, b = select_runs(run_a, run_b)
     found = compare_sides(
         Question(a=a, b=b, metric=METRICS["step-time"]), collections, load_related_runs(store, collections)
     )

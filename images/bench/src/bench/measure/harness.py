@@ -85,6 +85,10 @@ class Workload(Protocol):
         """Return where the last step's result lives."""
 
 
+WatchWindow = Callable[[], AbstractContextManager[None]]
+"""Is entered just before a timed window and left just after it."""
+
+
 class StepRecorder:
     """Records each step's time as the step ends, so that a measurement that is ended early keeps what it has."""
 
@@ -101,7 +105,7 @@ def measure(
     cell: Cell,
     phases: Phases,
     recorder: StepRecorder | None = None,
-    watch_window: Callable[[], AbstractContextManager[None]] = nullcontext,
+    watch_window: WatchWindow = nullcontext,
 ) -> tuple[Phases, Samples, CpuUse | None]:
     """Run first step, warm-up and timed window of `workload`; `recorder` receives each step as it ends.
 

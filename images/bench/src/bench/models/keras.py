@@ -51,7 +51,7 @@ def convolve(x: Any, num_channels: int, kernel_size: int, *, padding: int, strid
 
 
 def normalize_batch(x: Any, cell: Cell) -> Any:
-    """Return the batch norm of x with PyTorch's momentum and epsilon: Keras's own, or TensorFlow's (`fused-norm`)."""
+    """Apply batch normalisation with PyTorch's momentum and epsilon: Keras's layer, or TensorFlow's in `fused-norm`."""
     if cell.mode == "fused-norm":
         from bench.models.fused_norm import FusedBatchNormalization  # only where TensorFlow is Keras's backend
 

@@ -2,11 +2,10 @@
 
 import gc
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from time import perf_counter
 
-from bench.measure.harness import StartUp, StepRecorder, Workload
+from bench.measure.harness import StartUp, StepRecorder, WatchWindow, Workload
 from bench.probes.cpu import CpuWatch
 from bench.schema import CommonWindow, CpuUse, Samples
 from bench.tenants.meeting import ARRIVAL_SECONDS, POLL_SECONDS, Meeting, NoCommonWindowError
@@ -70,7 +69,7 @@ class TenantStepper:
             raise NoCommonWindowError(window.called_off)
         return window
 
-    def run(self, window: CommonWindow, watch: Callable[[], AbstractContextManager[None]]) -> CpuUse | None:
+    def run(self, window: CommonWindow, watch: WatchWindow) -> CpuUse | None:
         start, end = window.start_seconds, window.end_seconds
         assert start is not None  # the window was not called off
         assert end is not None
@@ -130,7 +129,7 @@ def measure_common_window(
     start_up: StartUp,
     recorder: StepRecorder,
     meeting: Meeting,
-    watch: Callable[[], AbstractContextManager[None]],
+    watch: WatchWindow,
 ) -> SharedSteps:
     """Step the workload in a window common to all tenants, who must be ready; return what lies within it.
 

@@ -2,12 +2,11 @@
 
 import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench.frameworks.interface import Framework
-from bench.measure.harness import StepRecorder, Workload, start_up_workload
+from bench.measure.harness import StepRecorder, WatchWindow, Workload, start_up_workload
 from bench.probes.machine import read_place
 from bench.schema import (
     Cell,
@@ -69,7 +68,7 @@ class Tenant:
         workload: Workload,
         phases: Phases,
         recorder: StepRecorder,
-        watch: Callable[[], AbstractContextManager[None]],
+        watch: WatchWindow,
     ) -> tuple[Phases, Samples, CpuUse | None]:
         """Warm up, meet the other tenants, and measure the common window; as `measure.harness.measure` otherwise."""
         start_up = start_up_workload(workload, self.cell, recorder)

@@ -1,8 +1,6 @@
 """Carries out one attempt at one repeat of a cell and makes its Result, whatever the framework does."""
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 from typing import Any, Protocol
@@ -11,7 +9,7 @@ from pydantic import ValidationError
 
 from bench.errors import UserError
 from bench.frameworks.interface import Framework, load_framework
-from bench.measure.harness import StepRecorder, Workload, measure
+from bench.measure.harness import StepRecorder, WatchWindow, Workload, measure
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.cuda import read_mps_state
 from bench.probes.gpu_processes import restrict_to_cell
@@ -55,7 +53,7 @@ class Part(Protocol):
         workload: Workload,
         phases: Phases,
         recorder: StepRecorder,
-        watch: Callable[[], AbstractContextManager[None]],
+        watch: WatchWindow,
     ) -> tuple[Phases, Samples, CpuUse | None]:
         """Run first step, warm-up and the window, as `bench.measure.harness.measure`."""
 
@@ -92,7 +90,7 @@ class Alone:
         workload: Workload,
         phases: Phases,
         recorder: StepRecorder,
-        watch: Callable[[], AbstractContextManager[None]],
+        watch: WatchWindow,
     ) -> tuple[Phases, Samples, CpuUse | None]:
         return measure(workload, self.cell, phases, recorder, watch)
 
