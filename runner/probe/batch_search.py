@@ -19,6 +19,8 @@ SECOND_UNITS = 4
 # A line that reaches further than this many times its largest batch is first made longer, by half of the way; where
 # that does not fit, by the middle of what is left in the logarithm.
 MAX_REACH = 16
+# A prediction that is left in steps up to this one says nothing of the limit: on by doubling, or from the middle.
+MAX_STEP = 8
 
 
 class Trial(Document):
@@ -134,7 +136,8 @@ class Bracket:
             return SECOND_UNITS if self.fitting == 1 and self.footprints else 2 * self.fitting
         if min(predicted, self.bound) > MAX_REACH * self.fitting:
             return min(predicted, self.bound) // 2
-        return max(predicted, self.fitting + self._take_step())
+        step = self._take_step()
+        return 2 * self.fitting if step > MAX_STEP else max(predicted, self.fitting + step)
 
     def _choose_between(self, predicted: int | None, failing: int) -> int:
         """Return the next number below `failing`: near the prediction in steps that double, at last in the middle.
@@ -145,7 +148,7 @@ class Bracket:
         if is_wide and (predicted is None or predicted >= failing):  # the line was too short
             return max(self.fitting + 1, isqrt(self.fitting * failing))
         step = self._take_step()
-        if predicted is None or 2 * step >= failing - self.fitting:
+        if predicted is None or step > MAX_STEP or 2 * step >= failing - self.fitting:
             return (self.fitting + failing) // 2
         if predicted >= failing:
             return failing - step
