@@ -36,7 +36,7 @@ MAX_JOBS = 2_000_000
 """In all simulated weeks: at 0.1 ms each, on a core of an AMD EPYC, three minutes; more is a slip of a digit."""
 MAX_LISTED = 8
 WAYS: tuple[Sharing, ...] = ("time-slicing", "mps")
-_VALIDATOR = NodeValidator(TypeAdapter(Scenario), is_null_absent=True, documentation="docs/access.md")
+_VALIDATOR = NodeValidator(TypeAdapter(Scenario), documentation="docs/access.md")
 
 
 def list_shipped_scenarios() -> dict[str, Path]:

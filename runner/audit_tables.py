@@ -108,7 +108,7 @@ def _make_node(value: Scalar, file: str, line: int, key: str, *, text: str | Non
 
 
 EXPECTED = "a table; give it the keys 'title', 'source' and 'rows'"
-_VALIDATOR = NodeValidator(TypeAdapter(AuditTable), is_null_absent=True, documentation="docs/audit.md")
+_VALIDATOR = NodeValidator(TypeAdapter(AuditTable), documentation="docs/audit.md")
 _ROW_KEY = re.compile(r"rows\[(\d+)\](?:\.(.+))?")
 
 

@@ -1,14 +1,15 @@
 """YAML files of users: every value with its file, line and key, and errors that name them.
 
-An error reads `FILE:LINE: KEY: found, expected; remedy`. Only plain values are read: no tags, no merge keys, one
-document; numbers are decimal.
+An error reads `FILE:LINE: KEY: found, expected; remedy`. One document, in which a key stands once; numbers are decimal.
 """
 
 import difflib
 import itertools
 import json
+import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,48 +20,42 @@ from pydantic import TypeAdapter, ValidationError
 
 from bench.errors import UserError
 from bench.input_files import explain_unread, read_input
-from bench.schema.document import MAX_AMOUNT, SMALLEST_POSITIVE
+from bench.schema.document import SMALLEST_POSITIVE
 
 MAX_SHOWN_CHARACTERS = 60
 """How much of a value a message quotes."""
 MAX_SHOWN_WORDS = 20
 """How many values a message lists."""
-
-
 EXPECTED_MATRIX = "a matrix; give it at least the keys 'name' and 'axes'"
-Schema = dict[str, Any]
-
-LARGE_BOUND = 10**10
-"""From here on a bound is written with an exponent."""
-
 KEY_MARK = "[key]"
 """What pydantic writes behind the key of a mapping if the key itself is refused."""
 
+# What stands behind "expected", by the type of pydantic's error and by the pattern of a text.
 _KINDS = {
-    "integer": "a whole number",
-    "number": "a finite number",
-    "string": "a text",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "keys with values",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a finite number",
+    "finite_number": "a finite number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "keys with values",
+    "model_type": "keys with values",
+    "string_too_short": "a text that is not empty",
+    "date_type": "a day such as 2026-07-30",
+    "date_parsing": "a day such as 2026-07-30",
+    "date_from_datetime_parsing": "a day such as 2026-07-30",
 }
-_TYPES: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "string": (str,)}
-_BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
-    "minimum": ("at least", lambda value, bound: value >= bound),
-    "exclusiveMinimum": ("above", lambda value, bound: value > bound),
-    "maximum": ("at most", lambda value, bound: value <= bound),
-    "exclusiveMaximum": ("below", lambda value, bound: value < bound),
-}
-_NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below", "max_length": "at most"}
 _PATTERNS = {
-    _NAME_PATTERN: "a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)",
+    r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)",
     r"^[A-Z]{3}$": "a currency as three capital letters, such as USD",
 }
-
-
 _PREFIX = "tag:yaml.org,2002:"
 _DECIMAL_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 T = TypeVar("T")
+Schema = Mapping[str, Any]
 
 
 class YamlError(UserError):
@@ -70,6 +65,10 @@ class YamlError(UserError):
         place = file if line is None else f"{file}:{line}"
         super().__init__(f"{place}: {key}: {message}" if key else f"{place}: {message}")
         self.message, self.file, self.line, self.key = message, file, line, key
+
+
+class ExpectedError(ValueError):
+    """A text is not what belongs in its place. The message says what does, after the word "expected"."""
 
 
 Scalar = str | int | float | bool | None
@@ -105,12 +104,9 @@ class Node:
 
     def find_nearest(self, path: str) -> "Node":
         """Return the value at a path such as `a.b[0].c`, or the nearest above it that exists."""
+        children: dict[str, Node] = self.value if isinstance(self.value, dict) else {}
         if isinstance(self.value, list):
             children = {f"[{number}]": child for number, child in enumerate(self.value)}
-        elif isinstance(self.value, dict):
-            children = {key: child for key, child in self.value.items()}
-        else:
-            return self
         found = [part for part in children if path.startswith(part) and path[len(part) :][:1] in ("", ".", "[")]
         if not found:
             return self
@@ -123,13 +119,7 @@ def read_yaml(path: Path, file: str, *, expected: str = EXPECTED_MATRIX) -> Node
 
     `file` is the file's name in messages; `expected` what an empty file should hold.
     """
-    content = read_bytes(path, file, file_format="YAML")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise YamlError("is not UTF-8 text; give a YAML file and save it as UTF-8", file=file, line=line) from None
-    return parse_yaml(text, file, expected=expected)
+    return parse_yaml(read_bytes(path, file, file_format="YAML"), file, expected=expected)
 
 
 def read_bytes(path: Path, file: str, *, file_format: str) -> bytes:
@@ -140,52 +130,43 @@ def read_bytes(path: Path, file: str, *, file_format: str) -> bytes:
         raise YamlError(f"{explain_unread(error)}; give the path of a {file_format} file", file=file) from None
 
 
-def parse_yaml(text: str, file: str, *, expected: str = EXPECTED_MATRIX) -> Node:
-    """Return the tree of the one YAML document in `text`; YamlError if it is no such document."""
+def parse_yaml(content: bytes | str, file: str, *, expected: str = EXPECTED_MATRIX) -> Node:
+    """Return the tree of the one YAML document in `content`; YamlError if it is no such document."""
+    content = content.encode() if isinstance(content, str) else content
+    line = 1
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        if root is None:
-            raise YamlError(f"the file is empty, expected {expected}", file=file, line=1)
-        return _build(root, file, "")
+        root = yaml.compose(content, Loader=yaml.SafeLoader)
+        if root is not None:
+            return _build(root, file, "")
+        message = f"the file is empty, expected {expected}"
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
+        hint = "indent with spaces" if "'\\t'" in str(error.problem) else "fix the syntax there or in the line above"
+        message = f"is not YAML: {error.problem}; {hint}"
         if "another document" in str(error.problem):
             message = "a second document starts; a file holds one document, remove '---'"
-            raise YamlError(message, file=file, line=line) from None
-        hint = "indent with spaces" if "'\\t'" in str(error.problem) else "fix the syntax there or in the line above"
-        raise YamlError(f"is not YAML: {error.problem}; {hint}", file=file, line=line) from None
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        message = f"is not YAML: it holds the character U+{error.character:04X}; give a text file"
-        raise YamlError(message, file=file, line=line) from None
-    except (ValueError, OverflowError):  # from int() and chr() on an overlong number or escape
-        raise YamlError("is not YAML: a number is out of range; write a smaller one", file=file, line=1) from None
-    except RecursionError:
-        raise YamlError("is nested too deep, or an alias is inside its own anchor", file=file, line=1) from None
+        line = content.count(b"\n", 0, error.position) + 1
+        message = "is not UTF-8 text; give a YAML file and save it as UTF-8"
+    except (RecursionError, ValueError, OverflowError):  # the latter from a number or escape of many digits
+        message = "is nested too deep, an alias is inside its own anchor, or a number has too many digits"
+    raise YamlError(message, file=file, line=line)
 
 
 def _build(node: yaml.Node, file: str, key: str) -> Node:
     """Return the tree below a node of PyYAML's, `key` being its place."""
     assert node.start_mark is not None  # PyYAML's parser sets it
     place = Node(value=None, text="", is_quoted=False, file=file, line=node.start_mark.line + 1, key=key)
-    if not node.tag.startswith(_PREFIX):
-        raise place.error(f"found the tag {quote(node.tag)}, expected a value without a tag; remove the tag")
     if isinstance(node, yaml.SequenceNode):
         return replace(place, value=[_build(item, file, f"{key}[{index}]") for index, item in enumerate(node.value)])
     if isinstance(node, yaml.ScalarNode):
-        value = _read_scalar(node, place)
-        return replace(place, value=value, text=node.value, is_quoted=node.style is not None)
+        return replace(place, value=_read_scalar(node, place), text=node.value, is_quoted=node.style is not None)
     entries: dict[str, Node] = {}
     for key_node, value_node in node.value:
         name = replace(place, line=key_node.start_mark.line + 1)
         if not isinstance(key_node, yaml.ScalarNode):
             raise name.error("found a list or mapping as a key; a key is one word")
         path = join_keys(key, key_node.value)
-        if key_node.tag == f"{_PREFIX}merge":
-            raise name.error(
-                "merge keys are not read; write the keys out, or, in a matrix, put what is shared under 'defaults'",
-                key=path,
-            )
         if key_node.value in entries:
             first = entries[key_node.value].line
             raise name.error(f"the key stands twice, first in line {first}; keep one of the two", key=path)
@@ -196,16 +177,11 @@ def _build(node: yaml.Node, file: str, key: str) -> Node:
 def _read_scalar(node: yaml.ScalarNode, place: Node) -> Scalar:
     """Return a value; refuse numbers that YAML 1.1 reads in base 2, 8, 16 or 60 (`010` is 8, `1:30` is 90)."""
     kind = node.tag.removeprefix(_PREFIX)
-    if kind not in ("int", "float", "bool", "null"):
-        return str(node.value)
     if (kind == "int" and not _DECIMAL_INTEGER.fullmatch(node.value)) or (kind == "float" and ":" in node.value):
         message = f"found {quote(node.value)}, which YAML 1.1 does not read as a decimal number"
         raise place.error(f"{message}; write it without leading zeros, prefix or colon, or quote it")
-    try:
-        value: Scalar = yaml.SafeLoader("").construct_object(node)
-    except ValueError:  # more digits than Python converts
-        digits = len(node.value)
-        raise place.error(f"found the number {quote(node.value)} of {digits} digits; write a smaller one") from None
+    is_text = node.tag.startswith(_PREFIX) and kind not in ("int", "float", "bool", "null")
+    value: Scalar = node.value if is_text else yaml.SafeLoader("").construct_object(node)
     return value
 
 
@@ -215,17 +191,11 @@ def join_keys(parent: str, name: str) -> str:
     return f"{parent}.{shown}" if parent else shown
 
 
-class ExpectedError(ValueError):
-    """A text is not what belongs in its place. The message says what does, after the word "expected"."""
-
-
 @dataclass(frozen=True)
 class NodeValidator(Generic[T]):
-    """Checks the value of a node, and all that is below it, against a type."""
+    """Checks the value of a node, and all that is below it, against a type. A key with null counts as not there."""
 
     adapter: TypeAdapter[T]
-    is_null_absent: bool = False
-    """A key with null counts as not there, so that its default holds."""
     documentation: str = ""
     """The page that lists the keys, for messages."""
 
@@ -236,49 +206,42 @@ class NodeValidator(Generic[T]):
     def validate(self, node: Node) -> T:
         """Return the checked value; YamlError for the first error in it."""
         try:
-            return self.adapter.validate_json(json.dumps(self._to_plain(node)))
+            return self.adapter.validate_json(json.dumps(_to_plain(node)))
         except ValidationError as error:
             raise self._explain(node, error.errors(include_url=False)[0]) from None
 
-    def _to_plain(self, node: Node) -> Any:
-        if isinstance(node.value, dict):
-            entries = node.value.items()
-            return {
-                key: self._to_plain(child)
-                for key, child in entries
-                if not (self.is_null_absent and child.value is None)
-            }
-        if isinstance(node.value, list):
-            return [self._to_plain(child) for child in node.value]
-        scalar: Scalar = node.value
-        return scalar
-
-    def _explain(self, tree: Node, error: Any) -> YamlError:
-        loc: list[str | int] = list(error["loc"])
-        node, rest = _walk(tree, loc)
-        match error["type"]:
-            case "extra_forbidden":
-                known = list(find_schema(self._schema, loc[:-1]).get("properties", {}))
-                return unknown_key_error(node, str(loc[-1]), known)
-            case "missing":
-                return self._explain_missing(node, rest)
-            case "too_long" | "too_short":
-                return _explain_length(node, error["ctx"])
-            case "value_error" if not isinstance(error["ctx"]["error"], ExpectedError):
-                return _point_at_part(node, str(error["ctx"]["error"]))
-        schema = find_schema(self._schema, loc)
-        expected = str(error["ctx"]["error"]) if error["type"] == "value_error" else describe_expected(schema)
+    def _explain(self, node: Node, error: Any) -> YamlError:
+        loc, kind, context = [*error["loc"]], error["type"], error.get("ctx", {})
+        rest = list(loc)
+        while rest and (child := node.find_child(rest[0])) is not None:
+            node, rest = child, rest[1:]
+        reason = context["error"] if kind == "value_error" else None
+        if kind == "extra_forbidden":
+            return unknown_key_error(node, str(loc[-1]), _list_keys(self._schema, loc[:-1]))
+        if kind == "missing":
+            key = ".".join(filter(None, [node.key, *map(str, rest)]))
+            return node.error(f"is missing; {self.documentation} says what it takes", key=key)
+        if reason is not None and not isinstance(reason, ExpectedError):
+            return _point_at_part(node, str(reason))
+        if "actual_length" in context and kind != "string_too_short":
+            bound = "at most" if "max_length" in context else "at least"
+            wanted = context.get("max_length", context.get("min_length"))
+            return node.error(f"found a list of {context['actual_length']}, expected {bound} {wanted}")
+        expected = str(reason or _describe_expected(kind, context))
+        choices = re.findall(r"'([^']*)'", expected) if kind == "literal_error" else []
         if rest == [KEY_MARK]:
-            return _explain_key(node, loc, expected, schema)
-        advice = "" if error["type"] == "value_error" else advise(node, schema)
-        return node.error(f"found {describe_found(node)}, expected {expected}" + (f"; {advice}" if advice else ""))
+            word = str(loc[-2])
+            found = f"the key {word if choices and word.isidentifier() else quote(word)}"
+            advice = suggest_near_word(word, choices) if choices else ""
+        else:
+            found, advice = describe_found(node), _advise(node, kind, choices)
+        return node.error(f"found {found}, expected {expected}" + (f"; {advice}" if advice else ""))
 
-    def _explain_missing(self, node: Node, rest: list[str | int]) -> YamlError:
-        if rest and isinstance(rest[0], int):
-            message = f"found a list of {rest[0]}, expected one more value"
-            return node.error(message)
-        key = ".".join(filter(None, [node.key, *map(str, rest)]))
-        return node.error(f"is missing; {self.documentation} says what it takes", key=key)
+
+def _to_plain(node: Node) -> Any:
+    if isinstance(node.value, dict):
+        return {key: _to_plain(child) for key, child in node.value.items() if child.value is not None}
+    return [_to_plain(child) for child in node.value] if isinstance(node.value, list) else node.value
 
 
 def unknown_key_error(node: Node, word: str, known: list[str]) -> YamlError:
@@ -286,18 +249,19 @@ def unknown_key_error(node: Node, word: str, known: list[str]) -> YamlError:
     return node.error(f"unknown key; {suggest_word(word, known)}")
 
 
-def _explain_key(node: Node, loc: list[str | int], expected: str, schema: Schema) -> YamlError:
-    word, choices = str(loc[-2]), list_choices(schema)
-    near = suggest_near_word(word, choices) if choices else ""
-    shown = word if choices and word.isidentifier() else quote(word)
-    return node.error(f"found the key {shown}, expected {expected}" + (f"; {near}" if near else ""))
+def _list_keys(schema: Schema, loc: Sequence[str | int]) -> list[str]:
+    """Return the keys that the mapping at `loc`, a place as pydantic writes it, takes."""
 
+    def resolve(part: Any) -> Schema:
+        options = [option for option in part.get("anyOf", ()) if option.get("type") != "null"]
+        found: Schema = options[0] if options else part
+        return schema["$defs"][found["$ref"].rpartition("/")[2]] if "$ref" in found else found
 
-def _explain_length(node: Node, context: Any) -> YamlError:
-    wanted = context.get("max_length", context.get("min_length"))
-    bound = "at most" if "max_length" in context else "at least"
-    message = f"found a list of {context['actual_length']}, expected {bound} {wanted}"
-    return node.error(message)
+    found = resolve(schema)
+    for part in loc:
+        others: Any = found.get("additionalProperties") or next(iter(found.get("patternProperties", {}).values()), {})
+        found = resolve(found["items"] if isinstance(part, int) else found.get("properties", {}).get(part, others))
+    return list(found.get("properties", ()))
 
 
 def _point_at_part(node: Node, message: str) -> YamlError:
@@ -306,17 +270,8 @@ def _point_at_part(node: Node, message: str) -> YamlError:
     if not colon:  # of a value by itself
         return node.error(message)
     child = node.find_child(part)
-    if child is not None:
-        return child.error(words)
-    key = f"{node.key}.{part}" if node.key else part
-    return node.find_nearest(part).error(words, key=key)
-
-
-def _walk(tree: Node, loc: list[str | int]) -> tuple[Node, list[str | int]]:
-    node, rest = tree, loc
-    while rest and (child := node.find_child(rest[0])) is not None:
-        node, rest = child, rest[1:]
-    return node, rest
+    key = child.key if child is not None else f"{node.key}.{part}".removeprefix(".")
+    return (child or node.find_nearest(part)).error(words, key=key)
 
 
 def quote(text: str) -> str:
@@ -345,72 +300,18 @@ def join_words(words: Iterable[object]) -> str:
     return ", ".join(shown if len(shown) <= MAX_SHOWN_WORDS else [*shown[:-1], "..."])
 
 
-def find_schema(root: Schema, loc: list[str | int]) -> Schema:
-    """Return the schema of the value at `loc`, a place as pydantic writes it; empty if there is none."""
-    schema = _resolve(root, root)
-    for index, part in enumerate(loc):
-        if part == KEY_MARK:
-            continue
-        if loc[index + 1 : index + 2] == [KEY_MARK]:
-            schema = schema.get("propertyNames", {})
-        elif isinstance(part, int):
-            fixed = schema.get("prefixItems", [])
-            schema = fixed[part] if part < len(fixed) else schema.get("items", {})
-        else:
-            schema = schema.get("properties", {}).get(part) or _find_value_schema(schema)
-        schema = _resolve(schema if isinstance(schema, dict) else {}, root)
-    return schema
-
-
-def _find_value_schema(schema: Schema) -> Schema:
-    """Return the schema of the values of a mapping with any keys; pydantic puts it under the pattern of the keys."""
-    by_pattern = list(schema.get("patternProperties", {}).values())
-    found = by_pattern[0] if by_pattern else schema.get("additionalProperties")
-    return found if isinstance(found, dict) else {}
-
-
-def _resolve(schema: Schema, root: Schema) -> Schema:
-    """Return what a schema refers to, and of one that takes null too the rest, marked as nullable."""
-    while "$ref" in schema:
-        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
-    others = [part for part in schema.get("anyOf", []) if part.get("type") != "null"]
-    if len(others) == 1:
-        return _resolve(others[0], root) | {"nullable": True}
-    return schema
-
-
-def list_choices(schema: Schema) -> list[str]:
-    """Return the words that a schema takes; none if it takes more than words of a list."""
-    return [str(word) for word in ([schema["const"]] if "const" in schema else schema.get("enum", []))]
-
-
-def describe_expected(schema: Schema) -> str:
-    """Return the words behind "expected"."""
-    choices = list_choices(schema)
-    words = " or ".join(map(repr, choices)) if choices else _describe_kind(schema)
-    return f"{words}, or null" if schema.get("nullable") else words
-
-
-def _describe_kind(schema: Schema) -> str:
-    if schema.get("pattern") in _PATTERNS:
-        return _PATTERNS[schema["pattern"]]
-    if schema.get("format") == "date":
-        return "a day such as 2026-07-30"
-    if schema.get("minLength"):
-        return "a text that is not empty"
-    words = [_KINDS.get(schema.get("type", ""), "something else")]
-    for key, (bound, _) in _BOUNDS.items():
-        if schema.get(key) == SMALLEST_POSITIVE:
-            words.append("above 0")
-        elif key in schema and schema[key] != MAX_AMOUNT:
-            words.append(f"{bound} {_write_bound(schema[key])}")
-    return ", ".join(words)
-
-
-def _write_bound(bound: float) -> str:
-    """Return a bound as people write it: 0.5, 86400, 1e+12."""
-    is_plain = float(bound).is_integer() and abs(bound) < LARGE_BOUND
-    return str(int(bound)) if is_plain else f"{bound:g}"
+def _describe_expected(kind: str, context: Mapping[str, Any]) -> str:
+    """Return the words behind "expected" for an error of pydantic's."""
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if "pattern" in context:
+        return _PATTERNS.get(context["pattern"], "a text of other characters")
+    bounds = [
+        "above 0" if context[name] == SMALLEST_POSITIVE else f"{word} {context[name]:.12g}"
+        for name, word in _BOUNDS.items()
+        if name in context
+    ]
+    return bounds[0] if bounds else str(context.get("expected", "something else"))
 
 
 def describe_found(node: Node) -> str:
@@ -431,37 +332,19 @@ def describe_found(node: Node) -> str:
             return f"the number {node.text[:MAX_SHOWN_CHARACTERS]}"
 
 
-def advise(node: Node, schema: Schema) -> str:
+def _advise(node: Node, kind: str, choices: Sequence[str]) -> str:
     """Return how to fix a refused value; empty if what is expected says it already."""
-    choices = list_choices(schema)
-    is_scalar = bool(choices) or schema.get("type") in ("integer", "number", "string", "boolean")
     if isinstance(node.value, list | dict):
-        return "write one value" if is_scalar else ""
+        return "" if kind in ("list_type", "tuple_type", "dict_type", "model_type") else "write one value"
     if choices:
         return suggest_near_word(node.text, choices)
-    if isinstance(node.value, bool | int | float) and _fits(node.text, schema):
+    if kind == "string_type" and isinstance(node.value, bool | int | float):
         return "put it in quotes"
-    for read_number in (int, _read_integral, float):
-        try:
-            number = read_number(node.text)
-        except (ValueError, OverflowError):
-            continue
-        if _fits(number, schema):
-            return f"write {number}" + (" without quotes" if node.is_quoted else "")
+    if kind in ("int_type", "int_from_float", "float_type"):
+        with suppress(ValueError, OverflowError):
+            number: float = int(node.text) if node.text.isdecimal() else float(node.text)
+            if kind != "float_type" and number == int(number):
+                return f"write {int(number)}" + (" without quotes" if node.is_quoted else "")
+            if kind == "float_type" and math.isfinite(number):
+                return f"write {number}" + (" without quotes" if node.is_quoted else "")
     return ""
-
-
-def _fits(value: Scalar, schema: Schema) -> bool:
-    if not isinstance(value, _TYPES.get(schema.get("type", ""), ())):
-        return False
-    if isinstance(value, str):
-        return bool(re.search(schema.get("pattern", ""), value))
-    return all(is_met(value, schema[key]) for key, (_, is_met) in _BOUNDS.items() if key in schema)
-
-
-def _read_integral(text: str) -> int:
-    """Return the whole number that is written with a point or an exponent; ValueError or OverflowError if none is."""
-    number = float(text)
-    if number != int(number):
-        raise ValueError
-    return int(number)

@@ -15,7 +15,7 @@ DOCUMENTATION = "docs/cost.md"
 EXPECTED = "a price table; give it the keys 'title', 'currency' and 'prices'"
 # What a user's table leaves out is that of the shipped one: grids and chips are the same for everybody.
 SHARED_KEYS = ("carbon", "power")
-_VALIDATOR = NodeValidator(TypeAdapter(PriceTable), is_null_absent=True, documentation=DOCUMENTATION)
+_VALIDATOR = NodeValidator(TypeAdapter(PriceTable), documentation=DOCUMENTATION)
 
 
 def load_prices(path: Path | None = None) -> PriceTable:

@@ -22,7 +22,7 @@ _CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "k
 _CONTEXT_SUFFIXES = {".eksctl.io": "eks"}
 
 _EXPECTED = "a profile; write `extends: gke`, for example, and what differs"
-_VALIDATOR = NodeValidator(TypeAdapter(Profile), is_null_absent=True, documentation="docs/profiles.md")
+_VALIDATOR = NodeValidator(TypeAdapter(Profile), documentation="docs/profiles.md")
 
 
 def find_profile(name: str | None, context: str) -> Profile:

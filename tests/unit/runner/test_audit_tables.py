@@ -45,9 +45,9 @@ def test_a_device_of_the_table_or_of_the_row_serves(tmp_path: Path) -> None:
 # What stands in a row of YAML instead of ROW; the column that the error names, and words of it.
 ROW_ERRORS = [
     (ROW.replace("fp32", "fp23"), "precision", "did you mean 'fp32'?"),
-    (ROW.replace("fp32", "16"), "precision", "expected 'fp32' or "),
+    (ROW.replace("fp32", "16"), "precision", "expected 'fp32', "),
     (ROW.replace("infer", "test"), "phase", "'train' or 'infer'"),
-    (ROW.replace("152.73", "fast"), "milliseconds", "expected a finite number, at least 1e-06"),
+    (ROW.replace("152.73", "fast"), "milliseconds", "expected a finite number"),
     (ROW.replace("152.73", "-1"), "milliseconds", "at least 1e-06"),
     (ROW.replace("152.73", "0"), "milliseconds", "at least 1e-06"),
     (ROW.replace("152.73", ".nan"), "milliseconds", "a finite number"),

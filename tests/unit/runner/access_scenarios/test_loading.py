@@ -85,8 +85,8 @@ def test_an_error_names_line_and_key(tmp_path: Path, old: str, new: str, line: i
     [
         ("", "the file is empty, expected a scenario"),
         ("- a\n", "found no keys, expected a scenario"),
-        (TEXT.replace("250}", "-1}"), "found the number -1, expected a finite number, at least 1e-09"),
-        (TEXT.replace("job_hours: 2", "job_hours: abc"), "found the text 'abc', expected a finite number, at least"),
+        (TEXT.replace("250}", "-1}"), "found the number -1, expected at least 1e-09"),
+        (TEXT.replace("job_hours: 2", "job_hours: abc"), "found the text 'abc', expected a finite number"),
         (TEXT.replace("jobs_per_day: 1", "jobs_per_day: 100000"), "jobs would be simulated, more than 2,000,000"),
     ],
 )

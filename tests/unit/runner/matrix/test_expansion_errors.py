@@ -91,8 +91,7 @@ MESSAGES = [
     ),
     (
         swap("demo", "on"),
-        "1: name: found `on`, which YAML 1.1 reads as true, expected a name of a-z, 0-9 and '-' (no '-' at its "
-        "ends, at most 63 characters); put it in quotes",
+        "1: name: found `on`, which YAML 1.1 reads as true, expected a text; put it in quotes",
     ),
     (
         "name: demo\naxes: {}\n",
@@ -108,7 +107,7 @@ MESSAGES = [
     ),
     (
         swap("pytorch", "pytroch"),
-        "4: axes.framework[0]: found the text 'pytroch', expected 'pytorch' or 'tensorflow' or 'jax'; did you "
+        "4: axes.framework[0]: found the text 'pytroch', expected 'pytorch', 'tensorflow' or 'jax'; did you "
         "mean 'pytorch'?",
     ),
     (
@@ -121,8 +120,7 @@ MESSAGES = [
     ),
     (
         swap("16", "'16'"),
-        "7: defaults.batch_size: found the text '16', expected a whole number, at least 1, at most 1000000000; "
-        "write 16 without quotes",
+        "7: defaults.batch_size: found the text '16', expected a whole number; write 16 without quotes",
     ),
     (
         DEMO + "exclude: {phase: infer}\n",

@@ -1,0 +1,88 @@
+"""What is wrong in a YAML file: its line and key, what was found, what was expected, and how to mend it."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
+
+from runner.yaml_input import ExpectedError, NodeValidator, YamlError, parse_yaml
+
+STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
+
+
+def check_even(text: str) -> str:
+    if len(text) % 2:
+        raise ExpectedError("an even number of letters")
+    return text
+
+
+class Part(BaseModel):
+    model_config = STRICT
+    size: Annotated[int, Field(ge=1, le=9)] = 1
+
+
+class Whole(BaseModel):
+    model_config = STRICT
+    parts: dict[Literal["left", "right"], Part] = {}
+    pair: tuple[int, int] | None = None
+    word: Annotated[str, AfterValidator(check_even)] = ""
+    cost: float | None = None
+
+
+VALIDATOR: NodeValidator[Whole] = NodeValidator(TypeAdapter(Whole), documentation="the page")
+TOO_DEEP = "1: is nested too deep, an alias is inside its own anchor, or a number has too many digits"
+READ = "which YAML 1.1 reads as true, "
+
+ERRORS = [
+    ("", "1: the file is empty, expected a matrix; give it at least the keys 'name' and 'axes'"),
+    ("a:\n\tb: 1\n", "2: is not YAML: found character '\\t' that cannot start any token; indent with spaces"),
+    ("a: b: c\n", "1: is not YAML: mapping values are not allowed here; fix the syntax there or in the line above"),
+    ("a: 1\n---\nb: 2\n", "2: a second document starts; a file holds one document, remove '---'"),
+    ("a: 1\nb: 2\na: 3\n", "3: a: the key stands twice, first in line 1; keep one of the two"),
+    ("a: 1\n? [b]\n: 1\n", "2: found a list or mapping as a key; a key is one word"),
+    (
+        "a: 010\n",
+        "1: a: found '010', which YAML 1.1 does not read as a decimal number; write it without leading zeros, prefix "
+        "or colon, or quote it",
+    ),
+    ("a: 1\nb: \x00\n", "2: is not UTF-8 text; give a YAML file and save it as UTF-8"),
+    ("a: 1\nb: &b [1, *b]\n", TOO_DEEP),
+    ("[" * 100_000, TOO_DEEP),
+    ("parts: 1", "1: parts: found the number 1, expected keys with values"),
+    ("parts:\n  left: {sise: 1}", "2: parts.left.sise: unknown key; did you mean 'size'?"),
+    ("parts:\n  lft: {}", "2: parts.lft: found the key lft, expected 'left' or 'right'; did you mean 'left'?"),
+    ("parts:\n  left:\n    size: 10", "3: parts.left.size: found the number 10, expected at most 9"),
+    ("parts: {left: {size: '7'}}", "found the text '7', expected a whole number; write 7 without quotes"),
+    ("parts: {left: {size: 1e3}}", "found the text '1e3', expected a whole number; write 1000"),
+    ("parts: {left: {size: 7.0}}", "found the number 7.0, expected a whole number; write 7"),
+    ("parts: {left: {size: 7.5}}", "found the number 7.5, expected a whole number"),
+    ("parts: {left: {size: yes}}", f"found `yes`, {READ}expected a whole number"),
+    ("pair: [1, 2, 3]", "1: pair: found a list of 3, expected at most 2"),
+    ("pair:\n- 1\n- a", "3: pair[1]: found the text 'a', expected a whole number"),
+    ("word: odd", "1: word: found the text 'odd', expected an even number of letters"),
+    ("word: 12", "found the number 12, expected a text; put it in quotes"),
+    ("word: on", f"found `on`, {READ}expected a text; put it in quotes"),
+    ("word: [a]", "found a list, expected a text; write one value"),
+    ("cost: '0.5'", "found the text '0.5', expected a finite number; write 0.5 without quotes"),
+    ("cost: .inf", "found the number .inf, expected a finite number"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), ERRORS, ids=[message[:40] for _, message in ERRORS])
+def test_an_error_says_where_it_is_what_was_found_and_how_to_mend_it(text: str, message: str) -> None:
+    with pytest.raises(YamlError) as caught:
+        VALIDATOR.validate(parse_yaml(text, "demo.yaml"))
+    assert str(caught.value).startswith("demo.yaml:")
+    assert str(caught.value).endswith(message)
+
+
+def test_a_key_with_null_counts_as_absent() -> None:
+    assert VALIDATOR.validate(parse_yaml("parts: {left: {size: ~}}", "demo.yaml")).parts["left"] == Part(size=1)
+
+
+def test_a_missing_key_is_named_with_the_page_that_explains_it() -> None:
+    class Needy(BaseModel):
+        part: Any
+
+    with pytest.raises(YamlError, match="^demo.yaml:1: part: is missing; the page says what it takes"):
+        NodeValidator(TypeAdapter(Needy), documentation="the page").validate(parse_yaml("other: 1", "demo.yaml"))
