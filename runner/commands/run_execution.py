@@ -190,7 +190,7 @@ def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
         with end_like_interrupt():
             connection = Connection(context=there.target.context)
             # The run then knows its cluster from others of this name.
-            there = replace(there, target=replace(there.target, authorities=connection.authorities))
+            there = replace(there, target=replace(there.target, authorities=connection.login.authorities))
             chosen = there.choose_run()
             execution.begin(chosen, there.store)
             if there.owner is None:  # a pod's command is of no use elsewhere

@@ -4,7 +4,6 @@ Bodies are JSON bytes both ways: of the official client only the login and the p
 KB for a Job, and 100,000 of them are followed.
 """
 
-import hashlib
 import json
 import random
 import re
@@ -14,31 +13,60 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-import kubernetes.client
 import urllib3
 
 from bench.errors import TransientError, UserError
 from bench.redaction import hide_secrets
 from runner.cluster_contexts import IN_CLUSTER
-from runner.kubernetes.login import LoginError, describe_error, log_in, name_user, read_authorization
+from runner.kubernetes.login import Login, describe_error, log_in, name_user
 
-# The limit of parallel requests: halved when the server asks for a pause, one more after each round that went well.
-#
-# Additive increase, multiplicative decrease, as TCP does: D.-M. Chiu and R. Jain, Analysis of the Increase and Decrease
-# Algorithms for Congestion Avoidance in Computer Networks, 1989.
-
+NUM_CONNECTIONS = 32
+POOL_SIZE = NUM_CONNECTIONS + 4
+"""Watches hold connections of their own."""
+CONNECT_SECONDS = 5.0
+READ_SECONDS = 60.0
+"""How long an ordinary request may be without a byte of its answer; a watch has its own limit."""
+PAGE_SIZE = 500
+"""Objects of one answer: `kubectl` asks for as many (--chunk-size). A finished Job takes up to 15 KB."""
+MAX_LISTS = 10
+"""How often a list is begun again whose first pages became too old: after five minutes, when etcd is compacted.
+https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks"""
+PATIENCE_SECONDS = 900.0
+"""How long requests are repeated to an API server that does not answer."""
+FIRST_PATIENCE_SECONDS = 30.0
+"""The same for a server that never answered: perhaps there is none at that address."""
+LOGIN_PATIENCE_SECONDS = 60.0
+"""The same for a server that no longer accepts a user it had accepted, or a request that it had allowed: an expired
+token is soon replaced, and a server that starts does not know the roles at first."""
+SHORT_PATIENCE_SECONDS = 10.0
+"""How long a request is repeated that a run goes on without: lists of nodes, the facts of one node or placement."""
+WARN_SECONDS = 5.0
+"""Requests that are repeated for so long are reported."""
+MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
 MAX_PAUSE_SECONDS = 30.0
 """The longest Retry-After that is obeyed."""
+MAX_MESSAGE_CHARACTERS, MAX_PAGE_CHARACTERS = 4000, 300
+"""Of what a server says itself (admission webhooks explain at length), and of a page of a proxy."""
+
+JsonObject = dict[str, Any]
+T = TypeVar("T")
 
 
 class RateLimiter:
-    """Limits how many requests run at once, and holds them back for a while; to be used from many threads."""
+    """Limits how many requests run at once, and holds them back for a while; to be used from many threads.
+
+    Halved when the server asks for a pause, one more after each round that went well. Additive increase, multiplicative
+    decrease, as TCP does: D.-M. Chiu and R. Jain, Analysis of the Increase and Decrease Algorithms for Congestion
+    Avoidance in Computer Networks, 1989.
+    """
 
     def __init__(self, max_parallel: int) -> None:
         self._max_parallel = max_parallel
@@ -84,11 +112,10 @@ class RateLimiter:
             self._condition.notify()
 
 
-# The errors of the API server, as exceptions and as messages to the user.
+# Errors: as exceptions, and as messages to the user.
 
-UNREACHABLE = "Unreachable"
-WRONG_SERVER = "WrongServer"
-INVALID_ANSWER = "InvalidAnswer"
+UNREACHABLE, WRONG_SERVER, INVALID_ANSWER = "Unreachable", "WrongServer", "InvalidAnswer"
+"""Reasons of ApiError that are this module's own."""
 ANONYMOUS = 'User "system:anonymous"'
 """The user name that Kubernetes reports for requests without valid credentials."""
 REFUSED_CREDENTIALS = "the API server does not accept the credentials (401 Unauthorized), which may have expired"
@@ -98,20 +125,8 @@ https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserve
 """
 NO_RIGHT = re.compile(r"User .* cannot \w+ resource ")
 """What an authorizer answers with 403: also RBAC's for a while, to users who have the right, when the server starts."""
-MAX_MESSAGE_CHARACTERS = 4000
-"""Of what a server says itself: admission webhooks explain at length."""
-MAX_PAGE_CHARACTERS = 300
-"""The same of an answer that is no Status, such as a page of a proxy."""
-# https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for
-TRANSIENT = frozenset(
-    {
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        HTTPStatus.BAD_GATEWAY,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        HTTPStatus.GATEWAY_TIMEOUT,
-    }
-)
+TRANSIENT = (429, 500, 502, 503, 504)
+"""https://kubernetes.io/docs/reference/using-api/api-concepts/: what a request may be repeated for."""
 
 
 class ApiError(Exception):
@@ -122,8 +137,8 @@ class ApiError(Exception):
         self.status = status
         self.reason = reason
         self.message = message
-        self.client: kubernetes.client.ApiClient | None = None
-        """The client whose credentials were sent."""
+        self.login: Login | None = None
+        """That whose credentials were sent."""
         self.was_allowed = False
         """Whether a request of the same verb and kind was allowed before."""
 
@@ -131,7 +146,7 @@ class ApiError(Exception):
 class BusyError(ApiError):
     """The server asks for a pause or does not answer. `retry_after` in seconds; None if the server names none."""
 
-    def __init__(self, status: int, reason: str, message: str, retry_after: float | None) -> None:
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(status, reason, message)
         self.retry_after = retry_after
 
@@ -148,24 +163,21 @@ def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> 
     try:
         status = json.loads(body)
         reason, message = str(status.get("reason") or ""), _write_line(status.get("message"), MAX_MESSAGE_CHARACTERS)
-    except (ValueError, AttributeError, RecursionError):  # of a proxy: perhaps a page of HTML
-        page = body[: 10 * MAX_PAGE_CHARACTERS].decode(errors="replace")
-        reason, message = str(response.reason), _write_line(page, MAX_PAGE_CHARACTERS)
+    except (ValueError, AttributeError):  # of a proxy: perhaps a page of HTML
+        reason, message = str(response.reason), _write_line(body.decode(errors="replace"), MAX_PAGE_CHARACTERS)
     is_starting = response.status == HTTPStatus.FORBIDDEN and NOT_READY in message
     # A create that conflicts met another request inside the server, for example at a quota.
     if response.status in TRANSIENT or is_starting or (verb == "create" and reason == "Conflict"):
         pause = response.headers.get("Retry-After", "")
-        return BusyError(response.status, reason, message, float(pause) if re.fullmatch("[0-9]{1,6}", pause) else None)
+        return BusyError(response.status, reason, message, float(pause) if pause.isdecimal() else None)
     return ApiError(response.status, reason, message or f"HTTP {response.status}")
 
 
-def read_watch_error(status: dict[str, Any]) -> ApiError:
+def read_watch_error(status: JsonObject) -> ApiError:
     code, reason = status.get("code", HTTPStatus.INTERNAL_SERVER_ERROR), str(status.get("reason") or "")
     words = status.get("message") or f"the API server ended a watch with an error and no message (code {code})"
-    message = _write_line(words, MAX_MESSAGE_CHARACTERS)
-    if code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return BusyError(code, reason, message, None)
-    return ApiError(code, reason, message)
+    kind = BusyError if code >= HTTPStatus.INTERNAL_SERVER_ERROR else ApiError
+    return kind(code, reason, _write_line(words, MAX_MESSAGE_CHARACTERS))
 
 
 def _write_line(text: object, max_characters: int) -> str:
@@ -190,33 +202,23 @@ def make_unreachable(error: Exception, *, is_known: bool = True, proxy: object =
         return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}{via}")
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
     text = f"the API server{via and f'{via},'} does not answer: {message}"
-    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, text, None)
+    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, text)
 
 
-def _find_fault_of_kubeconfig(error: Exception) -> str:
+def _find_fault_of_kubeconfig(error: BaseException | None) -> str:
     """Return in words why no server can be reached by this kubeconfig; empty where it may be the server's fault."""
-    for cause in _list_causes(error):
-        if isinstance(cause, socket.gaierror) and cause.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
+    while error is not None:
+        if isinstance(error, socket.gaierror) and error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
             return "there is no host of the API server's name"
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            reason = cause.verify_message.rstrip(".")
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason = error.verify_message.rstrip(".")
             clock = ", if this machine's clock is right" if re.search("expired|not yet valid", reason) else ""
             return f"the certificate of the API server is not accepted: {reason}{clock}"
-        if isinstance(cause, ssl.SSLError) and cause.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
+        if isinstance(error, ssl.SSLError) and error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
             return "what answers at the API server's address does not speak TLS (https)"
+        # urllib3 keeps the cause of some in their arguments.
+        error = error.__cause__ or next((one for one in error.args if isinstance(one, Exception)), error.__context__)
     return ""
-
-
-def _list_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and those that it was raised for; urllib3 keeps some of them in its arguments."""
-    waiting, seen = [error], set[int]()
-    while waiting:
-        found = waiting.pop()
-        if id(found) not in seen:
-            seen.add(id(found))
-            yield found
-            linked = (found.__cause__, found.__context__, *found.args)
-            waiting += [one for one in linked if isinstance(one, BaseException)]
 
 
 def to_user_error(error: ApiError, context: str) -> UserError:
@@ -228,50 +230,18 @@ def to_user_error(error: ApiError, context: str) -> UserError:
         hint = "Jobs that were submitted go on, and the same command resumes the run"
         remedy = f"log in again, or write new ones there; {hint}"
         return UserError(f"--on {context}: {REFUSED_CREDENTIALS}: {name_user(context)}; {remedy}")
+    hint = "`benchmatrix doctor` says what is missing"
     if error.reason == INVALID_ANSWER:
         hint = "another program may answer in the server's place, or an extension of it is broken"
     elif error.reason == WRONG_SERVER:
         where = "the service account of this pod" if context == IN_CLUSTER else "your kubeconfig"
         hint = f"look at the server and its certificates in {where}"
-    else:
-        hint = "`benchmatrix doctor` says what is missing"
     return UserError(f"--on {context}: {error.message}; {hint}")
 
 
 def is_unauthorized(error: ApiError) -> bool:
     """Return whether the API server refused the credentials without a word more; a login of ours says what failed."""
     return error.status == HTTPStatus.UNAUTHORIZED and error.message in ("Unauthorized", "HTTP 401")
-
-
-NUM_CONNECTIONS = 32
-POOL_SIZE = NUM_CONNECTIONS + 4
-"""Watches hold connections of their own."""
-CREDENTIALS_SECONDS = 1.0
-"""How long a header with credentials is reused before the client is asked for it again."""
-CONNECT_SECONDS = 5.0
-READ_SECONDS = 60.0
-"""How long an ordinary request may be without a byte of its answer; a watch has its own limit."""
-PAGE_SIZE = 500
-"""Objects of one answer: `kubectl` asks for as many (--chunk-size). A finished Job takes up to 15 KB."""
-MAX_LISTS = 10
-"""How often a list is begun again whose first pages became too old: after five minutes, when etcd is compacted.
-https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks"""
-
-PATIENCE_SECONDS = 900.0
-"""How long requests are repeated to an API server that does not answer."""
-FIRST_PATIENCE_SECONDS = 30.0
-"""The same for a server that never answered: perhaps there is none at that address."""
-LOGIN_PATIENCE_SECONDS = 60.0
-"""The same for a server that no longer accepts a user it had accepted, or a request that it had allowed: an expired
-token is soon replaced, and a server that starts does not know the roles at first."""
-SHORT_PATIENCE_SECONDS = 10.0
-"""How long a request is repeated that a run goes on without: lists of nodes, the facts of one node or placement."""
-WARN_SECONDS = 5.0
-"""Requests that are repeated for so long are reported."""
-MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 30.0
-
-JsonObject = dict[str, Any]
-T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
@@ -288,31 +258,13 @@ class Connection:
     """Called, from any thread, with the reason why requests have been repeated for some time, and its dedup key."""
     is_known: bool = False
     """The API server has answered a request, so it has accepted the user."""
-    _client: kubernetes.client.ApiClient = field(init=False, repr=False)
-    _credentials: tuple[kubernetes.client.ApiClient | None, float, dict[str, str]] = field(
-        default=(None, 0.0, {}), init=False, repr=False
-    )
+    login: Login = field(init=False, repr=False)
     _allowed: set[str] = field(default_factory=set, repr=False)
     """The keys of num_requests that the server has answered without an error."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self._client = log_in(self.context, num_connections=POOL_SIZE)
-
-    @property
-    def authorities(self) -> tuple[str, ...]:
-        """The SHA-256 of each certificate that the API server's own is checked by, in hex, sorted.
-
-        By them clusters are told apart that have the same name: every pod may read those of its cluster, and kubeadm,
-        kind, k3s and the clouds make new ones for each. While they are replaced, the file has the old ones and the new
-        ones. Empty where they are the system's, or nothing is checked.
-        """
-        configuration = self._client.configuration
-        if not (configuration.ssl_ca_cert and configuration.verify_ssl):
-            return ()
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        tls.load_verify_locations(configuration.ssl_ca_cert)
-        return tuple(sorted({hashlib.sha256(data).hexdigest() for data in tls.get_ca_certs(binary_form=True)}))
+        self.login = log_in(self.context, num_connections=POOL_SIZE)
 
     def request(
         self,
@@ -362,21 +314,40 @@ class Connection:
         *,
         patience_seconds: float | None = None,
     ) -> list[T]:
-        """Return what `read` takes of each object of a kind, page by page, so that the rest is not kept.
+        """Return what `read` takes of each object of a kind; ApiError as `read_list`."""
+        return self.read_list(path, read, query or {}, patience_seconds=patience_seconds)[1]
 
-        ApiError as `request`, and where an object is not as Kubernetes describes it.
+    def read_list(
+        self,
+        path: str,
+        read: Callable[[JsonObject], T],
+        query: Mapping[str, str],
+        *,
+        patience_seconds: float | None = None,
+        stop: threading.Event | None = None,
+    ) -> tuple[str, list[T]]:
+        """Return the version of a list, and what `read` takes of each object, so that the rest is not kept.
+
+        Page by page: while one is read, the server is at work on the next. ApiError as `request`, and where an object
+        is not as Kubernetes describes it.
         """
+        fetch = partial(self.request, "list", path, patience_seconds=patience_seconds, stop=stop)
         for _ in range(MAX_LISTS):
             items: list[T] = []
-            asked = {"limit": str(PAGE_SIZE), **(query or {})}
+            asked, token = {"limit": str(PAGE_SIZE), **query}, ""
             try:
+                body = fetch(query=asked)
                 while True:
-                    page = decode_answer(self.request("list", path, query=asked, patience_seconds=patience_seconds))
+                    token = _find_continue(body)
+                    following = _start(partial(fetch, query=asked | {"continue": token})) if token else None
+                    page = decode_answer(body)
                     items += (read_item(item, read, name_kind(path)) for item in page.get("items") or ())
-                    token = page.get("metadata", {}).get("continue")
-                    if not token:
-                        return items
-                    asked["continue"] = token
+                    metadata = page.get("metadata") or {}
+                    if following is None and (token := metadata.get("continue", "")):  # it stood behind the items
+                        following = _start(partial(fetch, query=asked | {"continue": token}))
+                    if following is None:
+                        return metadata.get("resourceVersion", ""), items
+                    body = following.result()
             except ApiError as error:
                 if error.status != HTTPStatus.GONE:  # else the first pages are too old for the rest: from the start
                     raise
@@ -395,12 +366,12 @@ class Connection:
             response.close()
             response.release_conn()
 
-    def log_in_again(self, refused: "kubernetes.client.ApiClient | None") -> None:
-        """Read the credentials anew, as tokens expire: once for all threads whose client, `refused`, was refused."""
+    def log_in_again(self, refused: Login | None) -> None:
+        """Read the credentials anew, as tokens expire: once for all threads whose login, `refused`, was refused."""
         with self._lock:
-            if self._client is refused:
+            if self.login is refused:
                 with suppress(UserError):  # a kubeconfig that is just being written: the old login is tried again
-                    self._client = log_in(self.context, num_connections=POOL_SIZE)
+                    self.login = log_in(self.context, num_connections=POOL_SIZE)
 
     def _open(
         self,
@@ -411,30 +382,29 @@ class Connection:
         content_type: str,
         read_seconds: float,
     ) -> urllib3.BaseHTTPResponse:
-        client, credentials = self._client, self._read_credentials()
+        login = self.login
         headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "benchmatrix"}
         request = f"{verb} {name_kind(path)}"
         self.num_requests[request] += 1
         read_limit = read_seconds if self.is_known else min(read_seconds, FIRST_PATIENCE_SECONDS)
         try:
-            response: urllib3.BaseHTTPResponse = client.rest_client.pool_manager.request(
+            response: urllib3.BaseHTTPResponse = login.pool.request(
                 _METHODS[verb],
-                f"{client.configuration.host}{path}{f'?{urlencode(query)}' if query else ''}",
+                f"{login.server}{path}{f'?{urlencode(query)}' if query else ''}",
                 body=body,
-                headers=headers | credentials,
+                headers=headers | login.headers,
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_limit),
                 retries=False,
                 preload_content=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            proxy = client.rest_client.pool_manager.proxy  # the configuration may have been read anew by now
-            raise make_unreachable(error, is_known=self.is_known, proxy=proxy) from error
+            raise make_unreachable(error, is_known=self.is_known, proxy=login.pool.proxy) from error
         if 300 <= response.status < 400:  # elsewhere nobody gets the credentials, and nothing was done here
             response.close()
             raise AnswerError(f"it sends requests elsewhere (HTTP {response.status})")
         if response.status >= 400:
             refusal = read_refusal(verb, response, self._read(response))
-            refusal.client, refusal.was_allowed = client, request in self._allowed
+            refusal.login, refusal.was_allowed = login, request in self._allowed
             raise refusal
         self.is_known = True
         self._allowed.add(request)
@@ -448,20 +418,6 @@ class Connection:
             raise make_unreachable(error) from error
         response.release_conn()
         return data
-
-    def _read_credentials(self) -> dict[str, str]:
-        """Return the header that the client logs in with; whether there is a new token is looked up once a second."""
-        client, now = self._client, time.monotonic()
-        known, until, headers = self._credentials
-        if known is not client or now > until:
-            try:
-                headers = read_authorization(client, self.context)
-            except LoginError as error:
-                refusal = ApiError(HTTPStatus.UNAUTHORIZED, "Unauthorized", str(error))
-                refusal.client = client
-                raise refusal from None
-            self._credentials = (client, now + CREDENTIALS_SECONDS, headers)
-        return headers
 
 
 # The verbs of RBAC: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb
@@ -504,7 +460,7 @@ class Retries:
             message = f"{why}; it is tried again, for {self._find_patience(error):g} s in all"
             self.connection.warn(message, f"API server {error.reason or error.status}")
         if not isinstance(error, BusyError):
-            self.connection.log_in_again(error.client)
+            self.connection.log_in_again(error.login)
         asked = min(error.retry_after or 0.0, MAX_PAUSE_SECONDS) if isinstance(error, BusyError) else 0.0
         seconds = max(asked, self._wait_seconds * random.uniform(0.5, 1.0))
         (stop or threading.Event()).wait(min(seconds, left))  # the last try is made when patience ends
@@ -536,9 +492,10 @@ def delete_exactly(connection: Connection, path: str, uid: str | None) -> None:
 def decode_answer(body: bytes) -> JsonObject:
     try:
         found = json.loads(body)
-    except (ValueError, RecursionError):
-        kind = "an HTML page" if re.match(rb"\s*<(!doctype )?html", body, re.IGNORECASE) else "no JSON"
-        raise AnswerError(f"it is {kind}; see the address of the server, and what stands before it") from None
+    except ValueError:
+        begin = _write_line(body[:60].decode(errors="replace"), 60)
+        words = f"it is no JSON but begins with {begin!r}; see the address of the server, and what stands before it"
+        raise AnswerError(words) from None
     if not isinstance(found, dict):
         raise AnswerError("it is no JSON object")
     return found
@@ -549,9 +506,9 @@ def read_item(item: JsonObject, read: Callable[[JsonObject], T], kind: str) -> T
     try:
         return read(item)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        metadata = item.get("metadata") if isinstance(item, dict) else None
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        raise AnswerError(f"one of the {kind}, {name or 'without a name'}: {type(error).__name__}: {error}") from error
+        with suppress(Exception):
+            kind = f"{kind}, {item['metadata']['name']}"
+        raise AnswerError(f"one of the {kind}: {type(error).__name__}: {error}") from error
 
 
 def name_kind(path: str) -> str:
@@ -564,3 +521,23 @@ def name_kind(path: str) -> str:
     if named:
         return named[0]
     return "namespaces" if "namespaces" in parts else parts[-1]
+
+
+def _find_continue(body: bytes) -> str:
+    """Return the token of the next page, which stands before the items but in lists of custom resources."""
+    match = re.search(rb'"continue":"([^"]*)"', body.partition(b'"items"')[0])
+    return match[1].decode() if match else ""
+
+
+def _start(fetch: Callable[[], bytes]) -> "Future[bytes]":
+    """Fetch in a thread of its own, which does not keep the process alive."""
+    future: Future[bytes] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(fetch())
+        except BaseException as error:  # raised where the result is read
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="page", daemon=True).start()
+    return future

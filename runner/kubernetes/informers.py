@@ -4,11 +4,9 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection
 """
 
 import json
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -17,15 +15,12 @@ from typing import Generic, TypeAlias, TypeVar
 import urllib3
 
 from runner.kubernetes.connection import (
-    MAX_LISTS,
-    PAGE_SIZE,
     UNREACHABLE,
     ApiError,
     BusyError,
     Connection,
     JsonObject,
     Retries,
-    decode_answer,
     name_kind,
     read_item,
     read_watch_error,
@@ -67,7 +62,7 @@ Notification: TypeAlias = Listed[T] | Changed[T] | InformerFailed
 
 
 def _make_busy(reason: str, message: str) -> BusyError:
-    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, reason, message, None)
+    return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, reason, message)
 
 
 @dataclass(kw_only=True)
@@ -79,8 +74,6 @@ class Informer(Generic[T]):
     labels: str
     read: Callable[[JsonObject], T]
     fields: str = ""
-    num_lists: int = 0
-    """Lists so far: the first, and one for each time that the server no longer knew the watch's version."""
     _stop: threading.Event = field(default_factory=threading.Event)
     _open: urllib3.BaseHTTPResponse | None = field(default=None, repr=False)
     """The watch that is open."""
@@ -92,8 +85,8 @@ class Informer(Generic[T]):
         try:
             lists = self._make_retries()
             while not self._stop.is_set():
-                version, items = self._list()
-                notify(Listed(items))
+                version, items = self.connection.read_list(self.path, self.read, self._select(), stop=self._stop)
+                notify(Listed(tuple(items)))
                 if self._watch(version, notify):
                     lists.reset()
                 else:
@@ -112,50 +105,6 @@ class Informer(Generic[T]):
 
     def _make_retries(self) -> Retries:
         return Retries(self.connection, self.connection.patience_seconds)
-
-    def _list(self) -> tuple[str, tuple[T, ...]]:
-        for _ in range(MAX_LISTS):
-            try:
-                version, items = self._list_pages()
-                self.num_lists += 1
-                return version, items
-            except ApiError as error:
-                if error.status != HTTPStatus.GONE:  # the first pages are too old for the rest: from the start
-                    raise
-                expired = error
-        raise expired
-
-    def _list_pages(self) -> tuple[str, tuple[T, ...]]:
-        """Return version and items of all pages; while one is read, the server is at work on the next."""
-        items: list[T] = []
-        body = self._fetch_page("")
-        while True:
-            token = _find_continue(body)
-            following = self._fetch_page_in_background(token) if token else None
-            page = decode_answer(body)
-            items += (read_item(item, self.read, name_kind(self.path)) for item in page.get("items") or ())
-            if following is None and (late := page["metadata"].get("continue")):  # it stood behind the items
-                following = self._fetch_page_in_background(late)
-            if following is None:
-                return page["metadata"]["resourceVersion"], tuple(items)
-            body = following.result()
-
-    def _fetch_page_in_background(self, token: str) -> "Future[bytes]":
-        """Fetch a page in a thread of its own, which does not keep the process alive."""
-        future: Future[bytes] = Future()
-
-        def fetch() -> None:
-            try:
-                future.set_result(self._fetch_page(token))
-            except BaseException as error:  # raised where the result is read
-                future.set_exception(error)
-
-        threading.Thread(target=fetch, name="page", daemon=True).start()
-        return future
-
-    def _fetch_page(self, token: str) -> bytes:
-        query = self._select() | {"limit": str(PAGE_SIZE)} | ({"continue": token} if token else {})
-        return self.connection.request("list", self.path, query=query, stop=self._stop)
 
     def _select(self) -> dict[str, str]:
         return {"labelSelector": self.labels} | ({"fieldSelector": self.fields} if self.fields else {})
@@ -238,10 +187,3 @@ def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         parts.append(rest)
     if any(parts):
         yield b"".join(parts)
-
-
-def _find_continue(body: bytes) -> str:
-    """Return the token of the next page, which stands before the items; empty where this is the last."""
-    head = body.partition(b'"items"')[0]
-    match = re.search(rb'"continue":"([^"]*)"', head)
-    return match[1].decode() if match else ""

@@ -4,12 +4,14 @@ Errors of the official client and of http.client may quote a token or a password
 it is known to be harmless.
 """
 
+import hashlib
 import logging
 import os
 import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from logging.handlers import BufferingHandler
 from typing import Any
 from urllib.parse import unquote
@@ -25,13 +27,113 @@ from bench.redaction import remember_secret
 from runner.cluster_contexts import IN_CLUSTER
 
 CURRENT = "current"
-SERVICE_ACCOUNT = "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"
-IN_CLUSTER_HINT = "in-cluster is for a runner in a pod with a service account, where the kubelet gives all of this"
-KUBECONFIG_HINT = "`kubectl config get-contexts` lists yours"
 
 
-class LoginError(Exception):
-    """Credentials cannot be used; the message shows nothing of them."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Login:
+    """How one API server is reached, with credentials that may expire."""
+
+    server: str
+    pool: urllib3.PoolManager
+    headers: dict[str, str] = field(repr=False)
+    authorities: tuple[str, ...]
+    """The SHA-256 of each certificate that the API server's own is checked by, in hex, sorted.
+
+    By them clusters are told apart that have the same name: every pod may read those of its cluster, and kubeadm, kind,
+    k3s and the clouds make new ones for each. While they are replaced, the file has the old ones and the new ones.
+    Empty where they are the system's, or nothing is checked."""
+
+
+def log_in(context: str, *, num_connections: int) -> Login:
+    """Log in with the context's credentials; UserError if they or the kubeconfig cannot be used."""
+    configuration = kubernetes.client.Configuration(host="")  # else a cluster without a server is this machine
+    hint = "`kubectl config get-contexts` lists yours"
+    if context == IN_CLUSTER:
+        hint = "in-cluster is for a runner in a pod with a service account, where the kubelet gives all of this"
+    try:
+        with _tell_of_plugins(context):
+            if context == IN_CLUSTER:
+                kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+            else:
+                kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
+                    config_file=find_kubeconfig(), context=context, client_configuration=configuration
+                )
+        server = urllib3.util.parse_url(configuration.host)
+        if server.scheme not in ("http", "https") or not server.host:
+            raise _refuse(context, "its cluster has no server such as https://HOST:PORT")
+        if configuration.cert_file:  # at the first request, one that is none would look like a dead server
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            tls.load_cert_chain(configuration.cert_file, configuration.key_file, password=lambda: "")
+        _set_proxy(configuration)
+        configuration.connection_pool_maxsize, configuration.retries = num_connections, False
+        configuration.keep_alive = True
+        client = kubernetes.client.ApiClient(configuration)
+        return Login(
+            server=configuration.host,
+            pool=client.rest_client.pool_manager,
+            headers=_read_authorization(client, context),
+            authorities=_list_authorities(configuration),
+        )
+    except UserError:
+        raise
+    except Exception as error:  # noqa: BLE001  (whatever the client meets in the files: its text may show a token)
+        raise _refuse(context, f"its login cannot be used: {describe_error(error)}; {hint}") from None
+
+
+def _refuse(context: str, why: str) -> UserError:
+    return UserError(f"--on {context}: {name_user(context)}: {why}")
+
+
+@contextmanager
+def _tell_of_plugins(context: str) -> Iterator[None]:
+    """Raise UserError where a program that gives credentials gave none: the official client only logs it.
+
+    It logs, to the root, all that the program printed; that goes nowhere.
+    """
+    handler, root = BufferingHandler(capacity=100), logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+    if any((record.name, record.levelno) == ("root", logging.ERROR) for record in handler.buffer):
+        program = "the program that gives its credentials (exec or auth-provider)"
+        raise _refuse(context, f"{program} gave none; call it by hand to see why")
+
+
+def _set_proxy(configuration: kubernetes.client.Configuration) -> None:
+    """Give urllib3, which reads no password out of a proxy's URL, user and password as a header."""
+    if configuration.proxy and (pair := urllib3.util.parse_url(configuration.proxy).auth):
+        for secret in (pair.partition(":")[2], unquote(pair.partition(":")[2])):
+            remember_secret(secret)
+        configuration.proxy_headers = urllib3.util.make_headers(proxy_basic_auth=unquote(pair))
+        configuration.proxy = urllib3.util.parse_url(configuration.proxy)._replace(auth=None).url
+
+
+def _read_authorization(client: kubernetes.client.ApiClient, context: str) -> dict[str, str]:
+    """Return the header that the client logs in with.
+
+    Without white space around its token: the client leaves the last line break of a `tokenFile`, at which http.client
+    would fail with the token in its message.
+    """
+    headers: dict[str, str] = {}
+    client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
+    for name, value in headers.items():
+        scheme, _, token = value.partition(" ")
+        headers[name] = f"{scheme} {token.strip()}"
+        # What a header can carry, less what no token has: https://datatracker.ietf.org/doc/html/rfc6750#section-2.1
+        if not re.fullmatch(r"[!-~]+", token.strip()):
+            raise _refuse(context, "its token is empty or has a character that no token has; log in again")
+        remember_secret(token.strip())
+    return headers
+
+
+def _list_authorities(configuration: kubernetes.client.Configuration) -> tuple[str, ...]:
+    if not (configuration.ssl_ca_cert and configuration.verify_ssl):
+        return ()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.load_verify_locations(configuration.ssl_ca_cert)
+    return tuple(sorted({hashlib.sha256(data).hexdigest() for data in tls.get_ca_certs(binary_form=True)}))
 
 
 def find_kubeconfig() -> str:
@@ -65,107 +167,14 @@ def find_context(on: str) -> str:
     return on
 
 
-def log_in(context: str, *, num_connections: int) -> kubernetes.client.ApiClient:
-    """Return a client with the context's credentials; raise UserError if they or the kubeconfig cannot be used."""
-    configuration = kubernetes.client.Configuration(host="")  # else a cluster without a server is this machine
-    place = f"--on {context}: {name_user(context)}"
-    hint = IN_CLUSTER_HINT if context == IN_CLUSTER else KUBECONFIG_HINT
-    try:
-        with _tell_of_plugins(context):
-            if context == IN_CLUSTER:
-                kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
-            else:
-                kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
-                    config_file=find_kubeconfig(), context=context, client_configuration=configuration
-                )
-        server = urllib3.util.parse_url(configuration.host)
-        if server.scheme not in ("http", "https") or not server.host:
-            raise LoginError(f"{name_user(context)}: its cluster has no server such as https://HOST:PORT")
-        _set_proxy(configuration)
-        configuration.connection_pool_maxsize, configuration.retries = num_connections, False
-        configuration.keep_alive = True
-        _check_certificates(configuration)
-        client = kubernetes.client.ApiClient(configuration)
-        read_authorization(client, context)
-    except LoginError as error:
-        raise UserError(f"--on {context}: {error}") from None
-    except Exception as error:  # noqa: BLE001  (whatever the client meets in the files: its text may show a token)
-        raise UserError(f"{place}: its login cannot be used: {describe_error(error)}; {hint}") from None
-    return client
-
-
-def _set_proxy(configuration: kubernetes.client.Configuration) -> None:
-    """Give urllib3, which reads no password out of a proxy's URL, user and password as a header."""
-    if configuration.proxy and (pair := urllib3.util.parse_url(configuration.proxy).auth):
-        for secret in (pair.partition(":")[2], unquote(pair.partition(":")[2])):
-            remember_secret(secret)
-        configuration.proxy_headers = urllib3.util.make_headers(proxy_basic_auth=unquote(pair))
-        configuration.proxy = urllib3.util.parse_url(configuration.proxy)._replace(auth=None).url
-
-
-def _check_certificates(configuration: kubernetes.client.Configuration) -> None:
-    """Raise LoginError for files that OpenSSL cannot use: at the first request it would look like a dead server."""
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
-        if configuration.cert_file:
-            tls.load_cert_chain(configuration.cert_file, configuration.key_file, password=lambda: "")
-        if configuration.ssl_ca_cert:
-            tls.load_verify_locations(configuration.ssl_ca_cert)
-    except (OSError, ValueError):
-        raise LoginError(
-            "client-certificate(-data), client-key(-data) or certificate-authority(-data) cannot be used; expected "
-            "certificates and a key in PEM, without a password"
-        ) from None
-
-
-@contextmanager
-def _tell_of_plugins(context: str) -> Iterator[None]:
-    """Raise LoginError where a program that gives credentials gave none: the official client only logs it.
-
-    It logs, to the root, all that the program printed; that goes nowhere.
-    """
-    handler = BufferingHandler(capacity=100)
-    root = logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-    complaints = [record.getMessage() for record in handler.buffer if record.levelno >= logging.ERROR]
-    if complaints:
-        code = re.match(r"exec: process returned (-?[0-9]+)", complaints[0])
-        missing = re.fullmatch(r"\[Errno [0-9]+\] ([A-Z][A-Za-z ]+): '([^'\n]{1,255})'", complaints[0])  # of Popen
-        how = f"cannot be started: {missing[2]}: {missing[1]}" if missing else "answers with what is no credentials"
-        raise LoginError(
-            f"{name_user(context)}: the program that gives its credentials (exec or auth-provider) "
-            f"{f'ended with exit code {code[1]}' if code else how}; call it by hand to see why"
-        )
-
-
-def read_authorization(client: kubernetes.client.ApiClient, context: str) -> dict[str, str]:
-    """Return the header that the client logs in with, renewed where it is old; LoginError where none can be made.
-
-    Without white space around its token: the client leaves the last line break of a `tokenFile`, at which http.client
-    would fail with the token in its message.
-    """
-    headers: dict[str, str] = {}
-    try:
-        with _tell_of_plugins(context):
-            client.update_params_for_auth(headers, [], ["BearerToken"], "", "", None)
-    except LoginError:
-        raise
-    except Exception as error:  # noqa: BLE001  (whatever a token file or a plugin does: its text may show the token)
-        message = f"{name_user(context)}: its token cannot be renewed ({describe_error(error)})"
-        raise LoginError(message) from None
-    for name, value in headers.items():
-        scheme, _, token = value.partition(" ")
-        headers[name] = f"{scheme} {token.strip()}"
-        # What a header can carry, less what no token has: https://datatracker.ietf.org/doc/html/rfc6750#section-2.1
-        if not re.fullmatch(r"[!-~]+", token.strip()):
-            message = f"{name_user(context)}: its token is empty or has a character that no token has"
-            raise LoginError(f"{message}; log in again, or write it again")
-        remember_secret(token.strip())
-    return headers
+def name_user(context: str) -> str:
+    """Return the names of the kubeconfig and of the user in it that the context uses; in a pod, the account's token."""
+    if context == IN_CLUSTER:
+        return "the token of the service account (/var/run/secrets/kubernetes.io/serviceaccount/token)"
+    with suppress(Exception):  # it only makes the message better
+        found = next(item["context"]["user"] for item in list_contexts()[0] if item["name"] == context)
+        return f"{find_kubeconfig()}: user `{found}`"
+    return f"{find_kubeconfig()}: the user of context {context}"
 
 
 def describe_error(error: Exception) -> str:
@@ -179,13 +188,3 @@ def describe_error(error: Exception) -> str:
     # How the system and OpenSSL begin a message, whose rest is harmless; and a name with whatever stands below it.
     text = re.sub(r"\[(Errno -?\d+|SSL: [A-Z0-9_]+)\] ?", "", " ".join(str(error).split()))
     return re.sub(r"[{\[].*", "(no text)", text) or type(error).__name__
-
-
-def name_user(context: str) -> str:
-    """Return the names of the kubeconfig and of the user in it that the context uses; in a pod, the account's token."""
-    if context == IN_CLUSTER:
-        return SERVICE_ACCOUNT
-    with suppress(Exception):  # it only makes the message better
-        found = next(item["context"]["user"] for item in list_contexts()[0] if item["name"] == context)
-        return f"{find_kubeconfig()}: user `{found}`"
-    return f"{find_kubeconfig()}: the user of context {context}"

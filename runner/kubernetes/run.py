@@ -50,7 +50,7 @@ class ClusterTarget:
     profile: Profile
     queue: str | None
     authorities: tuple[str, ...] = ()
-    """Of `Connection.authorities`; empty as long as nobody has logged in."""
+    """Of `Login.authorities`; empty as long as nobody has logged in."""
 
     @classmethod
     def find(cls, on: str, profile: str | None, namespace: str | None, queue: str | None) -> "ClusterTarget":

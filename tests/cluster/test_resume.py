@@ -137,7 +137,7 @@ def test_a_runner_that_is_killed_ten_times_measures_everything_once(
     command_line.check_end(command_line.start(), 0)
 
     run = command_line.read_run()
-    assert (run.num_repeats, run.cluster and run.cluster.authorities) == (24, connection.authorities)
+    assert (run.num_repeats, run.cluster and run.cluster.authorities) == (24, connection.login.authorities)
     setup = view(command_line, connection)
     assert len(setup.count_records()) == 24
     assert set(setup.count_records().values()) == {1}

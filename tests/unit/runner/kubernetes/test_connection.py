@@ -99,8 +99,10 @@ def test_a_page_in_place_of_an_answer_does_not_say_that_something_was_done(
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"<!DOCTYPE html>\n<html>Log in</html>", "it is an HTML page; see the address of the server"),
-        (b"\xff\xfe", "it is no JSON; see"),
+        (
+            b"<!DOCTYPE html>\n<html>Log in</html>",
+            "it is no JSON but begins with '<!DOCTYPE html> <html>Log in</html>'; see",
+        ),
         (b'{"items": [{"metadata": {"name": "a"}}]}', "one of the jobs, a: KeyError: "),
     ],
 )
