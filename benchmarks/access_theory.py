@@ -15,9 +15,9 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from access_scenarios import make_group, make_setting  # noqa: E402
+from access_scenarios import make_choice, make_group  # noqa: E402
 from collector.access.outcomes import Ratio, estimate_ratio  # noqa: E402
-from collector.access.simulation import Setting, Week, simulate_weeks  # noqa: E402
+from collector.access.simulation import Choice, Week, simulate_weeks  # noqa: E402
 from queueing_formulas import machine_repair_throughput, mg_1_ps_turnaround, mg_1_wait, mm_c_wait  # noqa: E402
 
 HOURS = 0.5
@@ -33,16 +33,16 @@ def main() -> None:
     parser.add_argument("--weeks", type=int, default=300)
     arguments = parser.parse_args()
     print("| system | quantity | formula | simulated | 95 % interval | deviation |\n|---|---|---|---|---|---|")
-    for name, quantity, expected, setting, measure in list_cases():
-        sums, counts = np.array([measure(week) for week in simulate_weeks(setting, arguments.weeks)]).T
+    for name, quantity, expected, choice, measure in list_cases():
+        sums, counts = np.array([measure(week) for week in simulate_weeks(choice, arguments.weeks)]).T
         figure = estimate_ratio(Ratio(numerators=sums, denominators=counts))
         deviation = f"{figure.center / expected - 1:+.1%}".replace("%", " %")
         interval = f"{figure.low:.4g} to {figure.high:.4g}"
         print(f"| {name} | {quantity} | {expected:.4g} | {figure.center:.4g} | {interval} | {deviation} |", flush=True)
 
 
-def list_cases() -> Iterator[tuple[str, str, float, Setting, Measure]]:
-    """Yield name, quantity, formula's value, setting and measure of every case."""
+def list_cases() -> Iterator[tuple[str, str, float, Choice, Measure]]:
+    """Yield name, quantity, formula's value, choice and measure of every case."""
     for num_gpus, load in ((1, 0.5), (1, 0.8), (4, 0.8)):
         expected = mm_c_wait(load * num_gpus / HOURS, HOURS, num_gpus)
         yield f"M/M/{num_gpus}, load {load}", "wait, h", expected, make_poisson(load, num_gpus), sum_waits
@@ -56,21 +56,21 @@ def list_cases() -> Iterator[tuple[str, str, float, Setting, Measure]]:
     )
     for cv in (0.0, 2.0):
         given = {"spread": "lognormal", "cv": cv} if cv else {"spread": "none"}
-        setting = replace(
+        choice = replace(
             make_poisson(0.7, **given), policy="time-slicing", rates=tuple(1 / number for number in range(1, 65))
         )
         name, expected = f"M/G/1 processor sharing, load 0.7, cv {cv:g}", mg_1_ps_turnaround(0.7 / HOURS, HOURS)
-        yield name, "turnaround, h", expected, setting, sum_turnarounds
-    closed = make_setting(make_group(number=4, job_hours=(HOURS,), think_hours=1.0))
+        yield name, "turnaround, h", expected, choice, sum_turnarounds
+    closed = make_choice(make_group(number=4, job_hours=(HOURS,), think_hours=1.0))
     work = machine_repair_throughput(4, 1.0, HOURS) * 168 * HOURS
     yield "4 users who wait, think 1 h", "work a week, h", work, closed, sum_work
 
 
-def make_poisson(load: float, num_gpus: int = 1, **given: object) -> Setting:
+def make_poisson(load: float, num_gpus: int = 1, **given: object) -> Choice:
     """Return four users who use the GPUs for `load` of the time."""
     jobs_per_day = load * num_gpus * 24 / HOURS / 4
     group = make_group(number=4, job_hours=(HOURS,), jobs_per_day=jobs_per_day, **given)
-    return make_setting(group, num_gpus=num_gpus, warm_up_weeks=WARM_UP_WEEKS)
+    return make_choice(group, num_gpus=num_gpus, warm_up_weeks=WARM_UP_WEEKS)
 
 
 def sum_waits(week: Week) -> tuple[float, float]:

@@ -4,15 +4,14 @@ Whatever is wrong becomes one error with file, line and key.
 """
 
 import os
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from bench.errors import UserError
-from collector.access.jobs import WorkingTime, compute_offered_hours
-from collector.access.outcomes import HourlyPrice, KindFigures, Slowdowns
+from collector.access.outcomes import HourlyPrice, KindFigures, compute_offered_hours
 from collector.access.scenario import (
     MAX_WEEKS,
     MIN_WEEKS,
@@ -24,6 +23,7 @@ from collector.access.scenario import (
     Scenario,
     Sharing,
 )
+from collector.access.simulation import WorkingTime
 from collector.prices.table import PriceTable, find_gpu_offers, find_machine_offers
 from runner.price_tables.loading import load_prices
 from runner.yaml_input import Node, NodeValidator, join_words, read_yaml, suggest_word
@@ -35,7 +35,6 @@ EXPECTED = "a scenario; give it the keys 'question', 'job_hours_on', 'kinds', 'u
 MAX_JOBS = 2_000_000
 """In all simulated weeks: at 0.1 ms each, on a core of an AMD EPYC, three minutes; more is a slip of a digit."""
 MAX_LISTED = 8
-WAYS: tuple[Sharing, ...] = ("time-slicing", "mps")
 _VALIDATOR = NodeValidator(TypeAdapter(Scenario), documentation="docs/access.md")
 
 
@@ -56,7 +55,7 @@ def load_scenario(name: str, *, weeks: int | None = None) -> tuple[Scenario, Nod
             f"{name}: is no scenario; {suggest_word(name, list(shipped))}, or give the path of a .yaml file"
         )
     path = shipped.get(name, Path(name))
-    tree = _make_lists(read_yaml(path, path.name if name in shipped else name, expected=EXPECTED))
+    tree = read_yaml(path, path.name if name in shipped else name, expected=EXPECTED)
     scenario = _VALIDATOR.validate(tree)
     if weeks is not None:
         if not MIN_WEEKS <= weeks <= MAX_WEEKS:
@@ -70,22 +69,6 @@ def load_scenario(name: str, *, weeks: int | None = None) -> tuple[Scenario, Nod
         )
         raise tree.find_nearest("weeks").error(message, key="weeks")
     return scenario, tree
-
-
-def _make_lists(tree: Node) -> Node:
-    """Return the tree with `job_hours: 3` of a group written as the list `[3]`; a wrong value too, to be named."""
-    users = tree.find_child("users")
-    if not isinstance(tree.value, dict):
-        raise tree.error(f"found no keys, expected {EXPECTED}")
-    if users is None or not isinstance(users.value, list):
-        return tree
-    groups = []
-    for group in users.value:
-        hours = group.find_child("job_hours")
-        if isinstance(group.value, dict) and hours is not None and isinstance(hours.value, int | float | str):
-            group = replace(group, value={**group.value, "job_hours": replace(hours, value=[hours])})
-        groups.append(group)
-    return replace(tree, value={**tree.value, "users": replace(users, value=groups)})
 
 
 def estimate_num_jobs(scenario: Scenario) -> float:
@@ -110,16 +93,12 @@ def look_up_figures(scenario: Scenario, tree: Node) -> dict[str, KindFigures]:
             found[name] = _read_measured(kind, kind.measured, kinds.find_child(name) or kinds)
         else:
             assert kind.samples_per_second is not None  # the scenario checks it
-            found[name] = KindFigures(kind.samples_per_second, "stated", kind.source or "", _state_slowdowns(kind))
+            found[name] = KindFigures(kind.samples_per_second, _drop_empty(kind.slowdowns))
     return found
 
 
-def _state_slowdowns(kind: Kind) -> dict[Sharing, Slowdowns]:
-    return {
-        sharing: Slowdowns(by_tenants, "stated", kind.source or "")
-        for sharing, by_tenants in kind.slowdowns.items()
-        if by_tenants
-    }
+def _drop_empty(slowdowns: Mapping[Sharing, dict[int, float]]) -> dict[Sharing, dict[int, float]]:
+    return {sharing: by_tenants for sharing, by_tenants in slowdowns.items() if by_tenants}
 
 
 def _read_measured(kind: Kind, measured: Measured, node: Node) -> KindFigures:
@@ -139,9 +118,9 @@ def _read_measured(kind: Kind, measured: Measured, node: Node) -> KindFigures:
     cell = _find_cell(measured, collection, place)
     count = "1 repeat" if cell["num_counted"] == 1 else f"{cell['num_counted']} repeats"
     gpu = cell["gpu_name"] if isinstance(cell["gpu_name"], str) else "no GPU"
-    source = f"{cell['label']}, {gpu}, run {measured.run}"
-    slowdowns = {**_read_slowdowns(collection, cell, source), **_state_slowdowns(kind)}
-    return KindFigures(float(cell["window_samples_per_s"]), "measured", f"{source}, {count}", slowdowns)
+    slowdowns = _read_slowdowns(collection, cell) | _drop_empty(kind.slowdowns)
+    source = f"measured: {cell['label']}, {gpu}, run {measured.run}, {count}"
+    return KindFigures(float(cell["window_samples_per_s"]), slowdowns, source)
 
 
 def _find_cell(measured: Measured, collection: "Collection", node: Node) -> dict[str, Any]:
@@ -178,19 +157,16 @@ def _find_cell(measured: Measured, collection: "Collection", node: Node) -> dict
     raise node.find_nearest("where").error(f"run {measured.run}: {problem}")
 
 
-def _read_slowdowns(collection: "Collection", cell: dict[str, Any], source: str) -> dict[Sharing, Slowdowns]:
+def _read_slowdowns(collection: "Collection", cell: dict[str, Any]) -> dict[Sharing, dict[int, float]]:
     """Return the slowdowns of the run's cells whose tenants all did the work of `cell`, which was alone."""
     from collector.results.frames import list_rows
     from collector.sharing.tabulate import tabulate_sharing
 
     table = tabulate_sharing(collection)
     is_alike = (table["alone_cell_id"] == cell["cell_id"]) & (table["role"] == "cell") & table["neighbour"].isna()
-    rows = list_rows(table[is_alike & (table["tenants"] > 1) & table["slowdown"].notna()])
-    found: dict[Sharing, Slowdowns] = {}
-    for sharing in WAYS:
-        by_tenants = {int(row["tenants"]): float(row["slowdown"]) for row in rows if row["sharing"] == sharing}
-        if by_tenants:
-            found[sharing] = Slowdowns(by_tenants, "measured", source)
+    found: dict[Sharing, dict[int, float]] = {}
+    for row in list_rows(table[is_alike & (table["tenants"] > 1) & table["slowdown"].notna()]):
+        found.setdefault(row["sharing"], {})[int(row["tenants"])] = float(row["slowdown"])
     return found
 
 
@@ -225,17 +201,16 @@ def _find_price(table: PriceTable, alternative: Alternative, node: Node) -> Hour
     assert rent is not None
     purchase = "spot" if rent.spot else "on-demand"
     if rent.machine is not None:
-        offers = [row for row in find_machine_offers(table, rent.machine, rent.region) if row.gpu is not None]
+        what = f"machine {rent.machine}" + (f" in {rent.region}" if rent.region is not None else "")
+        rows = [row for row in find_machine_offers(table, rent.machine, rent.region) if row.gpu is not None]
     else:
-        offers = list(find_gpu_offers(table, alternative.kind))
-    offers = [row for row in offers if row.purchase == purchase]
+        what, rows = f"GPU {alternative.kind}", list(find_gpu_offers(table, alternative.kind))
+    offers = [row for row in rows if row.purchase == purchase]
     if not offers:
-        what = f"machine {rent.machine}" if rent.machine is not None else f"GPU {alternative.kind}"
-        where = f" in {rent.region}" if rent.region is not None else ""
         gpus = sorted({row.gpu for row in table.prices if row.gpu is not None and row.purchase == purchase})
         message = (
-            f"the price table has no {purchase} price of the {what}{where}; give price_per_hour, or a kind or machine "
-            f"that it has; its GPUs are {join_words(gpus)}"
+            f"the price table has no {purchase} price of the {what}; give price_per_hour, or a kind or machine that it "
+            f"has; its GPUs are {join_words(gpus)}"
         )
         raise node.error(message)
     row = min(offers, key=lambda row: row.compute_hourly_price(1))

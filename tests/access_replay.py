@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from collector.access.jobs import Job
-from collector.access.simulation import FairShareAdmission, GpuPool, Queue
+from collector.access.simulation import FairShare, GpuPool, Job, Queue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class Replay:
         """Play all jobs to their end."""
         env = simpy.Environment()
         pool = GpuPool(env, size=self.num_gpus, num_users=len(self.queues), rates=(1.0,))
-        admission = FairShareAdmission(pool, self.queues)
+        policy = FairShare(pool, self.queues)
 
         def note() -> None:
             running = frozenset(job.number for queue in self.queues for job in queue.running)
@@ -47,17 +46,17 @@ class Replay:
 
         def end(job: Job) -> None:
             self.ends[job.number] = env.now
-            admission.end(job)
+            policy.end(job)
             note()
 
         def submit() -> simpy.events.ProcessGenerator:
             for number, found in enumerate(self.submissions):
                 yield env.timeout(found.at - env.now)
-                admission.submit(Job(number=number, user=found.user, submitted_at=found.at, work=found.hours))
+                policy.submit(Job(number=number, user=found.user, submitted_at=found.at, work=found.hours))
                 note()
 
         pool.on_end = end
         env.process(submit())
         env.run()
-        self.num_preempted = admission.num_preempted
+        self.num_preempted = policy.num_preempted
         return self

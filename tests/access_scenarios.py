@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from collector.access.scenario import Group, Scenario
-from collector.access.simulation import Setting
+from collector.access.scenario import Alternative, Buy, Group, Rent, Scenario
+from collector.access.simulation import Choice
 
 
 def make_group(**given: Any) -> Group:
@@ -12,19 +12,17 @@ def make_group(**given: Any) -> Group:
     return Group(**({"name": "users", "job_hours": (1.0,)} | rhythm | given))
 
 
-def make_setting(*groups: Group, **given: Any) -> Setting:
-    """Return a setting of one GPU that is always there, used exclusively."""
+def make_choice(*groups: Group, num_gpus: int = 1, rent: Rent | None = None, **given: Any) -> Choice:
+    """Return GPUs that are bought and always there, or rented ones, used exclusively."""
+    way: dict[str, Any] = {"buy": Buy(price=1.0, lifetime_years=1.0)} if rent is None else {"rent": rent}
     defaults: dict[str, Any] = {
-        "groups": groups or (make_group(),),
+        "alternative": Alternative(name="GPUs", kind="T4", gpus=num_gpus, **way),
         "policy": "exclusive",
-        "num_gpus": 1,
-        "rates": (1.0,),
-        "speed": 1.0,
-        "renting": None,
+        "groups": groups or (make_group(),),
         "warm_up_weeks": 1,
         "seed": 1,
     }
-    return Setting(**(defaults | given))
+    return Choice(**(defaults | given))
 
 
 def describe_scenario(**given: Any) -> dict[str, Any]:

@@ -6,15 +6,14 @@ A week is the unit: jobs of one week wait for each other, so they are no indepen
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log, nan, sqrt
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from collector.access.jobs import HOURS_PER_WEEK, compute_offered_hours
-from collector.access.scenario import DEFAULT_MAX_TENANTS, Alternative, Buy, Kind, Policy, Scenario, Sharing
-from collector.access.simulation import FloatArray, Renting, Setting, Week, simulate_weeks
+from collector.access.scenario import DEFAULT_MAX_TENANTS, Buy, Group, Kind, Policy, Scenario, Sharing
+from collector.access.simulation import HOURS_PER_WEEK, Choice, FloatArray, Week, simulate_weeks
 
 BOUND_HOURS = 5 / 60
 """Jobs that take less alone count as if they took so long, or slowdowns of jobs of seconds would outweigh all others:
@@ -27,15 +26,6 @@ NUM_RESAMPLES = 999
 """Of the bootstrap: with 999, the 2.5 % and 97.5 % quantiles are the 25th and 975th value
 (A. C. Davison, D. V. Hinkley, Bootstrap Methods and their Application, 1997, section 5.2.3)."""
 BOOTSTRAP_SEED = 20_011
-Origin = Literal["stated", "measured", "assumed"]
-
-
-class Slowdowns(NamedTuple):
-    """Of one way of sharing: step time with so many tenants over that of one alone."""
-
-    by_tenants: Mapping[int, float]
-    origin: Origin
-    source: str = ""
 
 
 class KindFigures(NamedTuple):
@@ -43,9 +33,10 @@ class KindFigures(NamedTuple):
 
     samples_per_second: float
     """Of a job alone."""
-    origin: Origin
-    source: str
-    slowdowns: Mapping[Sharing, Slowdowns]
+    slowdowns: Mapping[Sharing, Mapping[int, float]]
+    """By way of sharing and number of tenants: step time of each over that of one alone."""
+    measured: str = ""
+    """The cell and the run that the speed is of; empty: the scenario states it."""
 
 
 class HourlyPrice(NamedTuple):
@@ -53,24 +44,7 @@ class HourlyPrice(NamedTuple):
 
     amount: float
     source: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """One alternative under one policy."""
-
-    alternative: Alternative
-    policy: Policy
-    setting: Setting
-    samples_per_hour: float
-    """Of one GPU with one job."""
-    price_per_hour: float | None
-    """Of a rented GPU; None for a bought one."""
-
-    @property
-    def name(self) -> str:
-        """The alternative with the policy: `rent T4s, exclusive`."""
-        return f"{self.alternative.name}, {self.policy}"
+    """Where the price table has it from; empty: the scenario states it."""
 
 
 def list_choices(
@@ -84,64 +58,40 @@ def list_choices(
     of_lengths = figures[scenario.job_hours_on].samples_per_second
     for alternative in scenario.alternatives:
         kind, rent = figures[alternative.kind], alternative.rent
-        price = prices[alternative.name].amount if alternative.name in prices else None
         for policy in scenario.policies:
             if policy == "mps" and "mps" not in kind.slowdowns:
                 left_out[f"{alternative.name}, {policy}"] = (
                     f"the slowdowns of {alternative.kind} with MPS are not known, and nothing stands for them"
                 )
                 continue
-            renting = (
-                None
-                if rent is None
-                else Renting(
-                    start_hours=rent.start_minutes / 60,
-                    idle_hours=rent.idle_minutes / 60,
-                    interruptions_per_hour=rent.interruptions_per_hour or 0.0,
-                    is_always_on=rent.always_on,
-                )
-            )
-            setting = Setting(
-                groups=scenario.users,
+            choice = Choice(
+                alternative=alternative,
                 policy=policy,
-                num_gpus=alternative.gpus,
+                groups=scenario.users,
                 rates=find_rates(scenario.kinds[alternative.kind], kind, policy),
                 speed=kind.samples_per_second / of_lengths,
-                renting=renting,
-                price_per_hour=price or 0.0,
+                samples_per_hour=kind.samples_per_second * 3600,
+                price_per_hour=prices[alternative.name].amount if rent is not None else 0.0,
                 # What is paid for anyway is not saved by leaving it idle.
                 budget_per_week=None if rent is None or rent.always_on else scenario.budget_per_week,
                 warm_up_weeks=scenario.warm_up_weeks,
                 seed=scenario.seed,
             )
-            choices.append(
-                Choice(
-                    alternative=alternative,
-                    policy=policy,
-                    setting=setting,
-                    samples_per_hour=kind.samples_per_second * 3600,
-                    price_per_hour=price,
-                )
-            )
+            choices.append(choice)
     return choices, left_out
 
 
 def find_rates(kind: Kind, figures: KindFigures, policy: Policy) -> tuple[float, ...]:
-    """Return the work that each of 1, 2, ... tenants gets done in an hour, up to the most that a policy allows."""
+    """Return the work that each of 1, 2, ... tenants gets done in an hour, up to the most that a policy allows.
+
+    That many are stated, else the most of which a slowdown is known. Where none is known, n tenants take n times as
+    long.
+    """
     if policy in ("exclusive", "fair-share"):
         return (1.0,)
-    known = figures.slowdowns.get("mps" if policy == "mps" else "time-slicing")
-    numbers = range(1, count_tenants(kind, known) + 1)
-    if known is None:
-        return tuple(1 / number for number in numbers)
-    return tuple(1 / interpolate_slowdown(known.by_tenants, number) for number in numbers)
-
-
-def count_tenants(kind: Kind, known: Slowdowns | None) -> int:
-    """Return how many tenants a GPU may have: as stated, else the most of which a slowdown is known."""
-    if kind.max_tenants is not None:
-        return kind.max_tenants
-    return max(known.by_tenants) if known is not None else DEFAULT_MAX_TENANTS
+    known = figures.slowdowns.get("mps" if policy == "mps" else "time-slicing", {})
+    most = kind.max_tenants or max(known, default=DEFAULT_MAX_TENANTS)
+    return tuple(1 / interpolate_slowdown(known, number) for number in range(1, most + 1))
 
 
 def interpolate_slowdown(by_tenants: Mapping[int, float], number: int) -> float:
@@ -300,11 +250,11 @@ class Outcome:
 
 def evaluate_choice(choice: Choice, num_weeks: int) -> Outcome:
     """Simulate the weeks of a choice and return its figures."""
-    return summarize_weeks(choice, simulate_weeks(choice.setting, num_weeks))
+    return summarize_weeks(choice, simulate_weeks(choice, num_weeks))
 
 
 def summarize_weeks(choice: Choice, weeks: Sequence[Week]) -> Outcome:
-    users = choice.setting.users
+    users = choice.users
     costs = np.array([compute_cost(choice, week) for week in weeks])
     done = np.array([week.work_by_user for week in weeks])
     lost = _collect(weeks, "lost_work")
@@ -322,13 +272,12 @@ def summarize_weeks(choice: Choice, weeks: Sequence[Week]) -> Outcome:
             "samples_per_money": estimate_ratio(samples_for_money),
             "jain_samples": estimate_jain(done / np.array([group.weight for _, _, group in users])),
             "jain_speed": estimate_jain(alone, turnarounds),
-            "utilisation": estimate_mean(_collect(weeks, "busy_hours") / (HOURS_PER_WEEK * choice.setting.num_gpus)),
+            "utilisation": estimate_mean(_collect(weeks, "busy_hours") / (HOURS_PER_WEEK * choice.alternative.gpus)),
             "interruptions": estimate_mean(_collect(weeks, "num_interruptions")),
             "lost_share": estimate_ratio(Ratio(lost, done.sum(axis=1) + lost)),
         },
         by_group={
-            group.name: _measure(choice, weeks, group_of_user == place)
-            for place, group in enumerate(choice.setting.groups)
+            group.name: _measure(choice, weeks, group_of_user == place) for place, group in enumerate(choice.groups)
         },
         num_jobs=sum(len(week.users) for week in weeks),
         num_unended=sum(week.num_unended for week in weeks),
@@ -364,24 +313,34 @@ def _sum_over_jobs(values: Sequence[FloatArray]) -> Ratio:
     return Ratio(np.array([week.sum() for week in values]), np.array([len(week) for week in values], dtype=np.float64))
 
 
-def compute_load(setting: Setting) -> float:
+def compute_offered_hours(group: Group) -> float | None:
+    """Return the hours of work, alone on the GPU of the lengths, that a group submits in a week.
+
+    None where its users wait for their jobs: they submit as much as the GPUs do.
+    """
+    if group.jobs_per_day is None:
+        return None
+    mean_hours = sum(group.job_hours) / len(group.job_hours)
+    return group.number * group.jobs_per_day * len(group.working_days) * mean_hours
+
+
+def compute_load(choice: Choice) -> float:
     """Return what users with `jobs_per_day` ask for, over the most that the GPUs can do in a week.
 
     From 1 on, queues grow from week to week. Users who wait for their jobs ask for no more than they get, and count 0.
     """
-    offered = sum(compute_offered_hours(group) or 0.0 for group in setting.groups) / setting.speed
-    most = max(number * rate for number, rate in enumerate(setting.rates, start=1))
-    return offered / (HOURS_PER_WEEK * setting.num_gpus * most)
+    offered = sum(compute_offered_hours(group) or 0.0 for group in choice.groups) / choice.speed
+    most = max(number * rate for number, rate in enumerate(choice.rates, start=1))
+    return offered / (HOURS_PER_WEEK * choice.alternative.gpus * most)
 
 
 def compute_cost(choice: Choice, week: Week) -> float:
     """Return what a week cost: rent, or the week's part of a bought machine with its electricity."""
     buy = choice.alternative.buy
-    if buy is not None:
-        busy_share = week.busy_hours / (HOURS_PER_WEEK * choice.setting.num_gpus)
-        return compute_fixed_cost(buy) + compute_energy_cost(buy, busy_share)
-    assert choice.price_per_hour is not None  # every rented alternative has one
-    return week.paid_hours * choice.price_per_hour
+    if buy is None:
+        return week.paid_hours * choice.price_per_hour
+    busy_share = week.busy_hours / (HOURS_PER_WEEK * choice.alternative.gpus)
+    return compute_fixed_cost(buy) + compute_energy_cost(buy, busy_share)
 
 
 def compute_fixed_cost(buy: Buy) -> float:
@@ -402,11 +361,10 @@ def compute_break_even_hours(bought: Choice, rented: Choice) -> float | None:
     Without the hours in which rented GPUs start or are idle, or what interruptions lose. None where the electricity of
     an hour alone costs more than the rent: then there is no such point.
     """
-    buy, rented_price = bought.alternative.buy, rented.price_per_hour
+    buy = bought.alternative.buy
     assert buy is not None
-    assert rented_price is not None
     fixed = compute_fixed_cost(buy) + compute_energy_cost(buy, 0.0)
     num_hours = HOURS_PER_WEEK * bought.alternative.gpus
     energy_per_hour = (compute_energy_cost(buy, 1.0) - compute_energy_cost(buy, 0.0)) / num_hours
-    rent_per_hour = rented_price * bought.samples_per_hour / rented.samples_per_hour
+    rent_per_hour = rented.price_per_hour * bought.samples_per_hour / rented.samples_per_hour
     return fixed / (rent_per_hour - energy_per_hour) if rent_per_hour > energy_per_hour else None

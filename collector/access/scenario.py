@@ -5,9 +5,9 @@ Users write it as YAML (docs/access.md). Times are in hours, money in the scenar
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from bench.schema.document import Document, Price, Watts
 
@@ -43,12 +43,17 @@ DEFAULT_IDLE_MINUTES = 10.0
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md, seen 2026-11-22."""
 
 
+def _make_list(value: Any) -> Any:
+    """Return `job_hours: 3` as the list of one length; a wrong value too, to be named."""
+    return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, int | float | str) else value
+
+
 class Group(Document):
     """Users who are alike."""
 
     name: Label
     number: Annotated[int, Field(ge=1, le=1000)] = 1
-    job_hours: Annotated[tuple[Hours, ...], Field(min_length=1, max_length=10_000)]
+    job_hours: Annotated[tuple[Hours, ...], Field(min_length=1, max_length=10_000), BeforeValidator(_make_list)]
     """How long a job runs alone on the GPU that `job_hours_on` names; one of them is drawn for each job."""
     spread: Spread = "exponential"
     """What varies around the drawn `job_hours`, which stay the mean."""

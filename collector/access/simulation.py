@@ -4,21 +4,22 @@ Times are hours of the calendar from a Monday, 00:00; work is hours alone on the
 """
 
 import heapq
-from bisect import insort
+import math
+from bisect import bisect_right, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import simpy
 
-from collector.access.jobs import HOURS_PER_WEEK, Job, JobStream
-from collector.access.scenario import Group, Policy
+from collector.access.scenario import DAYS, Alternative, Group, Policy, Rent
 
 FloatArray = npt.NDArray[np.float64]
 
-DRAIN_WEEKS = 2
+HOURS_PER_WEEK = 168.0
+DRAIN_DAYS = 14
 """How long jobs of the measured week are followed beyond it; what has not ended then counts with the hours so far."""
 INTERRUPTION_STREAM = 2**20
 """Sets the random numbers of interruptions apart from those of users, whose third number is that of their group."""
@@ -27,27 +28,18 @@ SMALLEST_WORK = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Renting:
-    """How GPUs come and go that are paid by the hour."""
+class Choice:
+    """One alternative under one policy, with every figure that its simulation needs."""
 
-    start_hours: float
-    idle_hours: float
-    interruptions_per_hour: float = 0.0
-    is_always_on: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What is simulated: users, GPUs and a policy. Figures of one alternative, with everything looked up."""
-
-    groups: tuple[Group, ...]
+    alternative: Alternative
     policy: Policy
-    num_gpus: int
-    rates: tuple[float, ...]
+    groups: tuple[Group, ...]
+    rates: tuple[float, ...] = (1.0,)
     """The work that each of 1, 2, ... tenants gets done in an hour, in hours alone: one over the slowdown."""
-    speed: float
+    speed: float = 1.0
     """Of this kind of GPU over that of the one that `job_hours` are of."""
-    renting: Renting | None
+    samples_per_hour: float = 1.0
+    """Of one GPU with one job."""
     price_per_hour: float = 0.0
     """Of a rented GPU."""
     budget_per_week: float | None = None
@@ -56,7 +48,13 @@ class Setting:
     seed: int
 
     @property
+    def name(self) -> str:
+        """The alternative with the policy: `rent T4s, exclusive`."""
+        return f"{self.alternative.name}, {self.policy}"
+
+    @property
     def users(self) -> list[tuple[int, int, Group]]:
+        """Of each user the group's place, his own in it, and the group."""
         return [(place, index, group) for place, group in enumerate(self.groups) for index in range(group.number)]
 
 
@@ -73,32 +71,133 @@ class Week:
     alone: FloatArray
     """Hours that each job takes alone."""
     num_unended: int
-    """Jobs whose wait and turnaround are cut off, DRAIN_WEEKS after the week."""
+    """Jobs whose wait and turnaround are cut off, two weeks after the week."""
     paid_hours: float
     busy_hours: float
     lost_work: float
     num_interruptions: int
 
 
-# GPUs: what a policy admitted is placed here, as a Kubernetes scheduler with an autoscaler would.
+# What users submit: drawn at random, the same for every alternative and policy of a week.
 
 
+class WorkingTime:
+    """The working hours of every week, in which people submit jobs."""
+
+    def __init__(self, group: Group) -> None:
+        numbers = sorted(DAYS.index(day) for day in group.working_days)
+        self._starts = [24.0 * number + group.working_hours[0] for number in numbers]
+        self.hours_per_day = group.working_hours[1] - group.working_hours[0]
+        self.hours_per_week = self.hours_per_day * len(numbers)
+
+    def measure(self, time: float) -> float:
+        """Return the working hours from the beginning until `time` (calendar)."""
+        weeks, hour = divmod(time, HOURS_PER_WEEK)
+        num_begun = bisect_right(self._starts, hour)
+        if not num_begun:
+            return weeks * self.hours_per_week
+        of_last = min(hour - self._starts[num_begun - 1], self.hours_per_day)
+        return weeks * self.hours_per_week + (num_begun - 1) * self.hours_per_day + of_last
+
+    def locate(self, working: float) -> float:
+        """Return the calendar time at which so many working hours have passed; at the end of a day, the next begin."""
+        weeks, rest = divmod(working, self.hours_per_week)
+        day, hour = divmod(rest, self.hours_per_day)
+        # Rounding can make the last moment of a week its `len(starts)`-th day.
+        return weeks * HOURS_PER_WEEK + self._starts[min(int(day), len(self._starts) - 1)] + hour
+
+
+class JobStream:
+    """One user's lengths and gaps in one week; drawn in the user's own order, so that policies face the same jobs."""
+
+    def __init__(self, group: Group, seed: tuple[int, ...]) -> None:
+        lengths, gaps = np.random.SeedSequence(seed).spawn(2)
+        self._lengths, self._gaps = np.random.default_rng(lengths), np.random.default_rng(gaps)
+        self._group, self._working_time = group, WorkingTime(group)
+
+    def draw_hours(self) -> float:
+        """Return the length of the next job: one of `job_hours` times a factor of mean 1."""
+        group = self._group
+        hours = group.job_hours[0 if len(group.job_hours) == 1 else int(self._lengths.integers(len(group.job_hours)))]
+        if group.spread == "exponential":
+            return hours * float(self._lengths.standard_exponential())
+        if group.spread == "lognormal":
+            assert group.cv is not None  # the scenario checks it
+            variance = math.log1p(group.cv**2)
+            return hours * math.exp(float(self._lengths.normal(-variance / 2, math.sqrt(variance))))
+        return hours
+
+    def draw_submission(self, now: float) -> float:
+        """Return the calendar time of the next submission: exponential gaps of working time.
+
+        With `jobs_per_day` that is a Poisson process; with `think_hours`, `now` is the end of the last job.
+        """
+        group, time = self._group, self._working_time
+        mean = group.think_hours or time.hours_per_day / (group.jobs_per_day or math.inf)
+        return max(now, time.locate(time.measure(now) + mean * float(self._gaps.standard_exponential())))
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One job of one user."""
+
+    number: int
+    """In the order of submission."""
+    user: int
+    submitted_at: float
+    work: float
+    checkpoint_work: float | None = None
+    """Work between two checkpoints. None: nothing is saved."""
+    left: float = field(init=False)
+    waiting_since: float | None = field(init=False)
+    """None while it runs, and after its end."""
+    waited: float = 0.0
+    """Hours of waiting that are over."""
+    ended_at: float | None = None
+    admission: int = 0
+    """In the order of admissions; of its last one."""
+
+    def __post_init__(self) -> None:
+        self.left = self.work
+        self.waiting_since = self.submitted_at
+
+    def run(self, now: float) -> None:
+        """Count the hours that it waited: it runs from now on."""
+        self.waited = self.measure_wait(now)
+        self.waiting_since = None
+
+    def interrupt(self, now: float) -> float:
+        """Put it back to its last checkpoint, to wait again; return the work that is lost."""
+        done = self.work - self.left
+        saved = 0.0 if self.checkpoint_work is None else math.floor(done / self.checkpoint_work) * self.checkpoint_work
+        self.left = self.work - saved
+        self.waiting_since = now
+        return done - saved
+
+    def measure_wait(self, now: float) -> float:
+        """Return the hours until now in which it was there and did not run."""
+        return self.waited + (0.0 if self.waiting_since is None else now - self.waiting_since)
+
+
+# GPUs: jobs are placed here in the order of their submission, as a Kubernetes scheduler with an autoscaler would.
+
+
+@dataclass(eq=False)
 class Gpu:
     """One GPU and the jobs on it."""
 
-    def __init__(self) -> None:
-        self.tenants: list[Job] = []
-        self.state: Literal["off", "starting", "up"] = "off"
-        self.advanced_at = 0.0
-        self.paid_since: float | None = None
-        self.version = 0
-        """Counts the changes; what was scheduled before the last one no longer holds."""
+    tenants: list[Job] = field(default_factory=list)
+    state: Literal["off", "starting", "up"] = "off"
+    advanced_at: float = 0.0
+    paid_since: float | None = None
+    version: int = 0
+    """Counts the changes; what was scheduled before the last one no longer holds."""
 
 
 class GpuPool:
     """All GPUs of an alternative, with as many jobs on each as there are rates.
 
-    `rates[n - 1]` is the work that each of n tenants gets done in an hour. `renting` None: the GPUs are there all the
+    `rates[n - 1]` is the work that each of n tenants gets done in an hour. `rent` None: the GPUs are there all the
     time. `generator` draws the interruptions.
     """
 
@@ -109,16 +208,16 @@ class GpuPool:
         size: int,
         num_users: int,
         rates: Sequence[float],
-        renting: Renting | None = None,
+        rent: Rent | None = None,
         generator: np.random.Generator | None = None,
     ) -> None:
-        self._env, self._rates, self._renting = env, rates, renting
+        self._env, self._rates, self._rent = env, rates, rent
+        self._is_elastic = rent is not None and not rent.always_on
         self._generator = generator or np.random.default_rng(0)
         self._gpus = [Gpu() for _ in range(size)]
-        self._unplaced: list[Job] = []
+        self._waiting: list[Job] = []
         self._paid_hours = 0.0
         self.capacity = size * len(rates)
-        self.num_admitted = 0
         self.work_by_user = np.zeros(num_users)
         """Work that is done and not lost, in hours alone on such a GPU."""
         self.busy_hours = 0.0
@@ -127,21 +226,19 @@ class GpuPool:
         self.on_end: Callable[[Job], None] = lambda job: None
         self.may_start: Callable[[], bool] = lambda: True
         """Whether a job may be started; one that runs goes on."""
-        if renting is None or renting.is_always_on:
+        if not self._is_elastic:
             for gpu in self._gpus:
                 self._open(gpu)
 
-    def admit(self, job: Job) -> None:
+    def submit(self, job: Job) -> None:
         """Run a job as soon as there is a place for it."""
-        self.num_admitted += 1
         self._put(job)
         self.place()
 
     def evict(self, job: Job) -> None:
-        """Stop a job that was admitted; it waits again, from its last checkpoint on."""
-        self.num_admitted -= 1
-        if job in self._unplaced:
-            self._unplaced.remove(job)
+        """Stop a job, which leaves the pool; it can be submitted again, and goes on from its last checkpoint."""
+        if job in self._waiting:
+            self._waiting.remove(job)
             return
         gpu = next(gpu for gpu in self._gpus if job in gpu.tenants)
         self._advance(gpu)
@@ -151,24 +248,26 @@ class GpuPool:
 
     def place(self) -> None:
         """Put waiting jobs where there is room, on the GPU with the fewest; start rented GPUs for the others."""
-        while self._unplaced and self.may_start():
+        while self._waiting and self.may_start():
             running = [gpu for gpu in self._gpus if gpu.state == "up" and len(gpu.tenants) < len(self._rates)]
             if not running:
                 num_starting = sum(gpu.state == "starting" for gpu in self._gpus)
-                num_wanted = -(-len(self._unplaced) // len(self._rates)) - num_starting
+                num_wanted = -(-len(self._waiting) // len(self._rates)) - num_starting
                 for gpu in [gpu for gpu in self._gpus if gpu.state == "off"][: max(0, num_wanted)]:
                     self._start(gpu)
                 return
-            job, gpu = self._unplaced.pop(0), min(running, key=lambda gpu: len(gpu.tenants))
+            job, gpu = self._waiting.pop(0), min(running, key=lambda gpu: len(gpu.tenants))
             self._advance(gpu)
             job.run(self._env.now)
             gpu.tenants.append(job)
             self._plan(gpu)
 
-    def advance(self) -> None:
-        """Bring all that is counted up to now."""
+    def count(self) -> tuple[FloatArray, dict[str, Any]]:
+        """Return what was done until now by user, and what else of `Week` is counted until now."""
         for gpu in self._gpus:
             self._advance(gpu)
+        counted = ("paid_hours", "busy_hours", "lost_work", "num_interruptions")
+        return self.work_by_user.copy(), {name: getattr(self, name) for name in counted}
 
     @property
     def paid_hours(self) -> float:
@@ -177,23 +276,22 @@ class GpuPool:
         return self._paid_hours + sum(self._env.now - begun for begun in since)
 
     def _put(self, job: Job) -> None:
-        insort(self._unplaced, job, key=lambda waiting: (waiting.submitted_at, waiting.number))
+        insort(self._waiting, job, key=lambda waiting: (waiting.submitted_at, waiting.number))
 
     def _start(self, gpu: Gpu) -> None:
-        assert self._renting is not None  # others are always up
+        assert self._rent is not None  # others are always up
         gpu.state, gpu.paid_since = "starting", self._env.now
-        self._call_later(gpu, self._renting.start_hours, lambda: self._open(gpu))
+        self._call_later(gpu, self._rent.start_minutes / 60, lambda: self._open(gpu))
 
     def _open(self, gpu: Gpu) -> None:
         if gpu.paid_since is None:
             gpu.paid_since = self._env.now
         gpu.state, gpu.advanced_at = "up", self._env.now
-        if self._renting is not None and self._renting.interruptions_per_hour:
+        if self._rent is not None and self._rent.interruptions_per_hour:
             # Its own event, not one of `version`: what runs on the GPU does not keep the cloud from taking it.
-            hours = float(self._generator.exponential(1 / self._renting.interruptions_per_hour))
+            hours = float(self._generator.exponential(1 / self._rent.interruptions_per_hour))
             opened = gpu.paid_since
-            event = self._env.timeout(hours)
-            event.callbacks.append(lambda _: self._interrupt(gpu, opened))
+            self._env.timeout(hours).callbacks.append(lambda _: self._interrupt(gpu, opened))
         self._plan(gpu)
         self.place()
 
@@ -213,7 +311,7 @@ class GpuPool:
         for job in jobs:
             self._lose(job)
             self._put(job)
-        if self._renting is not None and self._renting.is_always_on:
+        if not self._is_elastic:
             self._start(gpu)
         self.place()
 
@@ -239,8 +337,8 @@ class GpuPool:
         if gpu.tenants:
             work = min(job.left for job in gpu.tenants)
             self._call_later(gpu, work / self._rates[len(gpu.tenants) - 1], lambda: self._finish(gpu))
-        elif self._renting is not None and not self._renting.is_always_on:
-            self._call_later(gpu, self._renting.idle_hours, lambda: self._close(gpu))
+        elif self._rent is not None and self._is_elastic:
+            self._call_later(gpu, self._rent.idle_minutes / 60, lambda: self._close(gpu))
         else:
             gpu.version += 1
 
@@ -248,7 +346,6 @@ class GpuPool:
         self._advance(gpu)
         ended = [job for job in gpu.tenants if job.left <= SMALLEST_WORK]
         gpu.tenants = [job for job in gpu.tenants if job.left > SMALLEST_WORK]
-        self.num_admitted -= len(ended)
         self._plan(gpu)
         for job in ended:
             job.ended_at = self._env.now
@@ -266,27 +363,6 @@ class GpuPool:
                 act()
 
         self._env.timeout(max(0.0, hours)).callbacks.append(act_if_unchanged)
-
-
-# Policies: which of the waiting jobs is admitted next, and whether one that runs has to make room.
-
-
-class FirstComeAdmission:
-    """Admits jobs in the order of their submission while the pool has places; with one place a GPU, exclusive use."""
-
-    def __init__(self, pool: GpuPool) -> None:
-        self._pool = pool
-        self._waiting: list[tuple[float, int, Job]] = []
-
-    def submit(self, job: Job) -> None:
-        """Take a job that was just submitted."""
-        heapq.heappush(self._waiting, (job.submitted_at, job.number, job))
-        self.end(job)
-
-    def end(self, job: Job) -> None:
-        """Admit what there is room for, after any job's submission or end."""
-        while self._waiting and self._pool.num_admitted < self._pool.capacity:
-            self._pool.admit(heapq.heappop(self._waiting)[2])
 
 
 # Fair share is as in Kueue 0.19.2 with fair sharing enabled, its default preemption strategies and feature gates, and
@@ -367,7 +443,7 @@ def find_target(queue: Queue, queues: Sequence[Queue], total: int) -> tuple[Queu
     return None if found is None else (found, found.running[-1])
 
 
-class FairShareAdmission:
+class FairShare:
     """Admits and preempts as Kueue does, with a queue per user."""
 
     def __init__(self, pool: GpuPool, queues: Sequence[Queue]) -> None:
@@ -397,127 +473,91 @@ class FairShareAdmission:
                 queue.running.append(job)
                 self._num_admissions += 1
                 job.admission = self._num_admissions
-                self._pool.admit(job)
+                self._pool.submit(job)
             if not admitted and not preempted:
                 return
 
 
-class _Laboratory:
-    """One simulation of a setting."""
-
-    def __init__(self, setting: Setting, number: int) -> None:
-        users = setting.users
-        self.env, self.setting = simpy.Environment(), setting
-        self.pool = GpuPool(
-            self.env,
-            size=setting.num_gpus,
-            num_users=len(users),
-            rates=setting.rates,
-            renting=setting.renting,
-            generator=np.random.default_rng((setting.seed, number, INTERRUPTION_STREAM)),
-        )
-        self.admission: FirstComeAdmission | FairShareAdmission = FirstComeAdmission(self.pool)
-        if setting.policy == "fair-share":
-            queues = [Queue(nominal=group.quota, weight=group.weight) for _, _, group in users]
-            self.admission = FairShareAdmission(self.pool, queues)
-        self.num_submitted = 0
-        self.paid_before = 0.0
-        """Hours that were paid before the present week."""
-        self.measured: list[Job] = []
-        self.is_measuring = False
-        self.num_open = 0
-        """Jobs of the measured week that have not ended."""
-        self.all_ended: simpy.Event | None = None
-        self.ends: dict[int, simpy.Event] = {}
-        """By number of a job, the event that its user waits for."""
-        self.pool.on_end = self._end
-        if setting.budget_per_week is not None and setting.price_per_hour:
-            hours = setting.budget_per_week / setting.price_per_hour
-            self.pool.may_start = lambda: self.pool.paid_hours - self.paid_before < hours
-        self.env.process(self._turn_weeks())
-        for user, (place, index, group) in enumerate(users):
-            stream = JobStream(group, (setting.seed, number, place, index))
-            self.env.process(self._submit(user, group, stream))
-
-    def _turn_weeks(self) -> simpy.events.ProcessGenerator:
-        while True:
-            yield self.env.timeout(HOURS_PER_WEEK)
-            self.paid_before = self.pool.paid_hours
-            self.pool.place()
-
-    def _submit(self, user: int, group: Group, stream: JobStream) -> simpy.events.ProcessGenerator:
-        """Submit the jobs of a user, who with `think_hours` waits for each one's end before thinking of the next."""
-        while True:
-            yield self.env.timeout(stream.draw_submission(self.env.now) - self.env.now)
-            ended = self.env.event()
-            self.ends[self.num_submitted] = ended
-            self._add_job(user, group, stream)
-            if group.think_hours is not None:
-                yield ended
-
-    def _add_job(self, user: int, group: Group, stream: JobStream) -> None:
-        speed = self.setting.speed
-        job = Job(
-            number=self.num_submitted,
-            user=user,
-            submitted_at=self.env.now,
-            work=stream.draw_hours() / speed,
-            checkpoint_work=None if group.checkpoint_hours is None else group.checkpoint_hours / speed,
-        )
-        self.num_submitted += 1
-        if self.is_measuring:
-            self.measured.append(job)
-            self.num_open += 1
-        self.admission.submit(job)
-
-    def _end(self, job: Job) -> None:
-        self.admission.end(job)
-        self.ends.pop(job.number).succeed()
-        begin = self.setting.warm_up_weeks * HOURS_PER_WEEK
-        if begin <= job.submitted_at < begin + HOURS_PER_WEEK:
-            self.num_open -= 1
-            if not self.num_open and self.all_ended is not None:
-                self.all_ended.succeed()
-
-    def count(self) -> tuple[FloatArray, float, float, float, int]:
-        """Return what the pool has counted until now."""
-        pool = self.pool
-        pool.advance()
-        return pool.work_by_user.copy(), pool.paid_hours, pool.busy_hours, pool.lost_work, pool.num_interruptions
-
-
-def simulate_week(setting: Setting, number: int) -> Week:
-    """Return what was observed in the `number`-th week; equal settings and numbers give equal weeks.
+def simulate_week(choice: Choice, number: int) -> Week:
+    """Return what was observed in the `number`-th week; equal choices and numbers give equal weeks.
 
     Users' lengths and gaps depend on the seed, the week and the user alone, so alternatives and policies face the same.
     """
-    laboratory = _Laboratory(setting, number)
-    env, begin = laboratory.env, setting.warm_up_weeks * HOURS_PER_WEEK
-    env.run(until=begin)
-    before = laboratory.count()
-    laboratory.is_measuring = True
-    env.run(until=begin + HOURS_PER_WEEK)
-    after = laboratory.count()
-    laboratory.is_measuring = False
-    if laboratory.num_open:
-        laboratory.all_ended = env.event()
-        env.run(until=laboratory.all_ended | env.timeout(DRAIN_WEEKS * HOURS_PER_WEEK))
-    now, jobs = env.now, laboratory.measured
-    turnarounds = [(now if job.ended_at is None else job.ended_at) - job.submitted_at for job in jobs]
-    return Week(
-        work_by_user=after[0] - before[0],
-        users=np.array([job.user for job in jobs], dtype=np.int64),
-        waits=np.array([job.measure_wait(now) for job in jobs], dtype=np.float64),
-        turnarounds=np.array(turnarounds, dtype=np.float64),
-        alone=np.array([job.work for job in jobs], dtype=np.float64),
-        num_unended=sum(job.ended_at is None for job in jobs),
-        paid_hours=after[1] - before[1],
-        busy_hours=after[2] - before[2],
-        lost_work=after[3] - before[3],
-        num_interruptions=after[4] - before[4],
+    env, users, rent = simpy.Environment(), choice.users, choice.alternative.rent
+    pool = GpuPool(
+        env,
+        size=choice.alternative.gpus,
+        num_users=len(users),
+        rates=choice.rates,
+        rent=rent,
+        generator=np.random.default_rng((choice.seed, number, INTERRUPTION_STREAM)),
     )
+    policy: GpuPool | FairShare = pool  # a pool takes who comes first
+    if choice.policy == "fair-share":
+        policy = FairShare(pool, [Queue(nominal=group.quota, weight=group.weight) for _, _, group in users])
+    jobs: list[Job] = []
+    ends: dict[int, simpy.Event] = {}
+    """By number of a job, the event that its user waits for."""
+
+    def end(job: Job) -> None:
+        if isinstance(policy, FairShare):
+            policy.end(job)
+        ends.pop(job.number).succeed()
+
+    def submit(user: int, group: Group, stream: JobStream) -> simpy.events.ProcessGenerator:
+        """Submit the jobs of a user, who with `think_hours` waits for each one's end before thinking of the next."""
+        saved = None if group.checkpoint_hours is None else group.checkpoint_hours / choice.speed
+        while True:
+            yield env.timeout(stream.draw_submission(env.now) - env.now)
+            work = stream.draw_hours() / choice.speed
+            job = Job(number=len(jobs), user=user, submitted_at=env.now, work=work, checkpoint_work=saved)
+            jobs.append(job)
+            ended = ends[job.number] = env.event()
+            policy.submit(job)
+            if group.think_hours is not None:
+                yield ended
+
+    pool.on_end = end
+    env.process(_turn_weeks(env, pool, choice))
+    for user, (place, index, group) in enumerate(users):
+        env.process(submit(user, group, JobStream(group, (choice.seed, number, place, index))))
+    env.run(until=choice.warm_up_weeks * HOURS_PER_WEEK)
+    work_before, before = pool.count()
+    first = len(jobs)
+    env.run(until=(choice.warm_up_weeks + 1) * HOURS_PER_WEEK)
+    work, after = pool.count()
+    measured = jobs[first:]
+    for _ in range(DRAIN_DAYS):
+        if any(job.ended_at is None for job in measured):
+            env.run(until=env.now + 24.0)
+    counted = {name: after[name] - before[name] for name in after}
+    return Week(work_by_user=work - work_before, **_observe(measured, env.now), **counted)
 
 
-def simulate_weeks(setting: Setting, num_weeks: int) -> Sequence[Week]:
+def _observe(jobs: Sequence[Job], now: float) -> dict[str, Any]:
+    """Return the parts of `Week` that are of jobs; those that have not ended count until now."""
+    turnarounds = [(now if job.ended_at is None else job.ended_at) - job.submitted_at for job in jobs]
+    return {
+        "users": np.array([job.user for job in jobs], dtype=np.int64),
+        "waits": np.array([job.measure_wait(now) for job in jobs], dtype=np.float64),
+        "turnarounds": np.array(turnarounds, dtype=np.float64),
+        "alone": np.array([job.work for job in jobs], dtype=np.float64),
+        "num_unended": sum(job.ended_at is None for job in jobs),
+    }
+
+
+def _turn_weeks(env: simpy.Environment, pool: GpuPool, choice: Choice) -> simpy.events.ProcessGenerator:
+    """Let jobs start while the rent of the week is below the budget."""
+    paid_before = 0.0
+    if choice.budget_per_week is not None and choice.price_per_hour:
+        hours = choice.budget_per_week / choice.price_per_hour
+        pool.may_start = lambda: pool.paid_hours - paid_before < hours
+    while True:
+        yield env.timeout(HOURS_PER_WEEK)
+        paid_before = pool.paid_hours
+        pool.place()
+
+
+def simulate_weeks(choice: Choice, num_weeks: int) -> list[Week]:
     """Return independent weeks, each simulated from its own beginning."""
-    return [simulate_week(setting, number) for number in range(num_weeks)]
+    return [simulate_week(choice, number) for number in range(num_weeks)]

@@ -49,7 +49,7 @@ def access(
     text = write_page(report) if as_markdown or output is not None else ""
     if output is not None:
         replace_text(output, text)
-        CONSOLE.print(answer_question(loaded, outcomes)[0], soft_wrap=True)
+        CONSOLE.print("\n".join(answer_question(loaded, outcomes)), soft_wrap=True)
         CONSOLE.print(str(output), soft_wrap=True)
     elif text:
         echo(text)
@@ -58,19 +58,17 @@ def access(
 
 
 def _print_report(report: "Report") -> None:
-    from collector.access.page import answer_question, describe_weeks, list_assumptions, list_warnings, make_tables
+    from collector.access.page import ASSUMPTIONS, answer_question, describe_weeks, list_warnings, make_tables
     from collector.tables.printed import print_table
 
-    headline, lines = answer_question(report.scenario, report.outcomes)
-    CONSOLE.print(f"{report.scenario.question}\n\n{headline}", soft_wrap=True)
-    for line in lines:
+    CONSOLE.print(f"{report.scenario.question}\n", soft_wrap=True)
+    for line in answer_question(report.scenario, report.outcomes):
         CONSOLE.print(f"  {line}", soft_wrap=True)
-    for table in make_tables(report):
-        CONSOLE.print(f"\n{table.caption}", soft_wrap=True)
-        print_table(CONSOLE, table)
     CONSOLE.print(f"\n{describe_weeks(report.scenario)}", soft_wrap=True)
     for line in list_warnings(report):
         CONSOLE.print(line, style="yellow", soft_wrap=True)
-    CONSOLE.print("\nWhat this rests on")
-    for standing, text in list_assumptions(report):
-        CONSOLE.print(f"  {standing}: {text}", soft_wrap=True)
+    for table in make_tables(report):
+        CONSOLE.print(f"\n{table.caption}", soft_wrap=True)
+        print_table(CONSOLE, table)
+    for text in ASSUMPTIONS:
+        CONSOLE.print(text, soft_wrap=True)

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from collector.access.jobs import Job
-from collector.access.simulation import Queue, find_target, run_cycle
+from collector.access.simulation import Job, Queue, find_target, run_cycle
 
 
 class Counter:

@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from access_scenarios import make_group
-from collector.access.jobs import WorkingTime
 from collector.access.outcomes import (
     Ratio,
     compare_ratios,
@@ -18,6 +17,7 @@ from collector.access.outcomes import (
     estimate_ratio,
     interpolate_slowdown,
 )
+from collector.access.simulation import WorkingTime
 
 
 def test_the_interval_of_a_mean_is_that_of_students_t() -> None:

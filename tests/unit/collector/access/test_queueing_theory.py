@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from access_scenarios import make_group, make_setting
-from collector.access.jobs import compute_offered_hours
-from collector.access.simulation import FloatArray, Setting, simulate_weeks
+from access_scenarios import make_choice, make_group
+from collector.access.outcomes import compute_offered_hours
+from collector.access.simulation import Choice, FloatArray, simulate_weeks
 from queueing_formulas import machine_repair_throughput, mg_1_ps_turnaround, mg_1_wait, mm_c_wait
 
 NUM_WEEKS = 50
@@ -43,26 +43,26 @@ def check_jobs(values: Iterable[FloatArray], expected: float, tolerance: float) 
     check_mean([float(week.sum()) for week in weeks], [len(week) for week in weeks], expected, tolerance)
 
 
-def make_poisson_setting(load: float, num_gpus: int = 1, **given: Any) -> Setting:
-    """Return a setting in which four users submit at all hours, so that the GPUs are used for `load` of the time."""
+def make_poisson_choice(load: float, num_gpus: int = 1, **given: Any) -> Choice:
+    """Return a choice in which four users submit at all hours, so that the GPUs are used for `load` of the time."""
     jobs_per_day = load * num_gpus * 24 / HALF_HOUR / 4
     group = make_group(number=4, job_hours=(HALF_HOUR,), jobs_per_day=jobs_per_day, **given)
     offered = compute_offered_hours(group)
     assert offered == pytest.approx(load * num_gpus * 168)
-    return make_setting(group, num_gpus=num_gpus)
+    return make_choice(group, num_gpus=num_gpus)
 
 
 @pytest.mark.parametrize(("num_gpus", "load", "tolerance"), [(1, 0.6, 0.2), (3, 0.7, 0.25)])
 def test_exclusive_use_with_exponential_lengths_waits_as_m_m_c(num_gpus: int, load: float, tolerance: float) -> None:
-    setting = make_poisson_setting(load, num_gpus)
-    weeks = simulate_weeks(setting, NUM_WEEKS)
+    choice = make_poisson_choice(load, num_gpus)
+    weeks = simulate_weeks(choice, NUM_WEEKS)
     expected = mm_c_wait(load * num_gpus / HALF_HOUR, HALF_HOUR, num_gpus)
     check_jobs((week.waits for week in weeks), expected, tolerance)
 
 
 def test_exclusive_use_of_one_gpu_waits_as_pollaczek_and_khinchine_say() -> None:
-    setting = make_poisson_setting(0.5, spread="lognormal", cv=1.5)
-    weeks = simulate_weeks(setting, NUM_WEEKS)
+    choice = make_poisson_choice(0.5, spread="lognormal", cv=1.5)
+    weeks = simulate_weeks(choice, NUM_WEEKS)
     expected = mg_1_wait(0.5 / HALF_HOUR, HALF_HOUR, 1.5**2)
     check_jobs((week.waits for week in weeks), expected, 0.2)
 
@@ -71,8 +71,8 @@ def test_exclusive_use_of_one_gpu_waits_as_pollaczek_and_khinchine_say() -> None
 def test_time_slicing_without_loss_is_m_g_1_processor_sharing_whatever_the_spread(spread: dict[str, Any]) -> None:
     load = 0.6
     rates = tuple(1 / number for number in range(1, 65))
-    setting = replace(make_poisson_setting(load, **spread), policy="time-slicing", rates=rates)
-    weeks = simulate_weeks(setting, NUM_WEEKS)
+    choice = replace(make_poisson_choice(load, **spread), policy="time-slicing", rates=rates)
+    weeks = simulate_weeks(choice, NUM_WEEKS)
     expected = mg_1_ps_turnaround(load / HALF_HOUR, HALF_HOUR)
     check_jobs((week.turnarounds for week in weeks), expected, 0.2)
     assert sum(float(week.waits.sum()) for week in weeks) == 0.0  # 64 tenants were never too few
@@ -81,7 +81,7 @@ def test_time_slicing_without_loss_is_m_g_1_processor_sharing_whatever_the_sprea
 
 def test_users_who_wait_for_their_jobs_get_as_much_as_a_finite_population_does() -> None:
     group = make_group(number=4, job_hours=(HALF_HOUR,), think_hours=1.0)
-    weeks = simulate_weeks(make_setting(group), NUM_WEEKS)
+    weeks = simulate_weeks(make_choice(group), NUM_WEEKS)
     expected = machine_repair_throughput(4, 1.0, HALF_HOUR) * 168 * HALF_HOUR
     check_mean([float(week.work_by_user.sum()) for week in weeks], [1.0] * NUM_WEEKS, expected, 0.05)
     check_mean([week.busy_hours for week in weeks], [1.0] * NUM_WEEKS, expected, 0.05)

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from access_scenarios import make_group, make_setting
-from collector.access.simulation import Renting, Setting, Week, simulate_week
+from access_scenarios import make_choice, make_group
+from collector.access.scenario import Rent
+from collector.access.simulation import Choice, Week, simulate_week
 
-BUSY = make_setting(
+BUSY = make_choice(
     make_group(name="many", number=3, job_hours=(2.0,), jobs_per_day=6.0),
     make_group(name="few", job_hours=(2.0,), jobs_per_day=1.0),
     num_gpus=2,
@@ -16,8 +17,8 @@ BUSY = make_setting(
 """38 hours of work a day on two GPUs: 79 % of what they can do."""
 
 
-def simulate(setting: Setting, number: int = 0) -> Week:
-    return simulate_week(setting, number)
+def simulate(choice: Choice, number: int = 0) -> Week:
+    return simulate_week(choice, number)
 
 
 def test_every_policy_faces_the_same_jobs() -> None:
@@ -38,15 +39,15 @@ def test_a_gpu_that_is_twice_as_fast_takes_half_as_long_for_the_same_jobs() -> N
 
 
 def test_what_is_done_in_a_week_is_what_was_asked_for_but_for_what_its_ends_cut() -> None:
-    setting = make_setting(make_group(number=2, job_hours=(0.1,), jobs_per_day=24.0))
-    week = simulate(setting)
+    choice = make_choice(make_group(number=2, job_hours=(0.1,), jobs_per_day=24.0))
+    week = simulate(choice)
     assert week.work_by_user.sum() == pytest.approx(week.alone.sum(), abs=1.0)  # the longest job has about 0.8 h
     assert week.busy_hours == pytest.approx(week.work_by_user.sum())
 
 
 def test_where_more_is_asked_than_can_be_done_jobs_are_followed_for_a_while_and_counted_as_open() -> None:
-    setting = make_setting(make_group(job_hours=(30.0,), spread="none", jobs_per_day=8.0))
-    week = simulate(setting)
+    choice = make_choice(make_group(job_hours=(30.0,), spread="none", jobs_per_day=8.0))
+    week = simulate(choice)
     # 56 jobs a week, of which a GPU ends 5.6: those of the first week are not even done when the measured one ends.
     assert week.num_unended == len(week.users)
     assert week.waits.max() <= 3 * 168
@@ -57,8 +58,8 @@ def test_fair_share_gives_a_modest_user_its_guarantee_beside_a_greedy_one() -> N
     # job makes room.
     greedy = make_group(name="greedy", number=4, job_hours=(20.0,), think_hours=0.01, checkpoint_hours=0.5)
     modest = make_group(name="modest", job_hours=(1.0,), jobs_per_day=2.0, quota=1)
-    first_come = simulate(make_setting(greedy, modest, num_gpus=2))
-    fair = simulate(make_setting(greedy, modest, num_gpus=2, policy="fair-share"))
+    first_come = simulate(make_choice(greedy, modest, num_gpus=2))
+    fair = simulate(make_choice(greedy, modest, num_gpus=2, policy="fair-share"))
     assert first_come.waits[first_come.users == 4].mean() > 10.0
     assert fair.waits[fair.users == 4].mean() < 1.0
     assert fair.lost_work > 0.0
@@ -66,8 +67,8 @@ def test_fair_share_gives_a_modest_user_its_guarantee_beside_a_greedy_one() -> N
 
 def test_a_budget_stops_starts_and_the_next_week_begins_anew() -> None:
     group = make_group(number=4, job_hours=(4.0,), spread="none", think_hours=0.5)
-    rent = Renting(start_hours=0.0, idle_hours=0.0)
-    free = make_setting(group, num_gpus=4, renting=rent, price_per_hour=1.0)
+    rent = Rent(start_minutes=0, idle_minutes=0)
+    free = make_choice(group, num_gpus=4, rent=rent, price_per_hour=1.0)
     capped = replace(free, budget_per_week=100.0)
     # Four jobs that run when the money ends go on: at most 4 * 4 h more.
     assert simulate(free).paid_hours > 400.0
@@ -76,9 +77,9 @@ def test_a_budget_stops_starts_and_the_next_week_begins_anew() -> None:
 
 
 def test_interruptions_come_as_often_as_stated() -> None:
-    rent = Renting(start_hours=0.0, idle_hours=0.1, interruptions_per_hour=0.5, is_always_on=True)
-    setting = make_setting(make_group(think_hours=1.0), num_gpus=2, renting=rent)
-    weeks = [simulate(setting, number) for number in range(20)]
+    rent = Rent(start_minutes=0, spot=True, interruptions_per_hour=0.5, always_on=True)
+    choice = make_choice(make_group(think_hours=1.0), num_gpus=2, rent=rent)
+    weeks = [simulate(choice, number) for number in range(20)]
     # Poisson: 0.5 * 2 * 168 a week, 3,360 in all with a standard deviation of 58.
     assert sum(week.num_interruptions for week in weeks) == pytest.approx(3360, abs=4 * 58)
     assert sum(week.paid_hours for week in weeks) == pytest.approx(20 * 2 * 168)

@@ -84,7 +84,7 @@ def test_an_error_names_line_and_key(tmp_path: Path, old: str, new: str, line: i
     ("text", "message"),
     [
         ("", "the file is empty, expected a scenario"),
-        ("- a\n", "found no keys, expected a scenario"),
+        ("- a\n", "found a list, expected keys with values"),
         (TEXT.replace("250}", "-1}"), "found the number -1, expected at least 1e-09"),
         (TEXT.replace("job_hours: 2", "job_hours: abc"), "found the text 'abc', expected a finite number"),
         (TEXT.replace("jobs_per_day: 1", "jobs_per_day: 100000"), "jobs would be simulated, more than 2,000,000"),
