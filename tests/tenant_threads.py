@@ -2,9 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,6 @@ class Group:
     store: Store
     frameworks: Mapping[int, StubFramework]
     """Of each tenant; one that is not here never comes."""
-    clock: Callable[[], float] = time.perf_counter
-    """By which they wait for each other."""
 
     def run(self) -> Result:
         """Run all tenants to their end, each of the others after it was called; return tenant 0's Result."""
@@ -65,7 +63,6 @@ class Group:
             tenant_group="g",
         )
         part = Tenant(order, self.store)
-        part.meeting = replace(part.meeting, clock=self.clock)
         if tenant > 0:
             part.meeting.await_call()
         result = Attempt(order, part).run()

@@ -42,7 +42,9 @@ def attempt_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Three idle GPUs, looked at for an instant."""
+    """Three idle GPUs, all of them visible, each looked at for an instant."""
     library = install_nvml(monkeypatch)
     monkeypatch.setattr("bench.probes.gpu.IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("bench.probes.gpu.SAMPLE_INTERVAL_SECONDS", 0.005)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return library

@@ -24,7 +24,6 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("0", None),
         ("100", "CUDA does not start: cuInit ended with code 100, CUDA_ERROR_NO_DEVICE: no CUDA-capable device is"),
-        ("803", "CUDA does not start: cuInit ended with code 803, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: system has"),
         ("4711", "CUDA does not start: cuInit ended with code 4711, which it has no name for"),
     ],
 )
@@ -72,15 +71,10 @@ def install(monkeypatch: pytest.MonkeyPatch, driver: FakeDriver) -> FakeDriver:
     return driver
 
 
-def test_a_copied_byte_is_one_read_and_one_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = install(monkeypatch, FakeDriver(bandwidth=3e12))
-    assert measure_gpu_copy(128 * MIB) == pytest.approx(3e12)
-    assert driver.calls.count("cuMemcpyDtoDAsync_v2") == cuda.NUM_BATCHES * COPIES_PER_BATCH
-
-
 def test_the_frameworks_context_is_used_and_everything_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = install(monkeypatch, FakeDriver(bandwidth=1e12))
-    measure_gpu_copy(MIB)
+    assert measure_gpu_copy(MIB) == pytest.approx(1e12)  # a copied byte is one read and one written
+    assert driver.calls.count("cuMemcpyDtoDAsync_v2") == cuda.NUM_BATCHES * COPIES_PER_BATCH
     around = [name for name in driver.calls if name not in ("cuMemcpyDtoDAsync_v2", "cuCtxSynchronize")]
     assert around == [
         "cuInit",

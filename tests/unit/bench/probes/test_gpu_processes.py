@@ -12,81 +12,49 @@ from bench.probes.gpu_processes import find_mps_servers, find_visible_devices, l
 from bench.probes.nvml import open_nvml
 from bench.schema import ForeignProcess, GpuUse
 from fake_mps import PROGRAM, install_mps
-from fake_nvml import MIB, UUIDS, FakeNvml, install_nvml
-
-
-@pytest.fixture
-def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """The library in the place of the driver's; every device is visible."""
-    library = install_nvml(monkeypatch)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return library
-
-
-def find_uuids(num_gpus: int) -> list[str]:
-    with open_nvml():
-        return [device.uuid for device in find_visible_devices(num_gpus)]
-
-
-@pytest.mark.parametrize(
-    ("visible", "num_gpus", "expected"),
-    [
-        (None, 2, [0, 1]),
-        (None, 9, [0, 1, 2]),
-        ("2", 1, [2]),
-        ("2, 0,1", 2, [2, 0]),
-        ("GPU-bbbb3333", 1, [2]),
-        ("GPU-a,GPU-bbbb2", 2, [0, 1]),  # CUDA takes the beginning of a UUID
-        ("MIG-cccc4444", 1, [3]),
-        ("", 1, []),
-    ],
-)
-def test_the_devices_are_those_that_cuda_shows(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str | None, num_gpus: int, expected: list[int]
-) -> None:
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert find_uuids(num_gpus) == [UUIDS[index] for index in expected]
-
-
-# Slices: numbers 3 and 4 of UUIDS
-
-
-@pytest.mark.parametrize(
-    ("slices", "visible", "expected"),
-    [
-        ({0: (3, 4)}, None, [3]),  # the parent is not shown, and one slice is all that a process sees
-        ({0: (None, 4)}, None, [4]),  # a container that was given the second slice
-        ({2: (3,)}, None, [3]),  # nor is a whole GPU shown beside a slice
-        ({1: ()}, None, [0, 2]),  # in MIG mode without a slice a GPU is not shown
-        ({0: (3,), 1: (4,)}, "1", [4]),
-        ({0: (3,), 1: (4,)}, "1,0", [4]),
-        ({1: (3,)}, "GPU-bbbb2222", [3]),
-        ({1: (3,)}, "0,2", [0, 2]),
-        ({0: (3, 4)}, "MIG-dddd5555", [4]),
-        ({0: (3, 4)}, "MIG-dddd5555,MIG-cccc4444", [4]),
-        ({0: ()}, "0", []),
-    ],
-)
-def test_a_gpu_in_mig_mode_stands_for_its_first_slice(
-    nvml: FakeNvml,
-    monkeypatch: pytest.MonkeyPatch,
-    slices: dict[int, tuple[int | None, ...]],
-    visible: str | None,
-    expected: list[int],
-) -> None:
-    nvml.slices = slices
-    if visible is not None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert find_uuids(3) == [UUIDS[index] for index in expected]
+from fake_nvml import MIB, UUIDS, FakeNvml
 
 
 @pytest.mark.parametrize(
     ("slices", "visible", "num_gpus", "expected"),
     [
-        ({}, None, 1, "GPU-aaaa1111"),
+        ({}, None, 2, [0, 1]),
+        ({}, None, 9, [0, 1, 2]),
+        ({}, "2, 0,1", 2, [2, 0]),
+        ({}, "GPU-a,GPU-bbbb2", 2, [0, 1]),  # CUDA takes the beginning of a UUID
+        ({}, "MIG-cccc4444", 1, [3]),
+        ({}, "", 1, []),
+        # A GPU in MIG mode stands for its first slice: numbers 3 and 4 of UUIDS.
+        ({0: (3, 4)}, None, 3, [3]),  # the parent is not shown, and one slice is all that a process sees
+        ({0: (None, 4)}, None, 3, [4]),  # a container that was given the second slice
+        ({2: (3,)}, None, 3, [3]),  # nor is a whole GPU shown beside a slice
+        ({1: ()}, None, 3, [0, 2]),  # in MIG mode without a slice a GPU is not shown
+        ({0: (3,), 1: (4,)}, "1,0", 3, [4]),
+        ({1: (3,)}, "GPU-bbbb2222", 3, [3]),
+        ({1: (3,)}, "0,2", 3, [0, 2]),
+        ({0: (3, 4)}, "MIG-dddd5555,MIG-cccc4444", 3, [4]),
+        ({0: ()}, "0", 3, []),
+    ],
+)
+def test_the_devices_are_those_that_cuda_shows(
+    nvml: FakeNvml,
+    monkeypatch: pytest.MonkeyPatch,
+    slices: dict[int, tuple[int | None, ...]],
+    visible: str | None,
+    num_gpus: int,
+    expected: list[int],
+) -> None:
+    nvml.slices = slices
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with open_nvml():
+        assert [device.uuid for device in find_visible_devices(num_gpus)] == [UUIDS[index] for index in expected]
+
+
+@pytest.mark.parametrize(
+    ("slices", "visible", "num_gpus", "expected"),
+    [
         ({}, "2,1,0", 2, "GPU-bbbb3333,GPU-bbbb2222"),
-        ({}, "GPU-a", 1, "GPU-aaaa1111"),
         ({0: (3, 4)}, None, 1, "MIG-cccc4444"),
         ({}, "7", 1, "7"),  # not there: CUDA and the framework say so
         ({}, "", 1, ""),
@@ -112,24 +80,16 @@ OWN = frozenset({os.getpid(), 71})
 STRANGER = 99
 
 
-@pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """The library in the place of the driver's."""
-    library = install_nvml(monkeypatch)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return library
-
-
-def look(shared: FakeNvml, processes: list[tuple[int, int | None]], *, used_bytes: int = 600 * MIB) -> GpuUse:
+def look(nvml: FakeNvml, processes: list[tuple[int, int | None]], *, used_bytes: int = 600 * MIB) -> GpuUse:
     """Look at an idle GPU before the start, and again with `processes` on it."""
     baselines = read_gpu_baselines(1)
-    shared.processes, shared.memory_used_bytes = processes, used_bytes
+    nvml.processes, nvml.memory_used_bytes = processes, used_bytes
     (use,) = look_for_neighbours(baselines, OWN)
     return use
 
 
-def test_who_is_not_of_this_process_is_a_neighbour(shared: FakeNvml) -> None:
-    use = look(shared, [(os.getpid(), 500 * MIB), (71, 50 * MIB), (STRANGER, 40 * MIB)])
+def test_who_is_not_of_this_process_is_a_neighbour(nvml: FakeNvml) -> None:
+    use = look(nvml, [(os.getpid(), 500 * MIB), (71, 50 * MIB), (STRANGER, 40 * MIB)])
     assert use.processes_visible is True
     assert use.foreign_processes_after == (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
     assert use.foreign_memory_after_bytes == 50 * MIB
@@ -137,26 +97,26 @@ def test_who_is_not_of_this_process_is_a_neighbour(shared: FakeNvml) -> None:
 
 
 @pytest.mark.parametrize("processes", [[], [(31_337, 500 * MIB)]], ids=["hidden", "by the host's numbers"])
-def test_who_does_not_see_itself_sees_nobody(shared: FakeNvml, processes: list[tuple[int, int | None]]) -> None:
-    use = look(shared, processes)
+def test_who_does_not_see_itself_sees_nobody(nvml: FakeNvml, processes: list[tuple[int, int | None]]) -> None:
+    use = look(nvml, processes)
     assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == (False, None, None)
     assert use.memory_free_after_bytes == (15_360 - 450 - 600) * MIB
     assert GpuUse.model_validate_json(use.to_json()) == use
 
 
-def test_memory_of_others_is_not_known_without_that_of_this_process(shared: FakeNvml) -> None:
-    use = look(shared, [(os.getpid(), None)])
+def test_memory_of_others_is_not_known_without_that_of_this_process(nvml: FakeNvml) -> None:
+    use = look(nvml, [(os.getpid(), None)])
     assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == (True, (), None)
 
 
-def test_clients_of_mps_are_seen_beside_other_processes(shared: FakeNvml) -> None:
-    shared.mps_clients = [(71, 50 * MIB), (STRANGER, 40 * MIB)]
-    use = look(shared, [(os.getpid(), 500 * MIB)])
+def test_clients_of_mps_are_seen_beside_other_processes(nvml: FakeNvml) -> None:
+    nvml.mps_clients = [(71, 50 * MIB), (STRANGER, 40 * MIB)]
+    use = look(nvml, [(os.getpid(), 500 * MIB)])
     assert use.foreign_processes_after == (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
     assert use.foreign_memory_after_bytes == 50 * MIB
 
 
-def test_the_server_of_mps_computes_for_its_tenants(shared: FakeNvml, tmp_path: Path) -> None:
+def test_the_server_of_mps_computes_for_its_tenants(nvml: FakeNvml, tmp_path: Path) -> None:
     install_mps(tmp_path)
     variables = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}
     with subprocess.Popen([str(tmp_path / PROGRAM), "--serve"], env=variables) as server:
@@ -170,7 +130,7 @@ def test_the_server_of_mps_computes_for_its_tenants(shared: FakeNvml, tmp_path: 
                 time.sleep(0.01)  # the kernel gives it its name a moment after it was started
             assert find_mps_servers([server.pid, os.getpid(), STRANGER]) == {server.pid}
             baselines = read_gpu_baselines(1)
-            shared.processes, shared.memory_used_bytes = processes, 600 * MIB
+            nvml.processes, nvml.memory_used_bytes = processes, 600 * MIB
             (use,) = look_for_neighbours(baselines, OWN, is_under_mps=True)
             (stranger,) = look_for_neighbours(baselines, OWN)
         finally:

@@ -44,12 +44,6 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-def test_tenants_begin_when_they_are_called(table: Table) -> None:
-    table.seat(0).call()
-    table.seat(1).await_call()
-    assert table.now == 1000.0
-
-
 def test_a_tenant_that_nobody_calls_gives_up(table: Table) -> None:
     with pytest.raises(GroupOverError, match="tenant 0 of group g1 has not come"):
         table.seat(1).await_call()

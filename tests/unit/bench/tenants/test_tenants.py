@@ -2,8 +2,6 @@
 
 import os
 import threading
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from bench.registry import Device
 from bench.schema import Cell, Failure, Neighbour, read_result
 from bench.store import Store
-from bench.tenants.meeting import ARRIVAL_SECONDS, END_SECONDS
 from bench.tenants.tenant import Tenant
 from bench.worker.attempt import Attempt
 from bench.worker.request import Order
@@ -88,37 +85,6 @@ def test_a_tenant_that_fails_while_all_step_spoils_the_repeat(tmp_path: Path, mo
     assert (result.status, result.error.kind) == ("failed", "exception")
     assert result.error.message == "1 of 2 tenants ended 'failed'; tenant 1: RuntimeError: device lost"
     assert [record.status for record in list_records(result)] == ["ok", "failed"]
-
-
-def test_tenants_on_two_machines_give_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    boots = iter(["boot-1", "boot-2"])
-    monkeypatch.setattr("bench.probes.machine._read_boot_id", lambda: next(boots))
-    result = make_group(tmp_path, monkeypatch, SleepingFramework(), SleepingFramework()).run()
-    assert result.error is not None
-    assert (result.status, result.error.kind, result.samples) == ("failed", "no-common-window", None)
-    assert "not on one machine (boot id), so they have no common clock: boot-1, boot-2" in result.error.message
-    assert [record.samples for record in list_records(result)] == [None, None]
-
-
-def test_a_tenant_that_never_comes_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    group = make_group(tmp_path, monkeypatch, SleepingFramework(), SleepingFramework(), tenants=3)
-
-    skipped_seconds = 0.0
-
-    def read_clock() -> float:
-        """Let no wait end by itself, but those for the third tenant as soon as the two have done their part."""
-        nonlocal skipped_seconds
-        there = {key.rpartition("/")[2] for key in group.store.list_keys("runs/r/tenants")}
-        are_all_that_come_ready = {"ready-0.json", "ready-1.json"} <= there
-        if "end-1.json" in there or (are_all_that_come_ready and "window.json" not in there):
-            skipped_seconds += ARRIVAL_SECONDS + END_SECONDS
-        return time.perf_counter() + skipped_seconds
-
-    result = replace(group, clock=read_clock).run()
-    assert result.error is not None
-    assert result.error.message == "1 of 3 tenants ended 'failed'; tenant 2: tenant 2 left no record"
-    assert result.tenancy is not None
-    assert result.tenancy.window_seconds is None
 
 
 def test_tenants_of_a_gpu_are_no_strangers_and_their_memory_is_told(

@@ -116,11 +116,7 @@ def _count_different(values: Iterable[object]) -> int | None:
 # UUIDs and instance ids are nobody's business: what is published with a result is a hash with a key of this tool, as
 # machine-id(5) asks for its own id.
 HASH_KEY = b"benchmatrix machine identity"
-UUID_FILES = (
-    "sys/class/dmi/id/product_uuid",  # of the firmware; only root may read it
-    "sys/hypervisor/uuid",  # Xen
-    "proc/device-tree/vm,uuid",  # KVM on POWER
-)
+FIRMWARE_UUID = "sys/class/dmi/id/product_uuid"  # only root may read it
 # Instances of EC2's Nitro system, whose tag every user may read:
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html
 INSTANCE_TAG = "sys/class/dmi/id/board_asset_tag"
@@ -166,10 +162,9 @@ def _read_boot_time(stat: Path) -> datetime | None:
 
 
 def _list_lasting_ids(root: Path) -> Iterator[str]:
-    for file in UUID_FILES:
-        text = _read_lower(root / file)
-        if UUID.fullmatch(text) and len(set(text)) > 2 and text not in UNSET_UUIDS:  # 2: all zeros or all f, and "-"
-            yield text
+    text = _read_lower(root / FIRMWARE_UUID)
+    if UUID.fullmatch(text) and len(set(text)) > 2 and text not in UNSET_UUIDS:  # 2: all zeros or all f, and "-"
+        yield text
     if INSTANCE_ID.fullmatch(tag := _read_lower(root / INSTANCE_TAG)):
         yield tag
     for interface in (root / "sys/class/net").glob("*"):
@@ -185,15 +180,11 @@ def _read_lower(file: Path) -> str:
     return (_read_text(file) or "").strip("\0").lower()
 
 
-BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
-TIME_NAMESPACE = Path("/proc/self/ns/time")
-
-
 def read_place(device: Device) -> TenantPlace:
     """Return where this process runs; on a GPU its context must be there already. What cannot be read is None."""
     on_gpu = device == "gpu"
     return TenantPlace(
-        boot_id=_read_boot_id(),
+        boot_id=_read_text(Path("/proc/sys/kernel/random/boot_id")),
         time_namespace=_read_time_namespace(),
         device=_read_uuid() if on_gpu else None,
         pids=tuple(sorted(list_own_pids())),
@@ -201,13 +192,9 @@ def read_place(device: Device) -> TenantPlace:
     )
 
 
-def _read_boot_id() -> str | None:
-    return _read_text(BOOT_ID_FILE)
-
-
-def _read_time_namespace(path: Path = TIME_NAMESPACE) -> str | None:
+def _read_time_namespace() -> str | None:
     try:
-        return os.readlink(path)
+        return os.readlink("/proc/self/ns/time")
     except OSError:  # before Linux 5.6
         return None
 

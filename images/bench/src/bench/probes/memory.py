@@ -5,14 +5,14 @@ Bandwidth in High Performance Computers": arrays of at least four times the last
 passes counts, and a copied byte is one read and one written (https://www.cs.virginia.edu/stream/ref.html).
 """
 
-import ctypes
 import mmap
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Barrier
 from time import perf_counter
+from typing import Any
 
 from bench.probes.cpu import CGROUP_MEMBERSHIP, CGROUP_ROOT, SYSTEM_CPU, list_cgroups, parse_cpu_list, read_affinity
 
@@ -77,7 +77,6 @@ MEMORY_SHARE = 1 / 16
 MIN_PASSES = 5
 PASS_SECONDS = 0.2
 """Passes go on for so long: on a busy machine one of them may be the only one that nobody disturbed."""
-MAX_PASSES = 1_000
 
 
 def choose_copy_bytes(cache_bytes: int | None, room_bytes: int) -> int | None:
@@ -112,57 +111,47 @@ def read_cache_bytes(allowed: Collection[int] | None = None, system_cpu: Path = 
 def measure_memory_copy(num_threads: int, num_bytes: int) -> float:
     """Return the bytes per second, read and written, of the fastest copy of `num_bytes` by so many threads.
 
-    Each thread copies a part of its own, which it wrote first, so that it lies in the memory nearest to it.
+    Each thread copies a part of its own, which it wrote first, so that it lies in the memory nearest to it. NumPy
+    copies by the C library's memmove, without the interpreter's lock.
     """
-    copies = _Copies(num_threads, max(1, num_bytes // num_threads // mmap.PAGESIZE) * mmap.PAGESIZE)
-    with ThreadPoolExecutor(num_threads, "copy") as pool:
-        runs = [pool.submit(copies.run) for _ in range(num_threads)]
-        passes = list(zip(*(run.result() for run in runs), strict=True))
-    fastest: float = min(max(end for _, end in spans) - min(begin for begin, _ in spans) for spans in passes)
-    return 2 * copies.part_bytes * num_threads / fastest
+    import numpy as np  # its libraries read the number of threads when they are imported
 
+    part_bytes = max(1, num_bytes // num_threads // mmap.PAGESIZE) * mmap.PAGESIZE
+    barrier = Barrier(num_threads)
+    is_over = False
 
-class _Copies:
-    """Passes that all threads begin together."""
+    def map_pages() -> "np.ndarray[Any, np.dtype[np.uint8]]":
+        pages = mmap.mmap(-1, part_bytes)  # new ones: a reused block would lie where another thread wrote it
+        with suppress(OSError):  # where huge pages are turned off
+            pages.madvise(mmap.MADV_HUGEPAGE)
+        return np.frombuffer(pages, np.uint8)
 
-    def __init__(self, num_threads: int, part_bytes: int) -> None:
-        self.part_bytes = part_bytes
-        self._barrier = Barrier(num_threads)
-        self._is_over = False
-
-    def run(self) -> list[tuple[float, float]]:
+    def run() -> list[tuple[float, float]]:
+        nonlocal is_over
         try:
-            with mmap.mmap(-1, self.part_bytes) as source, mmap.mmap(-1, self.part_bytes) as target:
-                copy = _prepare_copy(source, target, self.part_bytes)
-                copy()  # writes the target for the first time
-                return list(self._run_passes(copy))
+            source, target = map_pages(), map_pages()
+            source[:] = 1
+            np.copyto(target, source)  # writes the target for the first time
+            spans: list[tuple[float, float]] = []
+            first = perf_counter()
+            while not is_over:
+                place = barrier.wait()
+                begin = perf_counter()
+                np.copyto(target, source)
+                spans.append((begin, perf_counter()))
+                if place == 0:  # one of them decides for all, so that all make as many passes
+                    is_over = len(spans) >= MIN_PASSES and spans[-1][1] - first >= PASS_SECONDS
+                barrier.wait()
+            return spans
         except BaseException:
-            self._barrier.abort()  # the others must not wait for this thread
+            barrier.abort()  # the others must not wait for this thread
             raise
 
-    def _run_passes(self, copy: Callable[[], object]) -> Iterator[tuple[float, float]]:
-        first = perf_counter()
-        for number in range(1, MAX_PASSES + 1):
-            place = self._barrier.wait()
-            begin = perf_counter()
-            copy()
-            end = perf_counter()
-            yield begin, end
-            if place == 0:  # one of them decides for all, so that all make as many passes
-                self._is_over = number >= MIN_PASSES and end - first >= PASS_SECONDS
-            self._barrier.wait()
-            if self._is_over:
-                return
-
-
-def _prepare_copy(source: mmap.mmap, target: mmap.mmap, num_bytes: int) -> Callable[[], object]:
-    """Write the source and return what copies it to the target by the C library, without Python's lock."""
-    for array in (source, target):
-        with suppress(OSError):  # where huge pages are turned off
-            array.madvise(mmap.MADV_HUGEPAGE)
-    source_address, target_address = (ctypes.addressof(ctypes.c_char.from_buffer(array)) for array in (source, target))
-    ctypes.memset(source_address, 1, num_bytes)
-    return lambda: ctypes.memmove(target_address, source_address, num_bytes)
+    with ThreadPoolExecutor(num_threads, "copy") as pool:
+        runs = [pool.submit(run) for _ in range(num_threads)]
+        passes = zip(*(future.result() for future in runs), strict=True)
+        fastest = min(max(end for _, end in spans) - min(begin for begin, _ in spans) for spans in passes)
+    return 2 * part_bytes * num_threads / fastest
 
 
 def _parse_size(text: str) -> int:
