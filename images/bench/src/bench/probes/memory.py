@@ -150,8 +150,8 @@ def measure_memory_copy(num_threads: int, num_bytes: int) -> float:
     with ThreadPoolExecutor(num_threads, "copy") as pool:
         runs = [pool.submit(run) for _ in range(num_threads)]
         passes = zip(*(future.result() for future in runs), strict=True)
-        fastest = min(max(end for _, end in spans) - min(begin for begin, _ in spans) for spans in passes)
-    return 2 * part_bytes * num_threads / fastest
+        seconds = [max(end for _, end in spans) - min(begin for begin, _ in spans) for spans in passes]
+    return 2 * part_bytes * num_threads / min(seconds)
 
 
 def _parse_size(text: str) -> int:
