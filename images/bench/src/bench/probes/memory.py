@@ -150,7 +150,7 @@ def measure_memory_copy(num_threads: int, num_bytes: int) -> float:
     with ThreadPoolExecutor(num_threads, "copy") as pool:
         runs = [pool.submit(run) for _ in range(num_threads)]
         passes = zip(*(future.result() for future in runs), strict=True)
-        seconds = [max(end for _, end in spans) - min(begin for begin, _ in spans) for spans in passes]
+        seconds: list[float] = [max(end for _, end in spans) - min(begin for begin, _ in spans) for spans in passes]
     return 2 * part_bytes * num_threads / min(seconds)
 
 
