@@ -21,7 +21,7 @@ from runner.store_urls import BUCKET_URLS
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
-    from runner.kubernetes.doctor import Finding
+    from runner.kubernetes.node_checks import Finding
 
 PATIENCE_SECONDS = 5.0
 """How long to wait for an API server that does not answer."""
@@ -45,23 +45,21 @@ def doctor(
     """Check every prerequisite of running MATRIX on a cluster, and say how to repair what is missing."""
     from runner.commands.json_documents import DoctorDocument, DoctorFinding
     from runner.kubernetes.connection import Connection
-    from runner.kubernetes.doctor import DoctorContext
-    from runner.kubernetes.doctor.checks import examine
+    from runner.kubernetes.doctor import examine
     from runner.kubernetes.run import ClusterTarget
     from runner.matrix.expansion import load_matrix
 
     target = ClusterTarget.find(on, profile, namespace, queue)
     connection = Connection(context=target.context, patience_seconds=PATIENCE_SECONDS)
     loaded = load_matrix(matrix, is_data_here=False)
-    context = DoctorContext.make(connection, target, loaded, store)
     findings = []
-    for finding in examine(context, store):
+    for finding in examine(connection, target, loaded, store):
         findings.append(finding)
         if not as_json:
             _print_finding(finding)
     if as_json:
         found = tuple(DoctorFinding(**asdict(finding)) for finding in findings)
-        names = {"context": target.context, "namespace": context.namespace, "profile": context.profile.name}
+        names = {"context": target.context, "namespace": target.profile.namespace, "profile": target.profile.name}
         echo(DoctorDocument(**names, findings=found).model_dump_json())
     else:
         run = f"benchmatrix run {matrix} {format_place(on, profile, namespace, queue)}"

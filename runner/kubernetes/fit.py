@@ -16,8 +16,6 @@ from runner.kubernetes.objects import INSTANCE_TYPE, list_required_terms, read_q
 # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
 KEEPING_AWAY = ("NoSchedule", "NoExecute")
 GIB = 2**30
-MAX_IMAGES = 50
-"""`nodeStatusMaxImages`: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/"""
 BYTES = ("memory", "ephemeral-storage")
 """Resources that are counted in bytes."""
 Resources = Mapping[str, Decimal]
@@ -36,8 +34,6 @@ class NodeStatus:
     """Allocatable less what pods of DaemonSets request; bytes, cores, GPUs."""
     images: frozenset[str] = frozenset()
     """Names of images that it has. The kubelet reports 50 at most, the largest first (nodeStatusMaxImages)."""
-    names_all_images: bool = False
-    """Whether an image that is not in `images` is not there: some are reported, and fewer than the kubelet's limit."""
 
     @property
     def kind(self) -> str:
@@ -70,7 +66,6 @@ class Fit:
 def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
     """Return what matters of a node. `taken`: what pods of DaemonSets request there."""
     spec, status = node.get("spec", {}), node.get("status", {})
-    images = status.get("images") or ()
     allocatable = {name: read_quantity(amount) for name, amount in status.get("allocatable", {}).items()}
     ready = next((item["status"] for item in status.get("conditions", ()) if item["type"] == "Ready"), "Unknown")
     return NodeStatus(
@@ -79,8 +74,7 @@ def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
         taints=tuple(spec.get("taints", ())),
         is_cordoned=bool(spec.get("unschedulable")),
         is_ready=ready == "True",
-        images=frozenset(name for image in images for name in image.get("names") or ()),
-        names_all_images=0 < len(images) < MAX_IMAGES,
+        images=frozenset(name for image in status.get("images") or () for name in image.get("names") or ()),
         free={name: amount - taken.get(name, Decimal(0)) for name, amount in allocatable.items()},
     )
 

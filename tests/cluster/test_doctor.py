@@ -10,7 +10,7 @@ from runs import wait_for
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.doctor.checks import describe_clock_finding
+from runner.kubernetes.doctor import describe_clock_finding
 from s3_server import S3Server
 
 

@@ -9,9 +9,8 @@ from bench.errors import UserError
 from factories import make_cell
 from runner.images import names as images
 from runner.images.names import choose_images, find_image, list_images, make_arguments, name_image
-from runner.kubernetes.doctor import CellKind
-from runner.kubernetes.doctor.nodes import describe_image_finding
 from runner.kubernetes.fit import read_node_status
+from runner.kubernetes.node_checks import describe_image_finding
 from runner.profiles.loading import load_profile
 
 ROOT = Path(__file__).parents[4]
@@ -110,19 +109,16 @@ def test_a_profile_names_the_image_that_a_build_with_its_options_makes(checkout:
 
 
 def test_doctor_names_the_image_and_whether_nodes_have_it() -> None:
-    kind = CellKind(cell=make_cell(), body=b"{}")
     image = "benchmatrix/pytorch:cpu-0123"
 
-    def find(*names: str, is_named: bool = False, count: int = 1, image: str = image) -> tuple[str, bool]:
-        status = {"images": [{"names": list(names), "sizeBytes": 1}] * count}
+    def find(*names: str, is_named: bool = False, image: str = image) -> tuple[str, bool]:
+        status = {"images": [{"names": list(names), "sizeBytes": 1}]}
         nodes = [read_node_status({"metadata": {"name": "n"}, "status": status}, {})]
-        found = describe_image_finding(kind, image, nodes, is_named=is_named)
+        found = describe_image_finding(make_cell(), image, nodes, is_named=is_named)
         return found.state, image in found.message and ("image_base" in (found.hint or "") or found.state == "ok")
 
     assert find("docker.io/benchmatrix/pytorch:cpu-0123") == ("ok", True)
     assert find(image) == ("ok", True)
     assert find("benchmatrix/pytorch:cpu-4567") == ("failed", True)
-    assert find("benchmatrix/pytorch:cpu-4567", count=50) == ("warning", True)  # more than the kubelet tells
-    assert find(count=0) == ("warning", True)
     assert find("benchmatrix/pytorch:cpu-4567", image="registry.example/pytorch:cpu-0123") == ("warning", True)
     assert find("benchmatrix/pytorch:cpu-4567", is_named=True) == ("ok", True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.kubernetes.doctor.checks import check_store, compare_endpoints, explain_store_secret
+from runner.kubernetes.doctor import check_store, compare_endpoints, explain_store_secret
 from runner.profiles.loading import load_profile
 
 
