@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from collector.results.cells import select_alone
-from collector.units import GIB, MIB, format_number
-from collector.word_lists import join_some
+from collector.results.frames import select_alone
+from collector.units import GIB, MIB, format_number, join_some
 
 MIB_BYTES = 2**20
 # The driver keeps memory that it counts neither as used nor as free: 616 MiB on an H200 (143,771 MiB in total, less 788

@@ -22,8 +22,7 @@ from collector.ratio_words import (
     describe_ratio,
     name_direction,
 )
-from collector.results.cells import PROTOCOL_FIELDS
-from collector.results.frames import CELL_COLUMNS, Columns, Row, list_rows, make_frame
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, list_rows, make_frame
 from collector.results.hosts import drop_build
 from collector.statistics import Estimate, invert_estimate, scale_estimate
 

@@ -9,13 +9,12 @@ import pandas as pd
 import pyarrow as pa
 
 from collector.comparisons import compare_all
-from collector.files import replace_file
+from collector.files import replace_file, replace_steering
 from collector.machine_differences import tabulate_machines
 from collector.results.collection import Collection
-from collector.results.dataset.tables import write_parquet
+from collector.results.stored_tables import write_parquet
 from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
 from collector.sharing.tabulate import tabulate_sharing
-from collector.visible_text import replace_steering
 
 FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:\d*\.?\d+(?:[eE][-+]?\d+)?|inf)?\Z)")
 """What a spreadsheet takes for a formula: hosts and error messages can have any text. Numbers are none."""
@@ -66,7 +65,7 @@ def write_csv(frame: pd.DataFrame, file: Any) -> None:
     """Write the columns of `frame` in UTF-8 with a line of names; missing is empty.
 
     A text that a spreadsheet would calculate (`=HYPERLINK(...)`) has an apostrophe before it, and what steers a
-    terminal is replaced (`collector.visible_text`).
+    terminal is replaced (`collector.files`).
     """
     texts = frame.select_dtypes(["str", "object"])
     harmless = {name: column.map(_disarm, na_action="ignore") for name, column in texts.items()}

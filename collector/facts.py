@@ -10,10 +10,9 @@ from bench.registry import FRAMEWORKS
 from bench.schema import EARLIEST, LATEST, MAX_ATTEMPT, Environment, NodeFault, RawRemoval
 from collector.labels import FRAMEWORK_NAMES, label_hardware
 from collector.results.collection import Collection
-from collector.results.statuses import MISSING, UNREADABLE
+from collector.results.frames import MISSING, UNREADABLE
 from collector.results.summary import FOR_LACK, NO, YES, judge_counting
-from collector.units import format_duration
-from collector.word_lists import count_things
+from collector.units import count_things, format_duration
 
 
 def state_outcome(collection: Collection) -> str:

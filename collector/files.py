@@ -1,4 +1,9 @@
-"""Replace files whole: a reader finds the old content or the new one, never a part of it."""
+"""Replace files whole, without what steers the terminal, editor or browser of their reader.
+
+A reader finds the old content or the new one, never a part of it. ESC moves a terminal's cursor and U+202E shows what
+follows backwards, so that a file says something else to its reader than to a program. Neither has a place in a text of
+ours: what a result holds is in its JSON, with escapes.
+"""
 
 import errno
 import os
@@ -13,7 +18,6 @@ from typing import BinaryIO
 
 from bench.errors import UserError
 from bench.input_files import was_read
-from collector.visible_text import replace_steering
 
 URL_BEGINNING = re.compile("(?:file|s3|gs|az|https?):")
 """The first part of what was a URL before it was taken for a path."""
@@ -96,3 +100,28 @@ def _explain(path: Path, error: OSError) -> UserError:
     return UserError(
         f"{path}: cannot be written ({reason}); what was there is as it was; free space or name another place"
     )
+
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+# The controls of ASCII and Latin-1 but tab and line feed; the marks that change the direction of a text
+# (https://www.unicode.org/reports/tr9/, "Directional Formatting Characters"); half characters, which UTF-8 has none of.
+_STEERING = {
+    code: REPLACEMENT
+    for code in (
+        *(code for code in range(0x20) if code not in (0x09, 0x0A)),
+        *range(0x7F, 0xA0),
+        *(0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+        *range(0xD800, 0xE000),
+    )
+}
+
+
+def replace_steering(text: str) -> str:
+    """Return a text, of any number of lines, with U+FFFD in the place of each character that steers."""
+    return text if text.isprintable() else text.translate(_STEERING)
+
+
+def escape_markdown(text: str) -> str:
+    """Return one line of `text` in which nothing is read as markup, nor steers a terminal."""
+    escaped = "".join(f"\\{character}" if character in "\\`*_[]<>|#" else character for character in text)
+    return replace_steering(" ".join(escaped.split()))

@@ -19,8 +19,7 @@ from collector.comparisons import FP32
 from collector.costs.document import CostDocument
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus, find_varying, label_hardware, sort_cells
 from collector.machines import SIDES, estimate_pair, is_confounded
-from collector.results.cells import describe_cell
-from collector.results.frames import Row, list_rows
+from collector.results.frames import Row, describe_cell, list_rows
 from collector.results.hosts import drop_build
 from collector.statistics import Estimate
 from collector.units import JOULE, MILLISECOND, THROUGHPUT, Unit, choose_memory_unit, format_number, format_significant

@@ -21,8 +21,7 @@ from collector.cell_words import count_tenants as count_tenants
 from collector.cell_words import describe_field as describe_field
 from collector.cell_words import name_device, name_program, name_work
 from collector.cell_words import name_size as name_size
-from collector.results.cells import PROTOCOL_FIELDS, SHARING_FIELDS
-from collector.results.frames import Row, list_rows
+from collector.results.frames import PROTOCOL_FIELDS, SHARING_FIELDS, Row, list_rows
 
 WORK_FIELDS = ("model", "phase", "device", "batch_size", "batch_per_gpu", "input_size", *SHARING_FIELDS)
 """What the name of a row always says of the work, as far as its frame has it."""

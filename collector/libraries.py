@@ -9,8 +9,8 @@ from bench.registry import MODELS
 from bench.schema import Environment
 from collector.labels import FRAMEWORK_NAMES
 from collector.results.collection import Collection
-from collector.results.host_peaks import describe_unequal_products
-from collector.word_lists import join_words
+from collector.results.hosts import describe_unequal_products
+from collector.units import join_words
 
 NOT_RECORDED = "not recorded"
 NOT_USED = ""

@@ -3,16 +3,16 @@
 import pandas as pd
 
 from collector.ratio_words import adjust_verdicts, name_direction
-from collector.results.calibrations import (
+from collector.results.frames import Columns, Row, make_frame
+from collector.results.summary import (
     CALIBRATIONS,
     READ_COLUMNS,
     add_products,
     compare_calibrations,
     compare_machines,
     describe_deviations,
+    select_sound,
 )
-from collector.results.frames import Columns, Row, make_frame
-from collector.results.summary import select_sound
 from collector.statistics import Estimate
 
 MACHINE_TABLE_COLUMNS: Columns = {

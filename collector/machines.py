@@ -6,8 +6,8 @@ holds the difference of the machines too. Only where several machines ran both s
 
 from typing import Literal
 
+from collector.results.cell_repeats import read_estimate, read_machine_means
 from collector.results.frames import Row
-from collector.results.intervals import read_estimate, read_machine_means
 from collector.statistics import Estimate, estimate_paired_ratio, estimate_ratio
 
 # A note names so many machines of a side, and counts the others.

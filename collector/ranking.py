@@ -18,9 +18,8 @@ from collector.costs.document import OfferCost
 from collector.labels import label_hardware
 from collector.machines import SIDES, estimate_pair, is_confounded
 from collector.ratio_words import count_tested
-from collector.results.cells import PROTOCOL_FIELDS, select_alone
-from collector.results.frames import CELL_COLUMNS, Row, list_rows
-from collector.results.intervals import read_estimate
+from collector.results.cell_repeats import read_estimate
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, list_rows, select_alone
 from collector.statistics import Estimate, invert_estimate, scale_estimate
 
 WORK_COLUMNS = (

@@ -1,7 +1,7 @@
-"""Write numbers in the units of people. The only place that knows ms, MiB and GiB."""
+"""Write numbers in the units of people, and lists in words. The only place that knows ms, MiB and GiB."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 NOT_THERE = "–"
@@ -93,3 +93,26 @@ def format_duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def join_some(texts: Sequence[str], most: int, *, separator: str = ", ") -> str:
+    """Return the first texts, and how many more there are than `most`: `a, b and 1,000 more`."""
+    shown = separator.join(texts[:most])
+    return f"{shown} and {len(texts) - most:,} more" if len(texts) > most else shown
+
+
+def count_things(count: int, singular: str) -> str:
+    """Return `1 cell`, `2 cells`."""
+    return f"{count:,} {singular}{'' if count == 1 else 's'}"
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Return `a`, `a and b`, `a, b and c`; empty where there is none."""
+    *others, last = [*words] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def list_some(texts: Sequence[str], most: int) -> list[str]:
+    """Return the first texts, and behind them how many more there are than `most`."""
+    more = len(texts) - most
+    return [*texts[:most], *([f"{more:,} more"] if more > 0 else [])]

@@ -9,8 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bench.registry import FRAMEWORKS, MODELS
-from collector.results.dataset.columns import ATTEMPTS, TABLE_COLUMNS, describe_meaning, find_unit
-from collector.results.frames import RESULT_COLUMNS, SAMPLE_COLUMNS, Columns
+from collector.results.frames import (
+    ATTEMPTS,
+    RESULT_COLUMNS,
+    SAMPLE_COLUMNS,
+    TABLE_COLUMNS,
+    Columns,
+    describe_meaning,
+    find_unit,
+)
 from command_reference import describe_commands
 from document_reference import describe_documents
 from t4_budget import describe_sums, list_budget_rows

@@ -14,6 +14,7 @@ import pandas as pd
 from collector import comparisons
 from collector.analysis import Analysis, analyze_run
 from collector.facts import list_facts, state_outcome
+from collector.files import escape_markdown
 from collector.labels import label_shared
 from collector.ratio_words import (
     count_differences,
@@ -23,14 +24,20 @@ from collector.ratio_words import (
 )
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
-from collector.results.host_peaks import list_drifted
+from collector.results.hosts import list_drifted
 from collector.results.summary import summarize_collections
-from collector.tables.columns import CELL, number_column, ratio_column, ratio_interval_column, text_column
-from collector.tables.step_times import NOTE, REPEATS, VERDICT, time_columns
-from collector.tables.table import Column, Table, make_table
-from collector.units import MILLISECOND, PERCENT, RATIO, TFLOPS, Unit, format_interval, format_number
-from collector.visible_text import escape_markdown
-from collector.word_lists import count_things
+from collector.tables.cells import NOTE, REPEATS, VERDICT, time_columns
+from collector.tables.table import (
+    CELL,
+    Column,
+    Table,
+    make_table,
+    number_column,
+    ratio_column,
+    ratio_interval_column,
+    text_column,
+)
+from collector.units import MILLISECOND, PERCENT, RATIO, TFLOPS, Unit, count_things, format_interval, format_number
 
 COMPARISONS = {comparison.name: comparison for comparison in comparisons.COMPARISONS}
 STEP_COLUMNS = (

@@ -10,14 +10,14 @@ import vl_convert
 
 from bench.schema import WHOLE_DEVICE, read_run
 from collector.analysis import Analysis
+from collector.files import escape_markdown
 from collector.labels import SHARING_NAMES, add_labels, count_tenants
 from collector.report.plots.marks import to_spec
 from collector.report.plots.sharing import plot_aggregate
 from collector.report.question_figures import add_panels_of_cells, read_ratio
 from collector.results.frames import Row, list_rows
-from collector.tables.sharing import make_fallen_table
+from collector.tables.comparisons import make_fallen_table
 from collector.units import RATIO, format_interval, format_number
-from collector.visible_text import escape_markdown
 from results_figures import StoredRun, write_markdown, write_table
 
 PAGE = Path(__file__).parent / "sharing.md"

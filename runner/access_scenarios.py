@@ -126,8 +126,7 @@ def _read_measured(kind: Kind, measured: Measured, node: Node) -> KindFigures:
 def _find_cell(measured: Measured, collection: "Collection", node: Node) -> dict[str, Any]:
     """Return the row of the one cell alone, measured under sound conditions, for which the conditions hold."""
     from collector.labels import add_labels
-    from collector.results.cells import select_alone
-    from collector.results.frames import list_rows
+    from collector.results.frames import list_rows, select_alone
     from collector.results.summary import summarize_cells
     from collector.versus.selections import KEYS, parse_condition
 

@@ -414,8 +414,8 @@ def _read_variances(store: Store, run_id: str, cell_ids: set[str]) -> Iterator[t
 
     Of a cell on several machines, the spread is that of the machines.
     """
+    from collector.results.cell_repeats import read_estimate
     from collector.results.frames import list_rows
-    from collector.results.intervals import read_estimate
     from collector.results.load import load_run
     from collector.results.summary import summarize_cells
     from collector.statistics import measure_variance

@@ -199,7 +199,7 @@ def read_held_results(store: Store, run_id: str) -> HeldResults:
     Only rows of this version of the tool count: those of an older one may lack what the raw result still has. They are
     read from the rows themselves, not from a list beside them. UserError if they cannot be read.
     """
-    from collector.results.dataset.tables import read_whole
+    from collector.results.stored_tables import read_whole
 
     return {
         (row["key"], row["num_bytes"], row["object_version"]): found

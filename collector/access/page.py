@@ -22,10 +22,9 @@ from collector.access.outcomes import (
 )
 from collector.access.scenario import Scenario
 from collector.access.simulation import HOURS_PER_WEEK
-from collector.tables.columns import text_column
-from collector.tables.table import ESSENTIAL, Column, Table, make_table
+from collector.files import escape_markdown
+from collector.tables.table import ESSENTIAL, Column, Table, make_table, text_column
 from collector.units import PERCENT, RATIO, Unit, format_number, format_significant
-from collector.visible_text import escape_markdown
 
 HOUR = Unit(label="h", size=1.0)
 MILLION = Unit(label="millions", size=1e6)

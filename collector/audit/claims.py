@@ -53,10 +53,9 @@ from collector.forecast.fit import STUDY_YEAR, Projection, format_amount, replay
 from collector.forecast.series import load_series
 from collector.labels import label_shared
 from collector.ratio_words import describe_ratio
+from collector.results.cell_repeats import read_estimate
 from collector.results.frames import Row, list_rows
-from collector.results.intervals import read_estimate
-from collector.units import GFLOPS, PERCENT, format_interval, format_number, format_significant
-from collector.word_lists import join_words
+from collector.units import GFLOPS, PERCENT, format_interval, format_number, format_significant, join_words
 
 # "About 15 %": from 10 to 20 %.
 GAIN_TOLERANCE = 0.05

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from bench.measure.roofline import GpuRow, find_gpu_peaks, read_gpu_table
 from collector.audit.table import PEAK_PRECISIONS, AuditTable, StatedDevice, StatedPrecision, TableRow
-from collector.device_names import split_name
+from collector.prices.table import split_name
 
 # Dense int8 tera-operations a second, of NVIDIA's datasheets. Those of L4, L40, L40S, H100 and H200 print figures of
 # structured sparsity, halved here.

@@ -12,9 +12,8 @@ from collector.audit.study import Counted, ReadTime, Study, StudyDevice
 from collector.comparisons import DEVICES, FRAMEWORKS, PRECISIONS, Comparison, compare_cells
 from collector.facts import count_left_out
 from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared, label_workloads
-from collector.results.cells import select_alone
-from collector.results.frames import Row, list_rows
-from collector.results.intervals import read_estimate
+from collector.results.cell_repeats import read_estimate
+from collector.results.frames import Row, list_rows, select_alone
 from collector.units import MILLISECOND, PERCENT, RATIO, format_interval, format_number, format_significant
 
 MAX_LINES = 12

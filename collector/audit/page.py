@@ -14,13 +14,11 @@ from collector.audit.rows import AuditedRow
 from collector.audit.study import load_study
 from collector.audit.table import AuditTable
 from collector.facts import list_facts
+from collector.files import escape_markdown
 from collector.results.collection import Collection
 from collector.results.summary import summarize_collections
-from collector.tables.columns import text_column
-from collector.tables.table import ESSENTIAL, Column, Table, make_table
-from collector.units import PERCENT, Unit, choose_rate_unit, format_number
-from collector.visible_text import escape_markdown
-from collector.word_lists import count_things
+from collector.tables.table import ESSENTIAL, Column, Table, make_table, text_column
+from collector.units import PERCENT, Unit, choose_rate_unit, count_things, format_number
 
 ROW_READING = (
     "By arithmetic, a figure is *possible* where the rate that it implies is within the bound of the device in its "

@@ -23,10 +23,9 @@ from collector.audit.rates import (
     imply_rates,
 )
 from collector.audit.table import PEAK_PRECISIONS, AuditTable, StatedPrecision, StatedReading, TableRow
-from collector.device_names import split_name
 from collector.labels import FRAMEWORK_NAMES
-from collector.results.cells import select_alone
-from collector.results.frames import Row, list_rows
+from collector.prices.table import split_name
+from collector.results.frames import Row, list_rows, select_alone
 from collector.units import (
     GFLOP,
     MILLISECOND,

@@ -1,10 +1,14 @@
-"""The document that `benchmatrix cost --json` prints, in base units: seconds, joules, grams, the table's currency."""
+"""The document that `benchmatrix cost --json` prints, in base units, and what is chosen among its cells and machines."""
 
+import math
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import Any, Literal
 
 from bench.schema import Document
+from collector.labels import DEVICE_NAMES
 from collector.prices.table import Purchase
+from collector.units import format_significant
 
 Verdict = Literal["cpu", "gpu", "undecided", "not priced"]
 
@@ -156,3 +160,169 @@ def export_cost_schema() -> dict[str, Any]:
     """Return the JSON Schema of CostDocument."""
     schema = CostDocument.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+SECONDS_PER_HOUR = 3600.0
+Option = tuple[CellCost, OfferCost]
+
+
+def choose_for_deadline(work: str, cells: Sequence[CellCost], deadline_seconds: float, currency: str) -> Choice:
+    """Return the cheapest cell and machine whose job ends within the deadline at the upper end of its interval."""
+    limit = f"{deadline_seconds / SECONDS_PER_HOUR:.4g} h"
+    return _choose(work, cells, currency, "deadline", limit, lambda seconds, _: seconds.meets(deadline_seconds))
+
+
+def choose_for_budget(work: str, cells: Sequence[CellCost], budget: float, currency: str) -> Choice:
+    """Return the fastest cell and machine whose job costs no more than the budget at the upper end of its interval."""
+    limit = f"{budget:g} {currency}"
+    return _choose(work, cells, currency, "budget", limit, lambda _, cost: cost.meets(budget))
+
+
+def _choose(
+    work: str,
+    cells: Sequence[CellCost],
+    currency: str,
+    rule: Literal["deadline", "budget"],
+    limit: str,
+    is_met: Callable[[Figure, Figure], bool | None],
+) -> Choice:
+    """Return the best of the options that meet the limit; those of which that is not known are named, not chosen."""
+    is_deadline = rule == "deadline"
+    key, other_key = (_cost_first, _time_first) if is_deadline else (_time_first, _cost_first)
+    options = sorted(_list_options(cells), key=key)
+    states = [is_met(*_find_job(option)) for option in options]
+    chosen = options[states.index(True)] if True in states else None
+    better = states[: states.index(True)] if True in states else states
+    unknown = [option for option, state in zip(options, better, strict=False) if state is None]
+    word, other = ("cheapest", "fastest") if is_deadline else ("fastest", "cheapest")
+    verb, base = ("ends within", "end within") if is_deadline else ("costs at most", "cost at most")
+    if chosen is not None:
+        within = "within" if is_deadline else "for at most"
+        sentence = f"{work}: the {word} {within} {limit} is {_describe_option(chosen, currency)}"
+    elif unknown:
+        sentence = f"{work}: nothing that was measured and priced is known to {base} {limit}"
+    elif options:
+        nearest = _describe_option(min(options, key=other_key), currency)
+        sentence = f"{work}: nothing that was measured and priced {verb} {limit}; the {other} is {nearest}"
+    else:
+        sentence = f"{work}: no cell has a price"
+    seconds, cost = (None, None) if chosen is None else _find_job(chosen)
+    return Choice(
+        work=work,
+        rule=rule,
+        sentence=sentence + _name_unknown(unknown, currency),
+        cell_id=None if chosen is None else chosen[0].cell_id,
+        not_known=tuple(dict.fromkeys(cell.cell_id for cell, _ in unknown)),
+        place=None if chosen is None else chosen[1].place,
+        seconds_of_job=seconds,
+        cost_of_job=cost,
+    )
+
+
+def _name_unknown(options: Sequence[Option], currency: str) -> str:
+    if not options:
+        return ""
+    more = f", and of {len(options) - 1} more" if len(options) > 1 else ""
+    return f"; it is not known, without an interval, of {_describe_option(options[0], currency)}{more}"
+
+
+def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> CpuAnswer | None:
+    """Return whether a CPU node does the work for less than a GPU; None where only one of them was measured.
+
+    Of each side the cheapest cell counts, or the fastest where the CPU has no price; the sentence says what they ran
+    where that differs. A side is cheaper where the 95 % interval of the ratio excludes 1.
+    """
+    on_cpu = [cell for cell in cells if cell.device == "cpu"]
+    on_gpu = [cell for cell in cells if cell.device == "gpu"]
+    if not on_cpu or not on_gpu:
+        return None
+    gpu = min(_list_options(on_gpu), key=_cost_per_sample, default=None)
+    if gpu is None:
+        sentence = f"{work}: the GPU has no price, so nothing says whether a CPU node is cheaper"
+        return CpuAnswer(work=work, verdict="not priced", sentence=sentence, ratio=None, break_even_price_per_hour=None)
+    cpu = min(_list_options(on_cpu), key=_cost_per_sample, default=None)
+    cell = min(on_cpu, key=lambda one: one.seconds_per_1000_samples.value) if cpu is None else cpu[0]
+    break_even = divide_figures(gpu[1].cost_per_1000_samples, cell.seconds_per_1000_samples).scale(SECONDS_PER_HOUR)
+    bound = f"below {format_figure(break_even)} {currency} per hour"
+    if cpu is None:
+        sentence = (
+            f"{work}: a node with {cell.hardware} is the cheaper answer where it costs {bound}; it has no price"
+            f"{_name_difference(work, cell, gpu[0])}"
+        )
+        return CpuAnswer(
+            work=work, verdict="not priced", sentence=sentence, ratio=None, break_even_price_per_hour=break_even
+        )
+    ratio = divide_figures(cpu[1].cost_per_1000_samples, gpu[1].cost_per_1000_samples)
+    verdict, words = _judge_ratio(ratio)
+    sentence = (
+        f"{work}: {words}: {cpu[1].place} costs {format_figure(ratio)} times as much as "
+        f"{describe_place(*gpu)}; the CPU node is cheaper {bound}{_name_difference(work, cell, gpu[0])}"
+    )
+    return CpuAnswer(work=work, verdict=verdict, sentence=sentence, ratio=ratio, break_even_price_per_hour=break_even)
+
+
+def _name_difference(work: str, cpu: CellCost, gpu: CellCost) -> str:
+    """Return ` (CPU: batch 16, PyTorch eager; GPU: batch 64, JAX compiled)`; empty where both ran the same."""
+    known = {*work.split(", "), *DEVICE_NAMES.values()}
+    parts = [", ".join(part for part in cell.label.split(", ") if part not in known) for cell in (cpu, gpu)]
+    return "" if parts[0] == parts[1] else f" ({DEVICE_NAMES['cpu']}: {parts[0]}; {DEVICE_NAMES['gpu']}: {parts[1]})"
+
+
+def _judge_ratio(ratio: Figure) -> tuple[Verdict, str]:
+    if ratio.low is None or ratio.high is None or ratio.low <= 1 <= ratio.high:
+        return "undecided", "undecided"
+    return ("cpu", "a CPU node is cheaper") if ratio.high < 1 else ("gpu", "a GPU is cheaper")
+
+
+def divide_figures(numerator: Figure, denominator: Figure) -> Figure:
+    """Return the ratio of two independent amounts with an interval, where both have one.
+
+    The half widths of their intervals add in quadrature on the log scale (MOVER: G. Y. Zou and A. Donner, Statistics in
+    Medicine 27, 2008, 1693-1702).
+    """
+    value = numerator.value / denominator.value
+    ends = (numerator.low, numerator.high, denominator.low, denominator.high)
+    if any(end is None or end <= 0 for end in ends):
+        return Figure(value=value)
+    widths = [math.log(one.high / one.low) / 2 for one in (numerator, denominator) if one.low is not None and one.high]
+    factor = math.exp(math.hypot(*widths))
+    return Figure(value=value, low=value / factor, high=value * factor)
+
+
+def format_figure(figure: Figure) -> str:
+    """Return the amount with its interval: `4.10 (4.05 to 4.15)`."""
+    if figure.low is None or figure.high is None:
+        return format_significant(figure.value)
+    return f"{format_significant(figure.value)} ({format_significant(figure.low)} to {format_significant(figure.high)})"
+
+
+def _list_options(cells: Iterable[CellCost]) -> Iterable[Option]:
+    return ((cell, offer) for cell in cells for offer in cell.offers)
+
+
+def _find_job(option: Option) -> tuple[Figure, Figure]:
+    cell, offer = option
+    assert cell.seconds_of_job is not None  # a deadline and a budget need a data set
+    assert offer.cost_of_job is not None
+    return cell.seconds_of_job, offer.cost_of_job
+
+
+def _cost_first(option: Option) -> tuple[float, float]:
+    seconds, cost = _find_job(option)
+    return cost.value, seconds.value
+
+
+def _time_first(option: Option) -> tuple[float, float]:
+    seconds, cost = _find_job(option)
+    return seconds.value, cost.value
+
+
+def _cost_per_sample(option: Option) -> float:
+    return option[1].cost_per_1000_samples.value
+
+
+def _describe_option(option: Option, currency: str) -> str:
+    cell, offer = option
+    seconds, cost = _find_job(option)
+    hours = format_figure(seconds.scale(1 / SECONDS_PER_HOUR))
+    return f"{describe_place(cell, offer)} with {cell.label}: {hours} h, {format_figure(cost)} {currency}"

@@ -10,8 +10,17 @@ import pandas as pd
 
 from bench.errors import UserError
 from bench.registry import Device
-from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose_for_deadline
-from collector.costs.document import CellCost, CostDocument, Energy, Figure, Job, OfferCost
+from collector.costs.document import (
+    CellCost,
+    CostDocument,
+    Energy,
+    Figure,
+    Job,
+    OfferCost,
+    answer_cpu_or_gpu,
+    choose_for_budget,
+    choose_for_deadline,
+)
 from collector.labels import add_labels, label_panels
 from collector.prices.table import (
     PowerRow,
@@ -23,13 +32,12 @@ from collector.prices.table import (
     find_machine_offers,
     find_power,
 )
-from collector.results.cell_repeats import Repeats, choose_counted
+from collector.results.cell_repeats import Repeats, choose_counted, read_estimate
 from collector.results.collection import Collection
 from collector.results.frames import Row, list_rows
-from collector.results.intervals import read_estimate
 from collector.results.summary import summarize_cells
 from collector.statistics import Estimate, estimate_cell, scale_estimate
-from collector.word_lists import count_things
+from collector.units import count_things
 
 MAX_SAMPLES = 10**15
 MAX_DIGITS = 100

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 import pandas as pd
 
 from collector.costs.document import CellCost, CostDocument, Figure, OfferCost, describe_place
-from collector.tables.columns import CELL, interval_column, number_column, text_column
-from collector.tables.table import Column, Table, make_table
+from collector.files import escape_markdown
+from collector.tables.table import CELL, Column, Table, interval_column, make_table, number_column, text_column
 from collector.units import JOULE, Unit
-from collector.visible_text import escape_markdown
 
 Row = dict[str, object]
 

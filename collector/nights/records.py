@@ -12,7 +12,7 @@ from bench.schema import (
     read_suspicion,
 )
 from bench.store import Store, UnreadableObject, changes_prefix, parse_change_key
-from collector.results.collection import SkippedDocument
+from collector.results.stored_tables import SkippedDocument
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,14 @@
 """Define a table of prices, carbon intensities and power draws, as people write it in YAML, and find machines in it."""
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from bench.schema.document import Count, Day, Document, Price, Watts
-from collector.device_names import has_words, split_name
 
 Words = Annotated[str, Field(min_length=1, max_length=500)]
 Purchase = Literal["on-demand", "spot"]
@@ -190,3 +191,23 @@ def find_power(table: PriceTable, kind: PowerKind, name: str) -> PowerRow | None
 
 
 SHIPPED_PRICES = Path(__file__).parent / "prices.yaml"
+
+
+# What vendors and people put before a model's name, or leave out.
+OPTIONAL_WORDS = {"nvidia", "tesla", "geforce", "quadro"}
+
+
+@cache
+def split_name(name: str) -> frozenset[str]:
+    """Return the words of a device's name that tell it from others, folded to lower case."""
+    return frozenset(re.findall(r"[a-z0-9]+", name.casefold())) - OPTIONAL_WORDS
+
+
+def has_words(name: str, words: str) -> bool:
+    """Return whether a device's name holds all of `words`, as whole words and whatever their case.
+
+    `T4` is in `Tesla T4`, and `A100 40GB` in `NVIDIA A100-SXM4-40GB`; `L4` is not in `NVIDIA L40S`. The vendor's words
+    may be left out.
+    """
+    held, wanted = split_name(name), split_name(words)
+    return bool(wanted) and wanted <= held

@@ -26,22 +26,21 @@ from markupsafe import Markup
 
 from collector.analysis import Analysis
 from collector.doubts import list_doubts
-from collector.facts import describe_windows, list_facts
-from collector.files import replace_text
+from collector.facts import describe_windows, list_facts, state_outcome
+from collector.files import replace_steering, replace_text
 from collector.grid import Grid, Place, describe_ratio, format_figure, format_half_width, make_grid, quote_interval
 from collector.labels import add_labels
 from collector.ranking import list_cheapest, rank_programs
 from collector.report.figure import list_panels
 from collector.report.paper import size_spec
-from collector.report.plot_catalogue import draw_plot
+from collector.report.question_figures import draw_plot
 from collector.report.tables import SECTIONS, Section
+from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.results.summary import list_failures
 from collector.tables.table import MAX_LISTED, Table
-from collector.units import MILLISECOND, format_number
+from collector.units import MILLISECOND, count_things, format_number
 from collector.versus.words import describe_counts, name_verdicts
-from collector.visible_text import replace_steering
-from collector.word_lists import count_things
 
 MAX_CELLS = 2000
 """Cells up to which a page shows all: more are for the files, and for `compare`."""
@@ -411,3 +410,60 @@ def _describe_failure(row: Row) -> str:
     if row["num_attempts"] > 1:
         details.append(f"the last of {row['num_attempts']} attempts")
     return f"{row['error_message']} ({', '.join(details)})" if details else str(row["error_message"])
+
+
+TITLE = "<title>All runs: benchmatrix</title>"
+"""What the list of runs is known by, as its template has it."""
+INDEX = "index.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteRun:
+    """One line of the list of runs."""
+
+    run_id: str
+    matrix: str
+    created_at: str
+    outcome: str
+    """How its repeats ended, in words; why it cannot be read, if it cannot."""
+    address: str
+    """The folder of its page, from the list; empty if it has none."""
+
+
+def name_folder(run_id: str) -> str:
+    """Return the folder of a run's page in the site."""
+    return f"runs/{run_id}"
+
+
+def describe_run(collection: Collection) -> SiteRun:
+    """Return the line of a run that has a page."""
+    run = collection.run
+    return SiteRun(
+        run_id=run.run_id,
+        matrix=run.matrix,
+        created_at=f"{run.created_at:%Y-%m-%d %H:%M}",
+        outcome=state_outcome(collection),
+        address=name_folder(run.run_id),
+    )
+
+
+def write_run_pages(analysis: Analysis, site: Path) -> Path:
+    """Write the page of a run into its folder in `site` and return its path."""
+    path = site / name_folder(analysis.collection.run.run_id) / INDEX
+    replace_text(path, make_page(analysis, home=f"../../{INDEX}"))
+    return path
+
+
+def write_index(runs: Iterable[SiteRun], site: Path) -> Path:
+    """Write the list of runs, the newest first and those of a matrix together; return its path."""
+    newest = sorted(runs, key=lambda run: run.created_at, reverse=True)
+    names = dict.fromkeys(run.matrix for run in newest)
+    matrices = {name: [run for run in newest if run.matrix == name] for name in names}
+    page = open_templates().get_template("site.html.j2")
+    text = page.render(
+        matrices={name: (count_things(len(found), "run"), found) for name, found in matrices.items()},
+        policy=state_policy([load_style()], []),
+        style=Markup(load_style()),
+    )
+    replace_text(site / INDEX, text)
+    return site / INDEX

@@ -1,6 +1,6 @@
-"""Build the figures that answer questions beyond single cells: ratios, rooflines, batches, cost, sharing, nights."""
+"""Build the figures that answer questions beyond single cells, by the names under which they are written to files."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -29,8 +29,7 @@ from collector.report.plots.measurements import RATIO_PIXELS, plot_ratios
 from collector.report.plots.roofline import LINE_BREAK, plot_roofline
 from collector.report.plots.sharing import plot_aggregate, plot_slowdown
 from collector.report.plots.trade_offs import SPEEDUP_PIXELS, plot_costs, plot_scaling, plot_speedups
-from collector.results.cells import WHOLE_DEVICE, select_alone
-from collector.results.frames import Row
+from collector.results.frames import WHOLE_DEVICE, Row, select_alone
 from collector.units import GIB, format_number
 
 SOLD_AS = (
@@ -431,3 +430,46 @@ def add_panels_of_cells(rows: pd.DataFrame) -> pd.DataFrame:
     named = named[named.groupby("panel")["ratio"].transform("count") > 0]
     alone = pd.DataFrame({"panel": list(dict.fromkeys(named["panel"])), "tenants": 1, "sharing": WHOLE_DEVICE})
     return pd.concat([alone.assign(ratio=1.0, is_sound=True), named], ignore_index=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedPlot:
+    """A plot of the report, and what it needs."""
+
+    needs: str
+    """What a run has to have for there to be something to draw."""
+    show: Callable[[Analysis], tuple[FigureGroup, ...]]
+
+
+def _show_comparison(name: str) -> Callable[[Analysis], tuple[FigureGroup, ...]]:
+    return lambda analysis: show_comparisons({name: analysis.comparisons[name]})
+
+
+PLOTS: Mapping[str, NamedPlot] = {
+    "frameworks": NamedPlot(needs="pairs of frameworks with an interval", show=_show_comparison(FRAMEWORKS.name)),
+    "modes": NamedPlot(needs="pairs of modes with an interval", show=_show_comparison(MODES.name)),
+    "precisions": NamedPlot(needs="pairs of precisions with an interval", show=_show_comparison(PRECISIONS.name)),
+    "speedups": NamedPlot(
+        needs="the same cells on a GPU and a CPU, with intervals", show=lambda analysis: (show_speedups(analysis),)
+    ),
+    "latencies": NamedPlot(needs="cells at two batches or more", show=lambda analysis: (show_latencies(analysis),)),
+    "roofline": NamedPlot(needs="cells with a FLOP count", show=lambda analysis: (show_roofline(analysis),)),
+    "memory": NamedPlot(
+        needs="GPU cells whose framework says its memory", show=lambda analysis: (show_memory(analysis),)
+    ),
+    "costs": NamedPlot(needs="cells with a price", show=lambda analysis: (show_costs(analysis),)),
+    "scaling": NamedPlot(
+        needs="the same cells on one GPU and on several", show=lambda analysis: (show_scaling(analysis),)
+    ),
+    "tenants": NamedPlot(
+        needs="cells with tenants, and the same cells alone", show=lambda analysis: show_sharing(analysis.sharing)
+    ),
+    "nights": NamedPlot(
+        needs="changes that `benchmatrix watch` recorded", show=lambda analysis: (show_changes(analysis),)
+    ),
+}
+
+
+def draw_plot(name: str, analysis: Analysis) -> tuple[FigureGroup, ...]:
+    """Return the groups of figures of a plot; those that have something to draw."""
+    return tuple(group for group in PLOTS[name].show(analysis) if group.figures)

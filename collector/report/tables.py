@@ -1,6 +1,6 @@
 """The folded sections of the report in their order: which tables and plots each has.
 
-To add a table: write a module in collector/tables/, and name its function in the `tables` of a section here.
+To add a table: write its function in collector/tables/, and name it in the `tables` of a section here.
 """
 
 from collections.abc import Callable
@@ -10,24 +10,29 @@ from functools import partial
 from collector.analysis import Analysis
 from collector.comparisons import COMPARISONS, STRONG_SCALING, WEAK_SCALING
 from collector.costs.tables import make_sample_table
-from collector.tables.comparisons import make_comparison_table
-from collector.tables.environments import make_environments_table, make_machines_table, make_shared_environment_table
-from collector.tables.nights import make_nights_table
-from collector.tables.not_counted import make_invalid_table, make_left_out_table, make_skipped_table
-from collector.tables.roofline import make_devices_table, make_energy_table, make_kernel_time_table, make_roofline_table
-from collector.tables.sharing import (
+from collector.tables.cells import (
+    make_devices_table,
+    make_durations_table,
+    make_energy_table,
+    make_inference_table,
+    make_invalid_table,
+    make_kernel_time_table,
+    make_left_out_table,
+    make_memory_table,
+    make_roofline_table,
+    make_skipped_table,
+    make_sustained_table,
+    make_training_table,
+)
+from collector.tables.comparisons import (
+    make_comparison_table,
     make_fallen_table,
+    make_nights_table,
     make_shared_device_table,
     make_tenant_latency_table,
     make_tenant_speed_table,
 )
-from collector.tables.step_times import (
-    make_durations_table,
-    make_inference_table,
-    make_memory_table,
-    make_sustained_table,
-    make_training_table,
-)
+from collector.tables.environments import make_environments_table, make_machines_table, make_shared_environment_table
 from collector.tables.table import Table
 from collector.versus.words import make_cell_table, sort_cells
 
@@ -55,7 +60,7 @@ class Section:
     """What is in it, in a few words, beside the title."""
     tables: tuple[MakeTable, ...] = ()
     plots: tuple[str, ...] = ()
-    """The names of `collector.report.plot_catalogue`."""
+    """The names of `collector.report.question_figures`."""
     is_complete: bool = False
     """Whether its tables have every cell that the page has; else they end after MAX_LISTED rows."""
 

@@ -9,10 +9,8 @@ from rich.console import Console
 from collector.analysis import Analysis
 from collector.doubts import list_doubts
 from collector.grid import Grid, describe_ratio, format_figure, format_half_width, make_grid
-from collector.tables.columns import text_column
-from collector.tables.printed import print_table, print_text
-from collector.tables.table import Table, make_table
-from collector.word_lists import count_things
+from collector.tables.table import Table, make_table, print_table, print_text, text_column
+from collector.units import count_things
 
 SIGNS = {"longer": "▲ ", "shorter": "▼ ", "undecided": "", "none": ""}
 STATES = {"ok": "", "left-out": "left out"}

@@ -12,16 +12,18 @@ import pandas as pd
 
 from bench.schema import EARLIEST, LATEST, PlannedCell, Run
 from bench.store import parse_result_key, results_prefix
-from collector.results.cells import take_field
-from collector.results.collection import SkippedDocument
+from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
+from collector.results.documents import find_cpu_manager_policies
 from collector.results.frames import (
     CELL_COLUMNS,
+    MISSING,
     MISSING_REASON,
     PLACEMENT_COLUMNS,
     RESULT_COLUMNS,
-    find_cpu_manager_policies,
+    UNREADABLE,
+    take_field,
 )
-from collector.results.statuses import MISSING, UNREADABLE
+from collector.results.stored_tables import SkippedDocument
 
 IntArray = npt.NDArray[np.int64]
 UNDISTURBED, CONTAMINATED, FAILED = range(3)
@@ -211,3 +213,20 @@ def describe_odd_dates(attempts: pd.DataFrame, run: Run, now: datetime | None = 
             noun = "results" if len(keys) > 1 else "result"
             found.append(f"{len(keys):,} {noun} {verb} ({keys[0]}): a clock was wrong, or a date")
     return tuple(found)
+
+
+def unify_centers(rows: pd.DataFrame, counted: IntArray) -> pd.DataFrame:
+    """Return the rows in which those at the places `counted` are summarised by one statistic for each cell."""
+    own = rows.iloc[counted]
+    is_mean = own["summarized_by"] == "mean"
+    on_levels = own.loc[is_mean & own["verdict"].isin(SOUND_VERDICTS), "cell_id"]
+    is_changed = own["cell_id"].isin(on_levels) & (own["summarized_by"] == "median") & (own["mean_step_seconds"] > 0)
+    changed = own.index[is_changed]
+    if changed.empty:
+        return rows
+    rows = rows.copy()
+    means = rows.loc[changed, "mean_step_seconds"]
+    for name in CENTER_RATES:
+        rows.loc[changed, name] *= rows.loc[changed, "center_step_seconds"] / means
+    rows.loc[changed, "center_step_seconds"], rows.loc[changed, "summarized_by"] = means, "mean"
+    return rows

@@ -1,27 +1,22 @@
-"""Hold one run with its results in tidy, immutable tables."""
+"""Hold one run: its results in tidy tables, its raw step times, and what of it is another run's copy."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from bench.errors import UserError
 from bench.schema import Environment, NodeFault, Run
-
-if TYPE_CHECKING:
-    from collector.results.host_peaks import HostProducts
-    from collector.results.steps import StepTimes
-
-
-@dataclass(frozen=True, kw_only=True)
-class SkippedDocument:
-    """A key under the run that does not count, and why, in one line."""
-
-    key: str
-    reason: str
-    is_unread: bool = False
-    """Whether the store does not give it at present, so that nobody knows what it says."""
+from collector.results.frames import SAMPLE_COLUMNS, STEP_SERIES, STEPS, WITHOUT_RECORD, make_frame
+from collector.results.hosts import HostProducts
+from collector.results.stored_tables import DamagedTableError, RunTables, SkippedDocument, table_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,3 +59,202 @@ class Collection:
         All of them are in memory then: `steps` has them group by group.
         """
         return pd.concat(self.steps.tabulate(), ignore_index=True)
+
+
+FloatArray = npt.NDArray[np.float64]
+Series = tuple[FloatArray, FloatArray, FloatArray]
+"""STEP_SERIES of one tenant: warm-up, timed, by the device; seconds."""
+
+# Rows of SAMPLE_COLUMNS that are made at once: with their cell's id they take 100 bytes each.
+MAX_ROWS_AT_ONCE = 100_000
+SERIES_IDENTITY = ["key", "object_version", "tenant"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepTimes:
+    """The raw step times of the attempts that count, in seconds: a row of `owners` for each series."""
+
+    owners: pd.DataFrame
+    """SERIES_IDENTITY, cell_id, repeat, num_steps (warm-up included) and owner: the place of the attempt among those
+    that count. First the series of all attempts, so that they have the attempts' places, then those of their further
+    tenants."""
+    tables: RunTables = field(repr=False)
+
+    def read_timed(self, groups: Sequence[Sequence[int]]) -> Iterator[list[FloatArray]]:
+        """Yield the timed steps of each group of results (places in `owners`), a series for each result."""
+        for group in groups:
+            yield [self._all[place][1] for place in group]
+
+    def tabulate(self) -> Iterator[pd.DataFrame]:
+        """Yield the rows of SAMPLE_COLUMNS in the order of the plan, piece by piece; the first piece is empty."""
+        yield make_frame([], SAMPLE_COLUMNS)
+        order = self.owners[self.owners["num_steps"] > 0].sort_values(["owner", "tenant"], kind="stable")
+        pieces = order["num_steps"].cumsum() // MAX_ROWS_AT_ONCE
+        for _, piece in order.groupby(pieces, sort=False):
+            yield self._tabulate(piece)
+
+    def keep(self, places: Sequence[int]) -> "StepTimes":
+        """Return the series of the attempts at these places, ascending: each then has its number among them."""
+        numbers = {place: number for number, place in enumerate(places)}
+        kept = self.owners[self.owners["owner"].isin(numbers)]
+        return replace(self, owners=kept.assign(owner=kept["owner"].map(numbers)).reset_index(drop=True))
+
+    def find_tenants(self, place: int) -> list[int]:
+        """Return the places of the series of all tenants of the attempt at a place, tenant 0 first."""
+        found: list[int] = self._places_by_owner[place]
+        return found
+
+    @cached_property
+    def _places_by_owner(self) -> dict[int, list[int]]:
+        return {int(owner): list(places) for owner, places in self.owners.groupby("owner").groups.items()}  # type: ignore[call-overload]
+
+    @cached_property
+    def _all(self) -> list[Series]:
+        """The series of each row of `owners`."""
+        try:
+            rows = self.tables.read(STEPS)
+        except DamagedTableError as error:
+            raise self._explain(str(error)) from error
+        wanted = pa.Table.from_pandas(self.owners[SERIES_IDENTITY], preserve_index=False)
+        places = pc.index_in(_name_series(wanted), value_set=_name_series(rows))
+        columns = [[*_split_lists(rows[name]), np.empty(0)] for name in STEP_SERIES]  # the last is of those without
+        found = []
+        for place, number, key in zip(
+            pc.fill_null(places, -1).to_pylist(), self.owners["num_steps"], self.owners["key"], strict=True
+        ):
+            warmup, timed, device = (column[place] for column in columns)
+            if len(warmup) + len(timed) != number:
+                there = f"{table_key(STEPS, self.tables.run_id)} has {len(warmup) + len(timed)}"
+                raise self._explain(f"{there} of the {number} steps of {key}")
+            found.append((warmup, timed, device))
+        return found
+
+    def _explain(self, error: str) -> UserError:
+        return UserError(
+            f"the step times cannot be read: {error}; `benchmatrix collect {self.tables.run_id} --rebuild` makes them "
+            "anew"
+        )
+
+    def _tabulate(self, owners: pd.DataFrame) -> pd.DataFrame:
+        rows: dict[str, list[Any]] = {name: [] for name in SAMPLE_COLUMNS}
+        lengths = []
+        for row in owners.itertuples():
+            warmup, timed, device = self._all[int(row.Index)]  # type: ignore[arg-type]
+            events = device if len(device) else np.full(len(timed), np.nan)
+            for kind, steps, by_device in (("warmup", warmup, np.full(len(warmup), np.nan)), ("timed", timed, events)):
+                lengths.append(len(steps))
+                values = (row.cell_id, row.repeat, row.tenant, kind, np.arange(len(steps)), steps, by_device)
+                for name, value in zip(SAMPLE_COLUMNS, values, strict=True):
+                    rows[name].append(value)
+        columns = {
+            name: np.concatenate(values)
+            if name in ("index", "seconds", "device_seconds")
+            else pd.Series(values, dtype=SAMPLE_COLUMNS[name]).repeat(lengths).array
+            for name, values in rows.items()
+        }
+        return pd.DataFrame(columns).astype(dict(SAMPLE_COLUMNS))
+
+
+def find_steps(tables: RunTables, counted: pd.DataFrame, tenants: pd.DataFrame) -> StepTimes:
+    """Return the series of the counted attempts (rows of attempts), and after them of their further tenants."""
+    own = counted.assign(tenant=0, owner=np.arange(len(counted)))
+    owners = pd.concat([own, tenants[tenants["tenant"] > 0]], ignore_index=True)
+    numbers = owners[["num_warmup_steps_taken", "num_steps_taken"]].fillna(0).sum(axis=1).astype("int64")
+    names = [*SERIES_IDENTITY, "owner", "cell_id", "repeat"]
+    return StepTimes(owners=owners[names].assign(num_steps=numbers), tables=tables)
+
+
+def _name_series(rows: pa.Table) -> pa.Array:
+    """Return what tells apart the series of steps: the object that they were made from, and the tenant."""
+    texts = [rows[name].cast(pa.string()) for name in SERIES_IDENTITY]
+    return pc.binary_join_element_wise(*texts, "\n").combine_chunks()
+
+
+def _split_lists(column: pa.ChunkedArray) -> list[FloatArray]:
+    """Return one array per row; an empty one where it is missing."""
+    arrays: list[FloatArray] = []
+    for chunk in column.chunks:
+        values = chunk.values.to_numpy(zero_copy_only=False)
+        offsets = chunk.offsets.to_numpy()
+        arrays += [values[first:last] for first, last in zip(offsets[:-1], offsets[1:], strict=True)]
+    return arrays
+
+
+IDENTITY = ("cell_id", "repeat", "attempt", "started_at", "finished_at", "center_step_seconds")
+"""What two measurements never share: the id of an attempt is drawn at random, its times are in microseconds."""
+MAX_NAMED = 5
+
+
+@dataclass(kw_only=True)
+class CopyFinder:
+    """Remembers the measurements of the runs that it was shown, and finds them again in later ones."""
+
+    _owners: dict[int, str] = field(default_factory=dict)
+    """By the hash of what a measurement shares with none but its copies: the run that had it first."""
+
+    def find_rows(self, collection: Collection) -> tuple[npt.NDArray[np.bool_], str | None]:
+        """Return which rows of a run's results are another run's measurements, and the first such run."""
+        results, run_id = collection.results, collection.run.run_id
+        is_copy, original = np.zeros(len(results), dtype=np.bool_), None
+        columns = (results[name].tolist() for name in ("status", *IDENTITY))
+        for place, (status, *identity) in enumerate(zip(*columns, strict=True)):
+            if status != "ok":
+                continue
+            owner = self._owners.setdefault(hash(tuple(identity)), run_id)
+            if owner != run_id:
+                is_copy[place], original = True, original or owner
+        return is_copy, original
+
+    def drop_copies(self, collection: Collection) -> tuple[Collection, str]:
+        """Return a run without the repeats that are another run's, and in a sentence how many those are, or nothing."""
+        is_copy, original = self.find_rows(collection)
+        if original is None:
+            return collection, ""
+        text = (
+            f"{int(is_copy.sum()):,} of its repeats have the measurements of another run (of {original}): they do not "
+            "count"
+        )
+        return _drop_rows(collection, is_copy), text
+
+
+def drop_copies(collections: Iterable[Collection]) -> list[Collection]:
+    """Return the runs without the repeats that are those of a run before them; a notice of each says how many."""
+    finder, kept = CopyFinder(), []
+    for collection in collections:
+        own, text = finder.drop_copies(collection)
+        notices = (f"run {collection.run.run_id}: {text}",) if text else ()
+        if text and not (own.results["status"] == "ok").any():  # its failures are the other run's, too
+            own = _drop_rows(own, np.ones(len(own.results), dtype=np.bool_))
+        kept.append(replace(own, notices=(*own.notices, *notices)))
+    return kept
+
+
+def _drop_rows(collection: Collection, is_dropped: npt.NDArray[np.bool_]) -> Collection:
+    """Return the run without these rows of its results, their step times and their tenants."""
+    results, tenants = collection.results, collection.tenants
+    has_record = ~results["status"].isin(WITHOUT_RECORD).to_numpy()
+    dropped = pd.MultiIndex.from_frame(results.loc[is_dropped, ["cell_id", "repeat"]])
+    return replace(
+        collection,
+        results=results[~is_dropped].reset_index(drop=True),
+        tenants=tenants[~pd.MultiIndex.from_frame(tenants[["cell_id", "repeat"]]).isin(dropped)],
+        steps=collection.steps.keep(np.flatnonzero(~is_dropped[has_record]).tolist()),
+    )
+
+
+def find_copies(collections: Iterable[Collection]) -> dict[str, str]:
+    """Return each run that holds a measurement of one before it, with that run's id."""
+    finder = CopyFinder()
+    found = {collection.run.run_id: finder.find_rows(collection)[1] for collection in collections}
+    return {run_id: original for run_id, original in found.items() if original is not None}
+
+
+def describe_copies(copies: Mapping[str, str]) -> str:
+    """Return in a sentence which runs are copies of which; empty without any."""
+    if not copies:
+        return ""
+    first = [f"{run_id} (of {original})" for run_id, original in list(copies.items())[:MAX_NAMED]]
+    more = [f"and {len(copies) - MAX_NAMED:,} more"] if len(copies) > MAX_NAMED else []
+    return (
+        f"copies, with the attempts and figures of another run, show nothing about the noise: {', '.join(first + more)}"
+    )

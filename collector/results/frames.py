@@ -1,32 +1,34 @@
-"""Define the columns of the tidy tables, and fill those that follow from one result or placement. Base units only."""
+"""Define the columns of the tidy tables and of the data set: name, type, unit and meaning; base units only."""
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import fmean, median
-from typing import Any, Literal
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+from pydantic import BaseModel
 
-from bench.registry import FRAMEWORKS
+from bench.schema import WHOLE_DEVICE as WHOLE_DEVICE
 from bench.schema import (
-    Calibration,
-    CpuUse,
-    DeviceProfile,
+    Cell,
     Environment,
     Failure,
-    Framework,
-    GpuUse,
-    HostPeak,
     Memory,
+    Node,
     Phases,
+    Placement,
     Result,
     Roofline,
     Samples,
+    SustainedRun,
     Tenancy,
     TenantRecord,
+    hash_text,
+    is_device_shared,
 )
-from collector.results.hosts import identify_environment, identify_hardware, join_ids, name_machine
+from collector.cell_words import describe_neighbour
 
 Row = dict[str, Any]
 Columns = Mapping[str, str]
@@ -90,8 +92,6 @@ MACHINE_COLUMNS: Columns = {
 }
 """Which machine a repeat ran on. Several GPUs and ids are joined; see `collector.results.hosts` for `host` and
 `machine`, which depend on the other results: in the rows of the data set they are as one result alone gives them."""
-NO_REASON = "none"
-"""What is said of a GPU whose driver was asked why its clock was lowered, and gave no reason."""
 VERDICT_COLUMNS = dict.fromkeys(("verdict", "fault_verdicts", "verdict_reasons", "unchecked", "notes"), "str")
 ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
     "flops_per_step": "Int64",
@@ -144,7 +144,6 @@ PROFILE_COLUMNS = {
 }
 CONDITION_COLUMNS = ROOFLINE_COLUMNS | CPU_COLUMNS | CALIBRATION_COLUMNS | GPU_COLUMNS | PROFILE_COLUMNS
 """What of the conditions both results and their summary have; the summary counts the verdicts instead."""
-CpuManagerPolicy = Literal["static", "none"]
 
 PLACEMENT_COLUMNS: Mapping[str, str] = {
     "instance_type": "str",
@@ -220,7 +219,6 @@ TENANT_COLUMNS: Columns = {
 }
 """One row per tenant of an attempt that had several."""
 # The package whose version names a framework's version.
-FRAMEWORK_PACKAGES: dict[Framework, str] = {name: framework.package for name, framework in FRAMEWORKS.items()}
 MISSING_REASON = "no result was found"
 
 
@@ -248,315 +246,275 @@ def _list_values(column: "pd.Series[Any]") -> list[Any]:
     return values if isinstance(column.dtype, np.dtype) else [None if value is pd.NA else value for value in values]
 
 
-def describe_result(result: Result) -> Row:
-    """Return the columns of RESULT_COLUMNS that follow from one result alone, less those of its environment."""
-    row = result.model_dump(include={"attempt", "status", "started_at", "finished_at", "written_by"})
-    row |= result.phases.model_dump() | describe_conditions(result)
-    row["window_samples_per_s"] = result.window_samples_per_s
-    if result.samples is not None:
-        row |= {
-            "num_warmup_steps_taken": len(result.samples.warmup_step_seconds),
-            "num_steps_taken": len(result.samples.step_seconds),
-            "reached_steady": result.samples.reached_steady,
-            "median_step_seconds": float(np.median(result.samples.step_seconds)),
-            "mean_step_seconds": fmean(result.samples.step_seconds or [math.nan]),
-            "center_step_seconds": result.samples.center_step_seconds,
-            "summarized_by": result.samples.summarized_by,
-        }
-        row |= _describe_pace(result, result.samples)
-    if result.memory is not None:
-        row |= result.memory.model_dump()
-    if result.error is not None:
-        row |= _describe_error(result.error)
-    return row
-
-
-def _describe_pace(result: Result, samples: Samples) -> Row:
-    row: Row = {}
-    if result.pipelined is not None:
-        row["pipelined_step_seconds"] = result.pipelined.step_seconds
-        row["pipelined_samples_per_s"] = result.cell.batch_size / result.pipelined.step_seconds
-    if result.sustained is not None:
-        row |= {
-            "first_sustained_step_seconds": result.sustained.window_step_seconds[0],
-            "settled_step_seconds": result.sustained.window_step_seconds[-1],
-            "flat_after_seconds": result.sustained.flat_after_seconds,
-            "sustained_seconds": result.sustained.seconds,
-        }
-    if samples.data_wait_seconds:
-        row["data_wait_share"] = sum(samples.data_wait_seconds) / sum(samples.step_seconds)
-    return row
-
-
-def describe_environment(environment: Environment, framework: Framework) -> Row:
-    """Return the columns of RESULT_COLUMNS that an environment says, for a result of this framework."""
-    gpu = environment.gpu
-    gpu_uuid = join_ids(gpu.uuid for gpu in environment.gpus)
-    identity = environment.identity
-    return {
-        "environment_id": identify_environment(environment),
-        "hardware_id": identify_hardware(environment),
-        "hostname": environment.hostname,
-        "gpu_uuid": gpu_uuid,
-        "boot_id": identity.boot_id if identity else None,
-        "booted_at": identity.booted_at if identity else None,
-        "lasting_ids": join_ids(identity.lasting_ids) if identity else None,
-        "host": environment.hostname,
-        "machine": name_machine(environment.hostname, gpu_uuid),
-        "cpu_model": environment.cpu_model,
-        "num_threads": environment.num_threads,
-        "gpu_name": gpu.name if gpu else None,
-        "driver_version": gpu.driver_version if gpu else None,
-        "python_version": environment.python_version,
-        "framework_version": environment.versions.get(FRAMEWORK_PACKAGES[framework]),
-        "cuda_graph": environment.settings.get("cuda_graph"),
-    }
-
-
-def _describe_error(error: Failure) -> Row:
-    return {"error_kind": error.kind, "error_message": error.message} | error.model_dump(
-        include={"exit_code", "signal", "stderr_tail"}
-    )
-
-
-def describe_conditions(result: Result) -> Row:
-    """Return the columns VERDICT_COLUMNS and CONDITION_COLUMNS of one result; what it does not say is left out."""
-    row: Row = {}
-    if result.validity is not None:
-        messages = "; ".join(reason.message for reason in result.validity.reasons)
-        unchecked = "; ".join(result.validity.unchecked)
-        notes = "; ".join(result.validity.notes)
-        row |= {
-            "verdict": result.validity.verdict,
-            "fault_verdicts": " ".join(reason.verdict for reason in result.validity.reasons),
-            "verdict_reasons": messages or None,
-            "unchecked": unchecked or None,
-            "notes": notes or None,
-        }
-    if result.roofline is not None:
-        row |= result.roofline.model_dump()
-    if result.cpu_use is not None:
-        num_samples = len(result.samples.step_seconds) * result.cell.batch_size if result.samples else 0
-        rate = sum_sample_rates(result)
-        # The energy is the machine's, and so that of all tenants: they share it by their samples.
-        row |= _describe_cpu(result.cpu_use, rate * result.cpu_use.window_seconds if rate else num_samples)
-    if result.host_peak is not None:
-        row["cpu_product_flops_per_second"] = _find_product(result.host_peak)
-    if result.calibration is not None:
-        row |= _describe_calibration(result.calibration)
-    if result.gpu_use:
-        row |= _describe_gpus(result.gpu_use, result.cell.batch_size)
-    if result.gpu_use and result.tenancy is not None:
-        row |= _describe_shared_gpu(result.gpu_use[0], result.tenancy, sum_sample_rates(result))
-    if result.device_profile is not None:
-        row |= _describe_profile(result.device_profile)
-    return row
-
-
-def _find_product(host: HostPeak) -> float | None:
-    """Return the rate of the faster matrix product of a CPU cell's process; None where neither was measured."""
-    return max(filter(None, (host.before_flops_per_second, host.after_flops_per_second)), default=None)
-
-
-def _describe_calibration(calibration: Calibration) -> Row:
-    return {
-        "gpu_product_flops_per_second": calibration.product_flops_per_second,
-        "copy_bytes_per_second": calibration.copy_bytes_per_second,
-        "copy_bytes": calibration.copy_bytes,
-    }
-
-
-def _describe_shared_gpu(gpu: GpuUse, tenancy: Tenancy, samples_per_second: float | None) -> Row:
-    """Return the columns of GPU_COLUMNS that tenants share: there is no sampling pass, the window was watched instead.
-
-    A step has no energy of its own then, a sample has: that of the GPU in the window over the samples of all tenants.
-    """
-    power = _divide(gpu.window.energy_joules, gpu.window.seconds) if gpu.window is not None else None
-    return {
-        "gpu_mean_power_watts": power,
-        "gpu_energy_per_step_joules": None,
-        "gpu_energy_per_sample_joules": _divide(power, samples_per_second),
-        "gpu_energy_source": None if power is None else "energy-counter",
-        "gpu_memory_peak_bytes": tenancy.device_memory_used_bytes,
-    }
-
-
-def _describe_cpu(use: CpuUse, num_samples: float) -> Row:
-    """Return CPU_COLUMNS but the matrix product; `num_samples`: of the timed window, in which the CPUs were watched."""
-    return {
-        "cpu_own_cores": use.own_cores,
-        "cpu_other_cores": use.other_cores,
-        "num_machine_cores": use.num_machine_cores,
-        "cpu_affinity_cores": use.num_affinity_cores,
-        "cpu_affinity_other_cores": use.affinity_other_cores,
-        "cpu_sibling_busy_cores": use.sibling_busy_cores,
-        "cpu_pressure_share": use.pressure_share,
-        "cpu_throttled_share": _divide(use.num_throttled_periods, use.num_periods),
-        "cpu_throttled_seconds": use.throttled_seconds,
-        "cpu_energy_per_sample_joules": _divide(use.energy_joules, num_samples),
-    }
-
-
-def _describe_gpus(gpus: Sequence[GpuUse], batch_size: int) -> Row:
-    """Return GPU_COLUMNS; `batch_size`: the global one."""
-    energy_per_step = _add(_divide(gpu.energy_joules, gpu.num_steps) for gpu in gpus)
-    clocks = [(float(median(gpu.sm_clock_mhz)), gpu.max_sm_clock_mhz) for gpu in gpus if gpu.sm_clock_mhz]
-    return {
-        "gpu_idle_power_watts": _add(gpu.idle_power_watts for gpu in gpus),
-        "gpu_mean_power_watts": _add(_divide(gpu.energy_joules, gpu.window_seconds) for gpu in gpus),
-        "gpu_energy_per_step_joules": energy_per_step,
-        "gpu_energy_per_sample_joules": _divide(energy_per_step, batch_size),
-        "gpu_energy_source": gpus[0].energy_source,
-        "gpu_sm_clock_mhz": min((clock for clock, _ in clocks), default=None),
-        "gpu_sm_clock_share": min((clock / most for clock, most in clocks if most), default=None),
-        "gpu_power_limit_watts": _add(gpu.power_limit_watts for gpu in gpus),
-        "gpu_default_power_limit_watts": _add(gpu.default_power_limit_watts for gpu in gpus),
-        "gpu_max_temperature_celsius": max((value for gpu in gpus for value in gpu.temperature_celsius), default=None),
-        "gpu_memory_before_bytes": _find_largest(gpu.memory_used_before_bytes for gpu in gpus),
-        "gpu_memory_peak_bytes": _find_largest(gpu.memory_used_peak_bytes for gpu in gpus),
-        "gpu_throttle_reasons": _describe_throttling(gpus),
-        "num_foreign_processes": _count_foreign_processes(gpus),
-    }
-
-
-def _describe_profile(profile: DeviceProfile) -> Row:
-    """Return PROFILE_COLUMNS, of the busiest GPU; a profiled step is the median of all but the first."""
-    num_steps = len(profile.step_seconds)
-    busiest = max(profile.gpus, key=lambda gpu: gpu.busy_seconds)
-    return {
-        "kernels_per_step": busiest.num_kernels / num_steps,
-        "copies_per_step": busiest.num_copies / num_steps,
-        "kernel_seconds_per_step": profile.kernel_seconds_per_step,
-        "kernel_busy_share": profile.kernel_busy_share,
-        "profiled_step_seconds": median(profile.step_seconds[1:] or profile.step_seconds),
-        "profiled_busy_share": profile.profiled_busy_share,
-    }
-
-
-def _count_foreign_processes(gpus: Sequence[GpuUse]) -> int | None:
-    """Return the processes of others that were seen; None where there are none and they cannot be seen."""
-    pids = {
-        (gpu.uuid, process.pid)
-        for gpu in gpus
-        for process in (*(gpu.foreign_processes or ()), *(gpu.foreign_processes_after or ()))
-    }
-    hidden = any(gpu.foreign_processes is None or not gpu.processes_visible for gpu in gpus)
-    return None if hidden and not pids else len(pids)
-
-
-def _describe_throttling(gpus: Sequence[GpuUse]) -> str | None:
-    """Return `power cap 40 %, ...`: each reason with the largest share of samples on any of the GPUs.
-
-    `none` where the driver was asked in every sample and gave no reason; None where it did not answer, or results do
-    not say whether it was asked.
-    """
-    shares: dict[str, float] = {}
-    for gpu in gpus:
-        for reason, share in gpu.throttle_reasons.items():
-            shares[reason] = max(share, shares.get(reason, 0.0))
-    given = sorted((item for item in shares.items() if item[1] > 0), key=lambda item: -item[1])
-    if given:
-        return ", ".join(f"{reason} {share:.0%}".replace("%", " %") for reason, share in given)
-    return NO_REASON if all(gpu.sample_reasons or gpu.throttle_reasons for gpu in gpus) else None
-
-
-def _add(values: Iterable[float | None]) -> float | None:
-    """Return the sum; None where one of the values is not known."""
-    found = list(values)
-    return None if None in found else sum(value for value in found if value is not None)
-
-
-def _divide(amount: float | None, by: float | None) -> float | None:
-    return amount / by if amount is not None and by else None
-
-
-def _find_largest(values: Iterable[int | None]) -> int | None:
-    return max((value for value in values if value is not None), default=None)
-
-
-def find_cpu_manager_policies(
-    requests: Iterable[float | None],
-    num_cpus: Iterable[int | None],
-    qos_classes: Iterable[str | None],
-    num_visible_cores: Iterable[int | None],
-) -> list[CpuManagerPolicy | None]:
-    """Return what `find_cpu_manager_policy` finds of each attempt."""
-    attempts = zip(requests, num_cpus, qos_classes, num_visible_cores, strict=True)
-    return [find_cpu_manager_policy(*attempt) for attempt in attempts]
-
-
-def find_cpu_manager_policy(
-    request: float | None, num_cpus: int | None, qos_class: str | None, num_visible_cores: int | None
-) -> CpuManagerPolicy | None:
-    """Return the kubelet's CPU manager policy, as far as the cores that the attempt saw give it away; None: unknown.
-
-    `request`: the cores that its container requested; `num_cpus`: those of its node.
-
-    The policy `static` gives a container of a Guaranteed pod that requests whole cores exactly these cores as its
-    affinity, and `none` gives it all cores of the node:
-    https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/
-    """
-    if num_visible_cores is None or num_cpus is None or request is None or qos_class != "Guaranteed":
-        return None
-    if request != int(request) or request >= num_cpus:
-        return None
-    if num_visible_cores == request:
-        return "static"
-    return "none" if num_visible_cores == num_cpus else None
-
-
 STEP_SERIES = ("warmup_step_seconds", "step_seconds", "device_step_seconds")
-WORK_FIELDS = ("model", "phase", "precision", "mode", "batch_size", "input_size")
-"""What a neighbour may run otherwise than the cell, and every model has."""
 
 
-def describe_tenants(result: Result) -> Iterator[Row]:
-    """Yield the columns of TENANT_COLUMNS of each tenant; nothing of a result without tenants."""
-    if result.tenancy is None:
-        return
-    for record in result.tenancy.tenants:
-        cell = result.cell.as_tenant(record.tenant)
-        row = cell.model_dump(include=set(WORK_FIELDS)) | _describe_samples(record, cell.batch_size)
-        row |= record.model_dump(include={"tenant", "status", "lateness_seconds", "device_memory_bytes"})
-        row |= {"alone_cell_id": cell.cell_id, "window_seconds": result.tenancy.window_seconds}
-        if record.memory is not None:
-            row |= record.memory.model_dump()
-        if record.error is not None:
-            row |= {"error_kind": record.error.kind, "error_message": record.error.message}
-        yield row
+MISSING = "missing"
+"""There is no record."""
+UNREADABLE = "unreadable"
+"""The store has a record, and does not give it: how the repeat ended is not known."""
+WITHOUT_RECORD = (MISSING, UNREADABLE)
 
 
-def list_series(result: Result) -> Iterator[Row]:
-    """Yield the steps of the result itself, as tenant 0's, and those of each further tenant that has any."""
-    if result.samples is not None:
-        yield _take_series(0, result.samples)
-    for record in result.tenancy.tenants if result.tenancy is not None else ():
-        if record.tenant > 0 and record.samples is not None:
-            yield _take_series(record.tenant, record.samples)
+TABLES_VERSION = 1
+"""Goes up when a column's meaning changes while its name stays: rows of other versions are read anew from the JSON."""
+
+ATTEMPTS, STEPS, ENVIRONMENTS = "attempts", "steps", "environments"
+TENANTS, PLACEMENTS, NODE_FAULTS = "tenants", "placements", "node-faults"
+
+ARROW_TYPES: Mapping[str, pa.DataType] = {
+    "str": pa.string(),
+    "int64": pa.int64(),
+    "Int64": pa.int64(),
+    "float64": pa.float64(),
+    "boolean": pa.bool_(),
+    "datetime64[us, UTC]": pa.timestamp("us", tz="UTC"),
+    "list[float64]": pa.list_(pa.float64()),
+}
+# The object that a row was made from, as a listing names it.
+OBJECT_COLUMNS: Columns = {"key": "str", "object_version": "str", "num_bytes": "int64"}
+_ATTEMPT_IDENTITY: Columns = {"cell_id": "str", "repeat": "int64", "attempt": "str"}
+# What of a result `RESULT_COLUMNS` does not have, and what is computed from several results, or filtered by.
+_FURTHER_COLUMNS: Columns = {
+    "environment_document": "str",
+    "image": "str",
+    "git_revision": "str",
+    "num_visible_cores": "Int64",
+    "host_framework": "str",
+    "host_theoretical_flops_per_second": "float64",
+}
+_OF_A_REPEAT = ("num_attempts", *PLACEMENT_COLUMNS)
+
+TABLE_COLUMNS: Mapping[str, Columns] = {
+    ATTEMPTS: {
+        **OBJECT_COLUMNS,
+        **{name: dtype for name, dtype in RESULT_COLUMNS.items() if name not in _OF_A_REPEAT},
+        **_FURTHER_COLUMNS,
+    },
+    STEPS: {
+        "key": "str",
+        "object_version": "str",
+        "run_id": "str",
+        **_ATTEMPT_IDENTITY,
+        "tenant": "int64",
+        **dict.fromkeys(STEP_SERIES, "list[float64]"),
+    },
+    TENANTS: {"key": "str", "object_version": "str", **TENANT_COLUMNS},
+    ENVIRONMENTS: {
+        "environment_document": "str",
+        "environment_id": "str",
+        "hostname": "str",
+        "image": "str",
+        "git_revision": "str",
+        "document": "str",
+    },
+    PLACEMENTS: {
+        **OBJECT_COLUMNS,
+        "run_id": "str",
+        **_ATTEMPT_IDENTITY,
+        **{name: dtype for name, dtype in PLACEMENT_COLUMNS.items() if name != "cpu_manager_policy"},
+        "node_name": "str",
+        "num_cpus": "Int64",
+        "cpu_request_cores": "float64",
+        "qos_class": "str",
+    },
+    NODE_FAULTS: {**OBJECT_COLUMNS, "run_id": "str", **_ATTEMPT_IDENTITY, "document": "str"},
+}
 
 
-def sum_sample_rates(result: Result) -> float | None:
-    """Return the samples that all tenants of a result did in a second; None without tenants, or without their steps."""
-    if result.tenancy is None:
-        return None
-    rates = [
-        (record.steps_per_second or 0.0) * result.cell.as_tenant(record.tenant).batch_size
-        for record in result.tenancy.tenants
-    ]
-    return sum(rates) or None
+@cache
+def make_schema(table: str) -> pa.Schema:
+    """Return the Arrow schema of a table of the data set."""
+    return pa.schema([(name, ARROW_TYPES[dtype]) for name, dtype in TABLE_COLUMNS[table].items()])
 
 
-def _take_series(tenant: int, samples: Samples) -> Row:
-    return {"tenant": tenant} | {name: getattr(samples, name) for name in STEP_SERIES}
+@cache
+def compute_version() -> str:
+    """Return the version of the tables' layout, such as `1-0a1b2c3d`; it changes whenever a column or field does."""
+    contract = {"columns": TABLE_COLUMNS, "result": Result.model_json_schema()}
+    return f"{TABLES_VERSION}-{hash_text(json.dumps(contract, sort_keys=True, default=dict))}"
 
 
-def _describe_samples(record: TenantRecord, batch_size: int) -> Row:
-    if record.samples is None:
-        return {}
-    steps, rate = record.samples.step_seconds, record.steps_per_second
-    return {
-        "num_warmup_steps_taken": len(record.samples.warmup_step_seconds),
-        "num_steps_taken": len(steps),
-        "mean_step_seconds": fmean(steps) if steps else None,
-        "window_samples_per_s": rate * batch_size if rate is not None else None,
-    }
+# The first that has the field says what it means: the columns have the names of the fields that they hold.
+SOURCES: tuple[type[BaseModel], ...] = (
+    *(Cell, Result, Phases, Memory, Roofline, Samples, SustainedRun, Node, Placement, Failure, Tenancy, TenantRecord),
+)
+ENVIRONMENT_FIELDS = ("num_threads", "hostname", "image", "git_revision", "num_visible_cores")
+# By the end of the name, the longest first.
+UNITS: Mapping[str, str] = {
+    "samples_per_s": "samples/s",
+    "flops_per_second": "FLOP/s",
+    "bytes_per_second": "bytes/s",
+    "flops_per_step": "FLOP",
+    "bytes_per_step": "bytes",
+    "seconds_per_step": "s",
+    "seconds": "s",
+    "bytes": "bytes",
+    "joules": "J",
+    "watts": "W",
+    "mhz": "MHz",
+    "celsius": "°C",
+    "cores": "cores",
+    "share": "share, 1 is all",
+}
+MEANINGS: Mapping[str, str] = {
+    "run_id": "The run.",
+    "cell_id": "The cell: a readable slug and 8 hex digits of the SHA-256 of its canonical JSON.",
+    "num_attempts": "How many attempts at the repeat left a result. The earliest `ok` one that is not `contaminated` "
+    "counts, else the earliest `ok` one, else the latest.",
+    "status": "`ok`, `failed`, `oom`, `timeout`, `preempted`; in the results `missing` where there is no result, "
+    "and `unreadable` where the store does not give it.",
+    "framework": "`pytorch`, `tensorflow` or `jax`.",
+    "started_at": "When the attempt began, in UTC.",
+    "finished_at": "When the attempt ended, in UTC.",
+    "num_warmup_steps_taken": "Warm-up steps, the first one not counted.",
+    "num_steps_taken": "Timed steps.",
+    "median_step_seconds": "Median of the timed steps.",
+    "mean_step_seconds": "Mean of the timed steps.",
+    "center_step_seconds": "The one step time that stands for the repeat, as `summarized_by` says: its median, or the "
+    "mean, of all repeats of a cell where the steps of one lie on two levels.",
+    "window_samples_per_s": "Samples of the timed window over its seconds: over the whole window, with every hiccup. "
+    "The `throughput_samples_per_s` of a cell is its batch over its step time, which mostly comes from medians.",
+    "pipelined_step_seconds": "A step in the window without synchronisation after each step.",
+    "pipelined_samples_per_s": "Samples a second in that window.",
+    "first_sustained_step_seconds": "A step in the first window of the steps that ran on.",
+    "settled_step_seconds": "A step in the last window of the steps that ran on.",
+    "sustained_seconds": "How long the steps ran on.",
+    "data_wait_share": "Part of the timed steps that waited for data.",
+    "verdict": "Whether the measurement is valid: the gravest of its faults, see docs/verdicts.md.",
+    "fault_verdicts": "The verdict of each of its faults, with spaces between them; missing of a result that an older "
+    "version of the tool read and whose document is gone.",
+    "verdict_reasons": "Why it is not valid, with the values found.",
+    "unchecked": "What the verdict does not cover.",
+    "notes": "What a reader should know that does not count against the measurement.",
+    "achieved_flops_per_second": "Operations of a step over the median step.",
+    "peak_bytes_per_second": "The peak of the memory of all GPUs of the cell.",
+    "cpu_own_cores": "CPU time of the process over the timed window.",
+    "cpu_other_cores": "Busy cores of the machine that were not the process's own.",
+    "num_machine_cores": "Cores of the machine that /proc/stat counts.",
+    "cpu_affinity_cores": "CPUs that the process could run on.",
+    "cpu_affinity_other_cores": "Busy CPUs among them that were not the process's own.",
+    "cpu_sibling_busy_cores": "Busy hyperthreads beside the process's cores.",
+    "cpu_pressure_share": "Part of the window in which a thread of the cgroup waited for a core.",
+    "cpu_throttled_share": "Part of the quota's periods in which it was used up.",
+    "cpu_throttled_seconds": "How long the quota kept threads waiting.",
+    "cpu_energy_per_sample_joules": "Energy of the CPU sockets per sample (RAPL), other processes included.",
+    "cpu_product_flops_per_second": "The faster matrix product before and after the timed window.",
+    "gpu_product_flops_per_second": "The GPU's matrix product of the calibration, after everything else.",
+    "copy_bytes_per_second": "Copies within the device's memory in the calibration: bytes read and written.",
+    "copy_bytes": "The size of the array that the calibration copies.",
+    "gpu_idle_power_watts": "Power before the first step, GPUs summed.",
+    "gpu_mean_power_watts": "Mean power while sampled, GPUs summed.",
+    "gpu_energy_per_step_joules": "Energy of a step, GPUs summed.",
+    "gpu_energy_per_sample_joules": "Energy of a sample, GPUs summed.",
+    "gpu_energy_source": "What the energy was read from.",
+    "gpu_sm_clock_mhz": "Median SM clock, of the slowest GPU.",
+    "gpu_sm_clock_share": "That clock over the highest that the GPU allows.",
+    "gpu_power_limit_watts": "The limit in force, GPUs summed.",
+    "gpu_default_power_limit_watts": "The limit that the card came with, GPUs summed.",
+    "gpu_max_temperature_celsius": "The highest temperature of any GPU.",
+    "gpu_memory_before_bytes": "Memory in use before the process, of the fullest GPU.",
+    "gpu_memory_peak_bytes": "The most memory in use, of the fullest GPU.",
+    "gpu_throttle_reasons": "Why clocks were lowered, with the part of the samples; empty: not read.",
+    "num_foreign_processes": "Processes of others on the GPUs; missing where they cannot be seen.",
+    "kernels_per_step": "Kernels of a step under the profiler, on the busiest GPU.",
+    "copies_per_step": "Copies of a step under the profiler, on the busiest GPU.",
+    "kernel_seconds_per_step": "How long a step's kernels ran.",
+    "kernel_busy_share": "That time over the step without the profiler.",
+    "profiled_step_seconds": "A step under the profiler.",
+    "profiled_busy_share": "Time of kernels over the step under the profiler.",
+    "environment_id": "8 hex digits of all that can change a time: repeats that differ in it are never pooled.",
+    "hardware_id": "8 hex digits of the hardware and the driver: cells that differ in it are not compared.",
+    "cpu_model": "The CPU.",
+    "gpu_name": "The GPU; missing for a CPU cell.",
+    "driver_version": "The GPU's driver.",
+    "python_version": "Python.",
+    "framework_version": "The framework.",
+    "cuda_graph": "Whether the step was one CUDA graph.",
+    "kubelet_version": "The node's kubelet.",
+    "cpu_manager_policy": "`static` or `none`, as the visible cores give it away; missing: unknown.",
+    "gpu_uuid": "The GPUs of the cell.",
+    "boot_id": "The kernel's id of the boot; missing: not recorded.",
+    "booted_at": "When the boot began, by the machine's clock; missing: not recorded.",
+    "lasting_ids": "Hashes of ids that outlive a reboot, such as a cloud instance's; missing: none was readable.",
+    "host": "The host name, and the boot where one name stands for several hosts. In the data set always the name.",
+    "machine": "The host, with the GPUs of a GPU cell: two cards of one model are two machines.",
+    "error_kind": "Why the attempt did not end well, in one of a few words.",
+    "error_message": "The same in a line.",
+    "exit_code": "The exit code of the process.",
+    "index": "The step's number in its kind, from 0.",
+    "kind": "`warmup` or `timed`.",
+    "seconds": "Wall time of the step.",
+    "device_seconds": "Time of the step between two events on the GPU; missing where there are none.",
+    "tenant": "Which of the tenants that used the device at once, from 0; 0 of a cell that had it to itself.",
+    "neighbour": "What the other tenants ran instead of the cell; missing: they ran the cell too.",
+    "alone_cell_id": "The cell that is this tenant's work on a device of its own, measured as long.",
+    "key": "The key of the JSON document that the row was made from.",
+    "object_version": "Its version in the store: the ETag; of a file its time of writing, size and time of change.",
+    "num_bytes": "Its size.",
+    "environment_document": "8 hex digits of the environment's JSON: the row of `environments` that has it.",
+    "host_framework": "The framework of the matrix products of a CPU cell.",
+    "host_theoretical_flops_per_second": "Cores times width times clock of a CPU cell's host.",
+    "document": "The JSON document.",
+    "node_name": "The node.",
+}
+
+
+def describe_meaning(column: str) -> str:
+    """Return what a column means, in one line. Raise KeyError, with the place to write it, for a column without one."""
+    if column in MEANINGS:
+        return MEANINGS[column]
+    sources = (Environment,) if column in ENVIRONMENT_FIELDS else SOURCES
+    for source in sources:
+        if column in source.model_fields and (text := source.model_fields[column].description):
+            return " ".join(text.split()).replace("null:", "missing:").replace("None:", "missing:")
+    raise KeyError(f"column '{column}': nothing says what it means; add it to MEANINGS in {__name__}")
+
+
+def find_unit(column: str, dtype: str) -> str:
+    """Return the unit of a column's numbers; empty for what has none."""
+    if dtype in ("str", "boolean") or dtype.startswith("datetime"):
+        return ""
+    if column.startswith("share_of"):
+        return UNITS["share"]
+    return next((unit for end, unit in UNITS.items() if column.endswith(end)), "")
+
+
+SHARING_FIELDS = ("tenants", "sharing", "neighbour")
+"""The fields of a cell that say with whom it shared its device, and how; at their defaults it had it to itself."""
+PROTOCOL_FIELDS = (
+    "num_warmup_steps",
+    "max_warmup_seconds",
+    "num_steps",
+    "min_seconds",
+    "sampling_seconds",
+    "pipelined_seconds",
+    "sustain_seconds",
+    "num_profiled_steps",
+)
+"""The fields of a cell that say how long is measured, not what."""
+
+
+def describe_cell(cell: Cell) -> Row:
+    """Return the columns CELL_COLUMNS of a cell."""
+    return {name: take_field(cell, name) for name in CELL_COLUMNS}
+
+
+def take_field(cell: Cell, name: str) -> Any:
+    """Return one of CELL_COLUMNS of a cell; its neighbour in words, as `describe_neighbour` writes it."""
+    return describe_neighbour(cell) if name == "neighbour" else getattr(cell, name)
+
+
+def find_shared(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows (with CELL_COLUMNS) are of cells that shared their device, as `Cell.is_shared` says it."""
+    kinds = zip(rows["tenants"], rows["sharing"], strict=True)
+    return pd.Series([is_device_shared(*kind) for kind in kinds], rows.index, "bool")
+
+
+def is_shared(row: Row) -> bool:
+    return is_device_shared(row["tenants"], row["sharing"])
+
+
+def select_alone(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows (with CELL_COLUMNS) of cells that had their whole device to themselves."""
+    return rows[~find_shared(rows)]

@@ -9,17 +9,26 @@ from bench.errors import UserError
 from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_document, read_node_fault, read_run
 from bench.store import KeyMissing, Store, run_key
 from bench.store.stored_runs import read_runs
-from collector.results.attempts import UnreadRecords, describe_odd_dates, order_attempts, tabulate_repeats
-from collector.results.centers import unify_centers
-from collector.results.collection import Collection
-from collector.results.copied_runs import drop_copies
-from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, PLACEMENTS, TABLE_COLUMNS, TENANTS
-from collector.results.dataset.documents import NODE_FAULT_KIND, PLACEMENT_KIND, Kind, make_result_kind
-from collector.results.dataset.tables import DamagedTableError, RunTables, to_frame, update_tables
-from collector.results.frames import TENANT_COLUMNS, make_frame
-from collector.results.host_peaks import find_host_peaks, list_products, relate_to_hosts
-from collector.results.hosts import name_machines
-from collector.results.steps import find_steps
+from collector.results.attempts import (
+    UnreadRecords,
+    describe_odd_dates,
+    order_attempts,
+    tabulate_repeats,
+    unify_centers,
+)
+from collector.results.collection import Collection, drop_copies, find_steps
+from collector.results.documents import NODE_FAULT_KIND, PLACEMENT_KIND, Kind, make_result_kind
+from collector.results.frames import (
+    ATTEMPTS,
+    ENVIRONMENTS,
+    PLACEMENTS,
+    TABLE_COLUMNS,
+    TENANT_COLUMNS,
+    TENANTS,
+    make_frame,
+)
+from collector.results.hosts import find_host_peaks, list_products, name_machines, relate_to_hosts
+from collector.results.stored_tables import DamagedTableError, RunTables, to_frame, update_tables
 
 NUM_NEWEST_RUNS = 5
 

@@ -11,9 +11,16 @@ import pandas as pd
 
 from bench.schema import Cell
 from collector.results.cell_repeats import SOUND_VERDICTS, Repeats
-from collector.results.cells import PROTOCOL_FIELDS, SHARING_FIELDS, describe_cell, find_shared
 from collector.results.collection import Collection
-from collector.results.frames import CELL_COLUMNS, ENVIRONMENT_COLUMNS, Row
+from collector.results.frames import (
+    CELL_COLUMNS,
+    ENVIRONMENT_COLUMNS,
+    PROTOCOL_FIELDS,
+    SHARING_FIELDS,
+    Row,
+    describe_cell,
+    find_shared,
+)
 from collector.results.hosts import drop_build
 from collector.statistics import (
     MIN_SAMPLES,

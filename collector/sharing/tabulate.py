@@ -8,9 +8,16 @@ import pandas as pd
 from bench.schema import Cell
 from collector.labels import count_tenants
 from collector.ratio_words import NO_INTERVAL, adjust_verdicts
-from collector.results.cells import describe_cell, find_shared
 from collector.results.collection import Collection
-from collector.results.frames import CELL_COLUMNS, ENVIRONMENT_COLUMNS, Columns, Row, make_frame
+from collector.results.frames import (
+    CELL_COLUMNS,
+    ENVIRONMENT_COLUMNS,
+    Columns,
+    Row,
+    describe_cell,
+    find_shared,
+    make_frame,
+)
 from collector.sharing.measure import (
     PERCENTILES,
     Alone,
@@ -29,8 +36,7 @@ from collector.sharing.measure import (
     spread,
 )
 from collector.statistics import Estimate, compute_geometric_mean, invert_estimate
-from collector.units import format_significant
-from collector.word_lists import count_things
+from collector.units import count_things, format_significant
 
 
 @dataclass(frozen=True, kw_only=True)

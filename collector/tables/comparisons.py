@@ -1,31 +1,38 @@
-"""The tables of comparisons: pairs of cells with their ratios and verdicts."""
+"""The tables of what is compared: pairs of cells, tenants with cells alone, changes over the nights."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
 
-from bench.schema import Environment
+from bench.schema import Environment, NightChange
 from collector.analysis import Analysis
-from collector.comparisons import (
-    DEVICES,
-    FRAMEWORKS,
-    MODES,
-    PRECISIONS,
-    STRONG_SCALING,
-    WEAK_SCALING,
-    Comparison,
-)
-from collector.labels import label_hardware, label_shared
+from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING, Comparison
+from collector.labels import add_labels, label_hardware, label_shared
 from collector.libraries import describe_libraries
 from collector.machines import SIDES
-from collector.ratio_words import count_differences, quote_longer
+from collector.nights.records import RecordedChange
+from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, count_differences, quote_longer
+from collector.results.cell_repeats import read_estimate
 from collector.results.frames import Row, list_rows
-from collector.results.intervals import read_estimate
+from collector.sharing.tabulate import select_fallen
 from collector.statistics import invert_estimate
-from collector.tables.columns import interval_column, number_column, text_column
-from collector.tables.table import Column, Table, format_column, make_table
-from collector.units import MILLISECOND, NOT_THERE, PERCENT
+from collector.tables.cells import NOTE, REPEATS
+from collector.tables.table import (
+    CELL,
+    MAX_LISTED,
+    Column,
+    Table,
+    count_column,
+    format_column,
+    interval_column,
+    make_table,
+    number_column,
+    select_known,
+    shorten_rows,
+    text_column,
+)
+from collector.units import JOULE, MILLISECOND, NOT_THERE, PERCENT, RATIO, THROUGHPUT, Unit, choose_memory_unit
 
 INTERVAL_TITLE = "95 % interval"
 """The interval that holds together with those of all ratios that it was judged with: the one beside a verdict."""
@@ -143,3 +150,161 @@ def _device_column(title: str, side: str) -> Column:
 
 def _describe_device(cpu_model: str, num_threads: int, gpu_name: str) -> str:
     return label_hardware(cpu_model, num_threads) if pd.isna(gpu_name) else gpu_name
+
+
+ROLE_NAMES = {"cell": "the cell", "neighbour": "its neighbour"}
+ROLE = text_column("tenants with", "role_name", is_optional=True)
+NOT_COMPARED = text_column("not compared, because", "not_compared", is_optional=True)
+SPEED_REMARK = (
+    "All tenants run at once, and only the time in which all of them ran counts. Slowdown: the rate of the same work "
+    "alone on the device over that of a tenant, the geometric mean of the tenants; beside it that of the slowest one."
+)
+LATENCY_REMARK = (
+    "Percentiles of each repeat, over the steps of all its tenants of a kind, and the geometric mean of the repeats. "
+    "Over alone: the same percentile of the same work alone on the device."
+)
+DEVICE_REMARK = (
+    "Together: each tenant's rate over that of its work alone, added up; 1 is what one alone gets out of the device. A "
+    "difference is stated where its interval excludes 1; these intervals hold together. "
+    "Jain's index of these shares is 1 where all tenants get the same, and 1/n where one of n gets everything. Energy "
+    "is that of the whole device over the samples of all tenants; over alone: what the same samples cost alone."
+)
+DECISION_WORDS = {"more": "more than one alone", "less": "less than one alone", UNDECIDED: NO_DIFFERENCE}
+
+
+def make_tenant_speed_table(analysis: Analysis) -> Table | None:
+    """Return what each tenant gets, against the same work alone; None where no cell shared its device."""
+    rows = _name_roles(analysis.sharing)
+    if rows.empty:
+        return None
+    columns = [
+        CELL,
+        ROLE,
+        *_estimate_columns("each tenant", "tenant_samples_per_s", THROUGHPUT),
+        number_column("alone", "alone_samples_per_s", THROUGHPUT),
+        *_estimate_columns("slowdown", "slowdown", RATIO),
+        *_estimate_columns("slowest tenant's", "slowest_slowdown", RATIO),
+        REPEATS,
+        NOT_COMPARED,
+        NOTE,
+    ]
+    return make_table("Sharing: what each tenant gets, and what it gets alone", columns, rows, remark=SPEED_REMARK)
+
+
+def make_tenant_latency_table(analysis: Analysis) -> Table | None:
+    """Return the percentiles of the tenants' steps, against the same work alone; None where no cell shared."""
+    columns = [
+        column
+        for percent in (50, 95, 99)
+        for column in (
+            *_estimate_columns(f"p{percent}", f"p{percent}_step_seconds", MILLISECOND),
+            *_estimate_columns(f"p{percent} over alone", f"p{percent}_ratio", RATIO),
+        )
+    ]
+    rows = select_known(_name_roles(analysis.sharing), columns)
+    if rows.empty:
+        return None
+    caption = "Sharing: the latency of a tenant's step, and what the others do to it"
+    return make_table(caption, [CELL, ROLE, *columns], rows, remark=LATENCY_REMARK)
+
+
+def make_shared_device_table(analysis: Analysis) -> Table | None:
+    """Return what all tenants get together, how evenly, and for what energy and memory; None where none shared."""
+    sharing = analysis.sharing
+    rows = sharing[(sharing["role"] == "cell") & (sharing["num_ok"] > 0)]
+    if rows.empty:
+        return None
+    rows = rows.assign(words=rows["decision"].map(DECISION_WORDS))
+    memory = choose_memory_unit(rows[["tenant_peak_bytes", "device_peak_bytes"]].max().dropna())
+    columns = [
+        CELL,
+        number_column("together, over one alone", "aggregate_ratio", RATIO, is_optional=True),
+        replace(interval_column("95 % interval", "joint_low", "joint_high", RATIO), is_optional=True),
+        text_column("verdict", "words", is_optional=True),
+        *_estimate_columns("Jain's index", "jain_index", RATIO),
+        number_column("its lowest", "lowest_jain_index", RATIO, is_optional=True),
+        *_estimate_columns("energy per sample", "joules_per_sample", JOULE),
+        *_estimate_columns("over alone", "energy_ratio", RATIO),
+        number_column("memory, fullest tenant", "tenant_peak_bytes", memory, is_optional=True),
+        number_column("device, peak in use", "device_peak_bytes", memory, is_optional=True),
+        NOT_COMPARED,
+    ]
+    remark = " ".join(filter(None, [DEVICE_REMARK, count_differences(rows)]))
+    return make_table("Sharing: all tenants of a device together", columns, rows, remark=remark)
+
+
+def make_fallen_table(analysis: Analysis) -> Table | None:
+    """Return the tenants that fell out of memory, one row each; None where none did."""
+    fallen = select_fallen(analysis.collection)
+    if fallen.empty:
+        return None
+    rows, remark = shorten_rows(add_labels(fallen), "tenants.csv")
+    memory = choose_memory_unit(rows[["peak_memory_reserved_bytes"]].max().dropna())
+    columns = [
+        CELL,
+        count_column("repeat", "repeat"),
+        count_column("tenant", "tenant"),
+        text_column("others that ran", "num_running"),
+        number_column("its peak reserved", "peak_memory_reserved_bytes", memory, is_optional=True),
+        text_column("message", "error_message"),
+    ]
+    return make_table("Sharing: tenants that fell out of memory", columns, rows, remark=remark)
+
+
+def _name_roles(sharing: pd.DataFrame) -> pd.DataFrame:
+    names = sharing["role"].map(ROLE_NAMES)
+    return sharing.assign(role_name=names.where(sharing["neighbour"].notna(), None))
+
+
+def _estimate_columns(title: str, name: str, unit: Unit) -> list[Column]:
+    interval = interval_column("95 % interval", f"{name}_low", f"{name}_high", unit)
+    return [number_column(title, name, unit, is_optional=True), replace(interval, is_optional=True)]
+
+
+CAPTION = "Changes over the nights"
+
+
+def make_nights_table(analysis: Analysis) -> Table | None:
+    """Return one row per change that was suspected, the newest first; None where there is none."""
+    changes = list(reversed(analysis.history.changes))
+    if not changes:
+        return None
+    columns = [
+        _show("cell", "cell"),
+        _show("change, %", "shift", align="right"),
+        _show("95 % interval, %", "interval", align="right"),
+        _show("what became of it", "state"),
+        _show("first run after it", "first"),
+        _show("seen in", "night"),
+        _show("changed in the environment", "environment"),
+        _show("reason", "reason"),
+    ]
+    rows = pd.DataFrame([_describe(change) for change in changes[:MAX_LISTED]])
+    remark = "Ratios of step times, after the change over before. docs/nights.md says how they are found and decided."
+    if len(changes) > MAX_LISTED:
+        remark += f" The newest {MAX_LISTED} of {len(changes)}."
+    return make_table(CAPTION, columns, rows, remark=remark)
+
+
+def _show(title: str, source: str, *, align: str = "left") -> Column:
+    return Column(title=title, sources=(source,), format=str, align="right" if align == "right" else "left")
+
+
+def _describe(change: RecordedChange) -> dict[str, str]:
+    suspicion, decision = change.suspicion, change.decision
+    shift = suspicion.shift if decision is None or decision.shift is None else decision.shift
+    of_all = f"{suspicion.num_cells} cells on {suspicion.hardware}"
+    return {
+        "cell": suspicion.cell_ids[0] if suspicion.num_cells == 1 else of_all,
+        "shift": f"{100 * (shift.ratio - 1):+.1f}",
+        "interval": f"{100 * (shift.low - 1):+.1f} to {100 * (shift.high - 1):+.1f}",
+        "state": "waits to be measured again" if decision is None else decision.outcome,
+        "first": suspicion.first_run_id,
+        "night": suspicion.night_run_id,
+        "environment": "; ".join(_name(part) for part in suspicion.changes) or "nothing that is recorded",
+        "reason": NOT_THERE if decision is None else decision.reason,
+    }
+
+
+def _name(part: NightChange) -> str:
+    return f"{part.what}: {part.before or 'unknown'} → {part.after or 'unknown'}"

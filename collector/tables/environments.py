@@ -9,8 +9,7 @@ from collector.libraries import NOT_RECORDED, shorten_cudnn
 from collector.machine_differences import tabulate_machines
 from collector.ratio_words import NO_DIFFERENCE
 from collector.results.collection import Collection
-from collector.tables.columns import count_column, interval_column, number_column, text_column
-from collector.tables.table import Table, make_table
+from collector.tables.table import Table, count_column, interval_column, make_table, number_column, text_column
 from collector.units import (
     CELSIUS,
     GIB,

@@ -1,12 +1,17 @@
-"""Tables for people: columns that know how to show the values of a data frame, whatever they are written to."""
+"""Tables for people: columns that know how to show the values of a data frame, and how they are printed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import pandas as pd
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
 
-from collector.units import NOT_THERE, Unit
+from collector.ratio_words import format_ratio, format_ratios
+from collector.units import NOT_THERE, Unit, format_interval, format_number
 
 Align = Literal["left", "right"]
 
@@ -126,3 +131,146 @@ def format_column(column: Column, rows: pd.DataFrame) -> list[str]:
     """Return the texts of one column, one per row."""
     values = (rows[source].to_list() for source in column.sources)
     return [column.format(*row) for row in zip(*values, strict=True)]
+
+
+def text_column(title: str, source: str, *, priority: int = ESSENTIAL, is_optional: bool = False) -> Column:
+    """Return a column of words; a missing value is shown as nothing."""
+    return Column(title=title, sources=(source,), format=_format_text, priority=priority, is_optional=is_optional)
+
+
+def count_column(title: str, source: str) -> Column:
+    """Return a column of whole numbers, thousands grouped."""
+    return Column(title=title, sources=(source,), format="{:,}".format, align="right")
+
+
+def number_column(
+    title: str,
+    source: str,
+    unit: Unit,
+    *,
+    priority: int = ESSENTIAL,
+    is_optional: bool = False,
+    num_digits: int | None = None,
+) -> Column:
+    """Return a column of amounts, held in base units and shown in `unit`; a missing value is shown as a dash."""
+    return Column(
+        title=title,
+        sources=(source,),
+        format=lambda value: format_number(_to_float(value), unit, num_digits),
+        unit=unit,
+        align="right",
+        priority=priority,
+        is_optional=is_optional,
+    )
+
+
+def interval_column(
+    title: str, low: str, high: str, unit: Unit, *, priority: int = ESSENTIAL, num_digits: int | None = None
+) -> Column:
+    """Return a column of `low to high`, held in base units and shown in `unit`; no interval is shown as a dash."""
+    return Column(
+        title=title,
+        sources=(low, high),
+        format=lambda low, high: format_interval(_to_float(low), _to_float(high), unit, num_digits),
+        unit=unit,
+        align="right",
+        priority=priority,
+    )
+
+
+def ratio_column(title: str, name: str) -> Column:
+    """Return the column of a ratio, written as everywhere."""
+    return Column(title=title, sources=(name,), format=_format_ratio, align="right")
+
+
+def ratio_interval_column(title: str, name: str) -> Column:
+    """Return the column of the interval `name_low` to `name_high` of ratios."""
+    return Column(title=title, sources=(f"{name}_low", f"{name}_high"), format=_format_ends, align="right")
+
+
+def _format_ratio(ratio: float) -> str:
+    return NOT_THERE if pd.isna(ratio) else format_ratio(ratio)
+
+
+def _format_ends(low: float, high: float) -> str:
+    return NOT_THERE if pd.isna(low) or pd.isna(high) else " to ".join(format_ratios(low, high))
+
+
+def _format_text(value: object) -> str:
+    return "" if pd.isna(value) else str(value)  # type: ignore[call-overload]
+
+
+def _to_float(value: object) -> float | None:
+    return None if pd.isna(value) else float(value)  # type: ignore[call-overload,arg-type]
+
+
+CELL = text_column("cell", "label")
+"""The first column of most tables: the name of the cell, of `add_labels`."""
+
+
+MAX_NOTES = 20
+"""Notes below a table: a screen full of them is read by nobody."""
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table; where the terminal is too narrow for it, drop columns by their priority before breaking lines.
+
+    Where the console is no terminal nothing is dropped and no line is broken. Its notes stand below it, each text once.
+    """
+    table, notes = _number_notes(table)
+    _print_columns(console, table)
+    for number, note in enumerate(notes[:MAX_NOTES], 1):
+        print_text(console, f"[{number}] {note}")
+    if len(notes) > MAX_NOTES:
+        print_text(console, f"and {len(notes) - MAX_NOTES} more notes, which the report has")
+
+
+def print_text(console: Console, text: str, style: str = "") -> None:
+    """Print a sentence, broken between words where the terminal ends; on one line where the console is none."""
+    console.print(Text(text, style=style), soft_wrap=not console.is_terminal)
+
+
+def _number_notes(table: Table) -> tuple[Table, list[str]]:
+    numbers: dict[str, int] = {}
+    columns = []
+    for column in table.columns:
+        if not column.is_note:
+            columns.append(column)
+            continue
+        for text in format_column(column, table.rows):
+            if text:
+                numbers.setdefault(text, len(numbers) + 1)
+        show = partial(_show_number, column, numbers)
+        columns.append(replace(column, format=show))
+    return replace(table, columns=tuple(columns)), list(numbers)
+
+
+def _show_number(column: Column, numbers: Mapping[str, int], *values: object) -> str:
+    text = column.format(*values)
+    return f"[{numbers[text]}]" if text else ""
+
+
+def _print_columns(console: Console, table: Table) -> None:
+    if not console.is_terminal:
+        wide = type(console)(file=console.file, width=_measure_width(console, table))  # as careful as the one given
+        wide.print(_render(table))
+        return
+    dispensable = [column for column in table.columns if column.priority < ESSENTIAL]
+    for column in sorted(dispensable, key=lambda column: column.priority):
+        if _measure_width(console, table) > console.width:
+            table = table.drop_column(column)
+    console.print(_render(table))
+
+
+def _measure_width(console: Console, table: Table) -> int:
+    unbounded = console.options.update(width=10_000)
+    return console.measure(_render(table), options=unbounded).maximum
+
+
+def _render(table: Table) -> RichTable:
+    rendered = RichTable(box=None, header_style="bold", pad_edge=False)
+    for column in table.columns:
+        rendered.add_column(Text(column.heading), overflow="fold", justify=column.align)
+    for row in table.format_rows():
+        rendered.add_row(*map(Text, row))  # as Text: a name in brackets is no markup
+    return rendered

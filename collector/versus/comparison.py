@@ -8,8 +8,9 @@ from typing import Any
 from bench.errors import UserError
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
+from collector.results.frames import MISSING, UNREADABLE, WITHOUT_RECORD
 from collector.results.hosts import name_machines_of_rows
-from collector.results.statuses import MISSING, UNREADABLE, WITHOUT_RECORD
+from collector.units import count_things
 from collector.versus.document import (
     AmbiguousCells,
     CompareDocument,
@@ -44,7 +45,6 @@ from collector.versus.sides import (
 )
 from collector.versus.verdicts import Evaluation, compare_pairs, compare_pairs_by_range
 from collector.versus.words import conclude
-from collector.word_lists import count_things
 
 Row = dict[str, Any]
 Rows = Sequence[Row]

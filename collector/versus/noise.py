@@ -19,14 +19,13 @@ from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, is_confirmation
 from bench.store.stored_runs import read_runs
-from collector.results.cells import is_shared
-from collector.results.collection import Collection
-from collector.results.copied_runs import describe_copies, find_copies
+from collector.results.collection import Collection, describe_copies, find_copies
+from collector.results.frames import is_shared
 from collector.results.load import load_run
 from collector.statistics import CONFIDENCE, Estimate
+from collector.units import count_things
 from collector.versus.selections import Metric
 from collector.versus.sides import PoolKey, make_side
-from collector.word_lists import count_things
 
 Source = Literal["measured", "default", "given"]
 

@@ -7,8 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from bench.errors import UserError
-from collector.results.cells import PROTOCOL_FIELDS
-from collector.results.frames import CELL_COLUMNS
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS
 from collector.units import JOULE, MIB, MILLISECOND, Unit
 
 Row = dict[str, Any]

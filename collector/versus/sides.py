@@ -12,9 +12,8 @@ from bench.schema import EARLIEST, LATEST
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, add_labels, label_shared
 from collector.machines import DIFFERENT_BY_NATURE, is_confounded
 from collector.results.cell_repeats import SOUND_VERDICTS
-from collector.results.cells import PROTOCOL_FIELDS, is_shared
 from collector.results.collection import Collection
-from collector.results.frames import CELL_COLUMNS, make_frame
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, is_shared, make_frame
 from collector.statistics import (
     Estimate,
     average_by_machine,
@@ -67,7 +66,7 @@ def list_measured(collections: Iterable[Collection]) -> list[Row]:
 def unify_centers(rows: Iterable[Row]) -> None:
     """Have the mean of the steps stand for every repeat of a cell that was on two levels in any of the runs.
 
-    Within a run it is so already (collector.results.centers).
+    Within a run it is so already (collector.results.attempts).
     """
     rows = list(rows)
     on_levels = {row["cell_id"] for row in rows if row["summarized_by"] == "mean" and row["verdict"] in SOUND_VERDICTS}

@@ -7,14 +7,23 @@ from dataclasses import replace
 
 import pandas as pd
 
+from collector.files import escape_markdown
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS
 from collector.ratio_words import NO_DIFFERENCE as NOT_SHOWN
 from collector.ratio_words import format_ratio, format_ratios
 from collector.statistics import POWER_WORDS
-from collector.tables.columns import number_column, ratio_column, ratio_interval_column, text_column
-from collector.tables.table import MAX_LISTED, Column, Table, make_table
-from collector.units import MIB, NOT_THERE, PERCENT, choose_memory_unit, format_number
+from collector.tables.table import (
+    MAX_LISTED,
+    Column,
+    Table,
+    make_table,
+    number_column,
+    ratio_column,
+    ratio_interval_column,
+    text_column,
+)
+from collector.units import MIB, NOT_THERE, PERCENT, choose_memory_unit, count_things, format_number
 from collector.versus.document import (
     CellComparison,
     CompareDocument,
@@ -27,8 +36,6 @@ from collector.versus.document import (
 )
 from collector.versus.selections import METRICS, Metric
 from collector.versus.verdicts import ADVISES_REPEATS
-from collector.visible_text import escape_markdown
-from collector.word_lists import count_things
 
 ORDER = ("fails", "worse", "undecided", "better", "same", "not comparable")
 """The verdicts that call for somebody's attention stand first."""

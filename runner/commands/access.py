@@ -59,7 +59,7 @@ def access(
 
 def _print_report(report: "Report") -> None:
     from collector.access.page import ASSUMPTIONS, answer_question, describe_weeks, list_warnings, make_tables
-    from collector.tables.printed import print_table
+    from collector.tables.table import print_table
 
     CONSOLE.print(f"{report.scenario.question}\n", soft_wrap=True)
     for line in answer_question(report.scenario, report.outcomes):

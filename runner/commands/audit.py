@@ -77,7 +77,7 @@ def audit(
 
 def _print_audit(table: "AuditTable", rows: "Sequence[AuditedRow]") -> None:
     from collector.audit.page import count_verdicts, introduce_table, list_explanations, make_audit_table
-    from collector.tables.printed import print_table
+    from collector.tables.table import print_table
 
     CONSOLE.print(f"{introduce_table(table)}\n", soft_wrap=True)
     print_table(CONSOLE, make_audit_table(table, rows))

@@ -146,7 +146,7 @@ def _show(document: "CompareDocument", *, as_json: bool, as_markdown: bool, outp
 
 
 def _print_document(document: "CompareDocument", console: Console) -> None:
-    from collector.tables.printed import print_table, print_text
+    from collector.tables.table import print_table, print_text
     from collector.versus import words
 
     def print_lines(*lines: str) -> None:

@@ -168,7 +168,7 @@ def _print_document(document: "CostDocument", console: Console) -> None:
         make_job_table,
         make_sample_table,
     )
-    from collector.tables.printed import print_table
+    from collector.tables.table import print_table
 
     if not document.cells:
         console.print(NOTHING_COUNTS, soft_wrap=True)

@@ -111,8 +111,8 @@ def forecast(
     from collector.forecast.fit import fit_forecast, measure_gap
     from collector.forecast.series import Request, load_series
     from collector.forecast.words import describe_forecast, describe_future, describe_gap
+    from collector.report.paper import check_plot_path, save_plot
     from collector.report.plots.forecast import plot_forecast
-    from collector.report.plots.picture_files import check_plot_path, save_plot
 
     if plot:
         check_plot_path(plot)

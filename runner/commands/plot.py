@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.analysis import Analysis
     from collector.report.figure import Figure, FigureGroup
 
-# As collector.report.plot_catalogue has them (a test holds them equal): help must not wait for its import.
+# As collector.report.question_figures has them (a test holds them equal): help must not wait for its import.
 PlotName = Literal[
     "frameworks", "modes", "precisions", "speedups", "latencies", "roofline", "memory", "costs", "scaling", "tenants",
     "nights",
@@ -53,7 +53,7 @@ def plot(
     """Write a plot of the report to a file for a paper: SVG, PDF with its fonts, or PNG at 300 dpi."""
     from collector.report.figure import list_panels
     from collector.report.paper import check_figure_path, number_paths, save_figure
-    from collector.report.plot_catalogue import PLOTS, draw_plot
+    from collector.report.question_figures import PLOTS, draw_plot
     from runner.reporting.stored_runs import print_skipped
 
     check_figure_path(output)

@@ -41,7 +41,7 @@ def find_run_state(collection: "Collection") -> RunState:
 
 def _estimate_seconds_left(collection: "Collection") -> float | None:
     """Estimate how long the missing repeats take: each as its cell's mean so far, or as the mean of all cells."""
-    from collector.results.statuses import MISSING
+    from collector.results.frames import MISSING
 
     results = collection.results
     seconds = (results["finished_at"] - results["started_at"]).dt.total_seconds()

@@ -48,7 +48,7 @@ def status(
 
     Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
     """
-    from collector.results.statuses import MISSING
+    from collector.results.frames import MISSING
     from runner.commands.run_state import find_run_state
     from runner.reporting.stored_runs import load_collection, open_existing_store
 
@@ -90,7 +90,7 @@ def _say_what_next(collection: "Collection", num_missing: int, store: str, resum
 def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: "RunState") -> None:
     from bench.store.raw_removals import read_raw_removals
     from collector.facts import describe_node_faults, describe_raw_removals
-    from collector.results.statuses import MISSING, UNREADABLE
+    from collector.results.frames import MISSING, UNREADABLE
     from runner.reporting.stored_runs import print_skipped
 
     others = {status: number for status, number in counts.most_common() if status != MISSING}
@@ -128,7 +128,7 @@ def _make_document(
     collection: "Collection", counts: Counter[str], cluster: list[str] | None, state: "RunState"
 ) -> "StatusDocument":
     from collector.facts import describe_node_faults
-    from collector.results.statuses import MISSING
+    from collector.results.frames import MISSING
     from runner.commands.json_documents import NotCountedDocument, StatusDocument
     from runner.reporting.stored_runs import MAX_NAMED
 

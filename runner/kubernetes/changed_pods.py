@@ -9,7 +9,7 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from collector.word_lists import join_some
+from collector.units import join_some
 from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.objects import PodStatus

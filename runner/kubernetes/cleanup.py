@@ -23,7 +23,7 @@ from pydantic import AwareDatetime
 from bench.errors import UserError
 from bench.schema import Document
 from bench.store import Store, cancelled_key, cancelled_prefix, confirmation_run_id
-from collector.word_lists import join_some
+from collector.units import join_some
 from runner.kubernetes.connection import ApiError, Connection, delete_exactly, to_user_error
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.names import POOL_LABEL, RUN_LABEL, STORE_LABEL, select_run

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from bench.errors import UserError
 from bench.schema import PlannedCell
 from bench.store import Store, StoreError
-from collector.word_lists import join_some
+from collector.units import join_some
 from runner.cluster_contexts import IN_CLUSTER
 from runner.kubernetes.changed_pods import describe_pod_changes
 from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods

@@ -9,9 +9,9 @@ from bench.store import Store, confirmation_run_id, is_confirmation
 from bench.store.stored_runs import find_future_runs, read_runs
 from collector.nights.series import read_cell_nights, unify_centers, unify_hosts
 from collector.nights.suspicions import Confirmation, NightRun
-from collector.results.copied_runs import CopyFinder
+from collector.results.collection import CopyFinder
+from collector.results.frames import WITHOUT_RECORD
 from collector.results.load import load_run
-from collector.results.statuses import WITHOUT_RECORD
 
 MAX_NIGHTS = 90
 """Nights that are looked at, the newest: three months say enough about noise, and a drift that takes longer than that

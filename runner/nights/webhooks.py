@@ -20,9 +20,9 @@ from urllib3.exceptions import HTTPError, LocationParseError, MaxRetryError
 from bench.errors import UserError
 from bench.schema import Alarm, AlarmedChange, Notice, hash_text, read_time_of_day
 from bench.store import Store, notice_key, report_key
+from collector.files import replace_steering
 from collector.nights.records import RecordedChange
 from collector.units import NOT_THERE
-from collector.visible_text import replace_steering
 from runner.nights.watch import NightReport
 
 Kind = Literal["json", "slack"]

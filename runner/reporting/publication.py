@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bench.schema import Ending, InvalidDocumentError, MissingRepeat, Run, read_run, read_time_of_day
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, KeyMissing, Store, report_key
-from collector.results.statuses import WITHOUT_RECORD
+from collector.results.frames import WITHOUT_RECORD
 
 
 class RepeatState(NamedTuple):

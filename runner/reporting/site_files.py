@@ -17,7 +17,7 @@ from runner.runs import list_passed_over
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.analysis import Analysis
     from collector.nights.records import ChangeHistory
-    from collector.report.site import SiteRun
+    from collector.report.page import SiteRun
     from collector.results.collection import Collection
 
 MARK = "made-from.txt"
@@ -35,7 +35,7 @@ def write_site(store: Store, site: Path, analyze: Analyze, tell: Callable[[str],
     if the store cannot be used, UserError where a file cannot be written.
     """
     from collector.files import check_folder
-    from collector.report.site import INDEX, write_index
+    from collector.report.page import INDEX, write_index
 
     check_folder(site / INDEX)
     _check_index(site / INDEX)
@@ -49,7 +49,7 @@ def write_site(store: Store, site: Path, analyze: Analyze, tell: Callable[[str],
 
 def _check_index(path: Path) -> None:
     """Raise UserError where the page that the list of runs would replace is somebody else's."""
-    from collector.report.site import TITLE
+    from collector.report.page import TITLE
 
     if not os.path.isfile(path):
         return
@@ -66,7 +66,7 @@ def _write_run(
     store: Store, run: Run, site: Path, analyze: Analyze, tell: Callable[[str], None], settings: str
 ) -> "SiteRun":
     from collector.files import replace_text
-    from collector.report.site import INDEX, describe_run, name_folder, write_run_pages
+    from collector.report.page import INDEX, describe_run, name_folder, write_run_pages
 
     try:
         collection = load_collection(store, run.run_id)
@@ -84,7 +84,7 @@ def _write_run(
 
 
 def _describe_unreadable(run_id: str, reason: str, *, run: Run | None = None) -> "SiteRun":
-    from collector.report.site import SiteRun
+    from collector.report.page import SiteRun
 
     return SiteRun(
         run_id=run_id,

@@ -84,7 +84,7 @@ def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
 
 def print_skipped(collection: "Collection", console: Console) -> None:
     """Name the documents in the store that did not count, and why; of many of them the first MAX_NAMED."""
-    from collector.word_lists import count_things
+    from collector.units import count_things
 
     for notice in (*collection.notices, *collection.doubts):
         console.print(notice, style="yellow", soft_wrap=True)

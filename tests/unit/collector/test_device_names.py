@@ -2,7 +2,7 @@
 
 import pytest
 
-from collector.device_names import has_words
+from collector.prices.table import has_words
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from bench.schema import EARLIEST, LATEST, Machine, Result, Verdict
 from collector.facts import describe_windows, list_facts, state_outcome
-from collector.word_lists import list_some
+from collector.units import list_some
 from factories import START, make_cell, make_environment, make_failed_result, make_result, make_validity
 from measured_runs import Collect
 

@@ -4,7 +4,7 @@ from bench.registry import FRAMEWORKS
 from collector import comparisons
 from collector.labels import FRAMEWORK_NAMES
 from collector.report.plots.marks import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
-from collector.results.frames import FRAMEWORK_PACKAGES
+from collector.results.documents import FRAMEWORK_PACKAGES
 
 
 def test_every_framework_has_a_name_and_a_package() -> None:

@@ -13,7 +13,7 @@ from collector.audit.study import load_study
 from collector.comparisons import compare_all
 from collector.machine_differences import tabulate_machines
 from collector.nights.series import read_cell_nights
-from collector.results.cells import SHARING_FIELDS
+from collector.results.frames import SHARING_FIELDS
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_environment, make_gpu
 from measured_runs import Collect, collect_results, make_repeats

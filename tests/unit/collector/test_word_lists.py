@@ -1,8 +1,8 @@
-"""collector.word_lists: the first of many texts."""
+"""collector.units: the first of many texts."""
 
 import pytest
 
-from collector.word_lists import join_some
+from collector.units import join_some
 
 
 @pytest.mark.parametrize(

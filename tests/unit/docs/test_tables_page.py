@@ -9,8 +9,14 @@ import pytest
 
 from bench.schema import Verdict
 from bench.store import Store
-from collector.results.dataset.columns import MEANINGS, TABLE_COLUMNS, describe_meaning, find_unit
-from collector.results.frames import RESULT_COLUMNS, SAMPLE_COLUMNS
+from collector.results.frames import (
+    MEANINGS,
+    RESULT_COLUMNS,
+    SAMPLE_COLUMNS,
+    TABLE_COLUMNS,
+    describe_meaning,
+    find_unit,
+)
 from collector.results.load import load_run
 from factories import make_cell, make_result, make_run, make_validity, put_documents
 
@@ -29,7 +35,7 @@ def test_every_column_has_a_meaning_and_every_meaning_a_column() -> None:
 
 
 def test_a_column_without_a_meaning_is_named_with_the_place_to_write_it() -> None:
-    with pytest.raises(KeyError, match="column 'gpu_colour'.*MEANINGS in collector.results.dataset.columns"):
+    with pytest.raises(KeyError, match="column 'gpu_colour'.*MEANINGS in collector.results.frames"):
         describe_meaning("gpu_colour")
 
 

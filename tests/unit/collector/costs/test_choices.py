@@ -5,8 +5,15 @@ from datetime import date
 
 import pytest
 
-from collector.costs.choices import answer_cpu_or_gpu, choose_for_budget, choose_for_deadline
-from collector.costs.document import CellCost, Choice, Figure, OfferCost
+from collector.costs.document import (
+    CellCost,
+    Choice,
+    Figure,
+    OfferCost,
+    answer_cpu_or_gpu,
+    choose_for_budget,
+    choose_for_deadline,
+)
 
 HOUR = 3600.0
 

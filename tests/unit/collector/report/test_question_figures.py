@@ -13,9 +13,10 @@ from collector.analysis import analyze_run
 from collector.nights.records import ChangeHistory, RecordedChange
 from collector.report.figure import ROWS, Figure, FigureGroup, list_panels
 from collector.report.paper import number_paths, save_figure, set_width
-from collector.report.plot_catalogue import PLOTS, draw_plot
 from collector.report.plots.marks import number_segments
 from collector.report.question_figures import (
+    PLOTS,
+    draw_plot,
     show_changes,
     show_costs,
     show_latencies,

@@ -4,8 +4,7 @@ import pytest
 
 from collector.analysis import Analysis, analyze_run
 from collector.report.figure import FigureGroup
-from collector.report.plot_catalogue import draw_plot
-from collector.report.question_figures import show_comparisons
+from collector.report.question_figures import draw_plot, show_comparisons
 from collector.results.frames import list_rows
 from collector.statistics import Estimate
 from measured_runs import Collect, make_repeats

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bench.store import Store
 from collector.analysis import analyze_run
-from collector.report.site import SiteRun, describe_run, write_index, write_run_pages
+from collector.report.page import SiteRun, describe_run, write_index, write_run_pages
 from collector.results.load import load_run
 from factories import RUN_ID, make_cell, make_failed_result, make_result, make_run, put_documents
 from report_pages import HOSTILE, Page

@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 
 from collector.report.paper import escape_latex, write_latex, write_markdown
-from collector.tables.columns import CELL, interval_column, number_column
-from collector.tables.table import Table, make_table
+from collector.tables.table import CELL, Table, interval_column, make_table, number_column
 from collector.units import MILLISECOND
 
 

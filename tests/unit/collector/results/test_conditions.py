@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.schema import ForeignProcess
-from collector.results.frames import describe_conditions
+from collector.results.documents import describe_conditions
 from device_profiles import make_device_profile, make_gpu_activity
 from factories import make_cell, make_cpu_use, make_gpu_use, make_result
 from host_figures import make_host_figures

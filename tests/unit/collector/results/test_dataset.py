@@ -9,11 +9,11 @@ import pytest
 
 from bench.schema import Result
 from bench.store import Store, StoreError, StoreUnreachable, raw_removal_key, result_key
+from collector.results import stored_tables as tables
 from collector.results.collection import Collection
-from collector.results.dataset import tables
-from collector.results.dataset.columns import ATTEMPTS, STEPS
-from collector.results.dataset.tables import table_key
+from collector.results.frames import ATTEMPTS, STEPS
 from collector.results.load import load_run
+from collector.results.stored_tables import table_key
 from factories import RUN_ID, make_cell, make_result, make_run, put_documents
 from raw_removals import make_raw_removal
 

@@ -8,9 +8,9 @@ import pytest
 from bench.schema import Cell, Precision, Result, Validity
 from collector.analysis import analyze_run
 from collector.results.collection import Collection
-from collector.results.host_peaks import list_drifted
+from collector.results.hosts import list_drifted
 from collector.results.summary import summarize_cells
-from collector.tables.roofline import make_roofline_table
+from collector.tables.cells import make_roofline_table
 from factories import (
     make_cell,
     make_environment,

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from bench.schema import Result
+from collector.results.cell_repeats import read_machine_means
 from collector.results.frames import list_rows
-from collector.results.intervals import read_machine_means
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_environment, make_result
 from measured_runs import Collect, make_repeats

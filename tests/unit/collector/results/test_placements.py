@@ -11,7 +11,8 @@ from bench.store import Store, placement_key
 from collector.analysis import analyze_run
 from collector.doubts import list_doubts
 from collector.results.collection import Collection
-from collector.results.frames import PLACEMENT_COLUMNS, find_cpu_manager_policy
+from collector.results.documents import find_cpu_manager_policy
+from collector.results.frames import PLACEMENT_COLUMNS
 from collector.results.load import load_run
 from collector.tables.environments import make_shared_environment_table
 from factories import make_placement, make_result, make_run, put_documents

@@ -8,8 +8,9 @@ import pytest
 from bench.store import Store, result_key, results_prefix
 from collector.facts import state_outcome, state_resumption
 from collector.results.attempts import UnreadRecords
-from collector.results.collection import Collection, SkippedDocument
+from collector.results.collection import Collection
 from collector.results.load import load_run
+from collector.results.stored_tables import SkippedDocument
 from collector.results.summary import summarize_cells
 from factories import RUN_ID, make_result, make_run, put_documents
 

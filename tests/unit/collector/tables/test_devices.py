@@ -4,8 +4,8 @@ import pytest
 
 from bench.schema import GpuUse
 from collector.analysis import analyze_run
+from collector.tables.cells import make_devices_table
 from collector.tables.environments import make_shared_environment_table
-from collector.tables.roofline import make_devices_table
 from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_gpu_use
 from measured_runs import Collect, make_repeats
 

@@ -4,7 +4,7 @@ import pytest
 
 from bench.schema import Cell, Result
 from collector.analysis import analyze_run
-from collector.tables.roofline import make_kernel_time_table
+from collector.tables.cells import make_kernel_time_table
 from device_profiles import make_device_profile, make_gpu_activity
 from factories import make_cell, make_result
 from measured_runs import Collect

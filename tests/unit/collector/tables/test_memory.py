@@ -1,9 +1,9 @@
-"""collector.tables.step_times: a peak that is no cell's own is not shown."""
+"""collector.tables.cells: a peak that is no cell's own is not shown."""
 
 import pytest
 
 from collector.analysis import analyze_run
-from collector.tables.step_times import make_memory_table
+from collector.tables.cells import make_memory_table
 from factories import make_cell, make_memory, make_result
 from measured_runs import Collect
 

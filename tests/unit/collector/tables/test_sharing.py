@@ -2,13 +2,13 @@
 
 from bench.schema import Result
 from collector.analysis import Analysis, analyze_run
-from collector.tables.sharing import (
+from collector.tables.cells import make_training_table
+from collector.tables.comparisons import (
     make_fallen_table,
     make_shared_device_table,
     make_tenant_latency_table,
     make_tenant_speed_table,
 )
-from collector.tables.step_times import make_training_table
 from collector.tables.table import Table
 from factories import make_result
 from measured_runs import Collect, make_repeats

@@ -4,7 +4,7 @@ import pytest
 
 from bench.schema import PipelinedWindow, Samples
 from collector.analysis import analyze_run
-from collector.tables.step_times import describe_validity, make_inference_table, make_training_table
+from collector.tables.cells import describe_validity, make_inference_table, make_training_table
 from factories import make_cell, make_result
 from measured_runs import Collect
 

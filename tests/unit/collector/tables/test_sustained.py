@@ -2,7 +2,7 @@
 
 from bench.schema import SustainedRun
 from collector.analysis import analyze_run
-from collector.tables.step_times import make_sustained_table
+from collector.tables.cells import make_sustained_table
 from factories import make_cell, make_result
 from measured_runs import Collect
 

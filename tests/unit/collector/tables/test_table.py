@@ -5,8 +5,17 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from collector.tables.columns import count_column, interval_column, number_column, text_column
-from collector.tables.table import MAX_LISTED, Column, Table, make_table, shorten_rows
+from collector.tables.table import (
+    MAX_LISTED,
+    Column,
+    Table,
+    count_column,
+    interval_column,
+    make_table,
+    number_column,
+    shorten_rows,
+    text_column,
+)
 from collector.units import MILLISECOND, RATIO, THROUGHPUT, WATT
 
 ROWS = pd.DataFrame(

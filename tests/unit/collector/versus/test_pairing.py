@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from bench.schema import Cell
-from collector.results.cells import describe_cell
+from collector.results.frames import describe_cell
 from collector.versus.sides import describe_nearest, pair_cells
 from factories import make_cell
 

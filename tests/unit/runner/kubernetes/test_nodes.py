@@ -14,8 +14,7 @@ from bench.schema import Cell, Node, NodeFault, PlannedCell
 from bench.store import Store, placement_key
 from cluster_objects import load_job, load_pod
 from collector.comparisons import COMPARISONS
-from collector.results.cells import PROTOCOL_FIELDS, SHARING_FIELDS
-from collector.results.frames import CELL_COLUMNS
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, SHARING_FIELDS
 from factories import make_cell, make_placement, make_result, make_run
 from node_faults import make_node_fault
 from runner.kubernetes.connection import ApiError, Connection

@@ -30,10 +30,8 @@ from bench.store import (
     UnreadableObject,
 )
 from bench.store.raw_removals import index_removed_results, read_raw_removals
-from collector.results.collection import SkippedDocument
-from collector.results.dataset.columns import ATTEMPTS, ENVIRONMENTS, STEPS, TENANTS, compute_version, make_schema
-from collector.results.dataset.documents import Kind, Row
-from collector.results.frames import Columns
+from collector.results.documents import Kind
+from collector.results.frames import ATTEMPTS, ENVIRONMENTS, STEPS, TENANTS, Columns, Row, compute_version, make_schema
 
 VERSION_KEY = b"benchmatrix"
 """Of the metadata of a file: which version of the columns it has."""
@@ -47,6 +45,16 @@ NUM_PYTHON_ROWS = 512
 
 class DamagedTableError(Exception):
     """A table of a run cannot be read; its rows are made anew from the documents."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedDocument:
+    """A key under the run that does not count, and why, in one line."""
+
+    key: str
+    reason: str
+    is_unread: bool = False
+    """Whether the store does not give it at present, so that nobody knows what it says."""
 
 
 @dataclass(kw_only=True)

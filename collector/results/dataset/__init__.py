@@ -1,1 +1,0 @@
-"""The data set of a store: what its JSON documents say, as Parquet files in `tables/`, brought up to date on demand."""

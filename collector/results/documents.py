@@ -1,0 +1,504 @@
+"""Turn the JSON documents of a run into rows, each checked against the key that it was found under."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Literal
+
+import numpy as np
+
+from bench.registry import FRAMEWORKS
+from bench.schema import (
+    Calibration,
+    CpuUse,
+    DeviceProfile,
+    Environment,
+    Failure,
+    Framework,
+    GpuUse,
+    HostPeak,
+    InvalidDocumentError,
+    NodeFault,
+    Placement,
+    Result,
+    Samples,
+    Tenancy,
+    TenantRecord,
+    hash_text,
+    read_node_fault,
+    read_placement,
+    read_result,
+)
+from bench.store import (
+    ResultKey,
+    node_faults_prefix,
+    parse_node_fault_key,
+    parse_placement_key,
+    parse_result_key,
+    placements_prefix,
+    results_prefix,
+)
+from collector.results.frames import (
+    ATTEMPTS,
+    ENVIRONMENTS,
+    NODE_FAULTS,
+    PLACEMENT_COLUMNS,
+    PLACEMENTS,
+    STEP_SERIES,
+    STEPS,
+    TENANTS,
+    Row,
+    describe_cell,
+)
+from collector.results.hosts import identify_environment, identify_hardware, join_ids, name_machine
+
+Rows = dict[str, list[Row]]
+"""By table: those of one document."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of document: where a run has them, and which rows they become."""
+
+    tables: tuple[str, ...]
+    """The first has a row for each document."""
+    find_prefix: Callable[[str], str]
+    parse_key: Callable[[str], ResultKey | None]
+    describe: Callable[[bytes, ResultKey], Rows]
+    """Raises InvalidDocumentError."""
+    noun: str
+
+    @property
+    def table(self) -> str:
+        """The table that names each document."""
+        return self.tables[0]
+
+
+class EnvironmentRows:
+    """Describes environments once each: most results of a run share theirs."""
+
+    def __init__(self) -> None:
+        self._columns: dict[tuple[str, Framework], Row] = {}
+        self._documents: dict[str, Row] = {}
+
+    def describe(self, environment: Environment, framework: Framework) -> tuple[Row, Row]:
+        """Return the columns of a result in the environment, and the row of the environment's own table."""
+        text = environment.model_dump_json()
+        if (text, framework) not in self._columns:
+            columns = describe_environment(environment, framework)
+            facts = {"environment_document": hash_text(text), "image": environment.image}
+            facts |= {"git_revision": environment.git_revision}
+            self._columns[text, framework] = columns | facts | {"num_visible_cores": environment.num_visible_cores}
+            names = ("environment_id", "hostname")
+            self._documents[text] = {name: columns[name] for name in names} | facts | {"document": text}
+        return self._columns[text, framework], self._documents[text]
+
+
+def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows) -> Rows:
+    """Return the rows of one result.
+
+    Raises InvalidDocumentError where it is damaged or another's than its key says.
+    """
+    result = read_result(data)
+    for name in ("run_id", "cell_id", "repeat", "attempt"):
+        held, expected = getattr(result, name), getattr(key, name)
+        if held != expected:
+            raise InvalidDocumentError(f"{name} is '{held}' inside, '{expected}' in its key")
+    identity = {"run_id": result.run_id, "cell_id": result.cell_id, "repeat": result.repeat, "attempt": result.attempt}
+    attempt = identity | describe_cell(result.cell) | describe_result(result) | _describe_host_peak(result)
+    rows: Rows = {
+        ATTEMPTS: [attempt],
+        TENANTS: [identity | row for row in describe_tenants(result)],
+        STEPS: [identity | row for row in list_series(result)],
+    }
+    if result.environment is not None:
+        columns, document = environments.describe(result.environment, result.cell.framework)
+        attempt |= columns
+        rows[ENVIRONMENTS] = [document]
+    return rows
+
+
+def _describe_host_peak(result: Result) -> Row:
+    row: Row = {}
+    if result.host_peak is not None:
+        row["host_framework"] = result.host_peak.framework
+        row["host_theoretical_flops_per_second"] = result.host_peak.theoretical_flops_per_second
+    return row
+
+
+def _describe_placement(data: bytes, key: ResultKey) -> Rows:
+    placement = read_placement(data)
+    row = _check_attempt(placement, key, "placement")
+    row |= placement.model_dump(include={"node_name", "image_id", "qos_class", "cpu_request_cores"})
+    row["other_containers"] = ", ".join(placement.other_containers) or None
+    if placement.node is not None:
+        row |= placement.node.model_dump(include={*PLACEMENT_COLUMNS, "num_cpus"})
+    return {PLACEMENTS: [row]}
+
+
+def _describe_node_fault(data: bytes, key: ResultKey) -> Rows:
+    fault = read_node_fault(data)
+    return {NODE_FAULTS: [_check_attempt(fault, key, "node fault") | {"document": fault.model_dump_json()}]}
+
+
+def _check_attempt(document: Placement | NodeFault, key: ResultKey, noun: str) -> Row:
+    row = document.model_dump(include={"run_id", "cell_id", "repeat", "attempt"})
+    if ResultKey(**row) != key:
+        raise InvalidDocumentError(f"the {noun} is of another attempt than its key says")
+    return row
+
+
+def make_result_kind() -> Kind:
+    """Return the kind of a run's results; environments are remembered for as long as it is used."""
+    environments = EnvironmentRows()
+    return Kind(
+        tables=(ATTEMPTS, STEPS, ENVIRONMENTS, TENANTS),
+        find_prefix=results_prefix,
+        parse_key=parse_result_key,
+        describe=lambda data, key: describe_attempt(data, key, environments),
+        noun="result",
+    )
+
+
+PLACEMENT_KIND = Kind(
+    tables=(PLACEMENTS,),
+    find_prefix=placements_prefix,
+    parse_key=parse_placement_key,
+    describe=_describe_placement,
+    noun="placement",
+)
+NODE_FAULT_KIND = Kind(
+    tables=(NODE_FAULTS,),
+    find_prefix=node_faults_prefix,
+    parse_key=parse_node_fault_key,
+    describe=_describe_node_fault,
+    noun="node fault",
+)
+
+
+NO_REASON = "none"
+
+
+"""What is said of a GPU whose driver was asked why its clock was lowered, and gave no reason."""
+
+
+CpuManagerPolicy = Literal["static", "none"]
+
+
+FRAMEWORK_PACKAGES: dict[Framework, str] = {name: framework.package for name, framework in FRAMEWORKS.items()}
+
+
+def describe_result(result: Result) -> Row:
+    """Return the columns of RESULT_COLUMNS that follow from one result alone, less those of its environment."""
+    row = result.model_dump(include={"attempt", "status", "started_at", "finished_at", "written_by"})
+    row |= result.phases.model_dump() | describe_conditions(result)
+    row["window_samples_per_s"] = result.window_samples_per_s
+    if result.samples is not None:
+        row |= {
+            "num_warmup_steps_taken": len(result.samples.warmup_step_seconds),
+            "num_steps_taken": len(result.samples.step_seconds),
+            "reached_steady": result.samples.reached_steady,
+            "median_step_seconds": float(np.median(result.samples.step_seconds)),
+            "mean_step_seconds": fmean(result.samples.step_seconds or [math.nan]),
+            "center_step_seconds": result.samples.center_step_seconds,
+            "summarized_by": result.samples.summarized_by,
+        }
+        row |= _describe_pace(result, result.samples)
+    if result.memory is not None:
+        row |= result.memory.model_dump()
+    if result.error is not None:
+        row |= _describe_error(result.error)
+    return row
+
+
+def _describe_pace(result: Result, samples: Samples) -> Row:
+    row: Row = {}
+    if result.pipelined is not None:
+        row["pipelined_step_seconds"] = result.pipelined.step_seconds
+        row["pipelined_samples_per_s"] = result.cell.batch_size / result.pipelined.step_seconds
+    if result.sustained is not None:
+        row |= {
+            "first_sustained_step_seconds": result.sustained.window_step_seconds[0],
+            "settled_step_seconds": result.sustained.window_step_seconds[-1],
+            "flat_after_seconds": result.sustained.flat_after_seconds,
+            "sustained_seconds": result.sustained.seconds,
+        }
+    if samples.data_wait_seconds:
+        row["data_wait_share"] = sum(samples.data_wait_seconds) / sum(samples.step_seconds)
+    return row
+
+
+def describe_environment(environment: Environment, framework: Framework) -> Row:
+    """Return the columns of RESULT_COLUMNS that an environment says, for a result of this framework."""
+    gpu = environment.gpu
+    gpu_uuid = join_ids(gpu.uuid for gpu in environment.gpus)
+    identity = environment.identity
+    return {
+        "environment_id": identify_environment(environment),
+        "hardware_id": identify_hardware(environment),
+        "hostname": environment.hostname,
+        "gpu_uuid": gpu_uuid,
+        "boot_id": identity.boot_id if identity else None,
+        "booted_at": identity.booted_at if identity else None,
+        "lasting_ids": join_ids(identity.lasting_ids) if identity else None,
+        "host": environment.hostname,
+        "machine": name_machine(environment.hostname, gpu_uuid),
+        "cpu_model": environment.cpu_model,
+        "num_threads": environment.num_threads,
+        "gpu_name": gpu.name if gpu else None,
+        "driver_version": gpu.driver_version if gpu else None,
+        "python_version": environment.python_version,
+        "framework_version": environment.versions.get(FRAMEWORK_PACKAGES[framework]),
+        "cuda_graph": environment.settings.get("cuda_graph"),
+    }
+
+
+def _describe_error(error: Failure) -> Row:
+    return {"error_kind": error.kind, "error_message": error.message} | error.model_dump(
+        include={"exit_code", "signal", "stderr_tail"}
+    )
+
+
+def describe_conditions(result: Result) -> Row:
+    """Return the columns VERDICT_COLUMNS and CONDITION_COLUMNS of one result; what it does not say is left out."""
+    row: Row = {}
+    if result.validity is not None:
+        messages = "; ".join(reason.message for reason in result.validity.reasons)
+        unchecked = "; ".join(result.validity.unchecked)
+        notes = "; ".join(result.validity.notes)
+        row |= {
+            "verdict": result.validity.verdict,
+            "fault_verdicts": " ".join(reason.verdict for reason in result.validity.reasons),
+            "verdict_reasons": messages or None,
+            "unchecked": unchecked or None,
+            "notes": notes or None,
+        }
+    if result.roofline is not None:
+        row |= result.roofline.model_dump()
+    if result.cpu_use is not None:
+        num_samples = len(result.samples.step_seconds) * result.cell.batch_size if result.samples else 0
+        rate = sum_sample_rates(result)
+        # The energy is the machine's, and so that of all tenants: they share it by their samples.
+        row |= _describe_cpu(result.cpu_use, rate * result.cpu_use.window_seconds if rate else num_samples)
+    if result.host_peak is not None:
+        row["cpu_product_flops_per_second"] = _find_product(result.host_peak)
+    if result.calibration is not None:
+        row |= _describe_calibration(result.calibration)
+    if result.gpu_use:
+        row |= _describe_gpus(result.gpu_use, result.cell.batch_size)
+    if result.gpu_use and result.tenancy is not None:
+        row |= _describe_shared_gpu(result.gpu_use[0], result.tenancy, sum_sample_rates(result))
+    if result.device_profile is not None:
+        row |= _describe_profile(result.device_profile)
+    return row
+
+
+def _find_product(host: HostPeak) -> float | None:
+    """Return the rate of the faster matrix product of a CPU cell's process; None where neither was measured."""
+    return max(filter(None, (host.before_flops_per_second, host.after_flops_per_second)), default=None)
+
+
+def _describe_calibration(calibration: Calibration) -> Row:
+    return {
+        "gpu_product_flops_per_second": calibration.product_flops_per_second,
+        "copy_bytes_per_second": calibration.copy_bytes_per_second,
+        "copy_bytes": calibration.copy_bytes,
+    }
+
+
+def _describe_shared_gpu(gpu: GpuUse, tenancy: Tenancy, samples_per_second: float | None) -> Row:
+    """Return the columns of GPU_COLUMNS that tenants share: there is no sampling pass, the window was watched instead.
+
+    A step has no energy of its own then, a sample has: that of the GPU in the window over the samples of all tenants.
+    """
+    power = _divide(gpu.window.energy_joules, gpu.window.seconds) if gpu.window is not None else None
+    return {
+        "gpu_mean_power_watts": power,
+        "gpu_energy_per_step_joules": None,
+        "gpu_energy_per_sample_joules": _divide(power, samples_per_second),
+        "gpu_energy_source": None if power is None else "energy-counter",
+        "gpu_memory_peak_bytes": tenancy.device_memory_used_bytes,
+    }
+
+
+def _describe_cpu(use: CpuUse, num_samples: float) -> Row:
+    """Return CPU_COLUMNS but the matrix product; `num_samples`: of the timed window, in which the CPUs were watched."""
+    return {
+        "cpu_own_cores": use.own_cores,
+        "cpu_other_cores": use.other_cores,
+        "num_machine_cores": use.num_machine_cores,
+        "cpu_affinity_cores": use.num_affinity_cores,
+        "cpu_affinity_other_cores": use.affinity_other_cores,
+        "cpu_sibling_busy_cores": use.sibling_busy_cores,
+        "cpu_pressure_share": use.pressure_share,
+        "cpu_throttled_share": _divide(use.num_throttled_periods, use.num_periods),
+        "cpu_throttled_seconds": use.throttled_seconds,
+        "cpu_energy_per_sample_joules": _divide(use.energy_joules, num_samples),
+    }
+
+
+def _describe_gpus(gpus: Sequence[GpuUse], batch_size: int) -> Row:
+    """Return GPU_COLUMNS; `batch_size`: the global one."""
+    energy_per_step = _add(_divide(gpu.energy_joules, gpu.num_steps) for gpu in gpus)
+    clocks = [(float(median(gpu.sm_clock_mhz)), gpu.max_sm_clock_mhz) for gpu in gpus if gpu.sm_clock_mhz]
+    return {
+        "gpu_idle_power_watts": _add(gpu.idle_power_watts for gpu in gpus),
+        "gpu_mean_power_watts": _add(_divide(gpu.energy_joules, gpu.window_seconds) for gpu in gpus),
+        "gpu_energy_per_step_joules": energy_per_step,
+        "gpu_energy_per_sample_joules": _divide(energy_per_step, batch_size),
+        "gpu_energy_source": gpus[0].energy_source,
+        "gpu_sm_clock_mhz": min((clock for clock, _ in clocks), default=None),
+        "gpu_sm_clock_share": min((clock / most for clock, most in clocks if most), default=None),
+        "gpu_power_limit_watts": _add(gpu.power_limit_watts for gpu in gpus),
+        "gpu_default_power_limit_watts": _add(gpu.default_power_limit_watts for gpu in gpus),
+        "gpu_max_temperature_celsius": max((value for gpu in gpus for value in gpu.temperature_celsius), default=None),
+        "gpu_memory_before_bytes": _find_largest(gpu.memory_used_before_bytes for gpu in gpus),
+        "gpu_memory_peak_bytes": _find_largest(gpu.memory_used_peak_bytes for gpu in gpus),
+        "gpu_throttle_reasons": _describe_throttling(gpus),
+        "num_foreign_processes": _count_foreign_processes(gpus),
+    }
+
+
+def _describe_profile(profile: DeviceProfile) -> Row:
+    """Return PROFILE_COLUMNS, of the busiest GPU; a profiled step is the median of all but the first."""
+    num_steps = len(profile.step_seconds)
+    busiest = max(profile.gpus, key=lambda gpu: gpu.busy_seconds)
+    return {
+        "kernels_per_step": busiest.num_kernels / num_steps,
+        "copies_per_step": busiest.num_copies / num_steps,
+        "kernel_seconds_per_step": profile.kernel_seconds_per_step,
+        "kernel_busy_share": profile.kernel_busy_share,
+        "profiled_step_seconds": median(profile.step_seconds[1:] or profile.step_seconds),
+        "profiled_busy_share": profile.profiled_busy_share,
+    }
+
+
+def _count_foreign_processes(gpus: Sequence[GpuUse]) -> int | None:
+    """Return the processes of others that were seen; None where there are none and they cannot be seen."""
+    pids = {
+        (gpu.uuid, process.pid)
+        for gpu in gpus
+        for process in (*(gpu.foreign_processes or ()), *(gpu.foreign_processes_after or ()))
+    }
+    hidden = any(gpu.foreign_processes is None or not gpu.processes_visible for gpu in gpus)
+    return None if hidden and not pids else len(pids)
+
+
+def _describe_throttling(gpus: Sequence[GpuUse]) -> str | None:
+    """Return `power cap 40 %, ...`: each reason with the largest share of samples on any of the GPUs.
+
+    `none` where the driver was asked in every sample and gave no reason; None where it did not answer, or results do
+    not say whether it was asked.
+    """
+    shares: dict[str, float] = {}
+    for gpu in gpus:
+        for reason, share in gpu.throttle_reasons.items():
+            shares[reason] = max(share, shares.get(reason, 0.0))
+    given = sorted((item for item in shares.items() if item[1] > 0), key=lambda item: -item[1])
+    if given:
+        return ", ".join(f"{reason} {share:.0%}".replace("%", " %") for reason, share in given)
+    return NO_REASON if all(gpu.sample_reasons or gpu.throttle_reasons for gpu in gpus) else None
+
+
+def _add(values: Iterable[float | None]) -> float | None:
+    """Return the sum; None where one of the values is not known."""
+    found = list(values)
+    return None if None in found else sum(value for value in found if value is not None)
+
+
+def _divide(amount: float | None, by: float | None) -> float | None:
+    return amount / by if amount is not None and by else None
+
+
+def _find_largest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def find_cpu_manager_policies(
+    requests: Iterable[float | None],
+    num_cpus: Iterable[int | None],
+    qos_classes: Iterable[str | None],
+    num_visible_cores: Iterable[int | None],
+) -> list[CpuManagerPolicy | None]:
+    """Return what `find_cpu_manager_policy` finds of each attempt."""
+    attempts = zip(requests, num_cpus, qos_classes, num_visible_cores, strict=True)
+    return [find_cpu_manager_policy(*attempt) for attempt in attempts]
+
+
+def find_cpu_manager_policy(
+    request: float | None, num_cpus: int | None, qos_class: str | None, num_visible_cores: int | None
+) -> CpuManagerPolicy | None:
+    """Return the kubelet's CPU manager policy, as far as the cores that the attempt saw give it away; None: unknown.
+
+    `request`: the cores that its container requested; `num_cpus`: those of its node.
+
+    The policy `static` gives a container of a Guaranteed pod that requests whole cores exactly these cores as its
+    affinity, and `none` gives it all cores of the node:
+    https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/
+    """
+    if num_visible_cores is None or num_cpus is None or request is None or qos_class != "Guaranteed":
+        return None
+    if request != int(request) or request >= num_cpus:
+        return None
+    if num_visible_cores == request:
+        return "static"
+    return "none" if num_visible_cores == num_cpus else None
+
+
+WORK_FIELDS = ("model", "phase", "precision", "mode", "batch_size", "input_size")
+
+
+"""What a neighbour may run otherwise than the cell, and every model has."""
+
+
+def describe_tenants(result: Result) -> Iterator[Row]:
+    """Yield the columns of TENANT_COLUMNS of each tenant; nothing of a result without tenants."""
+    if result.tenancy is None:
+        return
+    for record in result.tenancy.tenants:
+        cell = result.cell.as_tenant(record.tenant)
+        row = cell.model_dump(include=set(WORK_FIELDS)) | _describe_samples(record, cell.batch_size)
+        row |= record.model_dump(include={"tenant", "status", "lateness_seconds", "device_memory_bytes"})
+        row |= {"alone_cell_id": cell.cell_id, "window_seconds": result.tenancy.window_seconds}
+        if record.memory is not None:
+            row |= record.memory.model_dump()
+        if record.error is not None:
+            row |= {"error_kind": record.error.kind, "error_message": record.error.message}
+        yield row
+
+
+def list_series(result: Result) -> Iterator[Row]:
+    """Yield the steps of the result itself, as tenant 0's, and those of each further tenant that has any."""
+    if result.samples is not None:
+        yield _take_series(0, result.samples)
+    for record in result.tenancy.tenants if result.tenancy is not None else ():
+        if record.tenant > 0 and record.samples is not None:
+            yield _take_series(record.tenant, record.samples)
+
+
+def sum_sample_rates(result: Result) -> float | None:
+    """Return the samples that all tenants of a result did in a second; None without tenants, or without their steps."""
+    if result.tenancy is None:
+        return None
+    rates = [
+        (record.steps_per_second or 0.0) * result.cell.as_tenant(record.tenant).batch_size
+        for record in result.tenancy.tenants
+    ]
+    return sum(rates) or None
+
+
+def _take_series(tenant: int, samples: Samples) -> Row:
+    return {"tenant": tenant} | {name: getattr(samples, name) for name in STEP_SERIES}
+
+
+def _describe_samples(record: TenantRecord, batch_size: int) -> Row:
+    if record.samples is None:
+        return {}
+    steps, rate = record.samples.step_seconds, record.steps_per_second
+    return {
+        "num_warmup_steps_taken": len(record.samples.warmup_step_seconds),
+        "num_steps_taken": len(steps),
+        "mean_step_seconds": fmean(steps) if steps else None,
+        "window_samples_per_s": rate * batch_size if rate is not None else None,
+    }

@@ -1,0 +1,443 @@
+"""The tables of cells: step times, memory, durations, what devices did, and what does not count."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pandas as pd
+
+from bench.schema import Phase
+from collector.analysis import Analysis
+from collector.labels import add_labels
+from collector.libraries import NOT_RECORDED
+from collector.results.frames import CELL_COLUMNS, describe_cell, find_shared, make_frame
+from collector.results.hosts import HostProducts, describe_drift, describe_unequal_products, list_drifted
+from collector.results.summary import list_invalid, list_skipped
+from collector.tables.table import (
+    CELL,
+    MAX_LISTED,
+    Column,
+    Table,
+    count_column,
+    interval_column,
+    make_table,
+    number_column,
+    select_known,
+    shorten_rows,
+    text_column,
+)
+from collector.units import (
+    CELSIUS,
+    CORES,
+    GFLOP,
+    JOULE,
+    MEGAHERTZ,
+    MILLISECOND,
+    NOT_THERE,
+    NUM_DIGITS,
+    NUM_TIME_DIGITS,
+    PERCENT,
+    RATIO,
+    SECOND,
+    THROUGHPUT,
+    WATT,
+    choose_memory_unit,
+    choose_rate_unit,
+    format_interval,
+    format_number,
+)
+
+
+def describe_validity(num_ok: int, num_sound: int, verdicts: str, *, num_planned: int = 0) -> str:
+    """Say in a few words how many repeats count, and which of those that ended ok have another verdict than `valid`.
+
+    `valid` where none has; else as `3 of 3 count; 2 noisy`. A dash if none ended ok. `num_planned`: of how many it is
+    said, where more were planned than ended ok: `2 of 3 count`.
+    """
+    if not num_ok:
+        return NOT_THERE
+    of_all = max(num_planned, num_ok)
+    if not verdicts and of_all == num_ok:
+        return "valid"
+    if not num_sound:
+        return f"none of {num_ok} sound; {verdicts}"
+    counted = f"{num_sound} of {of_all} {'counts' if num_sound == 1 else 'count'}"
+    return "; ".join(filter(None, [counted, verdicts]))
+
+
+# Below it the two figures say the same: repeats differ by as much.
+MIN_PIPELINED_DIFFERENCE = 0.02
+PIPELINED_REMARK = (
+    "Step time, latency and throughput are those of steps that are waited for one by one. Pipelined are steps that run "
+    "back to back with one synchronisation at the end, as people train: the next step is launched while the device "
+    "works on the last."
+)
+TENANTS_REMARK = "Of a cell with tenants, the steps are those of its first one while the others ran: see Sharing."
+WAIT_COLUMN = number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True)
+THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4)
+REPEATS = Column(
+    title="repeats ok",
+    sources=("num_ok", "num_planned"),
+    format=lambda num_ok, num_planned: f"{num_ok} of {num_planned}",
+    align="right",
+)
+VERDICT = Column(title="verdict", sources=("num_ok", "num_sound", "faults"), format=describe_validity)
+NOTE = replace(text_column("note", "note", is_optional=True), is_note=True)
+
+
+def make_training_table(analysis: Analysis) -> Table | None:
+    """Return the step times of the cells that train; None where no cell does."""
+    return _make_phase_table(
+        analysis, "train", "Training: time of one step", time_columns("step time", num_digits=NUM_TIME_DIGITS)
+    )
+
+
+def make_inference_table(analysis: Analysis) -> Table | None:
+    """Return the latencies of the cells that infer; None where no cell does."""
+    percentiles = [
+        number_column("p95", "p95_step_seconds", MILLISECOND),
+        number_column("p99", "p99_step_seconds", MILLISECOND),
+    ]
+    columns = [*time_columns("step time", num_digits=NUM_TIME_DIGITS), *percentiles]
+    return _make_phase_table(analysis, "infer", "Inference: latency of one batch", columns)
+
+
+def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
+    """Return the columns of steps that ran back to back; none where they took what synchronised ones did."""
+    differences = (rows["pipelined_step_seconds"] / rows["center_step_seconds"] - 1).abs()
+    if not (differences > MIN_PIPELINED_DIFFERENCE).any():
+        return []
+    return [
+        number_column("pipelined step", "pipelined_step_seconds", MILLISECOND, num_digits=NUM_TIME_DIGITS),
+        number_column("pipelined", "pipelined_samples_per_s", THROUGHPUT),
+    ]
+
+
+def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
+    """Return the columns of the step time, called `title`, its interval and the quartiles of the steps."""
+    ends = {"95 % interval": ("interval_low_seconds", "interval_high_seconds")}
+    quartiles = {"IQR of steps": ("q1_step_seconds", "q3_step_seconds")}
+    return [
+        replace(cell_time_column(title, num_digits=num_digits), is_finding=True),
+        *(interval_column(name, *own, MILLISECOND, num_digits=num_digits) for name, own in ends.items()),
+        *(interval_column(name, *own, MILLISECOND, priority=1) for name, own in quartiles.items()),
+    ]
+
+
+def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: list[Column]) -> Table | None:
+    rows: pd.DataFrame = analysis.summary[analysis.summary["phase"] == phase]
+    if rows.empty:
+        return None
+    pipelined = make_pipelined_columns(rows)
+    columns = [
+        CELL,
+        *times,
+        THROUGHPUT_COLUMN,
+        *pipelined,
+        WAIT_COLUMN,
+        count_column("timed steps", "num_steps_taken"),
+        REPEATS,
+        VERDICT,
+        NOTE,
+    ]
+    remarks = [PIPELINED_REMARK if pipelined else "", TENANTS_REMARK if find_shared(rows).any() else ""]
+    return make_table(caption, columns, rows, remark=" ".join(filter(None, remarks)))
+
+
+TIME_SOURCES = ("center_step_seconds", "least_repeat_seconds", "most_repeat_seconds", "disagreement")
+
+
+def cell_time_column(title: str, *, num_digits: int = NUM_TIME_DIGITS) -> Column:
+    return Column(
+        title=title,
+        sources=TIME_SOURCES,
+        format=partial(format_cell_time, num_digits=num_digits),
+        unit=MILLISECOND,
+        align="right",
+    )
+
+
+def format_cell_time(
+    seconds: float, least: float, most: float, disagreement: object, *, num_digits: int = NUM_TIME_DIGITS
+) -> str:
+    """Return `24.34`, or `63.98 (61.3 to 69.6 ms, repeats disagree)` of a mean that no repeat had."""
+    text = format_number(None if pd.isna(seconds) else float(seconds), MILLISECOND, num_digits)
+    repeats = quote_repeats(least, most, disagreement)
+    return f"{text} ({repeats})" if repeats else text
+
+
+def quote_repeats(least: float, most: float, disagreement: object) -> str:
+    """Return `61.3 to 69.6 ms, repeats disagree`; empty where they agree."""
+    if not isinstance(disagreement, str) or not disagreement:
+        return ""
+    return f"{format_interval(least, most, MILLISECOND)} ms, repeats disagree"
+
+
+def describe_settling(flat_after_seconds: float, sustained_seconds: float) -> str:
+    """Return from when on the speed was flat, in seconds, or that it was not."""
+    seconds = format_number(sustained_seconds, SECOND)
+    if pd.isna(flat_after_seconds):
+        return f"not within {seconds} s"
+    return f"{format_number(flat_after_seconds, SECOND)} s, of {seconds} s"
+
+
+COLUMNS = [
+    number_column("step at first", "first_sustained_step_seconds", MILLISECOND),
+    number_column("step at last", "settled_step_seconds", MILLISECOND),
+    number_column("last / first", "sustained_ratio", RATIO),
+    Column(title="flat after", sources=("flat_after_seconds", "sustained_seconds"), format=describe_settling),
+]
+
+
+def make_sustained_table(analysis: Analysis) -> Table | None:
+    """Return the speed of each cell whose steps ran on until it was flat; None where none did."""
+    summary = analysis.summary
+    ratio = summary["settled_step_seconds"] / summary["first_sustained_step_seconds"]
+    rows = select_known(summary.assign(sustained_ratio=ratio), COLUMNS[:2])
+    if rows.empty:
+        return None
+    caption = "Sustained speed: the first and the last seconds of steps that ran on, medians of the repeats that count"
+    return make_table(caption, [CELL, *COLUMNS], rows)
+
+
+DURATION_TITLES = {
+    "import_seconds": "import",
+    "build_seconds": "build",
+    "first_step_seconds": "first step",
+    "warmup_seconds": "warm-up",
+    "steady_seconds": "timed window",
+}
+
+
+def make_durations_table(analysis: Analysis) -> Table | None:
+    """Return how long each part of a repeat took, the medians of the repeats; None where nothing was measured."""
+    rows = analysis.measured
+    if rows.empty:
+        return None
+    durations = [number_column(title, name, SECOND) for name, title in DURATION_TITLES.items()]
+    return make_table("Durations within a repeat, medians of the repeats that count", [CELL, *durations], rows)
+
+
+MEMORY_CAPTION = "Peak memory, the largest of the repeats that count"
+TITLES = {
+    "peak_rss_bytes": "process, peak resident",
+    "peak_cgroup_bytes": "cgroup, peak",
+    "peak_memory_allocated_bytes": "GPU, peak allocated for tensors",
+    "peak_memory_reserved_bytes": "GPU, peak reserved",
+    "gpu_memory_before_bytes": "device, before",
+    "gpu_memory_peak_bytes": "device, peak in use",
+}
+MEMORY_REMARK = (
+    "For tensors: what the framework's allocator held at most; for JAX, what XLA plans for the step. In use on the "
+    "device: all of it, with the driver, the context, libraries and what the framework keeps for later, as seen while "
+    "the GPU was sampled. Tensors that fit a card do not show that the whole run fits it."
+)
+
+CGROUP = "peak_cgroup_bytes"
+
+
+def make_memory_table(analysis: Analysis) -> Table | None:
+    """Return the peaks of memory, the largest of the repeats; None where nothing was measured."""
+    rows = analysis.measured
+    if rows.empty:
+        return None
+    unit = choose_memory_unit(rows[list(TITLES)].max().dropna())
+    titles = {name: title for name, title in TITLES.items() if name != CGROUP or not _is_shared(rows[CGROUP])}
+    peaks = [number_column(title, name, unit, is_optional=True) for name, title in titles.items()]
+    has_gpu = rows["peak_memory_allocated_bytes"].notna().any()
+    return make_table(MEMORY_CAPTION, [CELL, *peaks], rows, remark=MEMORY_REMARK if has_gpu else "")
+
+
+def _is_shared(peaks: "pd.Series[int]") -> bool:
+    """Return whether all cells say the same peak: their cgroup, such as a container's, is older than each of them.
+
+    The kernel keeps the peak since the cgroup was created, so the figure is of none of them.
+    """
+    return bool(peaks.count() > 1 and peaks.nunique() == 1)
+
+
+NEAR_SHARE = 0.5
+"""From here on a step spends most of its time on what the roof counts, if it runs at the roof's rate. Below, the longer
+part of the time is something else, which the roof does not name."""
+ROOFLINE_CAPTION = (
+    "Roofline: the arithmetic of a step, counted as direct convolutions, and how near it came to what the device "
+    "can do; with Winograd's more than 100 % can be right"
+)
+ROOFLINE_REMARK = (
+    "The nearest roof is the one that a perfect program would meet first: the peak of arithmetic, or the bandwidth for "
+    "the least bytes. It limits a cell that reaches at least half of it, as far as its convolutions are direct ones. "
+    "Below half it does not say what does: launches, the host, more bytes than the least, or other operations. The "
+    "row of a cell with tenants is of one of them: the others take their part of the device."
+)
+
+
+def make_roofline_table(analysis: Analysis) -> Table | None:
+    """Return how near each cell came to the bounds of its device; None where no cell has a FLOP count."""
+    rows = analysis.summary[analysis.summary["flops_per_step"].notna()]
+    if rows.empty:
+        return None
+    unit = choose_rate_unit(rows[["achieved_flops_per_second", "peak_flops_per_second"]].max().dropna())
+    columns = [
+        CELL,
+        number_column("FLOP count", "flops_per_step", GFLOP),
+        number_column("achieved", "achieved_flops_per_second", unit),
+        number_column("peak", "peak_flops_per_second", unit),
+        number_column("of peak", "share_of_peak", PERCENT),
+        text_column("nearest roof", "bound"),
+        number_column("least time under it", "min_step_seconds", MILLISECOND),
+        number_column("of that roof", "share_of_roofline", PERCENT),
+        Column(title="limited by", sources=("bound", "share_of_roofline"), format=describe_limit),
+        text_column("peak from", "peak_source"),
+    ]
+    remark = " ".join(filter(None, _list_remarks(analysis.collection.host_products)))
+    return make_table(ROOFLINE_CAPTION, columns, rows, remark=remark)
+
+
+def _list_remarks(products: Sequence[HostProducts]) -> Iterator[str]:
+    """Yield what the shares of peak rest on, and which rates the hosts and frameworks had."""
+    yield ROOFLINE_REMARK
+    yield describe_unequal_products(products)
+    for drift in list_drifted(products):
+        yield (
+            f"The speed of {drift.host.name} was not always the same: {describe_drift(drift)}. Shares here are of the "
+            "highest. Step times and ratios are not computed from it; what it does to them is in their intervals."
+        )
+
+
+def describe_limit(roof: str, share: float) -> str:
+    """Return what limits a cell that reaches `share` of its nearest roof, as far as that says it."""
+    if pd.isna(share) or pd.isna(roof):
+        return NOT_THERE
+    return str(roof) if share >= NEAR_SHARE else "not known"
+
+
+ENERGY_CAPTION = "Power and energy, medians of the repeats that count"
+ENERGY_COLUMNS = [
+    number_column("GPU idle", "gpu_idle_power_watts", WATT, is_optional=True),
+    number_column("GPU mean", "gpu_mean_power_watts", WATT, is_optional=True),
+    number_column("GPU per step", "gpu_energy_per_step_joules", JOULE, is_optional=True),
+    number_column("GPU per sample", "gpu_energy_per_sample_joules", JOULE, is_optional=True),
+    number_column("CPU sockets per sample", "cpu_energy_per_sample_joules", JOULE, is_optional=True),
+]
+
+
+def make_energy_table(analysis: Analysis) -> Table | None:
+    """Return power and energy of each cell that has a reading of either; None where no cell has one."""
+    rows = select_known(analysis.summary, ENERGY_COLUMNS)
+    return None if rows.empty else make_table(ENERGY_CAPTION, [CELL, *ENERGY_COLUMNS], rows)
+
+
+# Below half, the GPU waits longer than it works: kernels that took no time at all would not make the step twice as
+# fast.
+LAUNCH_BOUND_SHARE = 0.5
+KERNEL_REMARK = (
+    f"Kernel time: the time of a step in which at least one kernel or copy ran on the busiest GPU, seen by the "
+    f"framework's profiler in a pass of its own. Busy: kernel time over the step time, which was taken without the "
+    f"profiler; below {LAUNCH_BOUND_SHARE:.0%} the cell is called launch-bound: the GPU waits longer for the host than "
+    f"it works."
+)
+KERNEL_COLUMNS = [
+    CELL,
+    number_column("step time", "center_step_seconds", MILLISECOND),
+    number_column("kernel time", "kernel_seconds_per_step", MILLISECOND),
+    number_column("busy", "kernel_busy_share", PERCENT),
+    number_column("kernels per step", "kernels_per_step", RATIO),
+    number_column("copies per step", "copies_per_step", RATIO),
+    number_column("step under the profiler", "profiled_step_seconds", MILLISECOND),
+    text_column("note", "limit", is_optional=True),
+]
+
+
+def make_kernel_time_table(analysis: Analysis) -> Table | None:
+    """Return how long kernels kept the GPU of each cell busy; None where no cell was profiled."""
+    rows = analysis.summary[analysis.summary["kernel_busy_share"].notna()]
+    if rows.empty:
+        return None
+    limits = [_name_limit(*row) for row in zip(rows["kernel_busy_share"], rows["data_dir"], strict=True)]
+    return make_table(
+        "Where the time of a step on a GPU goes", KERNEL_COLUMNS, rows.assign(limit=limits), remark=KERNEL_REMARK
+    )
+
+
+def _name_limit(busy_share: float, data_dir: str | None) -> str:
+    """Return what the GPU waits for where it is not busy; empty where it is."""
+    if busy_share >= LAUNCH_BOUND_SHARE:
+        return ""
+    return "launch-bound" if pd.isna(data_dir) else "waits for launches or data"
+
+
+DEVICE_COLUMNS = [
+    number_column("own use", "cpu_own_cores", CORES, is_optional=True),
+    number_column("others' use", "cpu_other_cores", CORES, is_optional=True),
+    number_column("the machine has", "num_machine_cores", CORES, is_optional=True),
+    number_column("quota used up", "cpu_throttled_share", PERCENT, is_optional=True),
+    number_column("SM clock, median", "gpu_sm_clock_mhz", MEGAHERTZ, is_optional=True),
+    number_column("SM clock of its maximum", "gpu_sm_clock_share", PERCENT, is_optional=True),
+    number_column("power limit", "gpu_power_limit_watts", WATT, is_optional=True),
+    number_column("hottest", "gpu_max_temperature_celsius", CELSIUS, is_optional=True),
+]
+
+
+def _describe_reasons(reasons: str | None, device: str) -> str:
+    """Return why the clock of a GPU was held down; what was not read is not known, and no sign of none."""
+    if device != "gpu":
+        return NOT_THERE
+    return NOT_RECORDED if pd.isna(reasons) else str(reasons)
+
+
+HELD_DOWN_BY = Column(title="clock held down by", sources=("gpu_throttle_reasons", "device"), format=_describe_reasons)
+
+
+def make_devices_table(analysis: Analysis) -> Table | None:
+    """Return how the devices of each cell were used; None where no cell says."""
+    rows = select_known(analysis.summary, DEVICE_COLUMNS)
+    if rows.empty:
+        return None
+    caption = "Use of CPUs and GPUs while it was measured, medians of the repeats that count"
+    has_gpu = bool((rows["device"] == "gpu").any())
+    return make_table(caption, [CELL, *DEVICE_COLUMNS, *([HELD_DOWN_BY] if has_gpu else [])], rows)
+
+
+INVALID_CAPTION = "Repeats with another verdict than valid"
+
+
+def make_invalid_table(analysis: Analysis) -> Table | None:
+    """Return the rows of `list_invalid` with their reasons; None where every repeat is valid."""
+    invalid = list_invalid(analysis.collection)
+    if invalid.empty:
+        return None
+    rows, remark = shorten_rows(invalid, "invalid.csv")
+    columns = [
+        CELL,
+        count_column("repeat", "repeat"),
+        text_column("verdict", "verdict"),
+        text_column("counts", "counts"),
+        text_column("reasons", "verdict_reasons"),
+    ]
+    return make_table(INVALID_CAPTION, columns, add_labels(rows), remark=remark)
+
+
+def make_left_out_table(analysis: Analysis) -> Table | None:
+    """Return the cells of the matrix that cannot run where the run took place, with the reasons; None without any."""
+    left_out = analysis.collection.run.left_out
+    if not left_out:
+        return None
+    cells = add_labels(make_frame([describe_cell(entry.cell) for entry in left_out], CELL_COLUMNS))
+    rows = cells.assign(reason=[entry.reason for entry in left_out])
+    return make_table("Cells that cannot run here", [CELL, text_column("reason", "reason")], rows)
+
+
+SKIPPED_CAPTION = "Documents that did not count"
+
+
+def make_skipped_table(analysis: Analysis) -> Table | None:
+    """Return the keys that did not count, with the reasons; None where every document counted."""
+    skipped = list_skipped(analysis.collection)
+    if skipped.empty:
+        return None
+    shown = skipped.head(MAX_LISTED)
+    remark = f"{len(skipped)} of the keys under the run in the store did not count"
+    if len(skipped) > len(shown):
+        remark += f"; the first {len(shown)} are listed, skipped.csv has all"
+    columns = [text_column("key", "key"), text_column("reason", "reason")]
+    return make_table(SKIPPED_CAPTION, columns, shown, remark=f"{remark}.")
