@@ -1,4 +1,4 @@
-"""The document that `benchmatrix cost --json` prints, in base units, and what is chosen among its cells and machines."""
+"""The document of `benchmatrix cost --json`, in base units, and what is chosen among its cells and machines."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
