@@ -2,7 +2,7 @@
 
 Work is what was computed (model, phase, batch, size, tenants), a program is what computed it (framework, mode,
 precision, device). All ratios over one baseline are one family: a difference is stated where the interval that holds
-together with those of all of them excludes 1 (docs/decisions/0085-one-rule-for-a-difference.md).
+together with those of all of them excludes 1 (docs/decisions/0012-intervals-and-differences.md).
 """
 
 import math

@@ -84,7 +84,7 @@ class Estimate:
     def excludes_one(self, num_intervals: int) -> bool:
         """Return whether the interval that holds together with `num_intervals` - 1 others excludes 1.
 
-        A difference is stated where it does, and nowhere else: docs/decisions/0085-one-rule-for-a-difference.md.
+        A difference is stated where it does, and nowhere else: docs/decisions/0012-intervals-and-differences.md.
         """
         interval = self.find_joint_interval(num_intervals)
         return interval is not None and not interval[0] <= 1 <= interval[1]
@@ -158,7 +158,7 @@ def estimate_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
     (B. L. Welch, Biometrika 34, 1947, 28-35). Where the sides have different numbers of values, the standard error is
     at least that of Student's test of two sides that vary alike: two values that happen to be near each other would
     else make a ratio over ten values look sure, which calls one of ten ratios of equal sides different
-    (docs/decisions/0077-sides-of-different-numbers-of-repeats.md).
+    (docs/decisions/0012-intervals-and-differences.md).
     """
     center = numerator.center / denominator.center
     parts = [

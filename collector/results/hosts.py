@@ -1,6 +1,6 @@
 """Tell machines apart that have one host name, and recognise one that was booted again.
 
-The rule and its reasons: docs/decisions/0043-which-machine.md.
+The rule and its reasons: docs/decisions/0043-machines.md.
 """
 
 import json

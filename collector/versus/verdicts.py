@@ -84,7 +84,7 @@ class RatioTest:
         """The variance that the runs add to that of the ratio: the cell's own where it varies more than all cells do.
 
         Without it, identical runs in which one cell of 20 varies four times as much as the others would be called
-        slower in one of eight cases (docs/decisions/0052-cells-of-their-own-noise.md).
+        slower in one of eight cases (docs/decisions/0033-nights.md).
         """
         own = 0.0 if self.own is None else self.own.excess
         return self.runs_share * max(self.noise.excess, own)

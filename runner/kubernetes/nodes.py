@@ -6,7 +6,7 @@ runner's time alone: without it a node merely stays left out for its hour.
 A block is what the report compares within a round: the same work in other frameworks, modes and precisions. Its first
 cell goes to any node. As soon as that is known, the next one is submitted, and its pod waits for this node; and so on.
 A cell that waits too long while no cell of the run is on its node goes to any node, of the same machine type if
-possible. docs/decisions/0024-own-jobs-and-shared-nodes.md has the reasons.
+possible. docs/decisions/0020-nodes.md has the reasons.
 """
 
 import time

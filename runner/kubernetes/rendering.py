@@ -130,7 +130,7 @@ def _merge_lists(base: list[Any], added: list[Any], path: tuple[str, ...], sourc
 # Gives a Job's pod a container for each tenant of its cell, of which the first, `bench`, leads the others.
 #
 # One pod, so that the group is placed, preempted, evicted and measured again as a whole: see
-# docs/decisions/0037-tenants-on-a-cluster.md.
+# docs/decisions/0036-tenants.md.
 
 LEADER = "bench"
 OWN_VOLUMES = ("tmp", "shm")

@@ -1,7 +1,7 @@
 """Checks that nothing faulty or set by somebody held a GPU's clock down: throttled; and says what did otherwise.
 
 A card at its power limit is not broken: T4, L4 and A10G run there under any heavy work, and an H200 runs a large bf16
-product at 73 % of its highest clock. So a low clock alone proves nothing (docs/decisions/0009-what-throttled-means.md).
+product at 73 % of its highest clock. So a low clock alone proves nothing (docs/decisions/0009-conditions.md).
 """
 
 from collections.abc import Iterator
