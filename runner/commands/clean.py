@@ -108,8 +108,6 @@ def _clean_jobs(
     CONSOLE.print(
         f"run {run_id} in namespace {cleaner.namespace}: {found.num_deleted} Jobs{pods} {words}", soft_wrap=True
     )
-    if found.warning:
-        CONSOLE.print(f"warning: {found.warning}", soft_wrap=True)
 
 
 def _clean_store(url: str, older_than: str, *, is_deleted: bool, is_confirmed: bool) -> None:

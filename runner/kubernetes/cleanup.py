@@ -191,36 +191,28 @@ class JobCleaner:
         Raise UserError if some are unfinished, unless `force` cancels them first.
         """
         with _explain_refusals(self.connection):
-            jobs, (pods, warning) = self._list_jobs(), self._find_orphaned_pods()
+            jobs, pods = self._list_jobs(), find_orphaned_pods(self.connection, self.namespace, self._select_run())
             self._refuse_several([*jobs, *pods])  # where pods alone are left, too
-            unfinished = [job for job in jobs if job.end is None]
-            if not force:
-                self._refuse_unfinished(len(jobs), len(unfinished), [pod for pod in pods if not pod.has_ended])
-            num_cancelled = 0
+            num_deleted = len(jobs)
+            num_unfinished = sum(job.end is None for job in jobs)
+            if num_unfinished and not force:
+                raise UserError(
+                    f"run {self.run_id}: {num_unfinished} of its {len(jobs)} Jobs are not finished; wait for them, "
+                    f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
+                )
+            if not force and (running := [pod for pod in pods if not pod.has_ended]):
+                raise UserError(
+                    f"run {self.run_id}: pods whose Job is gone run on: {name_pods(running)}; wait for them, or add "
+                    "--force"
+                )
             if not is_dry_run:
-                if unfinished:
+                if num_unfinished:
                     num_cancelled = self.cancel()[0].num_deleted
                     jobs = self._list_jobs()
+                    num_deleted = num_cancelled + len(jobs)
                 self._for_each(jobs, self._delete_job)
-                try:
-                    self._for_each(pods, self._delete_pod)
-                except ApiError as error:
-                    if error.status != HTTPStatus.FORBIDDEN:
-                        raise
-                    warning, pods = f"pods whose Job is gone are left: {name_pods(pods)}: {error.message}", []
-            num_deleted = num_cancelled + len(jobs)
-            return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_pods=len(pods), warning=warning)
-
-    def _refuse_unfinished(self, num_jobs: int, num_unfinished: int, running: Sequence[OrphanedPod]) -> None:
-        if num_unfinished:
-            raise UserError(
-                f"run {self.run_id}: {num_unfinished} of its {num_jobs} Jobs are not finished; wait for them, "
-                f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
-            )
-        if running:
-            raise UserError(
-                f"run {self.run_id}: pods whose Job is gone run on: {name_pods(running)}; wait for them, or add --force"
-            )
+                self._for_each(pods, self._delete_pod)
+            return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_pods=len(pods))
 
     def _leave_mark(self) -> tuple[Store | None, str]:
         if self.store is not None:  # before a Job is deleted: a runner that misses one finds the mark
@@ -275,14 +267,6 @@ class JobCleaner:
         )
         num_left = len(self._list_jobs())
         return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_left=num_left, warning=warning or "")
-
-    def _find_orphaned_pods(self) -> tuple[list[OrphanedPod], str]:
-        try:
-            return find_orphaned_pods(self.connection, self.namespace, self._select_run()), ""
-        except ApiError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
-                raise
-            return [], f"whether pods are left whose Job is gone is not known: {error.message}"
 
     def _select_run(self) -> str:
         return select_run(self.run_id, store_url=None if self.store is None else self.store.url)

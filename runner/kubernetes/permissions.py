@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from bench.errors import UserError
 from runner.cluster_contexts import IN_CLUSTER
-from runner.kubernetes.connection import ApiError, Connection, decode_answer, to_user_error
+from runner.kubernetes.connection import ApiError, Connection, JsonObject, decode_answer, to_user_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,35 +90,28 @@ _NO_REVIEW = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 
 def may(connection: Connection, permission: Permission, verb: str, namespace: str) -> bool:
     """Ask whether the user may. `namespace`: empty: in all of the cluster. ApiError if that may not be asked."""
-    attributes = {
-        "namespace": namespace,
-        "verb": verb,
-        "group": permission.group,
-        "resource": permission.resource.partition("/")[0],
-        "subresource": permission.resource.partition("/")[2],
-    }
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    review = decode_answer(connection.request("create", path, body=json.dumps(body).encode()))
+    resource, _, subresource = permission.resource.partition("/")
+    attributes = {"namespace": namespace, "verb": verb, "group": permission.group}
+    spec = {"resourceAttributes": attributes | {"resource": resource, "subresource": subresource}}
+    review = _review(connection, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec)
     return bool(review["status"].get("allowed"))
 
 
 def review_self(connection: Connection) -> tuple[str, datetime | None]:
     """Return the user's name on the server, and the server's time or None if it does not say."""
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     try:
-        review = decode_answer(connection.request("create", path, body=json.dumps(body).encode()))
+        review = _review(connection, "authentication.k8s.io/v1", "SelfSubjectReview", {})
     except ApiError as error:
         if error.status not in _NO_REVIEW:
             raise
         return UNKNOWN_USER, None
     created = review["metadata"].get("creationTimestamp")
     return str(review["status"]["userInfo"]["username"]), datetime.fromisoformat(created) if created else None
+
+
+def _review(connection: Connection, version: str, kind: str, spec: JsonObject) -> JsonObject:
+    body = json.dumps({"apiVersion": version, "kind": kind} | ({"spec": spec} if spec else {})).encode()
+    return decode_answer(connection.request("create", f"/apis/{version}/{kind.lower()}s", body=body))
 
 
 def check_permissions(
@@ -134,17 +127,11 @@ def check_permissions(
     `spared`: verbs that it can do without. Where a cluster does not say what a user may do, nothing is raised.
     """
     try:
-        missing = {
-            permission: refused
-            for permission in permissions
-            if (
-                refused := [
-                    verb
-                    for verb in permission.verbs
-                    if verb not in spared and not may(connection, permission, verb, namespace)
-                ]
-            )
-        }
+        missing: dict[Permission, list[str]] = {}
+        for permission in permissions:
+            asked = [verb for verb in permission.verbs if verb not in spared]
+            if refused := [verb for verb in asked if not may(connection, permission, verb, namespace)]:
+                missing[permission] = refused
         if missing:
             raise UserError(_explain(connection, namespace, missing, what, review_self(connection)[0]))
     except ApiError as error:
@@ -154,7 +141,8 @@ def check_permissions(
 
 def _explain(connection: Connection, namespace: str, missing: dict[Permission, list[str]], what: str, user: str) -> str:
     rights = "; ".join(
-        f"{', '.join(verbs)} {_name(permission)} (to {permission.purpose})" for permission, verbs in missing.items()
+        f"{', '.join(verbs)} {'.'.join(filter(None, (one.resource, one.group)))} (to {one.purpose})"
+        for one, verbs in missing.items()
     )
     named = "NAME" if user == UNKNOWN_USER else user
     by_chart = "upgrade the release of the chart, or " if connection.context == IN_CLUSTER else ""
@@ -164,7 +152,3 @@ def _explain(connection: Connection, namespace: str, missing: dict[Permission, l
         f"Nothing was changed; {by_chart}have an administrator of the cluster run `benchmatrix setup --on {context} "
         f"--namespace {namespace} --user {named}`, which grants them"
     )
-
-
-def _name(permission: Permission) -> str:
-    return f"{permission.resource}.{permission.group}" if permission.group else permission.resource

@@ -5,7 +5,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -140,22 +140,20 @@ def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, qu
 
     Raise UserError if the folder cannot be written to or holds other manifests.
     """
-    files = _render_setup(profile) | _render_jobs(run, profile, store_url, queue)
+    parts = SetupTemplate(profile=profile).render()
+    files = {f"{SETUP_FOLDER}/{i}-{name}.yaml": dump_yaml(parts[name]) for i, name in enumerate(parts, start=1)}
+    files |= _render_jobs(run, profile, store_url, queue)
+    found = {str(path.relative_to(folder)) for path in (*folder.glob("*.yaml"), *folder.glob(f"{SETUP_FOLDER}/*.yaml"))}
+    if others := sorted(found - files.keys()):  # `kubectl apply -f` would apply them too
+        raise UserError(
+            f"--manifests {folder}: holds other manifests, such as {others[0]}; remove them or name another folder"
+        )
     try:
-        _check_no_others(folder, files)
         (folder / SETUP_FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--manifests {folder}: {error.strerror or error}; name another folder") from error
     for name, text in files.items():
         replace_text(folder / name, text)
-
-
-def _render_setup(profile: Profile) -> dict[str, str]:
-    parts = SetupTemplate(profile=profile).render()
-    return {
-        f"{SETUP_FOLDER}/{number}-{name}.yaml": dump_yaml(manifests)
-        for number, (name, manifests) in enumerate(parts.items(), start=1)
-    }
 
 
 def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) -> dict[str, str]:
@@ -174,25 +172,8 @@ def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) 
     return files
 
 
-def _check_no_others(folder: Path, files: Mapping[str, str]) -> None:
-    """Raise UserError if the folder holds other manifests, which `kubectl apply -f` would apply too."""
-    found = (
-        str(path.relative_to(folder))
-        for pattern in ("*.yaml", f"{SETUP_FOLDER}/*.yaml")
-        for path in folder.glob(pattern)
-    )
-    others = sorted(set(found) - set(files))
-    if others:
-        raise UserError(
-            f"--manifests {folder}: holds other manifests, such as {others[0]}; remove them or name another folder"
-        )
-
-
 FIELD_MANAGER = "benchmatrix"
 MANAGED_BY = "app.kubernetes.io/managed-by"
-MERGED_KINDS = ("Namespace", "ServiceAccount")
-"""Kinds of which an object of others loses nothing: a namespace is left as it is, and what is applied to an account,
-perhaps `default`, adds to it. Of the others a set-up replaces rules or pods."""
 STORE_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 """What a Secret must hold to lead to a store at all."""
 STORE_SECONDS = 300.0
@@ -208,13 +189,11 @@ class Installer:
 
     def install(self) -> list[str]:
         """Apply everything and return what became of each object. UserError if the API server refuses."""
-        parts = self.template.render()
-        is_forced = {find_path(one): self._is_free_to_apply(one) for part in parts.values() for one in part}
         done = []
-        for part, manifests in parts.items():
+        for part, manifests in self.template.render().items():
             if part == STORE_PART:  # its pod waits for the keys
                 done.append(self._keep_or_create_secret())
-            done += [self._apply(one, force=is_forced[find_path(one)]) for one in manifests]
+            done += [self._apply(one) for one in manifests]
         return done
 
     def await_store(self) -> None:
@@ -249,46 +228,29 @@ class Installer:
             )
         return found | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{STORE_NODE_PORT}"}
 
-    def _apply(self, manifest: Manifest, *, force: bool) -> str:
+    def _apply(self, manifest: Manifest) -> str:
         """Apply one object, server-side: fields that it does not name stay as others have set them.
 
-        Without `force`, the API server refuses to change a field that others have set.
+        An object of this tool is set back to what it says. Of another's, or one that may not be read, the API server
+        refuses to change a field that somebody else has set.
         """
-        name = _describe(manifest)
-        found = self._find_existing(manifest) if manifest["kind"] == "Namespace" else None
-        if found and _read_maker(found) != FIELD_MANAGER:  # pods of others may need more than we would allow
+        name, found = _describe(manifest), None
+        try:
+            found = self.connection.get_object(find_path(manifest))
+            is_ours = found["metadata"].get("labels", {}).get(MANAGED_BY) == FIELD_MANAGER
+        except ApiError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                raise self._explain(error, name) from error
+            is_ours = error.status == HTTPStatus.NOT_FOUND
+        if manifest["kind"] == "Namespace" and found and not is_ours:  # other pods may need more than we would allow
             return f"{name} was created by somebody else and is left as it is"
-        query = {"fieldManager": FIELD_MANAGER, "force": str(force).lower()}
+        query = {"fieldManager": FIELD_MANAGER, "force": str(is_ours).lower()}
         body, content_type = json.dumps(manifest).encode(), "application/apply-patch+yaml"
         try:
             self.connection.request("patch", find_path(manifest), query=query, body=body, content_type=content_type)
         except ApiError as error:
             raise self._explain(error, name) from error
         return f"{name} applied"
-
-    def _is_free_to_apply(self, manifest: Manifest) -> bool:
-        """Return whether it is certain that no object of others loses what it says; UserError if one would.
-
-        Not certain is it of an object that the user may not read.
-        """
-        if manifest["kind"] in MERGED_KINDS:
-            return True
-        found = self._find_existing(manifest)
-        if found and _read_maker(found) != FIELD_MANAGER:
-            raise UserError(
-                f"--on {self.connection.context}: {_describe(manifest)}: is there already, and this tool did not make "
-                f"it ({MANAGED_BY} is {_read_maker(found) or 'not set'}); nothing was changed; give another "
-                f"--namespace, delete it, or label it {MANAGED_BY}={FIELD_MANAGER} to have it replaced"
-            )
-        return found is not None
-
-    def _find_existing(self, manifest: Manifest) -> Manifest | None:
-        try:
-            return self.connection.get_object(find_path(manifest))
-        except ApiError as error:
-            if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-                return {} if error.status == HTTPStatus.NOT_FOUND else None
-            raise self._explain(error, _describe(manifest)) from error
 
     def _keep_or_create_secret(self) -> str:
         secret = self.template.render_store_secret(secrets.token_hex(10).upper(), secrets.token_hex(20))
@@ -311,7 +273,9 @@ class Installer:
         if isinstance(error, BusyError) or is_unauthorized(error) or not 400 <= error.status < 500:
             return to_user_error(error, self.connection.context)
         hint = "have an administrator of the cluster run `benchmatrix setup`, or apply what --dry-run prints"
-        if error.status == HTTPStatus.NOT_FOUND and name.startswith("ResourceClaimTemplate"):
+        if error.status == HTTPStatus.CONFLICT:
+            hint = "somebody else made it or has changed it; give another --namespace, or delete it"
+        elif error.status == HTTPStatus.NOT_FOUND and name.startswith("ResourceClaimTemplate"):
             hint = "the cluster has no resource.k8s.io/v1 (Kubernetes 1.34 or newer); write `gpu.request: limit`"
         elif error.status != HTTPStatus.FORBIDDEN:
             hint = "fix what the message names; `benchmatrix doctor` says what else is missing"
@@ -323,10 +287,6 @@ def find_path(manifest: Manifest) -> str:
     base = f"/apis/{version}" if "/" in version else f"/api/{version}"
     within = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
     return f"{base}{within}/{kind.lower()}s/{metadata['name']}"
-
-
-def _read_maker(found: Manifest) -> str:
-    return str(found["metadata"].get("labels", {}).get(MANAGED_BY, ""))
 
 
 def _describe(manifest: Manifest) -> str:

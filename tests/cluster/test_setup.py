@@ -86,6 +86,17 @@ def test_a_namespace_of_others_keeps_its_labels(connection: Connection, namespac
     assert not any(key.startswith("pod-security") for key in labels)
 
 
+def test_a_role_of_others_keeps_its_rules(connection: Connection, namespace: str, call_main: CallMain) -> None:
+    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles"
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    create(connection, path, {"metadata": {"name": "benchmatrix-runner"}, "rules": rules})
+
+    code, _, err = call_main("setup", "--on", "current", "--profile", "gke", "--namespace", namespace)
+
+    assert (code, "Role benchmatrix-runner: Apply failed with 1 conflict" in err) == (2, True)
+    assert connection.get_object(f"{path}/benchmatrix-runner")["rules"] == rules
+
+
 def test_the_store_for_trying_is_admitted_and_its_keys_are_made_once(
     connection: Connection, new_namespace: str, call_main: CallMain
 ) -> None:
