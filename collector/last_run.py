@@ -22,7 +22,7 @@ def compare_with_last(store: Store, collection: Collection) -> CompareDocument |
     if len(run.cells) > MAX_CELLS:
         return None
     plans = read_other_plans(store, {run.run_id})
-    former = [one for one in plans.runs if one.matrix == run.matrix and one.created_at < run.created_at]
+    former = [one for one in plans[0] if one.matrix == run.matrix and one.created_at < run.created_at]
     if not former:
         return None
     last = max(former, key=lambda one: one.created_at).run_id

@@ -1,40 +1,41 @@
 """Compare two sides of what runs measured: pair the cells, find the noise, and put all into one document."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import UserError
+from bench.schema import Environment
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import MISSING, UNREADABLE, WITHOUT_RECORD
 from collector.results.hosts import name_machines_of_rows
 from collector.units import count_things
-from collector.versus.document import (
-    AmbiguousCells,
-    CompareDocument,
-    InferredField,
-    MetricDescription,
-    Side,
-    UnpairedCell,
-)
-from collector.versus.environments import list_differences
+from collector.versus.document import CompareDocument, EnvironmentDifference, MetricDescription, Side, UnpairedCell
 from collector.versus.noise import (
-    Noise,
     RelatedRuns,
     RunDifference,
     estimate_noise,
     identify_kind,
+    list_differences,
     list_run_estimates,
 )
-from collector.versus.noise import list_differences as list_run_differences
-from collector.versus.selections import METRICS, Condition, Metric, Selection, check_not_empty, infer_fields, select
+from collector.versus.selections import (
+    METRICS,
+    Condition,
+    Metric,
+    Selection,
+    check_not_empty,
+    describe_value,
+    infer_fields,
+    select,
+)
 from collector.versus.sides import (
     CellPair,
     Pairing,
     PoolKey,
-    are_within_runs,
+    Rows,
     describe_nearest,
     label_cells,
     label_pairs,
@@ -45,9 +46,6 @@ from collector.versus.sides import (
 )
 from collector.versus.verdicts import Evaluation, compare_pairs, compare_pairs_by_range
 from collector.versus.words import conclude
-
-Row = dict[str, Any]
-Rows = Sequence[Row]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +74,15 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
     rows_a, rows_b = (select(rows, side.conditions) for side in (question.a, question.b))
     for side, selected in ((question.a, rows_a), (question.b, rows_b)):
         check_not_empty(f"--{side.name.lower()}", side.conditions, rows, selected)
-    _check_disjoint(question, rows_a, rows_b)
+    labels = f"A ({question.a.label}) and B ({question.b.label})"
+    if shared := {id(row) for row in rows_a} & {id(row) for row in rows_b}:
+        raise UserError(f"{labels} share {count_things(len(shared), 'repeat')}; make the conditions exclude each other")
     named = question.a.cell_fields | question.b.cell_fields
     inferred = infer_fields(rows_a, rows_b, named)
     free = named | inferred.keys()
     pairing = pair_cells(rows_a, rows_b, free)
     if not pairing.pairs:
-        raise UserError(_explain_no_pair(question, pairing))
+        raise UserError(f"{labels} have {_explain_no_pair(pairing, named)}")
     metric = _choose_metric(question, pairing)
     pairs = [
         CellPair(
@@ -96,29 +96,28 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
     ran_a, ran_b = (
         [row for cell in side for row in cell if row["status"] == "ok"] for side in zip(*pairing.pairs, strict=True)
     )
-    differences = list_differences(ran_a, ran_b, collections) if ran_a and ran_b else []
-    is_within_runs = are_within_runs(pairs)
+    differences = list_environment_differences(ran_a, ran_b, collections) if ran_a and ran_b else []
+    is_within_runs = all(pair.is_same_run for pair in pairs)
     exit_code, conclusion = conclude(
         found.cells, found.together, metric, is_within_runs=is_within_runs, fails_undecided=question.fails_undecided
     )
     names = ("name", "title", "base_unit", "reading", "worse", "better")
+    warnings = [*pairing.ambiguities, *_list_warnings(collections, rows_a, rows_b), *related.list_warnings()]
     return CompareDocument(
         metric=MetricDescription(**{name: getattr(metric, name) for name in names}),
         a=_describe_side(question.a, rows_a),
         b=_describe_side(question.b, rows_b),
-        inferred=tuple(InferredField(field=name, a=a, b=b) for name, (a, b) in inferred.items()),
+        inferred=inferred,
         is_between_machines=any(difference.is_hardware for difference in differences),
         environments_known=bool(ran_a and ran_b),
         differences=tuple(differences),
         noise=tuple(found.noise),
         is_within_runs=is_within_runs,
-        families=tuple(found.families),
         cells=tuple(found.cells),
         together=tuple(found.together),
-        only_in_a=tuple(_describe_unpaired(pairing.only_in_a, pairing.only_in_b, "B", free)),
-        only_in_b=tuple(_describe_unpaired(pairing.only_in_b, pairing.only_in_a, "A", free)),
-        ambiguous=tuple(_describe_ambiguous(pairing)),
-        warnings=(*_list_warnings(collections, rows_a, rows_b), *related.list_warnings()),
+        only_in_a=_describe_unpaired(pairing.only_in_a, pairing.only_in_b, "B", free),
+        only_in_b=_describe_unpaired(pairing.only_in_b, pairing.only_in_a, "A", free),
+        warnings=tuple(warnings),
         counts=dict(Counter(cell.verdict for cell in found.cells)),
         exit_code=exit_code,
         conclusion=conclusion,
@@ -140,30 +139,14 @@ def _list_rows(question: Question, compared: Sequence[Collection], related: Sequ
     return selected, select(history, question.where)
 
 
-def _check_disjoint(question: Question, rows_a: Rows, rows_b: Rows) -> None:
-    shared = {id(row) for row in rows_a} & {id(row) for row in rows_b}
-    if shared:
-        raise UserError(
-            f"A ({question.a.label}) and B ({question.b.label}) share {count_things(len(shared), 'repeat')}; "
-            "make the conditions exclude each other"
-        )
-
-
-def _explain_no_pair(question: Question, pairing: Pairing) -> str:
-    sides = f"A ({question.a.label}) and B ({question.b.label})"
+def _explain_no_pair(pairing: Pairing, named: set[str]) -> str:
     if pairing.ambiguities:
-        one = pairing.ambiguities[0]
-        differ = ", ".join(f"{name} ({', '.join(values)})" for name, values in one.fields.items())
-        return (
-            f"{sides} have no unique pair of cells: {count_things(len(one.cells), 'cell')} of {one.side} fit the "
-            f"same cell of the other side and differ in {differ}; narrow it with --{one.side.lower()} KEY=VALUE"
-        )
-    free = question.a.cell_fields | question.b.cell_fields
-    hint = next(filter(None, describe_nearest(pairing.only_in_a, pairing.only_in_b, "B", free)), "")
+        return f"no pair of cells: {'; '.join(pairing.ambiguities)}"
+    hint = next(filter(None, describe_nearest(pairing.only_in_a, pairing.only_in_b, "B", named)), "")
     if not hint:
-        return f"{sides} have no cell in common"
-    advice = "; a field may differ if both sides name it, as in --a mode=eager --b mode=graph" if free else ""
-    return f"{sides} have no cell in common; of the most similar ones, {hint}{advice}"
+        return "no cell in common"
+    advice = "; a field may differ if both sides name it, as in --a mode=eager --b mode=graph" if named else ""
+    return f"no cell in common; of the most similar ones, {hint}{advice}"
 
 
 def _choose_metric(question: Question, pairing: Pairing) -> Metric:
@@ -194,9 +177,9 @@ def _evaluate(question: Question, metric: Metric, pairs: Sequence[CellPair], his
         return Evaluation(cells=compare_pairs_by_range(pairs, kept, metric, question.floor))
     estimates = list_run_estimates(history, metric, include_invalid=question.include_invalid)
     by_pool: defaultdict[PoolKey, list[RunDifference]] = defaultdict(list)
-    for difference in list_run_differences(one for one in estimates if (one.run_id, one.kind) not in dropped):
+    for difference in list_differences(one for one in estimates if (one.run_id, one.kind) not in dropped):
         by_pool[difference.pool].append(difference)
-    measured: Mapping[PoolKey, Noise] = {pool: estimate_noise(found) for pool, found in by_pool.items()}
+    measured = {pool: estimate_noise(found) for pool, found in by_pool.items()}
     return compare_pairs(pairs, measured, metric, question.floor)
 
 
@@ -215,20 +198,11 @@ def _describe_side(side: Selection, rows: Rows) -> Side:
 
 def _describe_unpaired(
     cells: Sequence[Rows], others: Sequence[Rows], other: str, free: set[str]
-) -> Iterator[UnpairedCell]:
-    described = describe_nearest(cells, others, other, free)
-    for label, rows, nearest in zip(label_cells(cells), cells, described, strict=True):
-        yield UnpairedCell(label=label, cell_id=rows[0]["cell_id"], nearest=nearest)
-
-
-def _describe_ambiguous(pairing: Pairing) -> Iterator[AmbiguousCells]:
-    for one in pairing.ambiguities:
-        yield AmbiguousCells(
-            side="A" if one.side == "A" else "B",
-            label=label_cells([one.cells])[0],
-            cell_ids=tuple(cell["cell_id"] for cell in one.cells),
-            differ_in=one.fields,
-        )
+) -> tuple[UnpairedCell, ...]:
+    found = zip(label_cells(cells), cells, describe_nearest(cells, others, other, free), strict=True)
+    return tuple(
+        UnpairedCell(label=label, cell_id=rows[0]["cell_id"], nearest=nearest) for label, rows, nearest in found
+    )
 
 
 def _list_warnings(collections: Sequence[Collection], rows_a: Rows, rows_b: Rows) -> Iterable[str]:
@@ -249,3 +223,105 @@ def _list_warnings(collections: Sequence[Collection], rows_a: Rows, rows_b: Rows
             )
         if collection.skipped:
             yield f"run {run_id}: {count_things(len(collection.skipped), 'document')} in the store did not count"
+
+
+FROM_ROWS: Mapping[str, str] = {
+    "GPU": "gpu_name",
+    "power limit of the GPUs, W": "gpu_power_limit_watts",
+    "CPU": "cpu_model",
+    "threads": "num_threads",
+    "machine type": "instance_type",
+    "driver": "driver_version",
+    "image": "image",
+    "Python": "python_version",
+    "spot": "is_spot",
+    "region": "region",
+    "zone": "zone",
+    "kubelet": "kubelet_version",
+    "CPU manager": "cpu_manager_policy",
+    "host": "host",
+    "machine (host and GPUs)": "machine",
+}
+"""What each repeat says, by the column that it is in."""
+FROM_ENVIRONMENTS: Mapping[str, Callable[[Environment], object]] = {
+    "cores": lambda found: found.num_visible_cores,
+    "CPU quota": lambda found: found.cpu_quota_cores if found.cpu_quota_cores is not None else "none",
+    "CPU governor": lambda found: found.cpu_governor,
+    "memory, bytes": lambda found: found.memory_total_bytes,
+    "machine (firmware)": lambda found: found.machine and f"{found.machine.vendor} {found.machine.product}",
+    "MIG profile": lambda found: found.gpu and found.gpu.mig_profile,
+    "ECC": lambda found: found.gpu and found.gpu.ecc_enabled,
+    "PCIe lanes": lambda found: found.gpu and found.gpu.pcie_width,
+    "CUDA": lambda found: found.gpu and found.gpu.cuda_version,
+    "cuDNN": lambda found: found.gpu and found.gpu.cudnn_version,
+    "kernel": lambda found: found.kernel,
+    "revision of the tool where it measured": lambda found: found.git_revision,
+}
+"""What the first repeat of each environment says."""
+HARDWARE = (
+    *("GPU", "CPU", "cores", "CPU quota", "threads", "machine type", "machine (firmware)", "MIG profile", "ECC"),
+    "PCIe lanes",
+)
+"""Facts that make a comparison one of machines. The power limit is none: it is a setting, and a lowered one makes a
+measurement `throttled`."""
+ORDER = (*HARDWARE, "power limit of the GPUs, W", "driver", "CUDA", "cuDNN", "image")
+"""What is named first; the rest follows as it comes, hosts last."""
+LAST = ("region", "zone", "host", "machine (host and GPUs)")
+
+
+def list_environment_differences(
+    rows_a: Rows, rows_b: Rows, collections: Sequence[Collection]
+) -> list[EnvironmentDifference]:
+    """Return what differs between the repeats of two sides, hardware first.
+
+    A fact differs where the sides have not the same values of it, be it one or several. A value that one repeat of
+    several lacks is unknown and is no difference; one that a whole side lacks is named as not recorded.
+    """
+    environments = {
+        (collection.run.run_id, environment_id): environment
+        for collection in collections
+        for environment_id, environment in collection.environments.items()
+    }
+    facts = [_list_facts(rows, environments, collections) for rows in (rows_a, rows_b)]
+    are_others = {row["framework"] for row in rows_a}.isdisjoint(row["framework"] for row in rows_b)
+    own = {name for environment in environments.values() for name in _list_own_facts(environment)}
+
+    def rank(fact: str) -> tuple[int, str]:
+        return (ORDER.index(fact) if fact in ORDER else len(ORDER) + (fact in LAST)), fact
+
+    return [
+        EnvironmentDifference(
+            fact=name,
+            a=a,
+            b=b,
+            is_hardware=name in HARDWARE,
+            is_of_one_framework=are_others and name in own and not (a and b),
+        )
+        for name in sorted(facts[0].keys() | facts[1].keys(), key=rank)
+        for a, b in [[tuple(sorted(found.get(name, ()))) for found in facts]]
+        if a != b
+    ]
+
+
+def _list_facts(
+    rows: Rows, environments: Mapping[tuple[str, str], Environment], collections: Sequence[Collection]
+) -> dict[str, set[str]]:
+    """Return each fact with the values that the repeats have of it; a fact that none of them says is left out."""
+    facts: defaultdict[str, set[Any]] = defaultdict(set)
+    for fact, column in FROM_ROWS.items():
+        facts[fact].update(row[column] for row in rows)
+    for key in {(row["run_id"], row["environment_id"]) for row in rows} & environments.keys():
+        for fact, read in FROM_ENVIRONMENTS.items():
+            facts[fact].add(read(environments[key]))
+        for fact, value in _list_own_facts(environments[key]).items():
+            facts[fact].add(value)
+    run_ids = {row["run_id"] for row in rows}
+    for run in (collection.run for collection in collections if collection.run.run_id in run_ids):
+        facts["version of the tool"].add(run.tool_version)
+        facts["revision of the tool that planned"].add(run.git_revision)
+    return {fact: {describe_value(value) for value in values - {None}} for fact, values in facts.items()}
+
+
+def _list_own_facts(environment: Environment) -> dict[str, object]:
+    """Return the packages and the settings of the framework."""
+    return {**environment.versions, **{f"setting {name}": value for name, value in environment.settings.items()}}

@@ -5,11 +5,13 @@ compare` prints its JSON Schema.
 from typing import Any, Literal
 
 from bench.schema import Document
-from collector.versus.noise import Source
 from collector.versus.selections import MetricName
 
 CellVerdict = Literal["worse", "better", "same", "undecided", "fails", "not comparable"]
 ExitCode = Literal[0, 1, 2]
+Source = Literal["measured", "default", "given"]
+ADVISES_REPEATS = "repeats a side would decide it"
+"""How the reason ends that proposes a number of repeats."""
 
 
 class MetricDescription(Document):
@@ -38,14 +40,6 @@ class Side(Document):
     """Planned repeats without a result: the run is still going on, or was cut off."""
     num_unreadable: int = 0
     """Planned repeats whose result the store does not give."""
-
-
-class InferredField(Document):
-    """A field of a cell that no condition names, in which the sides differ: each has one value."""
-
-    field: str
-    a: str
-    b: str
 
 
 class EnvironmentDifference(Document):
@@ -77,43 +71,40 @@ class NoiseDescription(Document):
     num_cells: int
 
 
-class Family(Document):
-    """Ratios whose intervals hold together: the chance that any of them is wrongly called different is at most 5 %."""
-
-    num_cells: int
-    num_groups: int
-    """Geometric means of cells, those of `together`."""
-
-
-class CellComparison(Document):
-    """What is said of one pair of cells."""
+class JudgedRatio(Document):
+    """A ratio, B over A, with what is said of it."""
 
     label: str
-    """What both cells share."""
-    name_a: str = "A"
-    """What A's cell is where the two differ: `PyTorch eager`; `A` where they are equal."""
-    name_b: str = "B"
-    cell_id_a: str
-    cell_id_b: str
     verdict: CellVerdict
-    reason: str
-    """Why it is not comparable or fails, or what would decide it."""
     ratio: float | None = None
-    """B over A; None where it is not comparable."""
+    """None where it is not comparable."""
     ratio_low: float | None = None
     """The 95 % interval of this ratio alone by its repeats, which decides whether it is the same within a floor; None
     where repeats have none, as with memory."""
     ratio_high: float | None = None
     joint_low: float | None = None
-    """The 95 % interval that holds together with those of the family, and of two runs allows for what identical runs
-    differ by: `worse` and `better` are ratios where it excludes 1, beyond a floor. None without a test."""
+    """The 95 % interval that holds together with those of its family, and of two runs allows for what identical runs
+    differ by: `worse` and `better` are ratios where it excludes 1, beyond a floor. None without a test. Of two runs all
+    ratios are one family; of two sides of the same runs the cells are one, and `together` another."""
     joint_high: float | None = None
     p_value: float | None = None
     """Two-sided, of a true ratio of 1; of two runs, repeats and runs are both taken to vary."""
     p_adjusted: float | None = None
     """After Bonferroni's adjustment over its family: below 0.05 where the joint interval excludes 1."""
     floor: float | None = None
-    """The floor of this pair, as a relative difference; None where no floor decides."""
+    """The floor, as a relative difference; None where no floor decides."""
+
+
+class CellComparison(JudgedRatio):
+    """What is said of one pair of cells; its label is what both share."""
+
+    name_a: str = "A"
+    """What A's cell is where the two differ: `PyTorch eager`; `A` where they are equal."""
+    name_b: str = "B"
+    cell_id_a: str
+    cell_id_b: str
+    reason: str
+    """Why it is not comparable or fails, or what would decide it."""
     value_a: float | None = None
     value_b: float | None = None
     num_repeats_a: int = 0
@@ -124,20 +115,10 @@ class CellComparison(Document):
     notes: tuple[str, ...] = ()
 
 
-class GroupComparison(Document):
+class GroupComparison(JudgedRatio):
     """The geometric mean of the ratios of many cells."""
 
-    label: str
     num_cells: int
-    verdict: CellVerdict
-    ratio: float
-    ratio_low: float
-    ratio_high: float
-    joint_low: float
-    joint_high: float
-    p_value: float
-    p_adjusted: float
-    floor: float | None
 
 
 class UnpairedCell(Document):
@@ -149,15 +130,6 @@ class UnpairedCell(Document):
     """In which fields the most similar cell of the other side differs; empty if none is similar."""
 
 
-class AmbiguousCells(Document):
-    """Cells of a side that fit the same cell of the other: none of them is compared."""
-
-    side: Literal["A", "B"]
-    label: str
-    cell_ids: tuple[str, ...]
-    differ_in: dict[str, tuple[str, ...]]
-
-
 class CompareDocument(Document):
     """A comparison of two sides, cell by cell."""
 
@@ -165,8 +137,8 @@ class CompareDocument(Document):
     metric: MetricDescription
     a: Side
     b: Side
-    inferred: tuple[InferredField, ...] = ()
-    """The fields that the sides differ in besides those that their conditions name."""
+    inferred: dict[str, tuple[str, str]] = {}
+    """The fields that the sides differ in besides those that their conditions name, with the value of A and of B."""
     is_between_machines: bool
     """The hardware differs: the ratios are of machines."""
     environments_known: bool
@@ -175,13 +147,10 @@ class CompareDocument(Document):
     noise: tuple[NoiseDescription, ...]
     is_within_runs: bool
     """Whether both sides are of the same runs: verdicts are about these runs, and have no floor but a given one."""
-    families: tuple[Family, ...]
-    """The cells and `together`, in this order, by which of them were judged together; empty: no p-values."""
     cells: tuple[CellComparison, ...]
     together: tuple[GroupComparison, ...]
     only_in_a: tuple[UnpairedCell, ...]
     only_in_b: tuple[UnpairedCell, ...]
-    ambiguous: tuple[AmbiguousCells, ...]
     warnings: tuple[str, ...]
     counts: dict[str, int]
     """Cells by verdict."""

@@ -7,11 +7,10 @@ only in the difference of two runs that should not differ. They are looked for a
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
 
 from scipy import special
 
@@ -23,12 +22,15 @@ from collector.results.collection import Collection, describe_copies, find_copie
 from collector.results.frames import is_shared
 from collector.results.load import load_run
 from collector.statistics import CONFIDENCE, Estimate
-from collector.units import count_things
+from collector.units import count_things, join_some
+from collector.versus.document import Source
 from collector.versus.selections import Metric
-from collector.versus.sides import PoolKey, make_side
+from collector.versus.sides import PoolKey, Row, Rows, make_side
 
-Source = Literal["measured", "default", "given"]
-
+MAX_RUNS = 10
+"""So many other runs are read at the most, the newest first: with ten of them the noise of a run's cells has six
+degrees of freedom or more, and twice as many would make its floor narrower by a tenth only."""
+MAX_NAMED = 5
 DEFAULT_RUN_DEVIATION = 0.03
 """The standard deviation of the log by which a run shifts a cell, where no identical runs show it: the most of the 1 to
 3 % that nights are taken to differ by (docs/measurement.md, "What identical runs differ by")."""
@@ -36,13 +38,10 @@ DEFAULT_MACHINE_DIFFERENCE = 0.03
 """The standard deviation of the log of one machine's time over another's of the same kind, where no identical runs
 show it: as in docs/statistics.md, "Machines", for two cards of one model."""
 TWO_SIDED_QUANTILE = float(special.ndtri((1 + CONFIDENCE) / 2))
-Row = dict[str, Any]
 RunKind = tuple[str, str, str | None]
 """cell_id, environment_id, revision: what is equal for identical runs."""
-MAX_RUNS = 10
-"""So many other runs are read at the most, the newest first: with ten of them the noise of a run's cells has six
-degrees of freedom or more, and twice as many would make its floor narrower by a tenth only."""
-MAX_NAMED = 5
+Variance = tuple[float, float]
+"""A variance of logs with its degrees of freedom."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +68,8 @@ class RunDifference:
     runs: tuple[str, str]
     cell_id: str
     log_difference: float
-    repeat_log_variance: float
+    repeats: Variance
     """What the spread between the repeats contributes to the variance of the difference."""
-    repeat_freedom: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,22 +79,18 @@ class Component:
     log_variance: float
     degrees_of_freedom: float | None
     """None: taken as known."""
-    repeat_log_variance: float = 0.0
+    repeats: Variance = (0.0, 1.0)
     """The part of it that comes from the spread between repeats, which each comparison knows for itself."""
-    repeat_freedom: float | None = None
 
     @property
     def excess(self) -> float:
         """The variance beyond that of the repeats, 0 at least."""
-        return max(0.0, self.log_variance - self.repeat_log_variance)
+        return max(0.0, self.log_variance - self.repeats[0])
 
     @property
     def excess_error(self) -> float:
-        """Half the variance of the estimate `log_variance - repeat_log_variance`, for Satterthwaite's formula."""
-        parts = (
-            (self.log_variance, self.degrees_of_freedom),
-            (self.repeat_log_variance, self.repeat_freedom),
-        )
+        """Half the variance of the estimate `excess`, for Satterthwaite's formula."""
+        parts = ((self.log_variance, self.degrees_of_freedom), self.repeats)
         return sum(variance**2 / freedom for variance, freedom in parts if freedom is not None)
 
     @property
@@ -108,14 +102,6 @@ class Component:
         hardly known would make a wide floor, within which anything is the same. The test of a difference allows for it.
         """
         return TWO_SIDED_QUANTILE * math.sqrt(max(self.excess, math.sqrt(2 * self.excess_error)))
-
-    def divide(self, number: float) -> "Component":
-        """Return the component of the mean of `number` independent ones."""
-        return replace(
-            self,
-            log_variance=self.log_variance / number,
-            repeat_log_variance=self.repeat_log_variance / number,
-        )
 
 
 NONE = Component(log_variance=0.0, degrees_of_freedom=None)
@@ -133,10 +119,39 @@ class Noise:
     """Of two cells of one run: what a run does to all of its cells cancels in their ratio."""
     shared: Component
     """Of the mean over all cells of two runs."""
-    own: dict[str, Component]
+    own: Mapping[str, Component] = field(default_factory=dict)
     """By cell_id: what that cell's own differences between runs show."""
     run_ids: tuple[str, ...] = ()
     num_cells: int = 0
+
+
+def identify_kind(row: Row) -> RunKind:
+    """Return what must be equal for the run of another row to be identical."""
+    return row["cell_id"], row["environment_id"], row["revision"]
+
+
+def list_run_estimates(rows: Rows, metric: Metric, *, include_invalid: bool) -> list[RunEstimate]:
+    """Return the centre of each cell in each environment of each run that has two repeats of it or more."""
+    groups: dict[tuple[str, RunKind], list[Row]] = {}
+    for row in rows:
+        if row["status"] == "ok":
+            groups.setdefault((row["run_id"], identify_kind(row)), []).append(row)
+    sides = (make_side("", group, metric, include_invalid=include_invalid) for group in groups.values())
+    return [
+        RunEstimate(
+            kind=identify_kind(first),
+            cell_id=first["cell_id"],
+            device=first["device"],
+            is_shared=is_shared(first),
+            run_id=first["run_id"],
+            started_at=first["run_started"],
+            machines="; ".join(side.list_values("machine")),
+            estimate=side.estimate(),
+        )
+        for side in sides
+        if side.problem is None
+        for first in side.counted[:1]
+    ]
 
 
 def list_differences(estimates: Iterable[RunEstimate]) -> list[RunDifference]:
@@ -148,11 +163,21 @@ def list_differences(estimates: Iterable[RunEstimate]) -> list[RunDifference]:
     for estimate in estimates:
         if estimate.estimate.log_standard_error is not None:
             kinds[estimate.kind].append(estimate)
-    return [
-        _subtract(before, after)
-        for found in kinds.values()
-        for before, after in pairwise(sorted(found, key=lambda one: (one.started_at, one.run_id)))
-    ]
+    differences = []
+    for found in kinds.values():
+        for before, after in pairwise(sorted(found, key=lambda one: (one.started_at, one.run_id))):
+            known = [one.estimate for one in (before, after)]
+            repeats = [((one.log_standard_error or 0.0) ** 2, one.degrees_of_freedom or 1.0) for one in known]
+            differences.append(
+                RunDifference(
+                    pool=(before.device, before.machines == after.machines, before.is_shared),
+                    runs=(before.run_id, after.run_id),
+                    cell_id=before.cell_id,
+                    log_difference=math.log(after.estimate.center / before.estimate.center),
+                    repeats=(sum(variance for variance, _ in repeats), _combine(*repeats)),
+                )
+            )
+    return differences
 
 
 def estimate_noise(differences: Sequence[RunDifference]) -> Noise:
@@ -164,29 +189,41 @@ def estimate_noise(differences: Sequence[RunDifference]) -> Noise:
     Neumann and others, Annals of Mathematical Statistics 12, 1941, 153-162: the mean square successive difference).
     """
     by_runs: defaultdict[tuple[str, str], list[RunDifference]] = defaultdict(list)
+    by_cell: defaultdict[str, list[RunDifference]] = defaultdict(list)
     for difference in differences:
         by_runs[difference.runs].append(difference)
+        by_cell[difference.cell_id].append(difference)
     num_pairs = len(by_runs)
-    means = [_average(found) for found in by_runs.values()]
-    spreads = sum(
-        (one.log_difference - mean) ** 2 for mean, found in zip(means, by_runs.values(), strict=True) for one in found
-    )
+    means = {runs: sum(one.log_difference for one in found) / len(found) for runs, found in by_runs.items()}
+    spreads = sum((one.log_difference - means[one.runs]) ** 2 for one in differences)
     num_spreads = len(differences) - num_pairs
     share = sum(1 / len(found) for found in by_runs.values()) / num_pairs
-    shared, shared_freedom = sum(mean**2 for mean in means) / num_pairs, _count_freedom(num_pairs)
+    shared, shared_freedom = sum(mean**2 for mean in means.values()) / num_pairs, _count_freedom(num_pairs)
     own = spreads / num_spreads if num_spreads else 0.0
     repeats = _average_repeats(differences)
-    between = _make_component(
-        shared + own * (1 - share), _combine((shared, shared_freedom), (own * (1 - share), num_spreads)), repeats
+    between = Component(
+        log_variance=shared + own * (1 - share),
+        degrees_of_freedom=_combine((shared, shared_freedom), (own * (1 - share), num_spreads)),
+        repeats=repeats,
     )
+    within = Component(log_variance=own, degrees_of_freedom=num_spreads, repeats=repeats)
     return Noise(
         source="measured",
         between_runs=between,
-        within_run=_make_component(own, num_spreads, repeats) if num_spreads else between,
-        shared=_make_component(shared, shared_freedom, (share * repeats[0], repeats[1])),
-        own=dict(_list_own(differences)),
+        within_run=within if num_spreads else between,
+        shared=Component(
+            log_variance=shared, degrees_of_freedom=shared_freedom, repeats=(share * repeats[0], repeats[1])
+        ),
+        own={
+            cell_id: Component(
+                log_variance=sum(one.log_difference**2 for one in found) / len(found),
+                degrees_of_freedom=_count_freedom(len(found)),
+                repeats=_average_repeats(found),
+            )
+            for cell_id, found in by_cell.items()
+        },
         run_ids=tuple(sorted({run for runs in by_runs for run in runs})),
-        num_cells=len({one.cell_id for one in differences}),
+        num_cells=len(by_cell),
     )
 
 
@@ -203,48 +240,13 @@ def take_noise(floor: float) -> Noise:
 
 def _make_known(source: Source, variance: float) -> Noise:
     component = Component(log_variance=variance, degrees_of_freedom=None)
-    return Noise(source=source, between_runs=component, within_run=component, shared=component, own={})
+    return Noise(source=source, between_runs=component, within_run=component, shared=component)
 
 
-def _make_component(log_variance: float, freedom: float, repeats: tuple[float, float]) -> Component:
-    return Component(
-        log_variance=log_variance,
-        degrees_of_freedom=freedom,
-        repeat_log_variance=repeats[0],
-        repeat_freedom=repeats[1],
-    )
-
-
-def _average(differences: Sequence[RunDifference]) -> float:
-    return sum(one.log_difference for one in differences) / len(differences)
-
-
-def _subtract(before: RunEstimate, after: RunEstimate) -> RunDifference:
-    variances = [(one.estimate.log_standard_error or 0.0) ** 2 for one in (before, after)]
-    freedoms = [one.estimate.degrees_of_freedom or 1.0 for one in (before, after)]
-    return RunDifference(
-        pool=(before.device, before.machines == after.machines, before.is_shared),
-        runs=(before.run_id, after.run_id),
-        cell_id=before.cell_id,
-        log_difference=math.log(after.estimate.center / before.estimate.center),
-        repeat_log_variance=sum(variances),
-        repeat_freedom=_combine(*zip(variances, freedoms, strict=True)),
-    )
-
-
-def _average_repeats(differences: Sequence[RunDifference]) -> tuple[float, float]:
-    """Return the mean of what repeats contribute, with its degrees of freedom."""
-    parts = [(one.repeat_log_variance, one.repeat_freedom) for one in differences]
+def _average_repeats(differences: Sequence[RunDifference]) -> Variance:
+    """Return the mean of what repeats contribute."""
+    parts = [one.repeats for one in differences]
     return sum(variance for variance, _ in parts) / len(parts), _combine(*parts)
-
-
-def _list_own(differences: Sequence[RunDifference]) -> Iterator[tuple[str, Component]]:
-    by_cell: defaultdict[str, list[RunDifference]] = defaultdict(list)
-    for difference in differences:
-        by_cell[difference.cell_id].append(difference)
-    for cell_id, found in by_cell.items():
-        squares = sum(one.log_difference**2 for one in found) / len(found)
-        yield cell_id, _make_component(squares, _count_freedom(len(found)), _average_repeats(found))
 
 
 def _count_freedom(num_differences: int) -> float:
@@ -252,8 +254,8 @@ def _count_freedom(num_differences: int) -> float:
     return 2 * num_differences**2 / (3 * num_differences - 1)
 
 
-def _combine(*parts: tuple[float, float]) -> float:
-    """Return Satterthwaite's degrees of freedom of a sum of variances, each given with its own; 1 at least."""
+def _combine(*parts: Variance) -> float:
+    """Return Satterthwaite's degrees of freedom of a sum of variances; 1 at least."""
     total = sum(variance for variance, _ in parts)
     if not total:
         return max(1.0, sum(freedom for _, freedom in parts))
@@ -272,24 +274,15 @@ class RelatedRuns:
 
     def list_warnings(self) -> list[str]:
         """Return what a reader should know of these runs, a sentence each."""
-        warnings = [describe_copies(self.copies)]
-        if self.passed_over:
-            named = [f"{run_id} ({reason})" for run_id, reason in list(self.passed_over.items())[:MAX_NAMED]]
-            if len(self.passed_over) > MAX_NAMED:
-                named.append(f"and {len(self.passed_over) - MAX_NAMED:,} more")
-            runs = count_things(len(self.passed_over), "other run")
-            warnings.insert(
-                0,
-                f"of {runs} it is not known whether they show the noise, as they cannot be read: {'; '.join(named)}",
-            )
-        return [text for text in warnings if text]
+        copies = describe_copies(self.copies)
+        named = join_some([f"{run_id} ({why})" for run_id, why in self.passed_over.items()], MAX_NAMED, separator="; ")
+        runs = count_things(len(self.passed_over), "other run")
+        unread = f"of {runs} it is not known whether they show the noise, as they cannot be read: {named}"
+        return [*([unread] if named else []), *([copies] if copies else [])]
 
 
-class OtherPlans(NamedTuple):
-    """The plans of the store's other runs, and of those that cannot be read the reason, by run id."""
-
-    runs: list[Run]
-    unreadable: dict[str, str]
+OtherPlans = tuple[list[Run], dict[str, str]]
+"""The plans of the store's other runs, and of those that cannot be read the reason, by run id."""
 
 
 def read_other_plans(store: Store, own: set[str]) -> OtherPlans:
@@ -298,7 +291,7 @@ def read_other_plans(store: Store, own: set[str]) -> OtherPlans:
     A confirmation is minutes from its night and has only the cells that were slow: its noise is no other run's.
     """
     others = [run_id for run_id in store.list_run_ids() if run_id not in own and not is_confirmation(run_id)]
-    return OtherPlans(*read_runs(store, others))
+    return read_runs(store, others)
 
 
 def load_related_runs(store: Store, compared: Sequence[Collection], plans: OtherPlans | None = None) -> RelatedRuns:
@@ -308,11 +301,14 @@ def load_related_runs(store: Store, compared: Sequence[Collection], plans: Other
     read before.
     """
     own = {collection.run.run_id for collection in compared}
-    plans = plans or read_other_plans(store, own)
+    others, unreadable = plans or read_other_plans(store, own)
     cell_ids = {planned.cell.cell_id for collection in compared for planned in collection.run.cells}
-    others = [run for run in plans.runs if run.run_id not in own]
-    related = [run for run in others if any(planned.cell.cell_id in cell_ids for planned in run.cells)]
-    read, passed_over = [], dict(plans.unreadable)
+    related = [
+        run
+        for run in others
+        if run.run_id not in own and any(planned.cell.cell_id in cell_ids for planned in run.cells)
+    ]
+    read, passed_over = [], dict(unreadable)
     for run in sorted(related, key=lambda run: (run.created_at, run.run_id), reverse=True)[:MAX_RUNS]:
         try:
             read.append(load_run(store, run.run_id))
@@ -323,32 +319,3 @@ def load_related_runs(store: Store, compared: Sequence[Collection], plans: Other
     copies = find_copies([*compared, *read])
     collections = tuple(found for found in read if found.run.run_id not in copies)
     return RelatedRuns(collections=collections, passed_over=passed_over, copies=copies)
-
-
-def identify_kind(row: Row) -> RunKind:
-    """Return what must be equal for the run of another row to be identical."""
-    return row["cell_id"], row["environment_id"], row["revision"]
-
-
-def list_run_estimates(rows: Iterable[Row], metric: Metric, *, include_invalid: bool) -> list[RunEstimate]:
-    """Return the centre of each cell in each environment of each run that has two repeats of it or more."""
-    groups: dict[tuple[str, RunKind], list[Row]] = {}
-    for row in rows:
-        if row["status"] == "ok":
-            groups.setdefault((row["run_id"], identify_kind(row)), []).append(row)
-    sides = (make_side("", group, metric, include_invalid=include_invalid) for group in groups.values())
-    return [
-        RunEstimate(
-            kind=identify_kind(first),
-            cell_id=first["cell_id"],
-            device=first["device"],
-            is_shared=is_shared(first),
-            run_id=first["run_id"],
-            started_at=first["run_started"],
-            machines="; ".join(side.machines),
-            estimate=side.estimate(),
-        )
-        for side in sides
-        if side.problem is None
-        for first in side.counted[:1]
-    ]

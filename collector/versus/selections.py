@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from bench.errors import UserError
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS
-from collector.units import JOULE, MIB, MILLISECOND, Unit
+from collector.units import JOULE, MIB, MILLISECOND, Unit, list_some
 
 Row = dict[str, Any]
 
@@ -108,7 +108,7 @@ def check_not_empty(option: str, conditions: Sequence[Condition], rows: Sequence
         return
     advice = "" if option == "--where" else f"; {suggest_sides(rows)}"
     for condition in conditions:
-        if not any(condition.holds(row) for row in rows):
+        if not select(rows, [condition]):
             values = " or ".join(list_values(rows, condition.column)) or "not recorded"
             raise UserError(
                 f"{option} {condition.text}: no repeat has it; {condition.key} is {values} in these runs{advice}"
@@ -117,10 +117,9 @@ def check_not_empty(option: str, conditions: Sequence[Condition], rows: Sequence
     raise UserError(f"{option} ({label}): no repeat fits all of its conditions together{advice or '; leave one out'}")
 
 
-def suggest_sides(rows: Iterable[Row]) -> str:
+def suggest_sides(rows: Sequence[Row]) -> str:
     """Return in which fields the cells of the rows differ, with the options that compare two values of the first."""
-    found = list(rows)
-    values = {name: list_values(found, name) for name in CELL_COLUMNS if name not in PROTOCOL_FIELDS}
+    values = {name: list_values(rows, name) for name in CELL_COLUMNS if name not in PROTOCOL_FIELDS}
     axes = {name: own for name, own in values.items() if len(own) > 1}
     if not axes:
         return "their cells differ in nothing that could be compared"
@@ -130,14 +129,10 @@ def suggest_sides(rows: Iterable[Row]) -> str:
 
 
 def list_values(rows: Iterable[Row], column: str) -> list[str]:
-    """Return the values of a column, sorted, MAX_LISTED at most."""
-    values = [describe_value(value) for value in _sort({row[column] for row in rows})]
-    return values if len(values) <= MAX_LISTED else [*values[:MAX_LISTED], f"{len(values) - MAX_LISTED} more"]
-
-
-def _sort(values: Iterable[Any]) -> list[Any]:
-    """Return numbers by their size before texts; what was not recorded comes last."""
-    return sorted(values, key=lambda value: (value is None, isinstance(value, str), value if value is not None else 0))
+    """Return the values of a column, numbers before texts, MAX_LISTED at most; what was not recorded comes last."""
+    found = {row[column] for row in rows}
+    known = sorted(found - {None}, key=lambda value: (isinstance(value, str), value))
+    return list_some([describe_value(value) for value in (*known, *({None} & found))], MAX_LISTED)
 
 
 def describe_value(value: object) -> str:

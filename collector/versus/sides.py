@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from collector.statistics import (
     estimate_paired_ratio,
     estimate_ratio,
 )
+from collector.units import count_things
 from collector.versus.selections import Metric, describe_value
 
 Row = dict[str, Any]
@@ -30,7 +31,7 @@ Rows = Sequence[Row]
 PoolKey = tuple[str, bool, bool]
 """Device, whether two runs used the same machines, and whether the cells shared their device."""
 
-FAILED_STATUSES = ("failed", "oom", "timeout")
+FAILED_STATUSES = {"failed", "oom", "timeout"}
 """How a repeat ends that the cell itself is to blame for; `preempted` and `missing` say nothing of the cell."""
 COLUMNS = (
     *("run_id", "cell_id", "repeat", "status", "started_at", *CELL_COLUMNS, "verdict", "environment_id", "hardware_id"),
@@ -63,12 +64,11 @@ def list_measured(collections: Iterable[Collection]) -> list[Row]:
     return rows
 
 
-def unify_centers(rows: Iterable[Row]) -> None:
+def unify_centers(rows: Rows) -> None:
     """Have the mean of the steps stand for every repeat of a cell that was on two levels in any of the runs.
 
     Within a run it is so already (collector.results.attempts).
     """
-    rows = list(rows)
     on_levels = {row["cell_id"] for row in rows if row["summarized_by"] == "mean" and row["verdict"] in SOUND_VERDICTS}
     for row in rows:
         if row["cell_id"] in on_levels and row["mean_step_seconds"] is not None:
@@ -81,10 +81,8 @@ class CellSide:
 
     name: str
     """`A` or `B`."""
-    cell_id: str
-    cell: Row
     rows: tuple[Row, ...]
-    """All planned repeats."""
+    """All planned repeats, one at least."""
     counted: tuple[Row, ...]
     """Those that figures come from: measured under sound conditions, or all ok ones if these are asked for."""
     values: tuple[float, ...]
@@ -93,20 +91,20 @@ class CellSide:
     """Why no ratio can be computed of it."""
 
     @property
+    def cell(self) -> Row:
+        """A row that has the fields of the cell, and its id."""
+        return self.rows[0]
+
+    @property
     def run_ids(self) -> tuple[str, ...]:
         """The runs of the repeats, sorted."""
         return tuple(sorted({row["run_id"] for row in self.counted or self.rows}))
 
     @property
-    def machines(self) -> tuple[str, ...]:
-        """The machines of the repeats that count, sorted."""
-        return tuple(sorted({row["machine"] for row in self.counted}))
-
-    @property
     def is_broken(self) -> bool:
         """Whether no repeat ended ok, and one of them failed by itself."""
         statuses = {row["status"] for row in self.rows}
-        return "ok" not in statuses and bool(statuses & set(FAILED_STATUSES))
+        return "ok" not in statuses and bool(statuses & FAILED_STATUSES)
 
     def list_values(self, column: str) -> list[str]:
         """Return what the repeats that count have in a column, each value once, sorted."""
@@ -123,17 +121,21 @@ class CellSide:
         return estimate_cell(self.values, [row["machine"] for row in self.counted])
 
 
-def make_side(name: str, rows: Sequence[Row], metric: Metric, *, include_invalid: bool) -> CellSide:
+def make_side(name: str, rows: Rows, metric: Metric, *, include_invalid: bool) -> CellSide:
     """Return the side of one cell, whose planned repeats `rows` (at least one) are."""
     ok = [row for row in rows if row["status"] == "ok"]
     sound = [row for row in ok if row["verdict"] in SOUND_VERDICTS]
     counted = ok if include_invalid and not sound else sound
     values = [value for row in counted if (value := metric.read(row)) is not None]
+
+    def count(rows: Rows, column: str) -> str:
+        return ", ".join(f"{count} {value}" for value, count in Counter(row[column] for row in rows).most_common())
+
     problem = None
     if not ok:
-        problem = f"no repeat of {name} ended ok ({_count(rows, 'status')})"
+        problem = f"no repeat of {name} ended ok ({count(rows, 'status')})"
     elif not counted:
-        problem = f"no repeat of {name} was measured under sound conditions ({_count(ok, 'verdict')})"
+        problem = f"no repeat of {name} was measured under sound conditions ({count(ok, 'verdict')})"
     elif len(values) < len(counted):
         missing = len(counted) - len(values)
         problem = f"{metric.title} was not measured in {missing} of {len(counted)} repeats of {name}"
@@ -143,19 +145,7 @@ def make_side(name: str, rows: Sequence[Row], metric: Metric, *, include_invalid
         problem = f"the repeats of {name} ran in several environments, which are not averaged"
     elif len(values) < 2:
         problem = f"one repeat of {name} counts, which says nothing about its spread"
-    return CellSide(
-        name=name,
-        cell_id=rows[0]["cell_id"],
-        cell={field: rows[0][field] for field in CELL_COLUMNS},
-        rows=tuple(rows),
-        counted=tuple(counted),
-        values=tuple(values),
-        problem=problem,
-    )
-
-
-def _count(rows: Sequence[Row], column: str) -> str:
-    return ", ".join(f"{count} {value}" for value, count in Counter(row[column] for row in rows).most_common())
+    return CellSide(name=name, rows=tuple(rows), counted=tuple(counted), values=tuple(values), problem=problem)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,9 +180,10 @@ class CellPair:
         """Return the pair as `collector.machines` reads it; A is its reference."""
         row: Row = {}
         for suffix, side in (("subject", self.b), ("reference", self.a)):
+            machines = side.list_values("machine")
             row |= {
-                f"machines_{suffix}": "; ".join(side.machines),
-                f"num_machines_{suffix}": len(side.machines),
+                f"machines_{suffix}": "; ".join(machines),
+                f"num_machines_{suffix}": len(machines),
                 f"hostnames_{suffix}": "; ".join(side.list_values("host")),
                 f"instance_types_{suffix}": "; ".join(side.list_values("instance_type")) or None,
             }
@@ -245,11 +236,6 @@ class CellPair:
         return max(gaps) / 3600
 
 
-def are_within_runs(pairs: Sequence[CellPair]) -> bool:
-    """Return whether both sides of every pair are of the same runs: no two runs are held against each other."""
-    return all(pair.is_same_run for pair in pairs)
-
-
 def estimate_group_ratio(pairs: Sequence[CellPair]) -> Estimate:
     """Return the geometric mean of the ratios of the pairs, B over A; all cells of a side are from the same runs.
 
@@ -257,23 +243,18 @@ def estimate_group_ratio(pairs: Sequence[CellPair]) -> Estimate:
     since the run shifts all of them. So a side of several runs is averaged over its cells in each run, and the runs are
     the observations; of a side of one run the shift is part of the noise.
     """
-    sides = [[pair.b for pair in pairs], [pair.a for pair in pairs]]
-    means = [_average_over_cells([side.average("run_id") for side in own]) for own in sides]
+    estimates, means = [], []
+    for side in ([pair.b for pair in pairs], [pair.a for pair in pairs]):
+        cells = [one.average("run_id") for one in side]
+        by_run = {run: compute_geometric_mean([own[run] for own in cells]) for run in cells[0]}
+        several = len(by_run) > 1
+        means.append(by_run)
+        estimates.append(
+            estimate_center(list(by_run.values())) if several else average_estimates([one.estimate() for one in side])
+        )
     if len(means[0]) > 1 and means[0].keys() == means[1].keys():
         return estimate_paired_ratio(*means)
-    return estimate_ratio(
-        *(
-            estimate_center(list(by_run.values()))
-            if len(by_run) > 1
-            else average_estimates([side.estimate() for side in own])
-            for own, by_run in zip(sides, means, strict=True)
-        )
-    )
-
-
-def _average_over_cells(cells: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return of each run the geometric mean over the cells; all cells have the same runs."""
-    return {run: compute_geometric_mean([means[run] for means in cells]) for run in cells[0]}
+    return estimate_ratio(*estimates)
 
 
 def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
@@ -300,17 +281,6 @@ WORKLOAD_FIELDS = frozenset({"model", "phase", "batch_size", "input_size"})
 """Without one of them, the name of what a cell does has a gap."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ambiguity:
-    """Cells of which one side has several that fit the same cells of the other."""
-
-    side: str
-    cells: Rows
-    """A row of each."""
-    fields: dict[str, tuple[str, ...]]
-    """What they differ in, with its values."""
-
-
 @dataclass(kw_only=True)
 class Pairing:
     """Which cells of A and B belong together; each as the rows of its planned repeats."""
@@ -318,7 +288,8 @@ class Pairing:
     pairs: list[tuple[Rows, Rows]] = field(default_factory=list)
     only_in_a: Sequence[Rows] = ()
     only_in_b: Sequence[Rows] = ()
-    ambiguities: list[Ambiguity] = field(default_factory=list)
+    ambiguities: list[str] = field(default_factory=list)
+    """Of cells of which one side has several that fit the same cells of the other, a sentence without a full stop."""
 
 
 def pair_cells(rows_a: Rows, rows_b: Rows, free: Set[str]) -> Pairing:
@@ -337,26 +308,22 @@ def pair_cells(rows_a: Rows, rows_b: Rows, free: Set[str]) -> Pairing:
         for found, cells in zip(keyed, left, strict=True):
             for cell_id, rows in cells.items():
                 found[tuple(rows[0][name] for name in names)].append(cell_id)
-        for key, ids_a in keyed[0].items():
-            if key not in keyed[1]:
-                continue
-            taken = [[cells.pop(one) for one in ids] for cells, ids in zip(left, (ids_a, keyed[1][key]), strict=True)]
-            if len(taken[0]) == len(taken[1]) == 1:
-                pairing.pairs.append((taken[0][0], taken[1][0]))
-                continue
-            pairing.ambiguities += [
-                _describe_ambiguity(side, [rows[0] for rows in several])
-                for side, several in zip("AB", taken, strict=True)
-                if len(several) > 1
-            ]
+        for key in [key for key in keyed[0] if key in keyed[1]]:
+            a, b = ([cells.pop(one) for one in ids[key]] for cells, ids in zip(left, keyed, strict=True))
+            if len(a) == len(b) == 1:
+                pairing.pairs.append((a[0], b[0]))
+            pairing.ambiguities += [_describe_ambiguity(side, own) for side, own in (("A", a), ("B", b)) if own[1:]]
     pairing.only_in_a, pairing.only_in_b = (list(cells.values()) for cells in left)
     return pairing
 
 
-def _describe_ambiguity(side: str, cells: Rows) -> Ambiguity:
-    names = [name for name in CELL_COLUMNS if len({cell[name] for cell in cells}) > 1]
-    fields = {name: tuple(dict.fromkeys(describe_value(cell[name]) for cell in cells)) for name in names}
-    return Ambiguity(side=side, cells=cells, fields=fields)
+def _describe_ambiguity(side: str, cells: Sequence[Rows]) -> str:
+    values = {name: list(dict.fromkeys(describe_value(rows[0][name]) for rows in cells)) for name in CELL_COLUMNS}
+    differ = ", ".join(f"{name} ({', '.join(own)})" for name, own in values.items() if len(own) > 1)
+    return (
+        f"not unique: {count_things(len(cells), 'cell')} of {side} like {label_cells(cells[:1])[0]} fit the same cell "
+        f"of the other side and differ in {differ}; narrow it with --{side.lower()} KEY=VALUE"
+    )
 
 
 def describe_nearest(
@@ -366,8 +333,9 @@ def describe_nearest(
 
     An empty text where it differs in none, or in more than MAX_NEAR_FIELDS, and of cells after the MAX_NEAREST first.
     """
-    names = [name for name in CELL_COLUMNS if name not in free]
-    varying = [name for name in names if len({rows[0][name] for rows in (*cells, *others)}) > 1]
+    varying = [
+        name for name in CELL_COLUMNS if name not in free and len({rows[0][name] for rows in (*cells, *others)}) > 1
+    ]
     described = [""] * len(cells)
     for place, rows in enumerate(cells[:MAX_NEAREST]):
         differing = ([name for name in varying if rows[0][name] != one[0][name]] for one in others)
@@ -391,12 +359,11 @@ def label_pairs(pairing: Pairing, free: Set[str]) -> list[str]:
 
     Both names where what they share does not tell the pairs apart.
     """
-    cells = [(a[0], b[0]) for a, b in pairing.pairs]
-    differing = {name for name in free if any(a[name] != b[name] for a, b in cells)}
+    differing = {name for name in free if any(a[0][name] != b[0][name] for a, b in pairing.pairs)}
     if not differing & WORKLOAD_FIELDS:
         shared = {name: dtype for name, dtype in CELL_COLUMNS.items() if name not in differing}
-        return label_shared(make_frame([a for a, _ in cells], shared))
-    both = list(zip(*(label_cells([pair[side] for pair in pairing.pairs]) for side in (0, 1)), strict=True))
+        return label_shared(make_frame([a[0] for a, _ in pairing.pairs], shared))
+    both = list(zip(*(label_cells(side) for side in zip(*pairing.pairs, strict=True)), strict=True))
     common = [", ".join(part for part in a.split(", ") if part in b.split(", ")) for a, b in both]
     return common if all(common) and len(set(common)) == len(common) else [f"{a} / {b}" for a, b in both]
 
@@ -404,22 +371,16 @@ def label_pairs(pairing: Pairing, free: Set[str]) -> list[str]:
 def name_sides(a: Row, b: Row) -> tuple[str, str]:
     """Return the names of two cells by what differs: `PyTorch eager`, `JAX compiled`; `A`, `B` where nothing does."""
     differing = [name for name in CELL_COLUMNS if name not in PROTOCOL_FIELDS and a[name] != b[name]]
-    first, second = (", ".join(_list_words(cell, differing)) for cell in (a, b))
-    return (first, second) if differing else ("A", "B")
+    if "framework" in differing:
+        differing = [name for name in differing if name != "mode"]
 
-
-def _list_words(cell: Row, differing: Sequence[str]) -> list[str]:
-    words = []
-    for name in differing:
+    def name_value(cell: Row, name: str) -> str:
         value = describe_value(cell[name])
         if name == "framework":
-            words.append(f"{FRAMEWORK_NAMES.get(value, value)} {cell['mode']}")
-        elif name == "device":
-            words.append(DEVICE_NAMES.get(value, value))
-        elif name == "batch_size":
-            words.append(f"batch {value}")
-        elif name in ("precision", "phase", "model", "mode"):
-            words += [] if name == "mode" and "framework" in differing else [value]
-        else:
-            words.append(f"{name} {value}")
-    return words
+            return f"{FRAMEWORK_NAMES.get(value, value)} {cell['mode']}"
+        if name in ("precision", "phase", "model", "mode"):
+            return value
+        return DEVICE_NAMES[value] if name == "device" else f"{'batch' if name == 'batch_size' else name} {value}"
+
+    first, second = (", ".join(name_value(cell, name) for name in differing) for cell in (a, b))
+    return (first, second) if differing else ("A", "B")

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from scipy import special
 
@@ -29,15 +29,13 @@ from collector.statistics import (
     find_power,
     measure_variance,
 )
-from collector.versus.document import CellComparison, Family, GroupComparison, NoiseDescription
-from collector.versus.noise import NONE, Component, Noise, assume_noise, take_noise
+from collector.versus.document import ADVISES_REPEATS, CellComparison, GroupComparison, NoiseDescription
+from collector.versus.noise import NONE, Component, Noise, Variance, assume_noise, take_noise
 from collector.versus.selections import Metric
-from collector.versus.sides import CellPair, PoolKey, are_within_runs, estimate_group_ratio, name_sides
+from collector.versus.sides import CellPair, PoolKey, estimate_group_ratio, name_sides
 
 Decision = Literal["worse", "better", "same", "undecided"]
-Known = TypeVar("Known")
 
-ADVISES_REPEATS = "repeats a side would decide it"
 STANDS_OUT = 4.0
 """A cell's own variance over that of all cells from which on it counts as the cell's own, with the few degrees of
 freedom of its own history; below, it may be chance (one difference is as large in one of 20 cells that vary alike)."""
@@ -80,6 +78,11 @@ class RatioTest:
         return max(self.noise.log_floor, math.log1p(self.least_floor))
 
     @property
+    def is_floor_too_wide(self) -> bool:
+        """Whether the floor is one within which nothing is called the same."""
+        return self.log_floor > math.log1p(max(MAX_FLOOR, self.least_floor))
+
+    @property
     def excess(self) -> float:
         """The variance that the runs add to that of the ratio: the cell's own where it varies more than all cells do.
 
@@ -102,11 +105,17 @@ class RatioTest:
 
     @property
     def with_noise(self) -> Estimate:
-        """The ratio with the variance of repeats and runs, and Satterthwaite's degrees of freedom."""
+        """The ratio with the variance of repeats and runs."""
         error, freedom = self.ratio.log_standard_error, self.ratio.degrees_of_freedom
         if error is None or freedom is None or not (self.excess or self.excess_error):
             return self.ratio
-        return _add_noise(self.ratio.center, error**2, freedom, self)
+        total, freedom = self.add_noise(error**2, freedom)
+        return replace(self.ratio, log_standard_error=math.sqrt(total), degrees_of_freedom=freedom)
+
+    def add_noise(self, variance: float, freedom: float) -> Variance:
+        """Return a variance of the ratio by its repeats with that of the runs, and Satterthwaite's freedom."""
+        total = variance + self.excess
+        return total, total**2 / (variance**2 / freedom + self.excess_error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,48 +131,45 @@ class Verdict:
 
 def judge(tests: Sequence[RatioTest]) -> list[Verdict]:
     """Return the verdict on each of a family of ratios, all with an interval."""
-    return [_judge(test, len(tests)) for test in tests]
-
-
-def _judge(test: RatioTest, num_tests: int) -> Verdict:
-    tested = test.with_noise
-    p_value = _require(tested.p_value)
-    return Verdict(
-        decision=_decide(test, is_different=tested.excludes_one(num_tests)),
-        joint_interval=_require(tested.find_joint_interval(num_tests)),
-        p_value=p_value,
-        p_adjusted=adjust_p_value(p_value, num_tests),
-    )
+    verdicts = []
+    for test in tests:
+        tested = test.with_noise
+        p_value, interval = tested.p_value, tested.find_joint_interval(len(tests))
+        assert p_value is not None
+        assert interval is not None
+        verdicts.append(
+            Verdict(
+                decision=_decide(test, is_different=tested.excludes_one(len(tests))),
+                joint_interval=interval,
+                p_value=p_value,
+                p_adjusted=adjust_p_value(p_value, len(tests)),
+            )
+        )
+    return verdicts
 
 
 def _decide(test: RatioTest, *, is_different: bool) -> Decision:
     distance, floor = math.log(test.ratio.center), test.log_floor
     if is_different and abs(distance) > floor:
         return "worse" if distance > 0 else "better"
-    if floor > math.log1p(max(MAX_FLOOR, test.least_floor)):
-        return "undecided"
     low, high = (math.log(limit) for limit in test.ratio.interval or (SMALLEST_POSITIVE, math.inf))
-    return "same" if -floor <= low and high <= floor else "undecided"
+    return "same" if not test.is_floor_too_wide and -floor <= low and high <= floor else "undecided"
 
 
 def advise(test: RatioTest, num_tests: int) -> str:
     """Return what would decide a ratio, if it and its spread stay: so many repeats a side, or more runs."""
-    if test.log_floor > math.log1p(max(MAX_FLOOR, test.least_floor)):
+    if test.is_floor_too_wide:
         return "identical runs differ too much for any answer: a machine that is left alone would decide it"
     if test.runs_share < 1:
         return "more runs of each side would decide it"
     if test.variances is None:
         return "more machines of each side would decide it"
-    number = count_repeats(test, num_tests)
-    if number is not None:
+    if (number := count_repeats(test, num_tests)) is not None:
         return f"about {number} {ADVISES_REPEATS}"
-    if test.excess and abs(math.log(test.ratio.center)) > test.log_floor:
-        return (
-            f"even {MAX_REPEATS} repeats a side would not decide it, as identical runs vary too much; several runs of "
-            "each side would"
-        )
+    varies = test.excess and abs(math.log(test.ratio.center)) > test.log_floor
     bound = "the floor" if test.log_floor else "1"
-    return f"even {MAX_REPEATS} repeats a side would not decide it, so near is the ratio to {bound}"
+    why = "as identical runs vary too much; several runs would" if varies else f"so near is the ratio to {bound}"
+    return f"even {MAX_REPEATS} repeats a side would not decide it, {why}"
 
 
 def count_repeats(test: RatioTest, num_tests: int) -> int | None:
@@ -179,32 +185,15 @@ def count_repeats(test: RatioTest, num_tests: int) -> int | None:
 
     def is_enough(number: int) -> bool:
         variance, freedom = variances.expect_variance(number)
-        if distance < floor:
-            return _find_chance_within(distance, floor, variance, freedom) >= POWER
-        expected = _add_noise(test.ratio.center, variance, freedom, test)
-        error, freedom = _require(expected.log_standard_error), _require(expected.degrees_of_freedom)
-        return find_power(distance, error**2, freedom, num_tests) >= POWER
+        if distance >= floor:
+            return find_power(distance, *test.add_noise(variance, freedom), num_tests) >= POWER
+        # The chance that the whole interval lies within the floor.
+        error = math.sqrt(variance)
+        room = floor - float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+        below, above = (float(special.ndtr((end - distance) / error)) for end in (-room, room))
+        return above - below >= POWER
 
     return find_least(is_enough)
-
-
-def _find_chance_within(distance: float, floor: float, variance: float, freedom: float) -> float:
-    """Return the chance that the whole interval of a log ratio of `distance` lies within the floor."""
-    error = math.sqrt(variance)
-    room = floor - float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
-    chances = [float(special.ndtr((end - distance) / error)) for end in (-room, room)]
-    return chances[1] - chances[0]
-
-
-def _add_noise(center: float, variance: float, freedom: float, test: RatioTest) -> Estimate:
-    total = variance + test.excess
-    uncertain = variance**2 / freedom + test.excess_error
-    return Estimate(center=center, log_standard_error=math.sqrt(total), degrees_of_freedom=total**2 / uncertain)
-
-
-def _require(value: Known | None) -> Known:
-    assert value is not None, "a ratio that is judged has an interval"
-    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +203,6 @@ class Evaluation:
     cells: list[CellComparison]
     together: list[GroupComparison] = field(default_factory=list)
     noise: list[NoiseDescription] = field(default_factory=list)
-    families: list[Family] = field(default_factory=list)
 
 
 def compare_pairs(
@@ -229,32 +217,20 @@ def compare_pairs(
     noises = {pool: _find_noise(pool, measured, metric, floor) for pair in pairs for pool in pair.pools}
     tests = {index: test for index, pair in enumerate(pairs) if (test := _make_test(pair, noises, floor))}
     groups = _test_groups(pairs, tests, noises)
-    families = [Family(num_cells=len(tests), num_groups=len(groups))]
-    if are_within_runs(pairs):
-        families = [Family(num_cells=len(tests), num_groups=0), Family(num_cells=0, num_groups=len(groups))]
-    verdicts: list[tuple[Verdict, int]] = []
-    judged = [*tests.values(), *(test for _, _, test in groups)]
-    for family in families:
-        number = family.num_cells + family.num_groups
-        verdicts += [(verdict, number) for verdict in judge(judged[len(verdicts) : len(verdicts) + number])]
+    families = [[*tests.values()], [test for *_, test in groups]]
+    if not all(pair.is_same_run for pair in pairs):
+        families = [sum(families, [])]
+    verdicts = [(verdict, len(family)) for family in families for verdict in judge(family)]
     cells = [_describe_untested(pair) for pair in pairs]
     for (index, test), (verdict, number) in zip(tests.items(), verdicts, strict=False):
-        update = _describe_verdict(test, verdict) | {
-            "reason": advise(test, number) if verdict.decision == "undecided" else "",
-            "value_a": pairs[index].a.estimate().center,
-            "value_b": pairs[index].b.estimate().center,
-        }
+        reason = advise(test, number) if verdict.decision == "undecided" else ""
+        update = _describe_verdict(test, verdict) | _list_values(pairs[index]) | {"reason": reason}
         cells[index] = cells[index].model_copy(update=update)
     together = [
         GroupComparison(label=label, num_cells=number, **_describe_verdict(test, verdict))
         for (label, number, test), (verdict, _) in zip(groups, verdicts[len(tests) :], strict=True)
     ]
-    return Evaluation(
-        cells=cells,
-        together=together,
-        noise=_describe_noise([pairs[index] for index in tests], noises),
-        families=[family for family in families if family.num_cells + family.num_groups],
-    )
+    return Evaluation(cells=cells, together=together, noise=_describe_noise([pairs[index] for index in tests], noises))
 
 
 def compare_pairs_by_range(
@@ -279,10 +255,10 @@ def compare_pairs_by_range(
     for (device, _), runs in most.items():
         for (_, before), (_, after) in pairwise(sorted(runs.items())):
             known[device] = max(known[device], abs(math.log(after / before)))
-    cells = []
-    for pair in pairs:
-        cell, sides = _describe_untested(pair), (pair.a, pair.b)
+    cells = [_describe_untested(pair) for pair in pairs]
+    for place, pair in enumerate(pairs):
         if pair.problem is None:
+            sides = (pair.a, pair.b)
             ranges = [math.log(max(side.values) / min(side.values)) for side in sides]
             log_floor = max(math.log1p(floor or 0.0), *ranges, *(known[side.cell["device"]] for side in sides))
             value_a, value_b = (max(side.values) for side in sides)
@@ -296,8 +272,7 @@ def compare_pairs_by_range(
                 "value_a": value_a,
                 "value_b": value_b,
             }
-            cell = cell.model_copy(update=update)
-        cells.append(cell)
+            cells[place] = cells[place].model_copy(update=update)
     return cells
 
 
@@ -323,25 +298,18 @@ def _make_test(pair: CellPair, noises: Mapping[PoolKey, Noise | None], floor: fl
     noise = _find_noisiest(pair, noises)
     if pair.problem or pair.is_confounded or (noise is None and not pair.is_same_run):
         return None
+    sides, variances = (pair.b, pair.a), None
+    # Of several machines or runs, these are the observations: more repeats would not make the interval narrower.
+    if not any(len(own) > 1 for side in sides for own in (side.list_values("machine"), side.run_ids)):
+        one, other = (measure_variance(side.estimate(), len(side.values)) for side in sides)
+        variances = None if one is None or other is None else RepeatVariances(one=one, other=other)
     test = RatioTest(
-        ratio=pair.estimate(),
-        noise=NONE,
-        runs_share=pair.runs_share,
-        variances=_measure_variances(pair),
-        least_floor=floor or 0.0,
+        ratio=pair.estimate(), noise=NONE, runs_share=pair.runs_share, variances=variances, least_floor=floor or 0.0
     )
     if noise is None or pair.is_same_run:
         return test
-    own = [noise.own[side.cell_id] for side in (pair.a, pair.b) if side.cell_id in noise.own]
+    own = [noise.own[cell_id] for side in sides if (cell_id := side.cell["cell_id"]) in noise.own]
     return replace(test, noise=noise.between_runs, own=max(own, key=lambda one: one.excess, default=None))
-
-
-def _measure_variances(pair: CellPair) -> RepeatVariances | None:
-    """Return how much repeats scatter; None where a side has several machines or runs, which are the observations."""
-    if any(len(own) > 1 for side in (pair.a, pair.b) for own in (side.machines, side.run_ids)):
-        return None
-    one, other = (measure_variance(side.estimate(), len(side.values)) for side in (pair.b, pair.a))
-    return None if one is None or other is None else RepeatVariances(one=one, other=other)
 
 
 def _test_groups(
@@ -355,7 +323,7 @@ def _test_groups(
     groups: defaultdict[Any, list[int]] = defaultdict(list)
     for index in tests:
         pair = pairs[index]
-        if all(len(side.machines) == 1 or len(side.run_ids) > 1 for side in (pair.a, pair.b)):
+        if all(len(side.list_values("machine")) == 1 or len(side.run_ids) > 1 for side in (pair.a, pair.b)):
             groups[pair.pools, pair.a.run_ids, pair.b.run_ids].append(index)
     found = []
     for (pools, *_), members in groups.items():
@@ -364,15 +332,13 @@ def _test_groups(
             noise = None if first.is_same_run else _find_noisiest(first, noises)
             ratio = estimate_group_ratio([pairs[index] for index in members])
             test = replace(tests[members[0]], ratio=ratio, noise=noise.shared if noise else NONE, own=None)
-            found.append((_name_group(pools, len(members)), len(members), test))
+            # Each is a ratio of two cells of one device, or of one of each device.
+            _, is_same_machine, shares = pools[0]
+            devices = " and ".join(DEVICE_NAMES[device] for device, *_ in pools)
+            label = f"all {len(members)} {'pairs of ' * (len(pools) - 1)}{devices} cells"
+            label += f"{' with tenants' if shares else ''}{'' if is_same_machine else f', {ACROSS}'}"
+            found.append((label, len(members), test))
     return found
-
-
-def _name_group(pools: tuple[PoolKey, ...], number: int) -> str:
-    """Return the name of the mean of so many ratios: each of two cells of one device, or of one of each device."""
-    _, is_same_machine, shares = pools[0]
-    cells = f"{'pairs of ' * (len(pools) - 1)}{' and '.join(DEVICE_NAMES[device] for device, *_ in pools)} cells"
-    return f"all {number} {cells}{' with tenants' if shares else ''}{'' if is_same_machine else f', {ACROSS}'}"
 
 
 def _describe_untested(pair: CellPair) -> CellComparison:
@@ -382,8 +348,8 @@ def _describe_untested(pair: CellPair) -> CellComparison:
         label=pair.label,
         name_a=name_a,
         name_b=name_b,
-        cell_id_a=pair.a.cell_id,
-        cell_id_b=pair.b.cell_id,
+        cell_id_a=pair.a.cell["cell_id"],
+        cell_id_b=pair.b.cell["cell_id"],
         verdict="fails" if pair.b.is_broken and pair.a.counted else "not comparable" if pair.problem else "undecided",
         reason=pair.problem or NOISE_UNKNOWN,
         num_repeats_a=len(pair.a.counted),
@@ -393,27 +359,28 @@ def _describe_untested(pair: CellPair) -> CellComparison:
     )
     if not pair.is_confounded:
         return cell
-    ratio = pair.estimate()
-    low, high = ratio.interval or (None, None)
-    values = {f"value_{name}": getattr(pair, name).estimate().center for name in "ab"}
-    return cell.model_copy(
-        update={"reason": CONFOUNDED, "ratio": ratio.center, "ratio_low": low, "ratio_high": high} | values
-    )
+    update = _describe_ratio(pair.estimate()) | _list_values(pair) | {"reason": CONFOUNDED}
+    return cell.model_copy(update=update)
 
 
 def _describe_verdict(test: RatioTest, verdict: Verdict) -> dict[str, Any]:
-    low, high = test.ratio.interval or (0.0, math.inf)
-    return {
+    return _describe_ratio(test.ratio) | {
         "verdict": verdict.decision,
-        "ratio": test.ratio.center,
-        "ratio_low": low,
-        "ratio_high": high,
         "joint_low": verdict.joint_interval[0],
         "joint_high": verdict.joint_interval[1],
         "p_value": verdict.p_value,
         "p_adjusted": verdict.p_adjusted,
         "floor": math.expm1(test.log_floor) if test.log_floor else None,
     }
+
+
+def _describe_ratio(ratio: Estimate) -> dict[str, Any]:
+    low, high = ratio.interval or (None, None)
+    return {"ratio": ratio.center, "ratio_low": low, "ratio_high": high}
+
+
+def _list_values(pair: CellPair) -> dict[str, Any]:
+    return {"value_a": pair.a.estimate().center, "value_b": pair.b.estimate().center}
 
 
 def _list_notes(pair: CellPair) -> list[str]:

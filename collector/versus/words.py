@@ -10,8 +10,7 @@ import pandas as pd
 from collector.files import escape_markdown
 from collector.labels import DEVICE_NAMES
 from collector.machines import ACROSS
-from collector.ratio_words import NO_DIFFERENCE as NOT_SHOWN
-from collector.ratio_words import format_ratio, format_ratios
+from collector.ratio_words import NO_DIFFERENCE, format_ratio, format_ratios
 from collector.statistics import POWER_WORDS
 from collector.tables.table import (
     MAX_LISTED,
@@ -23,19 +22,19 @@ from collector.tables.table import (
     ratio_interval_column,
     text_column,
 )
-from collector.units import MIB, NOT_THERE, PERCENT, choose_memory_unit, count_things, format_number
+from collector.units import MIB, NOT_THERE, PERCENT, choose_memory_unit, count_things, format_number, join_some
 from collector.versus.document import (
+    ADVISES_REPEATS,
     CellComparison,
     CompareDocument,
     EnvironmentDifference,
     ExitCode,
     GroupComparison,
+    JudgedRatio,
     MetricDescription,
     NoiseDescription,
-    UnpairedCell,
 )
 from collector.versus.selections import METRICS, Metric
-from collector.versus.verdicts import ADVISES_REPEATS
 
 ORDER = ("fails", "worse", "undecided", "better", "same", "not comparable")
 """The verdicts that call for somebody's attention stand first."""
@@ -44,17 +43,12 @@ SYMBOLS = {0: "✅", 1: "❌", 2: "❔"}
 MAX_FACTS = 30
 MAX_VALUES = 3
 MAX_VALUE_LETTERS = 60
-NO_DIFFERENCE = "The environments of A and B do not differ in anything that was recorded."
-NO_ENVIRONMENT = "The environments of A and B cannot be compared: no repeat of one of them ended ok."
 MACHINES_DIFFER = "The hardware differs: this is a comparison of machines, and says nothing about the software alone."
 ALONE = "this ratio alone"
 ONE_RUN = (
     "These are ratios of one run: the verdicts rest on its repeats, and are about that run on its machines. Its report "
     "judges all ratios of a table together: where these are some of them, its intervals are wider."
 )
-MACHINES_IN_RATIO = "Across machines, a ratio holds the difference of the machines too, which its interval does not."
-FLOOR_WORDS = "slower or faster"
-OF_TWO_RUNS = "The 95 % interval allows for what identical runs differ by."
 ADVICE = (
     f"About N repeats a side decide in {POWER_WORDS} if the true ratio and spread are the measured ones; in "
     "simulations, they decided 3 to 10 of 10 pairs that differ, and of equal ones without a floor next to none "
@@ -73,7 +67,7 @@ def name_verdicts(metric: Metric | MetricDescription, *, is_within_runs: bool) -
         "worse": metric.worse,
         "better": metric.better,
         "same": "within the floor",
-        "undecided": NOT_SHOWN if is_within_runs else "undecided",
+        "undecided": NO_DIFFERENCE if is_within_runs else "undecided",
         "not comparable": "not comparable",
     }
 
@@ -115,17 +109,8 @@ def conclude(
     names = {(cell.name_a, cell.name_b) for cell in cells}
     name_a, name_b = names.pop() if len(names) == 1 else ("A", "B")
     if len(cells) == 1:
-        found = _describe_one(cells[0], words[cells[0].verdict])
+        found = f"{words[cells[0].verdict]}, {_quote(cells[0]) or cells[0].reason}."
     return code, f"{name_b} against {name_a} ({metric.title.partition(' (')[0]}, B / A): {found}{proof}"
-
-
-def _describe_one(cell: CellComparison, verdict: str) -> str:
-    """Return `faster, 0.865 (0.813 to 0.920).`: the verdict, the ratio and the interval that it is read from."""
-    if cell.ratio is None:
-        return f"{verdict}, {cell.reason}."
-    has_interval = cell.joint_low is not None and cell.joint_high is not None
-    ends = f" ({' to '.join(format_ratios(cell.joint_low, cell.joint_high))})" if has_interval else ""  # type: ignore[arg-type]
-    return f"{verdict}, {format_ratio(cell.ratio)}{ends}."
 
 
 def describe_counts(counts: Mapping[str, int], words: Mapping[str, str]) -> str:
@@ -149,7 +134,7 @@ def list_side_lines(document: CompareDocument) -> Iterator[str]:
     yield f"A: {document.a.label}"
     yield f"B: {document.b.label}"
     if document.inferred:
-        found = "; ".join(f"{one.field}: {one.a} in A, {one.b} in B" for one in document.inferred)
+        found = "; ".join(f"{name}: {a} in A, {b} in B" for name, (a, b) in document.inferred.items())
         yield f"{found} (each side has one)"
 
 
@@ -173,7 +158,9 @@ def make_difference_table(document: CompareDocument) -> Table:
 
 def describe_no_difference(document: CompareDocument) -> str:
     """Return why no difference of the environments is listed."""
-    return NO_DIFFERENCE if document.environments_known else NO_ENVIRONMENT
+    if document.environments_known:
+        return "The environments of A and B do not differ in anything that was recorded."
+    return "The environments of A and B cannot be compared: no repeat of one of them ended ok."
 
 
 def describe_hardware(differences: Sequence[EnvironmentDifference]) -> str:
@@ -184,8 +171,7 @@ def describe_hardware(differences: Sequence[EnvironmentDifference]) -> str:
 def _join(values: Sequence[str]) -> str:
     """Return the values in one text, shortened: a side can have a hundred hosts, and a setting any length."""
     short = [value if len(value) <= MAX_VALUE_LETTERS else f"{value[:MAX_VALUE_LETTERS]}..." for value in values]
-    others = f" and {len(short) - MAX_VALUES} more" if len(short) > MAX_VALUES else ""
-    return f"{', '.join(short[:MAX_VALUES])}{others}" or "not recorded"
+    return join_some(short, MAX_VALUES) or "not recorded"
 
 
 def make_cell_table(document: CompareDocument, cells: Sequence[CellComparison]) -> Table:
@@ -230,33 +216,37 @@ def format_floor(share: float) -> str:
     return NOT_THERE if pd.isna(share) else f"{format_number(float(share), PERCENT)} %"
 
 
+def _quote(found: JudgedRatio) -> str:
+    """Return `0.865 (0.813 to 0.920)`, the ratio and the interval that its verdict is read from, then with a floor
+    `; this ratio alone 0.830 to 0.900, floor 3 %`; empty without a ratio.
+    """
+    if found.ratio is None:
+        return ""
+    if found.joint_low is None or found.joint_high is None:
+        return format_ratio(found.ratio)
+    interval, floor = " to ".join(format_ratios(found.joint_low, found.joint_high)), ""
+    if found.floor is not None and found.ratio_low is not None and found.ratio_high is not None:
+        alone = " to ".join(format_ratios(found.ratio_low, found.ratio_high))
+        interval, floor = f"{interval}; {ALONE} {alone}", f", floor {format_floor(found.floor)}"
+    return f"{format_ratio(found.ratio)} ({interval}){floor}"
+
+
 def list_group_lines(document: CompareDocument) -> Iterator[str]:
     """Yield the ratio over each group of cells, with the intervals that its verdict is read from."""
     for group in document.together:
-        interval, floor = " to ".join(format_ratios(group.joint_low, group.joint_high)), ""
-        if group.floor is not None:
-            alone = " to ".join(format_ratios(group.ratio_low, group.ratio_high))
-            interval, floor = f"{interval}; {ALONE} {alone}", f", floor {format_floor(group.floor)}"
         label = f"{group.label[0].upper()}{group.label[1:]} together (geometric mean)"
-        yield f"{label}: {format_ratio(group.ratio)} ({interval}){floor}: {name_verdict(group.verdict, document)}."
+        yield f"{label}: {_quote(group)}: {name_verdict(group.verdict, document)}."
 
 
 def list_unpaired_lines(document: CompareDocument) -> Iterator[str]:
-    """Yield the cells without a partner, and those with several."""
-    sides: tuple[tuple[str, Sequence[UnpairedCell]], ...] = (("A", document.only_in_a), ("B", document.only_in_b))
-    for side, cells in sides:
+    """Yield the cells without a partner."""
+    for side, cells in (("A", document.only_in_a), ("B", document.only_in_b)):
         if cells:
             yield f"Only in {side}, {count_things(len(cells), 'cell')}:"
         for cell in cells[:MAX_LISTED]:
             yield f"  {cell.label} ({cell.nearest})" if cell.nearest else f"  {cell.label}"
         if len(cells) > MAX_LISTED:
             yield f"  and {len(cells) - MAX_LISTED} more; --json has all"
-    for one in document.ambiguous:
-        differ = ", ".join(f"{name} ({', '.join(values)})" for name, values in one.differ_in.items())
-        yield (
-            f"Not unique: {count_things(len(one.cell_ids), 'cell')} of {one.side} like {one.label} fit the same cell "
-            f"and differ in {differ}; narrow it with --{one.side.lower()} KEY=VALUE."
-        )
 
 
 def list_method_lines(document: CompareDocument) -> Iterator[str]:
@@ -264,62 +254,62 @@ def list_method_lines(document: CompareDocument) -> Iterator[str]:
     yield document.metric.reading
     if not METRICS[document.metric.name].has_intervals:
         yield NO_INTERVALS
-    for family in document.families:
-        number = family.num_cells + family.num_groups
-        counts = (family.num_cells, "cell"), (family.num_groups, "group of cells together")
-        named = " and ".join(count_things(count, noun) for count, noun in counts if count)
-        if number > 1:
-            yield f"Verdicts on {named}: by their 95 % intervals, which hold together for these {number:,}."
-        else:
-            mean = "; it is about their mean, not about any one of them" if family.num_groups else ""
-            yield f"Verdict on {named}: by its 95 % interval{mean}."
-    if document.families:
-        yield from _list_rules(document)
+    families = [*_list_families(document)]
+    yield from families
+    if not families:
+        return
+    differs = f"B is called {document.metric.worse} or {document.metric.better} where the 95 % interval excludes 1"
+    if all(one.floor is None for one in (*document.cells, *document.together)):
+        yield f"{differs}."
+    else:
+        if not document.is_within_runs:
+            yield "The 95 % interval allows for what identical runs differ by."
+        yield (
+            f"{differs} and the ratio is beyond the floor; within the floor where the interval of {ALONE}, by the "
+            "repeats of these runs, lies within it."
+        )
     yield from map(describe_noise, document.noise)
-    if document.is_within_runs and document.families:
+    if document.is_within_runs:
         if len(document.a.run_ids) == 1:
-            known = any(noise.is_same_run and noise.source == "measured" for noise in document.noise)
-            yield ONE_RUN if known else f"{ONE_RUN} By how much another run's ratios differ is not known."
+            yield ONE_RUN
         if any(cell.scope.startswith(ACROSS) for cell in document.cells):
-            yield MACHINES_IN_RATIO
+            yield "Across machines, a ratio holds their difference too, which its interval does not."
     if any(ADVISES_REPEATS in cell.reason for cell in document.cells):
         yield ADVICE
 
 
-def _list_rules(document: CompareDocument) -> Iterator[str]:
-    """Yield which interval each verdict is read from."""
-    differs = f"{document.metric.worse} or {document.metric.better}"
-    floors = [*(cell.floor for cell in document.cells), *(group.floor for group in document.together)]
-    if all(floor is None for floor in floors):
-        yield f"B is called {differs} where the 95 % interval excludes 1."
-        return
-    if not document.is_within_runs:
-        yield OF_TWO_RUNS
-    yield (
-        f"B is called {differs} where the 95 % interval excludes 1 and the ratio is beyond the floor; within the floor "
-        f"where the interval of {ALONE}, by the repeats of these runs, lies within it."
-    )
+def _list_families(document: CompareDocument) -> Iterator[str]:
+    """Yield which intervals hold together."""
+    tested = [(sum(cell.p_value is not None for cell in document.cells), "cell")]
+    means = [(len(document.together), "group of cells together")]
+    for family in (tested, means) if document.is_within_runs else ([*tested, *means],):
+        named = " and ".join(count_things(count, noun) for count, noun in family if count)
+        number = sum(count for count, _ in family)
+        if number > 1:
+            yield f"Verdicts on {named}: by their 95 % intervals, which hold together for these {number:,}."
+        elif number:
+            mean = "; it is about their mean, not about any one of them" if family is means else ""
+            yield f"Verdict on {named}: by its 95 % interval{mean}."
 
 
 def describe_noise(noise: NoiseDescription) -> str:
     """Return the floor of one kind of cells, what it does to verdicts, and its source, in a sentence or two."""
     where = "" if noise.is_same_machine else f" {ACROSS}"
     cells = f"{DEVICE_NAMES[noise.device]} cells{' with tenants' if noise.is_shared else ''}{where}"
-    floor, never = format_floor(noise.floor), f"a smaller difference is never called {FLOOR_WORDS}"
-    if noise.source == "given":
-        return f"Floor {floor} for {cells}: as given by --floor; {never}."
-    if noise.source == "default":
-        return (
-            f"Floor {floor} for {cells}: {never}, as identical runs are assumed to differ by as much; the default, "
-            "since the store has no two identical runs of such cells; a second run of A or B would measure it "
-            "(docs/compare.md)."
-        )
-    runs = f"{', '.join(noise.run_ids[:MAX_VALUES])}{' ...' if len(noise.run_ids) > MAX_VALUES else ''}"
     number = count_things(len(noise.run_ids), "identical run")
-    source = f"measured, {number} of {count_things(noise.num_cells, 'cell')} ({runs})"
-    if noise.is_same_run:
-        return f"Of identical runs, 95 % differ by less than {floor} in the ratio of two {cells} of one run: {source}."
-    return f"Floor {floor} for {cells}: {never}, as identical runs differ by as much; {source}."
+    source = f"{number} of {count_things(noise.num_cells, 'cell')} ({join_some(noise.run_ids, MAX_VALUES)})"
+    if noise.source == "measured" and noise.is_same_run:
+        floor = format_floor(noise.floor)
+        return f"Of {source}, 95 % differ by less than {floor} in the ratio of two {cells} of one run."
+    why = {
+        "given": "as given by --floor",
+        "default": "the default, since the store has no two identical runs of such cells; a second run of A or B would "
+        "measure it (docs/compare.md)",
+        "measured": f"as measured, by {source}",
+    }[noise.source]
+    return (
+        f"Floor {format_floor(noise.floor)} for {cells}: a smaller difference is never called slower or faster; {why}."
+    )
 
 
 def write_markdown(document: CompareDocument) -> str:
@@ -352,21 +342,21 @@ def _list_parts(document: CompareDocument) -> Iterator[str]:
         yield f"{describe_no_difference(document)}\n"
     yield from (f"- {escape_comment(line)}" for line in document.warnings)
     cells = sort_cells(document)
-    urgent = [cell for cell in cells if cell.verdict in URGENT]
-    if urgent:
+    if urgent := [cell for cell in cells if cell.verdict in URGENT]:
         yield ""
         yield from _write_table(make_cell_table(document, urgent))
     yield from (f"\n{escape_comment(line)}" for line in list_group_lines(document))
     yield f"\n<details><summary>All {len(cells)} cells</summary>\n"
     yield from _write_table(make_cell_table(document, cells))
-    yield "</details>\n\n<details><summary>How to read this</summary>\n"
-    yield from (f"- {escape_comment(line)}" for line in list_method_lines(document))
-    yield "\n</details>"
-    unpaired = list(list_unpaired_lines(document))
-    if unpaired:
-        yield "\n<details><summary>Cells that were not compared</summary>\n"
-        yield from (f"- {escape_comment(line)}" for line in unpaired)
-        yield "\n</details>"
+    yield "</details>"
+    for title, lines in (
+        ("How to read this", [*list_method_lines(document)]),
+        ("Cells that were not compared", [*list_unpaired_lines(document)]),
+    ):
+        if lines:
+            yield f"\n<details><summary>{title}</summary>\n"
+            yield from (f"- {escape_comment(line)}" for line in lines)
+            yield "\n</details>"
 
 
 def _write_table(table: Table) -> Iterator[str]:

@@ -95,7 +95,7 @@ def test_runs_that_cannot_be_read_are_named_and_counted_for_the_noise_may_be_the
     (warning,) = compare_runs(tmp_path).warnings
     assert warning.startswith("of 7 other runs it is not known whether they show the noise, as they cannot be read: ")
     assert "broken-0 (no JSON: " in warning
-    assert warning.endswith("; and 2 more")
+    assert warning.endswith(" and 2 more")
 
 
 def test_a_cell_that_fails_in_b_is_worse_and_one_that_failed_in_a_is_not_comparable(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from collector.statistics import Estimate
-from collector.versus.document import NoiseDescription
-from collector.versus.noise import RunEstimate, Source, assume_noise, estimate_noise, list_differences
+from collector.versus.document import NoiseDescription, Source
+from collector.versus.noise import RunEstimate, assume_noise, estimate_noise, list_differences
 from collector.versus.words import describe_noise
 from factories import START
 
@@ -100,9 +100,9 @@ def test_the_default_floor_is_that_of_nights_of_three_percent() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("measured", "as identical runs differ by as much; measured, 2 identical runs of 3 cells (a, b)."),
-        ("default", "as identical runs are assumed to differ by as much; the default, since"),
-        ("given", "as given by --floor; a smaller difference is never called slower or faster."),
+        ("measured", "as measured, by 2 identical runs of 3 cells (a, b)."),
+        ("default", "the default, since the store has no two identical runs of such cells"),
+        ("given", "as given by --floor."),
     ],
 )
 def test_a_floor_says_whether_it_was_measured(source: Source, words: str) -> None:
@@ -115,4 +115,5 @@ def test_a_floor_says_whether_it_was_measured(source: Source, words: str) -> Non
         run_ids=("a", "b") if source == "measured" else (),
         num_cells=3,
     )
+    assert "Floor 8.70 % for CPU cells: " in describe_noise(noise)
     assert words in describe_noise(noise)

@@ -52,7 +52,8 @@ def test_several_partners_are_none() -> None:
     pairing = pair_cells(list_rows(eager, compiled), list_rows(graph), {"framework", "mode"})
     assert pairing.pairs == []
     [ambiguity] = pairing.ambiguities
-    assert (ambiguity.side, ambiguity.fields) == ("A", {"mode": ("eager", "compiled")})
+    assert ambiguity.startswith("not unique: 2 cells of A like conv6 train")
+    assert "differ in mode (eager, compiled); narrow it with --a KEY=VALUE" in ambiguity
 
 
 def test_the_nearest_cell_is_named_by_what_differs() -> None:

@@ -18,7 +18,7 @@ from collector.ratio_words import MACHINES_DIFFER, NO_DIFFERENCE
 from collector.results.load import load_run
 from collector.versus.document import CellComparison, CompareDocument
 from factories import make_cell, make_environment, make_result
-from two_runs import EVEN, compare_runs, put_run, scale, select_sides
+from two_runs import compare_runs, put_run, scale, select_sides
 
 CELLS = tuple(
     make_cell(framework=framework, mode=mode, precision=precision, phase=phase)
@@ -100,13 +100,16 @@ def test_a_part_of_a_table_says_that_it_is_adjusted_for_fewer(tmp_path: Path) ->
 
 
 def test_the_mean_of_the_cells_of_one_run_is_judged_by_itself(tmp_path: Path) -> None:
-    put_cells(tmp_path, [EVEN] * len(CELLS))
-    document = select_sides(tmp_path, ["a"], *SIDES["frameworks"])
-    assert [(family.num_cells, family.num_groups) for family in document.families] == [(4, 0), (0, 1)]
-    put_cells(tmp_path, [EVEN] * len(CELLS))
-    put_run(tmp_path, "b", dict.fromkeys(CELLS, EVEN), day=1)
-    document = compare_runs(tmp_path)
-    assert [(family.num_cells, family.num_groups) for family in document.families] == [(8, 1)]
+    def count_families(document: CompareDocument) -> list[float]:
+        ratios = (document.cells[0], document.together[0])
+        return [round((one.p_adjusted or 0) / (one.p_value or 1)) for one in ratios]
+
+    rough = (0.08, 0.1, 0.12)
+    other = [scale(rough, 2 if cell.framework == "pytorch" else 1) for cell in CELLS]
+    put_cells(tmp_path, other)
+    assert count_families(select_sides(tmp_path, ["a"], *SIDES["frameworks"])) == [4, 1]
+    put_run(tmp_path, "b", {cell: scale(medians, 3) for cell, medians in zip(CELLS, other, strict=True)}, day=1)
+    assert count_families(compare_runs(tmp_path)) == [9, 9]
 
 
 SIDES_OF_FRAMEWORKS = ["framework=pytorch", "mode=eager"], ["framework=tensorflow", "mode=graph"]
