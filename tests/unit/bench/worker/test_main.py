@@ -62,12 +62,6 @@ def test_a_cell_for_a_gpu_fails_where_none_is_visible(
     assert "sees 0 GPUs" in result.error.message
 
 
-def test_a_container_without_a_gpu_says_so_before_anything_is_imported(tmp_path: Path) -> None:
-    ending = run_bench(sys.executable, make_cell(device="gpu"), tmp_path, CUDA_VISIBLE_DEVICES="")
-    assert (ending.exit_code, ending.result) == (EXIT_NODE_FAULT, None)
-    assert "error: fault of this machine, not of the cell: device: no NVIDIA GPU can be seen (" in ending.output
-
-
 # What PyTorch says where the driver does not start: torch/csrc/cuda/Module.cpp.
 NOT_READY = "Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
 
@@ -99,10 +93,23 @@ def test_a_gpu_that_cuda_cannot_start_is_the_machines_fault_in_a_container_and_a
     assert NOT_READY in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_container_without_the_compiler_of_a_cell_says_so_before_anything_is_imported(tmp_path: Path) -> None:
-    ending = run_bench(sys.executable, make_cell(mode="compiled"), tmp_path, PATH=str(tmp_path))
-    assert (ending.exit_code, ending.result) == (EXIT_USER_ERROR, None)
-    assert "cannot be measured here: compiler: compiled PyTorch needs a C++ compiler" in ending.output
+@pytest.mark.parametrize(
+    ("cell", "variables", "exit_code", "message"),
+    [
+        ({"device": "gpu"}, {"CUDA_VISIBLE_DEVICES": ""}, EXIT_NODE_FAULT, "fault of this machine, not of the cell: "),
+        ({"mode": "compiled"}, {"PATH": "/none"}, EXIT_USER_ERROR, "conv6-pytorch-cpu-train-fp32-compiled-b64 cannot"),
+        ({}, {"BENCH_CELL": "{}"}, EXIT_USER_ERROR, "BENCH_CELL: no Cell: model: Field required"),
+        ({}, {"BENCH_STORE": "ftp://x"}, EXIT_USER_ERROR, "store: 'ftp://' is unknown"),
+        ({}, {"BENCH_STORE": f"file://{__file__}/x"}, EXIT_USER_ERROR, "store file://"),
+    ],
+)
+def test_what_cannot_be_measured_here_ends_in_one_line_before_anything_is_imported(
+    tmp_path: Path, cell: dict[str, Any], variables: dict[str, Any], exit_code: int, message: str
+) -> None:
+    ending = run_bench(sys.executable, make_cell(**cell), tmp_path, **variables)
+    assert (ending.exit_code, ending.result) == (exit_code, None)
+    assert ending.output.startswith(f"error: {message}")
+    assert len(ending.output.splitlines()) == 1
 
 
 def limit_address_space(num_bytes: int) -> Callable[[], None]:
@@ -135,26 +142,6 @@ def test_activations_that_do_not_fit_are_out_of_memory(tmp_path: Path, interpret
     assert result.error.bytes_requested == 5_242_880_000
     assert result.phases.build_seconds is not None
     assert result.phases.first_step_seconds is None
-
-
-@pytest.mark.parametrize(
-    ("variables", "message"),
-    [
-        ({"BENCH_CELL": "{}"}, "error: BENCH_CELL: no Cell: model: Field required"),
-        ({"BENCH_REPEAT": "0"}, "error: BENCH_REPEAT: Input should be greater than or equal to 1"),
-        ({"BENCH_RUN_ID": "../x"}, "error: BENCH_RUN_ID: String should match pattern"),
-        ({"BENCH_STORE": ""}, "error: BENCH_STORE: not set"),
-        ({"BENCH_STORE": "ftp://x"}, "error: store: 'ftp://' is unknown"),
-        ({"BENCH_STORE": f"file://{__file__}/x"}, "error: store file://"),
-    ],
-)
-def test_a_wrong_order_ends_with_one_line_and_exit_code_2(
-    tmp_path: Path, variables: dict[str, Any], message: str
-) -> None:
-    ending = run_bench(sys.executable, make_cell(), tmp_path, **variables)
-    assert (ending.exit_code, ending.result) == (2, None)
-    assert ending.output.startswith(message)
-    assert len(ending.output.splitlines()) == 1
 
 
 def test_the_store_is_tried_before_the_work(

@@ -10,16 +10,12 @@ from bench.errors import NodeFaultError, UserError
 from bench.worker.preflight import DeviceInUseError, check_place
 from bench.worker.request import Order
 from factories import make_cell
-from fake_nvml import MIB, FakeNvml, install_nvml
+from fake_nvml import MIB, FakeNvml
 
 
-@pytest.fixture
-def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Put a fake NVML in the place of the driver's, and make every device visible."""
-    library = install_nvml(monkeypatch)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+@pytest.fixture(autouse=True)
+def cuda_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.worker.preflight.explain_failed_start", lambda: None)
-    return library
 
 
 def make_order(*, group: str | None = None, **fields: Any) -> Order:
@@ -73,22 +69,18 @@ def test_cuda_that_does_not_start_is_the_machines_fault_and_the_card_is_named(
     )
 
 
-def test_a_full_disk_is_the_machines_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = shutil.disk_usage("/")._replace(free=3 * MIB)
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
-    with pytest.raises(NodeFaultError, match="disk: .* has 3 MiB left, 64 are needed"):
-        check_place(Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="-"))
-
-
 def refuse_every_folder() -> str:
     raise FileNotFoundError("No usable temporary directory found")
 
 
 @pytest.mark.parametrize(
     ("free_mib", "kind", "words"),
-    [(0, NodeFaultError, "disk: /tmp has 0 MiB left"), (9999, UserError, "mount an empty volume at /tmp")],
+    [
+        (3, NodeFaultError, "disk: /tmp has 3 MiB left, 64 are needed"),
+        (9999, UserError, "mount an empty volume at /tmp"),
+    ],
 )
-def test_a_disk_so_full_that_no_file_can_be_tried_and_a_read_only_one_are_told_apart(
+def test_a_full_disk_and_a_read_only_one_are_told_apart(
     monkeypatch: pytest.MonkeyPatch, free_mib: int, kind: type[UserError], words: str
 ) -> None:
     usage = shutil.disk_usage("/")._replace(free=free_mib * MIB)

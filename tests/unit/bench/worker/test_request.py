@@ -46,42 +46,38 @@ def test_an_order_survives_its_variables(changes: dict[str, Any]) -> None:
 
 def test_a_cell_can_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "cell.json"
-    path.write_bytes(CELL.to_json())
     variables = {name: value for name, value in VARIABLES.items() if name != "BENCH_CELL"}
-    assert Order.from_variables(variables | {"BENCH_CELL_FILE": str(path)}) == SMALLEST
+    variables["BENCH_CELL_FILE"] = str(path)
+    with pytest.raises(UserError, match=f"^BENCH_CELL_FILE {path}: cannot be read"):
+        Order.from_variables(variables)
+    path.write_text("not json")
+    with pytest.raises(UserError, match=f"^BENCH_CELL_FILE {path}: no JSON"):
+        Order.from_variables(variables)
+    path.write_bytes(CELL.to_json())
+    assert Order.from_variables(variables) == SMALLEST
 
 
-@pytest.mark.parametrize("name", VARIABLES)
-def test_a_missing_variable_is_named(name: str) -> None:
-    with pytest.raises(UserError, match=f"^{name}: not set"):
-        Order.from_variables({key: value for key, value in VARIABLES.items() if key != name})
+def test_a_missing_variable_is_named() -> None:
+    for name in VARIABLES:
+        with pytest.raises(UserError, match=f"^{name}: not set"):
+            Order.from_variables({key: value for key, value in VARIABLES.items() if key != name})
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
         ("BENCH_CELL", "", "^BENCH_CELL: no JSON: EOF"),
-        ("BENCH_CELL", "[]", "^BENCH_CELL: no Cell: .*object"),
-        ("BENCH_CELL", "\udcff", "^BENCH_CELL: no JSON: "),
         ("BENCH_CELL", '{"model": "conv6"}', "^BENCH_CELL: no Cell: framework: Field required .*; `benchmatrix sch"),
         ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"sed":0'), "^BENCH_CELL: no Cell: sed: Extra "),
-        ("BENCH_CELL", CELL.model_dump_json().replace('"seed":0', '"seed":NaN'), "^BENCH_CELL: no Cell: seed: "),
         (
             "BENCH_CELL",
             CELL.model_dump_json().replace('"schema_version":2', '"schema_version":1'),
             "^BENCH_CELL: schema_version is 1, this version reads 2",
         ),
         ("BENCH_CELL", CELL.model_dump_json().replace("conv6", "vgg99"), "'vgg99' is unknown; known are conv6"),
-        ("BENCH_RUN_ID", "", "^BENCH_RUN_ID: not set"),
         ("BENCH_RUN_ID", "../other", "^BENCH_RUN_ID: String should match pattern .*, found '../other'"),
-        ("BENCH_RUN_ID", "a\n", "^BENCH_RUN_ID: "),
-        ("BENCH_ATTEMPT", "a/b", "^BENCH_ATTEMPT: "),
-        ("BENCH_REPEAT", "", "^BENCH_REPEAT: not set"),
         ("BENCH_REPEAT", "0", "^BENCH_REPEAT: Input should be greater than or equal to 1, found '0'"),
-        ("BENCH_REPEAT", "two", "^BENCH_REPEAT: .*unable to parse"),
         ("BENCH_TIMEOUT_SECONDS", "nan", "^BENCH_TIMEOUT_SECONDS: "),
-        ("BENCH_TIMEOUT_SECONDS", "1e9", "^BENCH_TIMEOUT_SECONDS: "),
-        ("BENCH_PARENT_PID", "init", "^BENCH_PARENT_PID: "),
     ],
 )
 def test_a_wrong_variable_is_refused_by_name(name: str, value: str, message: str) -> None:
@@ -90,24 +86,12 @@ def test_a_wrong_variable_is_refused_by_name(name: str, value: str, message: str
     assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"not json"], ids=["missing", "not text", "not JSON"])
-def test_a_cell_file_that_is_none_is_refused_with_its_path(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "cell.json"
-    if content is not None:
-        path.write_bytes(content)
-    variables = {name: value for name, value in VARIABLES.items() if name != "BENCH_CELL"}
-    with pytest.raises(UserError, match=f"^BENCH_CELL_FILE {path}: "):
-        Order.from_variables(variables | {"BENCH_CELL_FILE": str(path)})
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"BENCH_TENANT_GROUP": None}, "^BENCH_TENANT_GROUP: not set; a cell with 12 tenants needs it"),
         ({"BENCH_TENANT": None}, "^BENCH_TENANT: not set"),
         ({"BENCH_TENANT": "12"}, "^BENCH_TENANT: 12 is none of 0 to 11"),
-        ({"BENCH_TENANT": "-1"}, "^BENCH_TENANT: Input should be greater than or equal to 0"),
-        ({"BENCH_TENANT_GROUP": "a/b"}, "^BENCH_TENANT_GROUP: "),
     ],
 )
 def test_a_tenant_that_does_not_belong_to_its_cell_is_refused(changes: dict[str, str | None], message: str) -> None:

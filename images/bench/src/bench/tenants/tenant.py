@@ -9,7 +9,6 @@ from bench.frameworks.interface import Framework
 from bench.measure.harness import StepRecorder, WatchWindow, Workload, start_up_workload
 from bench.probes.machine import read_place
 from bench.schema import (
-    Cell,
     CommonWindow,
     CpuUse,
     Phases,
@@ -26,6 +25,7 @@ from bench.tenants.common_window import measure_common_window
 from bench.tenants.coordination import judge_group
 from bench.tenants.meeting import END_SECONDS, Meeting
 from bench.verdicts import ValidityInputs, judge_tenant, judge_tenants
+from bench.worker.attempt import Alone
 from bench.worker.observe import Observer
 from bench.worker.request import Order
 
@@ -34,14 +34,13 @@ from bench.worker.request import Order
 WINDOW_ALONE = {"num_steps": 1, "sampling_seconds": 0.0, "num_profiled_steps": 0, "pipelined_seconds": 0.0}
 
 
-class Tenant:
-    """The tenant of one order."""
+class Tenant(Alone):
+    """What the process of one order does for its repeat, as one of several tenants."""
 
     def __init__(self, order: Order, store: Store) -> None:
         self._order = order
         self.meeting = Meeting(store=store, order=order)
-        self.cell: Cell = order.cell.as_tenant(order.tenant).model_copy(update=WINDOW_ALONE)
-        """What this process runs."""
+        self.cell = order.cell.as_tenant(order.tenant).model_copy(update=WINDOW_ALONE)
         self._place: TenantPlace | None = None
         self._window: CommonWindow | None = None
         self._lateness_seconds: float | None = None
@@ -64,11 +63,7 @@ class Tenant:
         """Do nothing: the tenants check it together, when all are ready."""
 
     def measure(
-        self,
-        workload: Workload,
-        phases: Phases,
-        recorder: StepRecorder,
-        watch: WatchWindow,
+        self, workload: Workload, phases: Phases, recorder: StepRecorder, watch: WatchWindow
     ) -> tuple[Phases, Samples, CpuUse | None]:
         """Warm up, meet the other tenants, and measure the common window; as `measure.harness.measure` otherwise."""
         start_up = start_up_workload(workload, self.cell, recorder)

@@ -3,7 +3,7 @@
 import os
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -16,7 +16,6 @@ from bench.probes.gpu_processes import restrict_to_cell
 from bench.probes.library_files import read_library_files
 from bench.probes.machine import read_environment
 from bench.schema import (
-    Cell,
     CpuUse,
     Environment,
     Failure,
@@ -36,83 +35,50 @@ from bench.worker.observe import Observer
 from bench.worker.request import Order
 
 
-class Part(Protocol):
-    """What a process does for its repeat: all of it (`Alone`), or what one of several tenants does (`Tenant`)."""
-
-    cell: Cell
-    """What this process runs."""
-
-    def read_baseline(self, probes: Observer) -> None:
-        """Read the idle devices."""
-
-    def check_sharing(self) -> None:
-        """Raise UserError where the device is not shared as the cell asks for; its context is there."""
-
-    def measure(
-        self,
-        workload: Workload,
-        phases: Phases,
-        recorder: StepRecorder,
-        watch: WatchWindow,
-    ) -> tuple[Phases, Samples, CpuUse | None]:
-        """Run first step, warm-up and the window, as `bench.measure.harness.measure`."""
-
-    def run_passes(
-        self, probes: Observer, workload: Workload, framework: Framework, samples: Samples
-    ) -> dict[str, Any]:
-        """Run what comes after the window; return what was measured, by the names of a Result's fields."""
-
-    def judge(self, inputs: ValidityInputs) -> Validity:
-        """Return the verdict on what was measured."""
-
-    def conclude(self, result: Result, probes: Observer, framework: Framework | None) -> Result:
-        """Return the record of what this process was to measure, from what it measured itself."""
-
-    def name_result(self, result: Result) -> Result:
-        """Return a Result that did not end well under the cell that its key names."""
-
-
 class Alone:
-    """The only process of its repeat."""
+    """What the only process of a repeat does for it; `Tenant` says what one of several does instead."""
 
     def __init__(self, order: Order) -> None:
         self.cell = order.cell
+        """What this process runs."""
 
     def read_baseline(self, probes: Observer) -> None:
+        """Read the idle devices."""
         probes.read_baseline()
 
     def check_sharing(self) -> None:
+        """Raise UserError where the device is not shared as the cell asks for; its context is there."""
         if self.cell.sharing == "mps" and read_mps_state() is False:
             raise UserError("MPS is not in force: CUDA found no MPS daemon, and would run on without it")
 
     def measure(
-        self,
-        workload: Workload,
-        phases: Phases,
-        recorder: StepRecorder,
-        watch: WatchWindow,
+        self, workload: Workload, phases: Phases, recorder: StepRecorder, watch: WatchWindow
     ) -> tuple[Phases, Samples, CpuUse | None]:
+        """Run first step, warm-up and the window, as `bench.measure.harness.measure`."""
         return measure(workload, self.cell, phases, recorder, watch)
 
     def run_passes(
         self, probes: Observer, workload: Workload, framework: Framework, samples: Samples
     ) -> dict[str, Any]:
+        """Run what comes after the window; return what was measured, by the names of a Result's fields."""
         return probes.run_passes(workload, framework, samples)
 
     def judge(self, inputs: ValidityInputs) -> Validity:
         return judge_validity(inputs)
 
     def conclude(self, result: Result, probes: Observer, framework: Framework | None) -> Result:
+        """Return the record of what this process was to measure, from what it measured itself."""
         return result
 
     def name_result(self, result: Result) -> Result:
+        """Return a Result that did not end well under the cell that its key names."""
         return result
 
 
 class Attempt:
     """One attempt and its progress: what is known so far goes into the record, also when a later part fails."""
 
-    def __init__(self, order: Order, part: Part | None = None) -> None:
+    def __init__(self, order: Order, part: Alone | None = None) -> None:
         self._order = order
         self._part = part or Alone(order)
         self._cell = self._part.cell

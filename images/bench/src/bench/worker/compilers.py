@@ -51,7 +51,9 @@ def explain_missing_compiler(cell: Cell) -> str | None:
     if kind is None or _find_program(kind) is not None:
         return None
     chosen = _read_choice(kind)
-    missing = f"{kind.variable}={chosen[0]} is no program" if chosen else _name_programs(kind)
+    missing = (
+        f"{kind.variable}={chosen[0]} is no program" if chosen else f"there is no {' or '.join(kind.programs)} on PATH"
+    )
     return (
         f"compiled PyTorch needs a {kind.language} compiler, and {missing}; install one (Debian: apt-get install "
         f"{kind.package}) or name one in {kind.variable}"
@@ -64,10 +66,8 @@ def read_compiler_version(cell: Cell) -> dict[str, str]:
     Its version changes the code of a CPU's kernels. A compiler that does not say its version is `unknown`.
     """
     kind = find_needed_kind(cell)
-    if kind is None:
-        return {}
-    program = _find_program(kind)
-    if program is None:
+    program = None if kind is None else _find_program(kind)
+    if kind is None or program is None:
         return {}
     command = [program, *_read_choice(kind)[1:], "--version"]
     try:
@@ -88,10 +88,6 @@ def _read_choice(kind: CompilerKind) -> list[str]:
 def _find_program(kind: CompilerKind) -> str | None:
     names = _read_choice(kind)[:1] or kind.programs
     return next(filter(None, map(shutil.which, names)), None)
-
-
-def _name_programs(kind: CompilerKind) -> str:
-    return f"there is no {' or '.join(kind.programs)} on PATH"
 
 
 FOLDERS = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "JAX_COMPILATION_CACHE_DIR": "jax"}

@@ -21,24 +21,8 @@ from bench.schema.document import MAX_INTEGER
 from bench.tenants.meeting import NoCommonWindowError
 
 _UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
-# The names of tensorflow.DType, without those of strings and handles, which have no fixed size.
-_ELEMENT_BYTES = {
-    "bool": 1,
-    "int8": 1,
-    "uint8": 1,
-    "half": 2,
-    "bfloat16": 2,
-    "int16": 2,
-    "uint16": 2,
-    "float": 4,
-    "int32": 4,
-    "uint32": 4,
-    "double": 8,
-    "int64": 8,
-    "uint64": 8,
-    "complex64": 8,
-    "complex128": 16,
-}
+# The names of tensorflow.DType, of what cells have.
+_ELEMENT_BYTES = {"bool": 1, "uint8": 1, "half": 2, "bfloat16": 2, "float": 4, "int32": 4, "double": 8, "int64": 8}
 
 # So many digits are more than any size in bytes has, and few enough for a float.
 _AMOUNT = r"(?P<number>\d{1,30}(?:\.\d+)?) ?(?P<unit>[KMGTP]?)(?:i?B|bytes)\b"

@@ -97,14 +97,12 @@ class Observer:
         unknown: tuple[int | None, int | None] = (None, None)
         allocated, reserved = self.run("peak memory of the GPU", unknown, framework.read_peak_memory)
         peak_rss = self._read_peak_rss()
-        sizes = {
-            "peak_rss_bytes": None if peak_rss is None else max(self._peak_rss_before_bytes, peak_rss),
-            "peak_cgroup_bytes": self.run("peak memory of the cgroup", None, read_peak_cgroup_bytes),
-            "peak_memory_allocated_bytes": allocated,
-            "peak_memory_reserved_bytes": reserved,
-        }
-        nothing = Memory(peak_rss_bytes=None, peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None)
-        return self.run("peaks of memory", nothing, lambda: Memory(**sizes))
+        return Memory(
+            peak_rss_bytes=None if peak_rss is None else max(self._peak_rss_before_bytes, peak_rss),
+            peak_cgroup_bytes=self.run("peak memory of the cgroup", None, read_peak_cgroup_bytes),
+            peak_memory_allocated_bytes=allocated,
+            peak_memory_reserved_bytes=reserved,
+        )
 
     def read_early_memory(self) -> Memory:
         return Memory(
@@ -166,9 +164,8 @@ class Observer:
 
     def make_roofline(self, framework: Framework, environment: Environment, samples: Samples) -> Roofline | None:
         """Return the roofline of a step. On a CPU this measures the host's peak: all else must be over."""
-        step_seconds = samples.center_step_seconds
         peaks = self._find_peaks(framework, environment)
-        return self.run("roofline", None, make_roofline, self._cell, step_seconds, peaks)
+        return self.run("roofline", None, make_roofline, self._cell, samples.center_step_seconds, peaks)
 
     def calibrate(self, framework: Framework, environment: Environment) -> None:
         """Calibrate the machine, after everything else; not for several GPUs, of which each would be another machine's.
