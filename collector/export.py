@@ -1,7 +1,7 @@
 """Write a run's results and tables of numbers as Parquet and CSV files."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,25 @@ FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:\d*\.?\d+(?:[eE][-+]?\d+)?|inf)?\Z)")
 """What a spreadsheet takes for a formula: hosts and error messages can have any text. Numbers are none."""
 
 
-def write_collection(collection: Collection, directory: Path) -> list[Path]:
+def write_collection(
+    collection: Collection, directory: Path, formats: Sequence[str] = ("parquet", "csv")
+) -> list[Path]:
     """Write results, samples and tables to `directory`, made if absent, and return the paths of the files.
 
     `results`, `samples` and `tenants` as Parquet (samples hold every raw step time), `results` and the tables as CSV,
     all in base units. Files of the same names are replaced, each only by a whole one; UserError where that cannot be
     done.
     """
-    return [
-        _write_parquet([collection.results], directory / "results.parquet"),
-        _write_parquet(collection.steps.tabulate(), directory / "samples.parquet"),
-        _write_parquet([collection.tenants], directory / "tenants.parquet"),
-        *(_write_csv(table, directory / f"{name}.csv") for name, table in _tabulate(collection)),
-    ]
+    paths = []
+    if "parquet" in formats:
+        paths += [
+            _write_parquet([collection.results], directory / "results.parquet"),
+            _write_parquet(collection.steps.tabulate(), directory / "samples.parquet"),
+            _write_parquet([collection.tenants], directory / "tenants.parquet"),
+        ]
+    if "csv" in formats:
+        paths += [_write_csv(table, directory / f"{name}.csv") for name, table in _tabulate(collection)]
+    return paths
 
 
 def _tabulate(collection: Collection) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -15,10 +15,8 @@ from bench.errors import TransientError, UserError
 from runner.child_processes import end_programs, list_children
 from runner.commands.access import access
 from runner.commands.audit import audit
-from runner.commands.batches import batches
 from runner.commands.cancel import cancel
 from runner.commands.clean import clean
-from runner.commands.collect import collect
 from runner.commands.compare import compare
 from runner.commands.cost import cost
 from runner.commands.doctor import doctor
@@ -30,7 +28,6 @@ from runner.commands.exit_codes import (
 )
 from runner.commands.forecast import forecast
 from runner.commands.images import build, push
-from runner.commands.plot import plot
 from runner.commands.probe import probe
 from runner.commands.render import render
 from runner.commands.report import report
@@ -88,7 +85,8 @@ _add(render, MEASURE, """
 _add(probe, MEASURE, """
     probe resnet18  # the largest batch for training on the GPU, or the CPU where there is none
     probe vit-b-16 --phase infer --precision bf16 --device gpu  # inference in half precision
-    probe resnet18 --framework jax --deadline 10m --json  # for `benchmatrix batches --probe`
+    probe resnet18 --framework jax --deadline 10m --json  # for the option --search of the next
+    probe --run RUN_ID --search probe.json  # predict it from the cells of a run, held against a search
 """)  # fmt: skip
 _add(status, MEASURE, """
     status  # the newest run of this folder's results
@@ -97,16 +95,10 @@ _add(status, MEASURE, """
 _add(report, READ, """
     report  # of the newest run, into reports/RUN_ID
     report RUN_ID --store gs://BUCKET/runs --output report  # of a run in a bucket, into a folder
+    report RUN_ID --format csv,parquet --output tables  # its numbers, for pandas or DuckDB
+    report RUN_ID --format latex  # the report's tables for a paper
+    report RUN_ID --figure roofline --output roofline.pdf --columns 2  # one figure, two columns wide
     report --store s3://BUCKET/runs --site pages  # pages of all runs and nights of a store
-""")  # fmt: skip
-_add(collect, READ, """
-    collect  # of the newest run, into reports/RUN_ID
-    collect RUN_ID --output tables  # of a run, into a folder of yours
-    collect RUN_ID --format latex  # and the report's tables for a paper
-""")  # fmt: skip
-_add(plot, READ, """
-    plot roofline RUN_ID --output roofline.pdf --columns 2  # two columns wide
-    plot latencies RUN_ID --panel 1 --output latencies.png  # one panel as a picture
 """)  # fmt: skip
 _add(compare, READ, """
     compare RUN_A RUN_B  # two runs
@@ -133,10 +125,6 @@ _add(forecast, DECIDE, """
     forecast --year 2030  # the memory of the largest GPU of a year
     forecast --table mine.csv --value price --date day --unit USD  # a series of your own
     forecast --demand models.csv --year 2030  # how many GPUs one model needs
-""")  # fmt: skip
-_add(batches, DECIDE, """
-    batches RUN_ID  # from the cells of a run
-    batches RUN_ID --probe probe.json  # held against a search
 """)  # fmt: skip
 _add(watch, READ, """
     watch --store s3://BUCKET/runs  # the newest night of a store

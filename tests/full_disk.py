@@ -32,7 +32,7 @@ defaults: {{model: conv6, framework: pytorch, device: cpu, phase: train, num_ste
 """
 WRITERS = (
     "report {run} --output report",
-    "plot roofline {run} --output drawn.svg",
+    "report {run} --figure roofline --output drawn.svg",
     "audit study --run {run} --output claims.md",
     "forecast --plot forecast.svg",
     "audit nvidia-t4-resnet50 --run {run} --output audit.md",
@@ -81,7 +81,8 @@ def fill_disk(folder: Path, tool: WarmProcesses, disk: SmallDisk, *, num_faults:
         run = ["run", "full.yaml", "--python", "./python", "--no-report", "--run-id", run_id]
         # Where the disk had room for the runner's record of a failure and not for the cell's, it is measured again.
         writer = WRITERS[outcome.facts["runs"] % len(WRITERS)].format(run=run_id).split()
-        for words in (run, [*run, "--retry-failed"], writer, ["collect", run_id, "--output", "collect"]):
+        tables = ["report", run_id, "--format", "csv,parquet", "--output", "tables"]
+        for words in (run, [*run, "--retry-failed"], writer, tables):
             squeeze.insist(words, place)
         results = read_results(Store.open(f"file://{place}/results"))
         ok = name_repeats([result for result in results if result.status == "ok"])

@@ -1,6 +1,6 @@
 """The figures of the report: one chart over the rows of all its panels, and how a panel is cut out of it.
 
-`collector.report.figure` cuts them out, for the page and for the files of `benchmatrix plot`.
+`collector.report.figure` cuts them out, for the page and for the files of `benchmatrix report --figure`.
 """
 
 import re

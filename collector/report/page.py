@@ -50,7 +50,7 @@ MANY_CELLS = 500
 """From here on a page has no plots, 8 points a repeat and of each cell the fields that vary: 2,000 cells in 6 MB."""
 POINTS_OF_MANY = 8
 MAX_PANELS = 4
-"""Panels of one plot that the page has; `benchmatrix plot` writes all."""
+"""Panels of one plot that the page has; `benchmatrix report --figure` writes all."""
 FIGURE_PIXELS = 620
 HEADLINE = ("GPU", "driver", "CPU", "frameworks", "measured")
 """The facts that stand in the first line of the page."""
@@ -289,7 +289,7 @@ def _view_sections(analysis: Analysis, *, has_plots: bool) -> Iterator[SectionVi
 def _view_table(table: Table, limit: int) -> tuple[Table, Sequence[tuple[str, ...]], Sequence[str]]:
     number = len(table.rows)
     if number > limit:
-        more = f"The first {limit:,} of {number:,}; the files of `benchmatrix collect` have all."
+        more = f"The first {limit:,} of {number:,}; the files of `benchmatrix report --format csv` have all."
         table = replace(table, rows=table.rows.head(limit), remark=" ".join(filter(None, [table.remark, more])))
     ids = [
         table.rows[name].astype("str")
@@ -306,7 +306,7 @@ def _draw(name: str, analysis: Analysis) -> list[tuple[str, Sequence[Picture], s
     for group in draw_plot(name, analysis):
         panels = [panel for figure in group.figures for panel in list_panels(figure)]
         more = (
-            f" The first {MAX_PANELS} of {len(panels)}; `benchmatrix plot {name}` writes all."
+            f" The first {MAX_PANELS} of {len(panels)}; `benchmatrix report --figure {name}` writes all."
             if len(panels) > MAX_PANELS
             else ""
         )

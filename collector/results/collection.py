@@ -131,7 +131,7 @@ class StepTimes:
 
     def _explain(self, error: str) -> UserError:
         return UserError(
-            f"the step times cannot be read: {error}; `benchmatrix collect {self.tables.run_id} --rebuild` makes them "
+            f"the step times cannot be read: {error}; `benchmatrix report {self.tables.run_id} --rebuild` makes them "
             "anew"
         )
 

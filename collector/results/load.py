@@ -52,7 +52,7 @@ def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds
         return _assemble(store, run, results, on_cluster)
     except DamagedTableError as error:
         raise UserError(
-            f"{error}; `benchmatrix collect {run_id} --store {store.url} --rebuild` makes the tables anew"
+            f"{error}; `benchmatrix report {run_id} --store {store.url} --rebuild` makes the tables anew"
         ) from error
 
 

@@ -36,7 +36,7 @@ class StatusDocument(Document):
     num_skipped_documents: int
     """Documents in the store that do not count."""
     skipped_documents: tuple[NotCountedDocument, ...] = ()
-    """The first ten of them; skipped.csv of `benchmatrix collect` has all."""
+    """The first ten of them; skipped.csv of `benchmatrix report --format csv` has all."""
     node_faults: tuple[str, ...]
     cluster: tuple[str, ...] | None
     """What the cluster says of the run, in lines for people; null: it was not asked (--on)."""

@@ -1,11 +1,13 @@
 """Define the options and arguments that several commands share, and the console they print to."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from bench.errors import UserError
 from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
 from runner.matrix.builtin import list_builtin_matrices
 from runner.profiles.builtin import BUILTIN_PROFILES
@@ -24,6 +26,15 @@ NAMESPACE_HELP = "Namespace of the Jobs; default: the profile's."
 QUEUE_HELP = "Kueue's LocalQueue for the Jobs."
 
 CONSOLE = make_console()
+
+
+def refuse_given(context: typer.Context, names: Collection[str], reason: str) -> None:
+    """Raise UserError for the `reason` at one of these parameters that the command line gives."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
+            name = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.metavar
+            raise UserError(f"{name}: {reason}")
 
 
 def make_error_console() -> Console:
@@ -69,14 +80,6 @@ StoreOption = Annotated[
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", metavar="FOLDER", help="Folder for the files; default: reports/RUN_ID.")
-]
-ReportOutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        metavar="FILE|FOLDER",
-        help="The file, if it ends in .html, or else the folder for report.html; default: reports/RUN_ID.",
-    ),
 ]
 ContextOption = Annotated[
     str,

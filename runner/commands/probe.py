@@ -1,24 +1,32 @@
-"""The command `probe`."""
+"""The command `probe`: search the largest batch of a model here, or predict it from the cells of a run."""
 
-from typing import TYPE_CHECKING, Annotated, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.console import Console
 
 from bench.errors import UserError
+from bench.input_files import explain_unread, read_input
 from bench.registry import FRAMEWORKS, MODELS, Mode
+from runner.commands.completion import complete_run_id
 from runner.commands.exit_codes import EXIT_NOT_OK, find_end_code
-from runner.commands.options import CONSOLE, JsonOption, PythonOption, make_error_console
+from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, PythonOption, make_error_console, refuse_given
 from runner.durations import read_durations
 from runner.terminal_text import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.schema import Cell
+    from collector.batches import ProbedLimit
     from runner.capabilities import GpuKind
     from runner.probe.search import Probe, ProbeReport
 
+RUN_PANEL = "With --run"
+OF_RUNS = ("store", "search", "level")
+
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.", autocompletion=lambda: list(MODELS))
+    str | None,
+    typer.Argument(metavar="MODEL", help=f"One of {', '.join(MODELS)}.", autocompletion=lambda: list(MODELS)),
 ]
 FrameworkOption = Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(FRAMEWORKS)}.")]
 DeviceOption = Annotated[str | None, typer.Option(metavar="NAME", help="cpu or gpu; default: gpu if one is visible.")]
@@ -47,10 +55,36 @@ DeadlineOption = Annotated[
         show_default="30m",
     ),
 ]
+RunsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        metavar="RUN_ID",
+        help="Search nothing: predict from this run, with GPU cells at several batch sizes; repeatable.",
+        rich_help_panel=RUN_PANEL,
+        autocompletion=complete_run_id,
+    ),
+]
+RunStoreOption = Annotated[
+    str, typer.Option("--store", metavar="URL", help="Where the run is.", rich_help_panel=RUN_PANEL)
+]
+SearchesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--search",
+        metavar="FILE",
+        help="What `benchmatrix probe MODEL --json` printed, to hold the prediction against.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
+LevelOption = Annotated[
+    float, typer.Option(metavar="PERCENT", help="Level of the intervals.", rich_help_panel=RUN_PANEL)
+]
 
 
 def probe(
-    model: ModelArgument,
+    context: typer.Context,
+    model: ModelArgument = None,
     framework: FrameworkOption = "pytorch",
     device: DeviceOption = None,
     phase: PhaseOption = None,
@@ -63,8 +97,24 @@ def probe(
     deadline: DeadlineOption = 1800.0,
     python: PythonOption = None,
     as_json: JsonOption = False,
+    run_ids: RunsOption = None,
+    store: RunStoreOption = DEFAULT_STORE,
+    search: SearchesOption = None,
+    level: LevelOption = 95.0,
 ) -> None:
-    """Find the largest batch of MODEL that fits into memory, trying each in a fresh process."""
+    """Find the largest batch of MODEL that fits into memory, trying each in a fresh process.
+
+    With --run, fit memory over batch size to measured cells: the largest batch for cards of 16 to 141 GB, with
+    intervals.
+    """
+    if run_ids:
+        of_searches = {name for name in context.params if name not in ("run_ids", *OF_RUNS)}
+        refuse_given(context, of_searches, "does not go with --run; leave one of them out")
+        _predict(run_ids, store, search or [], level)
+        return
+    if model is None:
+        raise UserError(f"MODEL is missing; give one of {', '.join(MODELS)}, or --run RUN_ID")
+    refuse_given(context, OF_RUNS, "is for predictions from a run; add --run RUN_ID, or leave it out")
     from runner.local.hardware import find_gpu
     from runner.probe.search import make_cell
 
@@ -80,8 +130,8 @@ def probe(
         num_classes=num_classes,
         num_gpus=num_gpus,
     )
-    search = _plan_search(cell, gpu, max_batch_size, deadline)
-    report = _search(search, python or [], make_error_console() if as_json else CONSOLE)
+    planned = _plan_search(cell, gpu, max_batch_size, deadline)
+    report = _search(planned, python or [], make_error_console() if as_json else CONSOLE)
     if as_json:
         echo(report.to_json())
     raise typer.Exit(0 if report.is_conclusive else EXIT_NOT_OK)
@@ -117,3 +167,81 @@ def _search(search: "Probe", python: list[str], console: Console) -> "ProbeRepor
     except KeyboardInterrupt as interrupt:
         console.print("interrupted")
         raise typer.Exit(find_end_code(interrupt)) from None
+
+
+def _predict(run_ids: list[str], store: str, searches: list[Path], level: float) -> None:
+    from collector.batches import describe_line, describe_single_batches, fit_lines, list_single_batches
+    from collector.results.load import join_results, load_distinct_runs
+    from runner.reporting.stored_runs import open_existing_store, print_skipped
+
+    if not 0 < level < 100:
+        raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
+    reports = {path: _read_probe(path) for path in searches}
+    collections = load_distinct_runs(open_existing_store(store), run_ids)
+    for collection in collections:
+        print_skipped(collection, make_error_console())
+    results = join_results(collections)
+    lines = fit_lines(results)
+    on_no_line = [describe_single_batches(single) for single in list_single_batches(results)]
+    if not lines:
+        raise UserError(_explain_no_line(run_ids, on_no_line))
+    probed = [
+        [_summarize(path, report) for path, report in reports.items() if _is_same(report, line.key)] for line in lines
+    ]
+    for line, found in zip(lines, probed, strict=True):
+        for sentence in describe_line(line, level / 100, found):
+            CONSOLE.print(sentence)
+    for sentence in on_no_line:
+        CONSOLE.print(sentence)
+    for path, report in reports.items():
+        if not any(_is_same(report, line.key) for line in lines):
+            CONSOLE.print(f"{path}: none of these cells is that of the search.")
+
+
+def _explain_no_line(run_ids: list[str], on_no_line: list[str]) -> str:
+    names = ", ".join(run_ids)
+    if on_no_line:
+        return f"{names}: no GPU cell ended ok at two batch sizes or more in one version. {' '.join(on_no_line)}"
+    return (
+        f"{names}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in the axis "
+        "batch_size."
+    )
+
+
+def _read_probe(path: Path) -> "ProbeReport":
+    """Read a search that found a limit. Raise UserError where it is none."""
+    from bench.schema import InvalidDocumentError, read_document
+    from runner.probe.search import ProbeReport
+
+    try:
+        report = read_document(ProbeReport, read_input(path))
+    except OSError as error:
+        raise UserError(
+            f"--search {path}: {explain_unread(error)}; name what `benchmatrix probe MODEL --json` printed"
+        ) from None
+    except InvalidDocumentError as error:
+        raise UserError(f"--search {path}: is not what `benchmatrix probe MODEL --json` prints ({error}).") from error
+    if report.ended_by != "found" or not report.largest_batch_size or not _list_available(report):
+        raise UserError(f"--search {path}: that search found no limit ({report.ended_by}); nothing to compare with.")
+    return report
+
+
+def _list_available(report: "ProbeReport") -> list[int]:
+    return [trial.available_bytes for trial in report.tries if trial.available_bytes is not None]
+
+
+def _summarize(path: Path, report: "ProbeReport") -> "ProbedLimit":
+    from collector.batches import ProbedLimit
+
+    return ProbedLimit(
+        source=str(path),
+        gpu_name=report.gpu or report.cell.device,
+        largest_batch=(report.largest_batch_size or 0) // report.cell.num_gpus,
+        available_bytes=max(_list_available(report)),
+    )
+
+
+def _is_same(report: "ProbeReport", key: Any) -> bool:
+    cell = report.cell.model_dump()
+    compared = [name for name in key if name in cell]
+    return report.cell.device == "gpu" and all(cell[name] == key[name] for name in compared)

@@ -1,26 +1,42 @@
-"""The command `report`."""
+"""The command `report`: a run as a page, as tables, as one figure, or on the terminal; or the site of a store."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from bench import __version__
 from bench.errors import UserError
 from runner.commands.next_steps import say, say_next
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     PricesOption,
-    ReportOutputOption,
     StoredRunArgument,
     StoreOption,
+    refuse_given,
 )
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from bench.store import Store
-    from runner.reporting.site_files import Analyze
+    from collector.analysis import Analysis
+    from collector.prices.table import PriceTable
+    from collector.report.figure import Figure
+    from collector.results.collection import Collection
+
+FORMATS = ("html", "csv", "parquet", "latex", "markdown")
+# As collector.report.question_figures has them (a test holds them equal): help must not wait for its import.
+FigureName = Literal[
+    "frameworks", "modes", "precisions", "speedups", "latencies", "roofline", "memory", "costs", "scaling", "tenants",
+    "nights",
+]  # fmt: skip
+OF_FIGURES = ("columns", "panel", "title")
+NOT_WITH = {
+    "--site": ("run_id", "output", "formats", "text", "figure", "rebuild", *OF_FIGURES),
+    "--figure": ("formats", "text"),
+    "--text": ("output", "formats", *OF_FIGURES),
+}
+"""What is written instead of files by --format, and the options that say nothing of it."""
 
 
 def _read_folder(text: str) -> Path:
@@ -29,66 +45,182 @@ def _read_folder(text: str) -> Path:
     return Path(text)
 
 
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        metavar="FILE|FOLDER",
+        help="The folder; for a figure or the HTML file alone, which then ends in .html, the file; "
+        "default: reports/RUN_ID.",
+    ),
+]
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="FORMAT,...",
+        help="html: report.html; csv, parquet: tables of all repeats and cells, and in Parquet every raw step; "
+        "latex, markdown: the report's tables as tables.tex or tables.md.",
+    ),
+]
+TextOption = Annotated[
+    bool, typer.Option("--text", help="Print the grid of the run and its doubts instead, as at the end of a run.")
+]
+FigureOption = Annotated[
+    FigureName | None,
+    typer.Option(
+        "--figure",
+        metavar="NAME",
+        help=f"Write this figure instead, for a paper, as .svg, .png or .pdf: {', '.join(get_args(FigureName))}. "
+        "Of several panels each has a file: x-1.svg, x-2.svg, ...",
+    ),
+]
+ColumnsOption = Annotated[
+    int, typer.Option(min=1, max=2, metavar="1|2", help="Of a figure: its width in columns, 88.9 or 182 mm.")
+]
+PanelOption = Annotated[int | None, typer.Option(min=1, metavar="NUMBER", help="Of a figure: write this panel only.")]
+TitleOption = Annotated[
+    bool, typer.Option("--title/--no-title", help="Of a figure: whether a file has the name of its panel.")
+]
 SiteOption = Annotated[
     Path | None,
     typer.Option(
         "--site",
         parser=_read_folder,
         metavar="FOLDER",
-        help="Write a folder of static pages instead, for a bucket or GitHub Pages: the reports of all runs and nights "
-        "of the store, and a list of them. What has not changed is left.",
+        help="Write a folder of static pages instead, for a bucket or GitHub Pages: the reports of all runs and "
+        "nights of the store, and a list of them. What has not changed is left.",
     ),
 ]
-
-
-TextOption = Annotated[
-    bool, typer.Option("--text", help="Print the grid of the run and its doubts instead, as at the end of a run.")
+RebuildOption = Annotated[
+    bool, typer.Option("--rebuild", help="Make the store's tables/ of the run anew from its JSON documents.")
 ]
 
 
 def report(
+    context: typer.Context,
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
-    output: ReportOutputOption = None,
-    prices: PricesOption = None,
-    site: SiteOption = None,
+    output: OutputOption = None,
+    formats: FormatOption = "html",
     text: TextOption = False,
+    figure: FigureOption = None,
+    columns: ColumnsOption = 1,
+    panel: PanelOption = None,
+    title: TitleOption = True,
+    site: SiteOption = None,
+    prices: PricesOption = None,
+    rebuild: RebuildOption = False,
 ) -> None:
-    """Write a run's report: one HTML file that opens offline. With --site, a folder of pages of all runs."""
-    from collector.last_run import compare_with_last
-    from collector.report.page import write_page
+    """Write a run's report: one HTML file that opens offline, or its tables as CSV, Parquet, LaTeX or Markdown.
+
+    With csv or parquet, results that are new since the last time are kept in the store's tables/ for later commands.
+    """
+    from collector.analysis import analyze_run
     from collector.report.terminal import print_summary
-    from runner.reporting.report_files import choose_report_path, make_analyzer
-    from runner.reporting.site_files import name_contents
-    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_skipped
+    from runner.price_tables.loading import load_prices
+    from runner.reporting.run_end import analyze_stored
+    from runner.reporting.stored_runs import load_collection, load_history, open_existing_store, print_notices
 
+    kind = "--site" if site else "--figure" if figure else "--text" if text else None
+    if kind is None:
+        refuse_given(context, OF_FIGURES, "is for a figure; add --figure NAME")
+    else:
+        refuse_given(context, NOT_WITH[kind], f"does not go with {kind}; leave one of them out")
+    wanted = _read_formats(formats, output)
+    if figure is not None and output is not None:
+        from collector.report.paper import check_figure_path
+
+        check_figure_path(output)
     opened = open_existing_store(store)
-    if site is not None and (run_id or output):
-        raise UserError("report: --site writes the pages of all runs; leave RUN_ID and --output out")
-    runs = "all runs" if site is not None else run_id or "the newest run"
-    say(f"reading {runs} from {store}, then drawing the figures")
-    analyze = make_analyzer(prices=prices)
+    loaded_prices = load_prices(prices)
+    say(f"reading {'all runs' if site else run_id or 'the newest run'} from {store}")
     if site is not None:
-        files = name_contents(file for file in (prices,) if file is not None)
-        settings = f"{__version__} {prices} {files}"
-        _write_site(opened, site, analyze, settings)
+        from runner.reporting.site import write_site
+
+        path = write_site(opened, site, loaded_prices, lambda line: CONSOLE.print(line, soft_wrap=True))
+        CONSOLE.print(str(path), soft_wrap=True)
+        say_next(f"open {path} in a browser")
         return
-    collection = load_collection(opened, run_id)
-    path = None if text else choose_report_path(output, collection.run)
-    since = compare_with_last(opened, collection)
-    analysis = replace(analyze(collection, load_history(opened, collection)), since=since)
-    if path is None:
-        print_summary(CONSOLE, analysis)
+    has_tables = rebuild or not {"csv", "parquet"}.isdisjoint(wanted)
+    collection = load_collection(opened, run_id, writes_tables=has_tables, rebuilds_tables=rebuild)
+    if text:
+        print_summary(CONSOLE, analyze_stored(opened, collection, loaded_prices))
+    elif figure is not None:
+        analysis = analyze_run(collection, history=load_history(opened, collection), prices=loaded_prices)
+        _write_figure(figure, analysis, output, columns=columns, panel=panel, has_title=title)
+    else:
+        paths = list(_write_formats(wanted, opened, collection, loaded_prices, output))
+        for path in paths:
+            CONSOLE.print(str(path), soft_wrap=True)
+        pages = [f"open {path} in a browser" for path in paths if path.suffix == ".html"]
+        say_next(*(pages or ["pandas, DuckDB: docs/tables.md"]), f"benchmatrix compare RUN_A {collection.run.run_id}")
+    print_notices(opened, collection, CONSOLE)
+
+
+def _read_formats(text: str, output: Path | None) -> list[str]:
+    found = [word.strip() for word in text.split(",")]
+    for word in found:
+        if word not in FORMATS:
+            raise UserError(f"--format {text}: expected one or more of {', '.join(FORMATS)}, with commas between them")
+    if found != ["html"] and output is not None and output.suffix.lower() in (".html", ".htm"):
+        raise UserError(f"--output {output}: is one file, and --format {text} writes several; name a folder")
+    return found
+
+
+def _write_formats(
+    formats: Sequence[str], store: "Store", collection: "Collection", prices: "PriceTable", output: Path | None
+) -> Iterator[Path]:
+    from collector.export import write_collection
+    from collector.files import replace_text
+    from collector.report.page import write_page
+    from collector.report.paper import write_latex, write_markdown
+    from collector.report.tables import list_tables
+    from runner.reporting.run_end import analyze_stored, choose_output, choose_report_path
+
+    folder = choose_output(output, collection.run)
+    page = choose_report_path(output, collection.run) if "html" in formats else None
+    yield from write_collection(collection, folder, formats)
+    if set(formats) <= {"csv", "parquet"}:
         return
-    write_page(analysis, path)
-    CONSOLE.print(str(path), soft_wrap=True)
-    print_skipped(collection, CONSOLE)
-    say_next(f"open {path} in a browser", f"benchmatrix compare RUN_A {collection.run.run_id}")
+    analysis = analyze_stored(store, collection, prices)
+    if page is not None:
+        write_page(analysis, page)
+        yield page
+    for name, file, write in (("latex", "tables.tex", write_latex), ("markdown", "tables.md", write_markdown)):
+        if name in formats:
+            replace_text(folder / file, write(list_tables(analysis)))
+            yield folder / file
 
 
-def _write_site(store: "Store", folder: Path, analyze: "Analyze", settings: str) -> None:
-    from runner.reporting.site_files import write_site
+def _write_figure(
+    name: FigureName, analysis: "Analysis", output: Path | None, *, columns: int, panel: int | None, has_title: bool
+) -> None:
+    """Write the panels of a figure, and print what stands above and below them in the report."""
+    from collector.report.figure import list_panels
+    from collector.report.paper import number_paths, save_figure
+    from collector.report.question_figures import PLOTS, draw_plot
+    from runner.reporting.run_end import choose_output
 
-    path = write_site(store, folder, analyze, lambda line: CONSOLE.print(line, soft_wrap=True), settings=settings)
-    CONSOLE.print(str(path), soft_wrap=True)
-    say_next(f"open {path} in a browser")
+    run = analysis.collection.run
+    groups = draw_plot(name, analysis)
+    panels = [panel for group in groups for figure in group.figures for panel in list_panels(figure)]
+    if not panels:
+        raise UserError(f"--figure {name}: run {run.run_id} has nothing to draw; it needs {PLOTS[name].needs}")
+    chosen = _choose_panel(panels, panel)
+    paths = number_paths(output or choose_output(None, run) / f"{name}.svg", len(chosen))
+    for figure, path in zip(chosen, paths, strict=True):
+        save_figure(figure, path, columns=1 if columns == 1 else 2, has_title=has_title)
+        CONSOLE.print(": ".join(filter(None, [str(path), figure.title, figure.note])), soft_wrap=True)
+    for group in groups:
+        for text in filter(None, (group.question, group.caption, group.omitted)):
+            CONSOLE.print(text, soft_wrap=True)
+
+
+def _choose_panel(panels: "list[Figure]", number: int | None) -> "list[Figure]":
+    if number is None:
+        return panels
+    if number > len(panels):
+        named = "; ".join(f"{number} {figure.title}" for number, figure in enumerate(panels, start=1))
+        raise UserError(f"--panel {number}: there are {len(panels)} panels: {named}")
+    return [panels[number - 1]]

@@ -88,10 +88,9 @@ def _say_what_next(collection: "Collection", num_missing: int, store: str, resum
 
 
 def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: "RunState") -> None:
-    from bench.store.raw_removals import read_raw_removals
-    from collector.facts import describe_node_faults, describe_raw_removals
+    from collector.facts import describe_node_faults
     from collector.results.frames import MISSING, UNREADABLE
-    from runner.reporting.stored_runs import print_skipped
+    from runner.reporting.stored_runs import print_notices
 
     others = {status: number for status, number in counts.most_common() if status != MISSING}
     ended = [
@@ -100,13 +99,11 @@ def _print_collection(collection: "Collection", counts: Counter[str], store: "St
     ]
     states = ", ".join([*ended, *([state.describe(counts[MISSING])] if counts[MISSING] else [])])
     CONSOLE.print(f"{collection.run.run_id}: {len(collection.results)} repeats: {states}", soft_wrap=True)
-    print_skipped(collection, CONSOLE)
+    print_notices(store, collection, CONSOLE)
     if (collection.results["status"] == UNREADABLE).any():
         CONSOLE.print(
             "unreadable: the store has a record and does not give it; how it ended is not known", soft_wrap=True
         )
-    for line in describe_raw_removals(read_raw_removals(store, collection.run.run_id)):
-        CONSOLE.print(line, soft_wrap=True)
     for line in describe_node_faults(collection.node_faults):
         CONSOLE.print(f"node at fault: {join_printable(line)}", soft_wrap=True)
 

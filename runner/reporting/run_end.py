@@ -1,21 +1,24 @@
-"""What `benchmatrix run` does when everything is measured: print the table, write and publish the report."""
+"""Analyse a run for its report, and what `benchmatrix run` does when everything is measured: print, write, publish."""
 
+import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
-from bench.schema import Run
-from bench.store import LATEST_RUN_KEY, Store
-from runner.reporting.publication import RepeatState, describe_ending, publish_report
-from runner.reporting.report_files import REPORT_NAME, choose_output, make_analyzer
+from bench.schema import Ending, InvalidDocumentError, MissingRepeat, Run, read_run, read_time_of_day
+from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, KeyMissing, Store, report_key
 from runner.reporting.stored_runs import load_collection, load_history, print_skipped
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.analysis import Analysis
+    from collector.prices.table import PriceTable
     from collector.results.collection import Collection
+
+REPORT_NAME = "report.html"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,35 @@ class RunEnd:
         return not self.num_by_status.keys() - {"ok"}
 
 
+def choose_output(output: Path | None, run: Run) -> Path:
+    """Return the folder for a run's files: the one named, or the default."""
+    return output or Path("reports") / run.run_id
+
+
+def choose_report_path(output: Path | None, run: Run) -> Path:
+    """Return the path of a run's report: a name that ends in `.html` is the file, any other is its folder.
+
+    A folder that is there already stays a folder, whatever its name. UserError where a file stands in the place of one:
+    the report takes a while to be made.
+    """
+    from collector.files import check_folder
+
+    chosen = choose_output(output, run)
+    is_file = chosen.suffix.lower() in (".html", ".htm") and not os.path.isdir(chosen)
+    path = chosen if is_file else chosen / REPORT_NAME
+    check_folder(path)
+    return path
+
+
+def analyze_stored(store: Store, collection: "Collection", prices: "PriceTable") -> "Analysis":
+    """Return what a report says of a run, its nights and what changed since the last run of its matrix included."""
+    from collector.analysis import analyze_run
+    from collector.last_run import compare_with_last
+
+    since = compare_with_last(store, collection)
+    return replace(analyze_run(collection, history=load_history(store, collection), prices=prices), since=since)
+
+
 def finish_run(
     store: Store, run: Run, console: Console, *, output: Path | None, with_report: bool, is_published: bool
 ) -> RunEnd:
@@ -46,18 +78,21 @@ def finish_run(
 
     `output`: folder for the report; None for the default. `is_published`: put the report into the store as well.
     """
-    from collector.last_run import compare_with_last
+    from collector.export import write_collection
+    from collector.report.page import write_page
     from collector.report.terminal import print_summary
+    from runner.price_tables.loading import load_prices
 
     collection = load_collection(store, run.run_id, writes_tables=True)
     print_skipped(collection, console)
-    analyze = make_analyzer()
-    since = compare_with_last(store, collection)
-    analysis = replace(analyze(collection, load_history(store, collection)), since=since)
+    analysis = analyze_stored(store, collection, load_prices())
     print_summary(console, analysis)
     path = None
     if with_report:
-        path = _write_files(analysis, choose_output(output, run))
+        folder = choose_output(output, run)
+        write_collection(collection, folder)
+        path = folder / REPORT_NAME
+        write_page(analysis, path)
         console.print(f"report: {path}", soft_wrap=True)
         if is_published:
             _publish(store, collection, path, console)
@@ -80,17 +115,6 @@ def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None
         console.print(line, style="yellow", highlight=False, soft_wrap=True)
 
 
-def _write_files(analysis: "Analysis", directory: Path) -> Path:
-    """Write the tables and the report; return the report's path."""
-    from collector.export import write_collection
-    from collector.report.page import write_page
-
-    write_collection(analysis.collection, directory)
-    path = directory / REPORT_NAME
-    write_page(analysis, path)
-    return path
-
-
 def _publish(store: Store, collection: "Collection", path: Path, console: Console) -> None:
     rows = collection.results[list(RepeatState._fields)].to_numpy().tolist()
     ending = describe_ending(RepeatState(*row) for row in rows)
@@ -98,3 +122,56 @@ def _publish(store: Store, collection: "Collection", path: Path, console: Consol
     console.print(f"published: {', '.join(f'{store.url}/{key}' for key in keys)}", soft_wrap=True)
     if LATEST_RUN_KEY not in keys:
         console.print("latest/ holds a newer run and was not changed", soft_wrap=True)
+
+
+class RepeatState(NamedTuple):
+    """A planned repeat and the status of its newest record, `missing` where it has none, `unreadable` where it has one
+    that the store does not give."""
+
+    cell_id: str
+    repeat: int
+    status: str
+
+
+def describe_ending(states: Iterable[RepeatState]) -> Ending:
+    """Return how far a run is, from one state for each planned repeat."""
+    from collector.results.frames import WITHOUT_RECORD
+
+    states = list(states)
+    return Ending(
+        published_at=read_time_of_day(),
+        num_repeats=dict(Counter(state.status for state in states)),
+        missing=tuple(
+            MissingRepeat(cell_id=state.cell_id, repeat=state.repeat)
+            for state in states
+            if state.status in WITHOUT_RECORD
+        ),
+    )
+
+
+def publish_report(store: Store, run: Run, report: bytes, ending: Ending) -> list[str]:
+    """Put the report beside the run and under `latest/`; return the keys that were written, in their order.
+
+    `latest/run.json` is written last: it names the run that `latest/report.html` is of. If `latest/` holds a newer run
+    already, it is not changed. Two runs that end within the same moment can leave the report of one under the name of
+    the other: `runs/RUN_ID/report.html` of the run that is named is certain.
+
+    Raise StoreError if the store cannot be used.
+    """
+    store.put(report_key(run.run_id), report)
+    written = [report_key(run.run_id)]
+    document = run.model_copy(update={"ending": ending}).to_json()
+    for key, data in ((LATEST_REPORT_KEY, report), (LATEST_RUN_KEY, document)):
+        if _is_newer_there(store, run):  # before each: another run may end at the same time
+            break
+        store.put(key, data)
+        written.append(key)
+    return written
+
+
+def _is_newer_there(store: Store, run: Run) -> bool:
+    try:
+        latest = read_run(store.get(LATEST_RUN_KEY))
+    except (KeyMissing, InvalidDocumentError):  # none yet, or one of another version of this tool
+        return False
+    return latest.created_at > run.created_at

@@ -93,5 +93,15 @@ def print_skipped(collection: "Collection", console: Console) -> None:
         console.print(f"{count_things(num_skipped, 'document')} in the store did not count:", style="yellow")
     for document in collection.skipped[:MAX_NAMED]:
         console.print(f"  {document.key}: {document.reason}", soft_wrap=True, markup=False)
-    if num_skipped > MAX_NAMED:
-        console.print(f"  and {num_skipped - MAX_NAMED:,} more; skipped.csv of `benchmatrix collect` has all")
+    if (num_more := num_skipped - MAX_NAMED) > 0:
+        console.print(f"  and {num_more:,} more; skipped.csv of `benchmatrix report --format csv` has all")
+
+
+def print_notices(store: Store, collection: "Collection", console: Console) -> None:
+    """Print what did not count of a run, and which of its raw results were removed."""
+    from bench.store.raw_removals import read_raw_removals
+    from collector.facts import describe_raw_removals
+
+    print_skipped(collection, console)
+    for line in describe_raw_removals(read_raw_removals(store, collection.run.run_id)):
+        console.print(line, soft_wrap=True)

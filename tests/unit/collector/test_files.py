@@ -21,7 +21,7 @@ from runner.cli import main
 MAX_BYTES = 1000
 COMMANDS = {
     "report": ["report", RUN_ID, "--output", "out"],
-    "tables": ["collect", RUN_ID, "--output", "out"],
+    "tables": ["report", RUN_ID, "--format", "csv,parquet", "--output", "out"],
     "claims": ["audit", "study", "--run", RUN_ID, "--output", "out/claims.md"],
     "html": ["forecast", "--plot", "out/forecast.html"],
     "png": ["forecast", "--plot", "out/forecast.png"],

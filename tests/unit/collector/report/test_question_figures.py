@@ -35,7 +35,7 @@ from factories import (
 )
 from measured_runs import Collect
 from price_tables import make_price, make_price_table
-from runner.commands.plot import PlotName
+from runner.commands.report import FigureName
 from spread_runs import GPU_PYTORCH, make_framework_pair, make_spread
 
 PRICES = make_price_table(make_price("plain", 0.001, cpu="Xeon 2.20GHz"), make_price("card", 0.01, gpu="T4"))
@@ -168,7 +168,7 @@ def test_segments_end_at_missing_values() -> None:
 
 
 def test_the_command_knows_every_plot() -> None:
-    assert get_args(PlotName) == tuple(PLOTS)
+    assert get_args(FigureName) == tuple(PLOTS)
 
 
 def test_a_figure_for_a_paper_is_as_wide_as_a_column_and_a_pdf_has_its_fonts(collect: Collect, tmp_path: Path) -> None:

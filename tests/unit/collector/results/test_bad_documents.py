@@ -60,4 +60,4 @@ def test_of_many_foreign_files_all_are_counted_and_the_first_ten_named(place: Pa
     lines = text.getvalue().splitlines()
     assert lines[0] == "2,000 documents in the store did not count:"
     assert lines[10].endswith("/results/notes-0009.txt: the key is not one of a result")
-    assert lines[11:] == ["  and 1,990 more; skipped.csv of `benchmatrix collect` has all"]
+    assert lines[11:] == ["  and 1,990 more; skipped.csv of `benchmatrix report --format csv` has all"]

@@ -14,7 +14,7 @@ from workspace import Workspace
 CallMain = Callable[..., tuple[int, str, str]]
 
 COMMANDS = {
-    "collect": ("collect", "night-0", "--output", "tables"),
+    "report": ("report", "night-0", "--format", "csv,parquet", "--output", "tables"),
     "compare": ("compare", "night-0", "night-2"),
     "watch": ("watch",),
 }
@@ -82,7 +82,7 @@ def test_a_store_whose_disk_is_full_keeps_what_it_has(
     if words[0] == "watch":  # what it suspects has to be kept
         assert (code, out) == (2, "")
         assert err.splitlines()[-1] == "error: store file://results: the disk is full"
-    elif words[0] == "collect":
+    elif words[0] == "report":
         assert code == 0
         assert "the disk is full; the tables cannot be written there" in " ".join((out + err).split())
     else:

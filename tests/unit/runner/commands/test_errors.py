@@ -29,7 +29,7 @@ CallMain = Callable[..., tuple[int, str, str]]
         (["status"], "error: store file://results: "),
         (["status", "x", "--store", "s3://b"], "error: store s3://b: no AWS credentials"),
         (["report", "mine"], "error: store file://results: "),
-        (["collect", "../up"], "error: store file://results: "),
+        (["report", "../up"], "error: store file://results: "),
         (["audit", "study", "--run", "mine"], "error: store file://results: "),
         (["forecast", "--series", "best"], "error: --series best: "),
         (["forecast", "--table", "no.csv"], "error: no.csv: "),
@@ -63,7 +63,8 @@ def test_a_misspelt_command_is_explained_too(words: list[str], call_main: CallMa
 
 @pytest.mark.parametrize("scheme", ["s3://", "s3:/"])
 @pytest.mark.parametrize(
-    "words", [["status", "{}"], ["{}"], ["forecast", "--year", "{}"], ["status", "a", "{}"], ["plot", "{}"]]
+    "words",
+    [["status", "{}"], ["{}"], ["forecast", "--year", "{}"], ["status", "a", "{}"], ["report", "a", "{}"]],
 )
 def test_a_url_in_a_wrong_place_shows_no_password(
     words: list[str], scheme: str, call_main: CallMain, workspace: Workspace, monkeypatch: pytest.MonkeyPatch

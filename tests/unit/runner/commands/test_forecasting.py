@@ -1,4 +1,4 @@
-"""The commands `forecast` and `batches` as a user calls them."""
+"""The commands `forecast` and `probe --run` as a user calls them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_largest_batches_are_predicted_from_a_run_and_held_against_a_search(
 ) -> None:
     put_batches(workspace.folder, 8, 15, 32, 64)
     (workspace.folder / "probe.json").write_bytes(make_report().to_json())
-    code, out, err = call_main("batches", "smoke-20260301-120000-ab12", "--probe", "probe.json")
+    code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12", "--search", "probe.json")
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert "resnet18 train, pytorch 2.11.0 eager, fp32, size 224, Tesla T4" in words
@@ -98,7 +98,7 @@ def test_largest_batches_are_predicted_from_a_run_and_held_against_a_search(
 
 def test_a_batch_of_another_version_is_on_no_line_and_named(call_main: CallMain, workspace: Workspace) -> None:
     put_batches(workspace.folder, 8, 16, 32, new_sizes=(64,))
-    code, out, err = call_main("batches", "smoke-20260301-120000-ab12")
+    code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert "from 3 batches, 8 to 32" in words
@@ -109,23 +109,23 @@ def test_batches_of_a_version_each_make_no_line_and_the_message_says_why(
     call_main: CallMain, workspace: Workspace
 ) -> None:
     put_batches(workspace.folder, 8, new_sizes=(64,))
-    code, out, err = call_main("batches", "smoke-20260301-120000-ab12")
+    code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
     assert (code, out) == (2, "")
     assert "on no line: batch 8 in 2.11.0, batch 64 in 2.14.0." in " ".join(err.split())
 
 
 def test_runs_and_searches_that_say_nothing_are_one_message(call_main: CallMain, workspace: Workspace) -> None:
     put_batches(workspace.folder, 8)
-    code, _, err = call_main("batches", "smoke-20260301-120000-ab12")
+    code, _, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
     assert code == 2
     assert "no GPU cell ended ok at two batch sizes or more" in err
     (workspace.folder / "probe.json").write_text("{}")
-    code, _, err = call_main("batches", "smoke-20260301-120000-ab12", "--probe", "probe.json")
+    code, _, err = call_main("probe", "--run", "smoke-20260301-120000-ab12", "--search", "probe.json")
     assert code == 2
-    assert err.startswith("error: --probe probe.json: is not what `benchmatrix probe --json` prints")
+    assert err.startswith("error: --search probe.json: is not what `benchmatrix probe MODEL --json` prints")
     limited = make_report().model_copy(update={"ended_by": "time-limit"})
     (workspace.folder / "probe.json").write_bytes(limited.to_json())
-    code, _, err = call_main("batches", "smoke-20260301-120000-ab12", "--probe", "probe.json")
+    code, _, err = call_main("probe", "--run", "smoke-20260301-120000-ab12", "--search", "probe.json")
     assert "that search found no limit (time-limit)" in err
-    code, _, err = call_main("batches", "smoke-20260301-120000-ab12", "--level", "0")
+    code, _, err = call_main("probe", "--run", "smoke-20260301-120000-ab12", "--level", "0")
     assert "--level 0: expected a percentage" in err

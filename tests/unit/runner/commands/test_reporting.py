@@ -1,4 +1,4 @@
-"""The commands that read finished runs: status, collect, report, audit; and forecast."""
+"""The commands that read finished runs: status, report, audit; and forecast."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ def test_every_command_reads_a_finished_run(call_main: CallMain, workspace: Work
 
     assert call_main("status") == (0, "mine: 4 repeats: 4 ok\n", "")
     assert call_main("status", "mine", "--store", "file://results") == (0, "mine: 4 repeats: 4 ok\n", "")
-    code, out, _ = call_main("collect", "mine", "--output", "tables")
+    code, out, _ = call_main("report", "mine", "--format", "csv,parquet", "--output", "tables")
     assert code == 0
     assert all((workspace.folder / line).is_file() for line in out.splitlines())
     assert "tables/results.csv" in out
@@ -50,6 +50,35 @@ def test_a_site_has_a_page_for_every_run_and_leaves_what_has_not_changed(
     (workspace.folder / "site" / "runs" / "mine" / "made-from.txt").write_bytes(b"\xff")
     assert call_main(*command)[1].startswith("site/runs/mine/index.html\n")
     assert call_main("report", "mine", "--site", "site")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--site s --figure roofline", "--figure: does not go with --site; leave one of them out"),
+        ("mine --site s", "RUN_ID: does not go with --site; leave one of them out"),
+        ("--text --output a", "--output: does not go with --text; leave one of them out"),
+        ("--figure roofline --format csv", "--format: does not go with --figure; leave one of them out"),
+        ("--figure roofline --output a.gif", "--output a.gif: the ending says the format; it takes .svg, .png, .pdf"),
+        ("--panel 2", "--panel: is for a figure; add --figure NAME"),
+        ("--format csv,xml", "--format csv,xml: expected one or more of html, csv, parquet, latex, markdown, with"),
+        ("--format csv,html --output a.html", "--output a.html: is one file, and --format csv,html writes several"),
+    ],
+)
+def test_options_of_a_report_that_do_not_go_together_are_one_message(
+    words: str, message: str, call_main: CallMain
+) -> None:
+    code, out, err = call_main("report", *words.split())
+    assert (code, out, err.startswith(f"error: {message}")) == (2, "", True), err
+
+
+def test_a_report_has_the_formats_that_are_asked_for(call_main: CallMain, workspace: Workspace) -> None:
+    call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
+    code, out, _ = call_main("report", "--format", "html,parquet,latex,markdown", "--rebuild", "--output", "made")
+    assert code == 0
+    names = ["results.parquet", "samples.parquet", "tenants.parquet", "report.html", "tables.tex", "tables.md"]
+    assert out.splitlines() == [f"made/{name}" for name in names]
+    assert "\\toprule" in (workspace.folder / "made" / "tables.tex").read_text()
 
 
 def test_a_site_replaces_no_page_of_somebody_else(call_main: CallMain, workspace: Workspace) -> None:
@@ -101,12 +130,12 @@ def test_a_report_that_cannot_be_written_is_one_message(call_main: CallMain, wor
     "command",
     [
         "report mine",
-        "collect mine --output out",
+        "report mine --format csv --output out",
         "audit study --run mine",
         "cost mine --json",
         "audit nvidia-t4-resnet50 --run mine --json",
-        "plot latencies mine --output out.svg",
-        "batches mine",
+        "report mine --figure latencies --output out.svg",
+        "probe --run mine",
     ],
 )
 def test_every_command_names_the_results_that_did_not_count(
@@ -118,7 +147,7 @@ def test_every_command_names_the_results_that_did_not_count(
     assert (workspace.folder / "results" / key).exists()
     (workspace.folder / "results" / key).write_text("{}")
     code, out, err = call_main(*command.split())
-    assert code == (2 if command == "batches mine" else 0)  # no memory was recorded
+    assert code == (2 if command == "probe --run mine" else 0)  # no memory was recorded
     assert key in (err if "--json" in command else out + err)
 
 

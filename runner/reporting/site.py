@@ -2,12 +2,12 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench import __version__
 from bench.errors import UserError
-from bench.input_files import explain_unread, read_input
 from bench.schema import Run
 from bench.store import Store
 from bench.store.stored_runs import read_runs
@@ -15,8 +15,8 @@ from runner.reporting.stored_runs import load_collection, load_history
 from runner.runs import list_passed_over
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
-    from collector.analysis import Analysis
     from collector.nights.records import ChangeHistory
+    from collector.prices.table import PriceTable
     from collector.report.page import SiteRun
     from collector.results.collection import Collection
 
@@ -24,15 +24,14 @@ MARK = "made-from.txt"
 """The file beside a run's page that says what the page was made from."""
 TITLE_BYTES = 4096
 """Of a list of runs, in which its title stands: what is before it has 500 bytes."""
-Analyze = Callable[["Collection", "ChangeHistory"], "Analysis"]
 
 
-def write_site(store: Store, site: Path, analyze: Analyze, tell: Callable[[str], None], *, settings: str) -> Path:
+def write_site(store: Store, site: Path, prices: "PriceTable", tell: Callable[[str], None]) -> Path:
     """Write the pages of all runs of `store` into the folder `site`; return the path of the list of runs.
 
-    A page whose run, nights and `settings` (options, version of the tool) are those of its last writing is left as it
-    is. A run that cannot be read stands in the list with the reason. `tell` gets a line for each page. Raise StoreError
-    if the store cannot be used, UserError where a file cannot be written.
+    A page whose run, nights, prices and version of the tool are those of its last writing is left as it is. A run that
+    cannot be read stands in the list with the reason. `tell` gets a line for each page. Raise StoreError if the store
+    cannot be used, UserError where a file cannot be written.
     """
     from collector.files import check_folder
     from collector.report.page import INDEX, write_index
@@ -40,7 +39,7 @@ def write_site(store: Store, site: Path, analyze: Analyze, tell: Callable[[str],
     check_folder(site / INDEX)
     _check_index(site / INDEX)
     runs, unreadable = read_runs(store, store.list_run_ids())
-    lines = [_write_run(store, run, site, analyze, tell, settings) for run in runs]
+    lines = [_write_run(store, run, site, prices, tell) for run in runs]
     for line in list_passed_over(unreadable, "has no page"):
         tell(line)
     lines += [_describe_unreadable(run_id, reason) for run_id, reason in unreadable.items()]
@@ -62,9 +61,8 @@ def _check_index(path: Path) -> None:
         raise UserError(f"{path}: is no list of runs that --site wrote, and would be replaced; name another folder")
 
 
-def _write_run(
-    store: Store, run: Run, site: Path, analyze: Analyze, tell: Callable[[str], None], settings: str
-) -> "SiteRun":
+def _write_run(store: Store, run: Run, site: Path, prices: "PriceTable", tell: Callable[[str], None]) -> "SiteRun":
+    from collector.analysis import analyze_run
     from collector.files import replace_text
     from collector.report.page import INDEX, describe_run, name_folder, write_run_pages
 
@@ -74,11 +72,11 @@ def _write_run(
         tell(f"{run.run_id}: {error}")
         return _describe_unreadable(run.run_id, str(error), run=run)
     history = load_history(store, collection)
-    mark, source = site / name_folder(run.run_id) / MARK, _name_source(collection, history, settings)
+    mark, source = site / name_folder(run.run_id) / MARK, _name_source(collection, history, prices)
     if _read_mark(mark) == source and os.path.isfile(mark.parent / INDEX):
         tell(f"{run.run_id}: unchanged")
     else:
-        tell(f"{write_run_pages(analyze(collection, history), site)}")
+        tell(f"{write_run_pages(analyze_run(collection, history=history, prices=prices), site)}")
         replace_text(mark, source, may_be_read=True)
     return describe_run(collection)
 
@@ -103,22 +101,8 @@ def _read_mark(path: Path) -> str | None:
         return None
 
 
-def name_contents(files: Iterable[Path]) -> str:
-    """Return a digest of what files hold, for settings that name them: a page is made anew when one has changed.
-
-    Raise UserError where one cannot be read.
-    """
-    digest = hashlib.sha256()
-    for path in files:
-        try:
-            digest.update(hashlib.sha256(read_input(path)).digest())
-        except OSError as error:
-            raise UserError(f"{path}: {explain_unread(error)}; name a file that can be read") from None
-    return digest.hexdigest()
-
-
-def _name_source(collection: "Collection", history: "ChangeHistory", settings: str) -> str:
+def _name_source(collection: "Collection", history: "ChangeHistory", prices: "PriceTable") -> str:
     """Return a digest of all that a page is made from: what counts of the run, what was seen of its nights, and how."""
     results = collection.results.to_csv(index=False)
-    parts = (settings, collection.run.run_id, results, repr(collection.skipped), repr(history))
+    parts = (__version__, repr(prices), collection.run.run_id, results, repr(collection.skipped), repr(history))
     return hashlib.sha256("\n".join(parts).encode("utf-8", errors="surrogatepass")).hexdigest()
