@@ -17,7 +17,7 @@ from runner.commands.night import NightWatch, confirm_here, confirm_there
 from runner.commands.options import CONSOLE, LOCAL, make_error_console
 from runner.commands.resume_command import format_resume_command, format_retry_command
 from runner.commands.run import RunOptions
-from runner.local.caps import CapOptions
+from runner.local.executor import CapOptions
 from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
 from runner.records import Retries
 from runner.reporting.run_end import RunEnd, finish_run, say_how_to_retry

@@ -3,33 +3,40 @@
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import fmean
 
 from bench.errors import UserError
+from bench.registry import Device
 from bench.schema import (
     Failure,
     Framework,
     InvalidDocumentError,
     Result,
+    Run,
     Status,
     TenantRecord,
     bound_time,
+    measure_attempt,
     read_result,
     read_time_of_day,
 )
-from bench.store import KeyMissing, ResultKey, Store, meeting_key, result_key
+from bench.store import KeyMissing, Store, meeting_key, result_key
 from bench.worker.request import Order
 from runner.checkout import read_git_revision
-from runner.local.caps import LocalCaps
 from runner.local.hardware import share_device
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_processes
 from runner.matrix.plan import Repeat
 from runner.process_ends import BAD_ALLOC, name_signal
-from runner.records import find_fault
+from runner.records import RepeatKey
+from runner.runs import check_still_stored
 from runner.sources import locate_sources
+
+SECONDS_PER_HOUR = 3600.0
 
 
 class Observer:
@@ -41,8 +48,79 @@ class Observer:
     def tick(self) -> None:
         """Handle that about a second has passed."""
 
-    def finish_repeat(self, repeat: Repeat, result: Result, fault: str | None = None) -> None:
-        """Handle that a repeat has its terminal record; `fault`: why that does not count (`find_fault`)."""
+    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
+        """Handle that a repeat has its terminal record."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapOptions:
+    """When a run has had enough: at a deadline, or at a cap on what its hours cost; None: there is no such cap."""
+
+    deadline_seconds: float | None = None
+    """Counted from the beginning of the run."""
+    max_cost: float | None = None
+    prices: Mapping[Device, float] = field(default_factory=dict)
+    """Of this machine per hour, by the device of the cells that it measures."""
+    currency: str = "USD"
+
+    def check_prices(self, devices: Iterable[Device]) -> None:
+        """Raise UserError where the cost is capped and what an hour for one of these devices costs is not known."""
+        missing = [] if self.max_cost is None else sorted(set(devices) - self.prices.keys())
+        if missing:
+            raise UserError(
+                f"--max-cost: what an hour of this machine costs for {missing[0]} cells is not known; name its machine "
+                f"type with --machine {missing[0]}=MACHINE, and with --prices FILE where the tool has no price of it"
+            )
+
+
+class LocalCaps:
+    """Says before each repeat whether the run may go on; adds up what its records took.
+
+    `seconds`: what those that it has already took, by repeat.
+    """
+
+    def __init__(
+        self,
+        options: CapOptions,
+        run: Run,
+        seconds: Mapping[RepeatKey, float],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.options = options
+        self._now = now
+        limit = options.deadline_seconds
+        self.deadline = None if limit is None else min(run.created_at, now()) + timedelta(seconds=limit)
+        devices = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
+        self._seconds: defaultdict[Device, list[float]] = defaultdict(list)
+        for (cell_id, _), duration in seconds.items():
+            if cell_id in devices:
+                self._seconds[devices[cell_id]].append(duration)
+
+    def add(self, result: Result) -> None:
+        self._seconds[result.cell.device].append(measure_attempt(result.started_at, result.finished_at) or 0.0)
+
+    @property
+    def cost(self) -> float:
+        prices = self.options.prices
+        return sum(price * sum(self._seconds[device]) / SECONDS_PER_HOUR for device, price in prices.items())
+
+    def explain_end(self, device: Device) -> str | None:
+        """Return why the run must not begin a repeat on this device; None if it may.
+
+        A repeat is expected to cost what those of its device that have ended cost on average; as long as none has, it
+        may begin while the cost is below the cap. A repeat that runs is not ended: its time limit does that.
+        """
+        options, taken = self.options, self._seconds[device]
+        if self.deadline is not None and self._now() >= self.deadline:
+            return f"the deadline of {options.deadline_seconds:g} s has passed"
+        if options.max_cost is None:
+            return None
+        spent = f"the run has cost about {self.cost:.2f} {options.currency}"
+        if not taken:
+            return None if self.cost < options.max_cost else f"{spent}, which reaches --max-cost {options.max_cost:g}"
+        if self.cost + options.prices[device] * fmean(taken) / SECONDS_PER_HOUR <= options.max_cost:
+            return None
+        return f"{spent}; one more repeat would pass --max-cost {options.max_cost:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,54 +137,59 @@ class LocalExecutor:
     """Memory that the processes of a repeat may take before they are killed; None for no limit."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of every measuring process, beside this process's and those of its order."""
-    check_store: Callable[[], None] = lambda: None
-    """Called before each repeat; raises where its record would be of no use."""
 
-    def measure_repeats(self, repeats: Sequence[Repeat], caps: LocalCaps | None = None) -> str | None:
+    def measure_repeats(self, repeats: Sequence[Repeat], caps: LocalCaps) -> str | None:
         """Measure each repeat in turn. Each leaves one terminal record, unless it is interrupted.
 
         Return why the caps ended the run before all were measured; None if they did not.
         """
         for repeat in repeats:
-            if caps is not None and (reason := caps.explain_end(repeat)) is not None:
+            if (reason := caps.explain_end(repeat.planned.cell.device)) is not None:
                 return reason
-            self.check_store()
+            check_still_stored(self.store, self.run_id)
             self.observer.start_repeat(repeat)
-            attempt = _make_attempt()
-            result = self.measure_repeat(repeat, attempt)
-            key = ResultKey(
-                run_id=self.run_id, cell_id=repeat.planned.cell.cell_id, repeat=repeat.number, attempt=attempt
-            )
-            self.observer.finish_repeat(repeat, result, find_fault(result, key))
-            if caps is not None:
-                caps.add(repeat, result)
+            result = self.measure_repeat(repeat)
+            self.observer.finish_repeat(repeat, result)
+            caps.add(result)
         return None
 
-    def measure_repeat(self, repeat: Repeat, attempt: str | None = None) -> Result:
-        """Measure one repeat, in a process of its own for each tenant, and return its terminal record.
-
-        `attempt`: the id of the attempt; None: a new one.
-        """
-        attempt = attempt or _make_attempt()
-        cell = repeat.planned.cell
+    def measure_repeat(self, repeat: Repeat) -> Result:
+        """Measure one repeat, in a process of its own for each tenant, and return its terminal record."""
+        cell, timeout_seconds = repeat.planned.cell, repeat.planned.timeout_seconds
+        attempts = [secrets.token_hex(5) for _ in range(cell.tenants)]
         orders = [
             Order(
                 cell=cell,
                 run_id=self.run_id,
                 repeat=repeat.number,
-                attempt=attempt if tenant == 0 else _make_attempt(),
+                attempt=attempt,
                 store_url=self.store.url,
                 git_revision=read_git_revision(),  # not the run's: it may be resumed after a change
                 parent_pid=os.getpid(),
                 tenant=tenant,
-                tenant_group=attempt if cell.tenants > 1 else None,
+                tenant_group=attempts[0] if cell.tenants > 1 else None,
             )
-            for tenant in range(cell.tenants)
+            for tenant, attempt in enumerate(attempts)
         ]
+
+        def record_end(tenant: int, end: ProcessEnd) -> None:
+            if tenant > 0:
+                self._record_tenant(orders[tenant], end, timeout_seconds)
+
         started_at, start = read_time_of_day(), time.monotonic()
+        end: ProcessEnd | ProcessNotStarted
         try:
             with share_device(cell, keep_open=[self.lock]) as shared:
-                end = self._run(orders, shared, repeat.planned.timeout_seconds)
+                pairs = zip(orders, shared, strict=True)
+                end = run_processes(
+                    [str(self.interpreters[cell.framework]), "-m", "bench"],
+                    variables=[_make_variables(order, {**self.variables, **own}) for order, own in pairs],
+                    timeout_seconds=timeout_seconds,
+                    on_tick=self.observer.tick,
+                    on_end=record_end,
+                    keep_open=[self.lock],
+                    memory_limit_bytes=self.memory_limit_bytes,
+                )[0]
         except ProcessNotStarted as reason:
             end = reason
         finally:
@@ -114,26 +197,7 @@ class LocalExecutor:
                 self._clear_meeting(orders[0])
         # Not the time of day again: it may have been set since.
         span = started_at, bound_time(started_at + timedelta(seconds=time.monotonic() - start))
-        return self._read_or_write_record(orders[0], end, span, repeat.planned.timeout_seconds)
-
-    def _run(
-        self, orders: Sequence[Order], shared: Sequence[Mapping[str, str]], timeout_seconds: float
-    ) -> ProcessEnd | ProcessNotStarted:
-        """Run the processes of a repeat's tenants, one in most cells, and return how that of tenant 0 ended."""
-
-        def record_end(tenant: int, end: ProcessEnd) -> None:
-            if tenant > 0:
-                self._record_tenant(orders[tenant], end, timeout_seconds)
-
-        return run_processes(
-            [str(self.interpreters[orders[0].cell.framework]), "-m", "bench"],
-            variables=[_make_variables(order, self.variables, own) for order, own in zip(orders, shared, strict=True)],
-            timeout_seconds=timeout_seconds,
-            on_tick=self.observer.tick,
-            on_end=record_end,
-            keep_open=[self.lock],
-            memory_limit_bytes=self.memory_limit_bytes,
-        )[0]
+        return self._read_or_write_record(orders[0], end, span, timeout_seconds)
 
     def _record_tenant(self, order: Order, end: ProcessEnd, timeout_seconds: float) -> None:
         """Leave the record of a tenant that died before it could: the others need not wait for it."""
@@ -186,10 +250,6 @@ class LocalExecutor:
         return result
 
 
-def _make_attempt() -> str:
-    return secrets.token_hex(5)
-
-
 def _find_meeting_key(order: Order, document: str) -> str:
     """Return the key of a document by which the tenants of a repeat meet; `end` is the one of the order's tenant."""
     assert order.tenant_group is not None  # of a cell with several tenants
@@ -220,7 +280,7 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
     return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=tail)
 
 
-def _make_variables(order: Order, added: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+def _make_variables(order: Order, added: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a measuring process: this one's, those `added`, the order, `bench` first on the path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
     path = [str(locate_sources() / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -229,4 +289,4 @@ def _make_variables(order: Order, added: Mapping[str, str], own: Mapping[str, st
         "PYTHONSAFEPATH": "1",  # else a bench.py in the working directory would run instead
         "PYTHONUNBUFFERED": "1",
     }
-    return inherited | dict(added) | dict(own) | order.to_variables() | python
+    return inherited | dict(added) | order.to_variables() | python

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import pynvml
 
+from bench.probes.gpu_processes import find_visible_devices, list_slices
+from bench.probes.nvml import NvmlError, open_nvml
 from bench.schema import Cell, Run
 from bench.worker.compilers import explain_missing_compiler
 from runner import capabilities
@@ -28,6 +29,7 @@ from runner.local.process import ProcessNotStarted, find_marked, kill_marked
 from runner.matrix.expansion import Matrix
 from runner.matrix.plan import plan_run
 
+MAX_GPUS = 1000
 MPS_PROGRAM = "nvidia-cuda-mps-control"
 MPS_SECONDS = 30.0
 """For the daemon to say that it listens, and to end when it is told to."""
@@ -47,135 +49,51 @@ def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
     return capabilities.explain_unsupported(cell, gpu) or explain_missing_compiler(cell)
 
 
-def list_slice_uuids() -> list[str]:
-    """Return the UUIDs of the MIG slices of the first GPU in MIG mode that this process may use."""
-    with _open_visible() as handles:
-        split = [handle for handle in handles if _is_slice(handle) or _is_in_mig_mode(handle)]
-        if not split:
-            return []
-        if _is_slice(split[0]):  # chosen one by one
-            return [_read_uuid(handle) for handle in split if _is_slice(handle)]
-        return [_read_uuid(part) for part in _list_slices(split[0])]
-
-
-def find_first_uuid() -> str | None:
-    """Return the UUID of the device that a cell with one GPU uses; None if there is none."""
-    with _open_visible() as found:
-        handles = _show_slices(found)
-        return _read_uuid(handles[0]) if handles else None
-
-
-def is_exclusive() -> bool:
-    """Return whether the first GPU lets in one process at a time, or none (`nvidia-smi -c`)."""
-    with _open_visible() as found:
-        handles = _show_slices(found)
-        try:
-            mode = pynvml.nvmlDeviceGetComputeMode(handles[0]) if handles else pynvml.NVML_COMPUTEMODE_DEFAULT
-        except pynvml.NVMLError:  # a slice has no mode of its own
-            return False
-        return bool(mode != pynvml.NVML_COMPUTEMODE_DEFAULT)
-
-
-@contextmanager
-def _open_visible() -> Iterator[list[Any]]:
-    """Keep NVML open, and yield its handles of the devices that this process may use; none without a driver."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        yield []
-        return
-    try:
-        yield _list_visible()
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _read_uuid(handle: Any) -> str:
-    return str(pynvml.nvmlDeviceGetUUID(handle))
-
-
 def find_gpu() -> GpuKind | None:
     """Return the GPUs that a cell's framework would see and use; None if there is no driver or no such GPU.
 
     A cell uses them in their order, and all GPUs of a cell have to be of one kind: those before the first of another
     kind are counted. CUDA_VISIBLE_DEVICES is respected.
     """
-    with _open_visible() as found:
-        handles = _show_slices(found)
-        kinds = [_read_kind(handle) for handle in handles]
-    if not kinds:
-        return None
-    name, compute_capability = kinds[0]
-    num_gpus = sum(1 for _ in takewhile(lambda kind: kind == kinds[0], kinds))
-    return GpuKind(name=name, compute_capability=compute_capability, num_gpus=num_gpus)
-
-
-def _list_visible() -> list[Any]:
-    """Return NVML's handles of the devices that CUDA_VISIBLE_DEVICES names by index or start of the UUID; else all.
-
-    CUDA ignores the list from the first device on that does not exist.
-    """
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-    if chosen is None:
-        return handles
-    by_name = {str(index): handle for index, handle in enumerate(handles)}
-    by_uuid = {pynvml.nvmlDeviceGetUUID(handle): handle for handle in handles}
-    found = (_find_device(word.strip(), by_name, by_uuid) for word in chosen.split(","))
-    return list(takewhile(lambda handle: handle is not None, found))
-
-
-def _find_device(word: str, by_name: dict[str, Any], by_uuid: dict[str, Any]) -> Any | None:
-    if word in by_name:
-        return by_name[word]
-    if word.startswith("MIG-"):  # a part of a GPU, which the list of devices does not name
-        try:
-            return pynvml.nvmlDeviceGetHandleByUUID(word)
-        except pynvml.NVMLError:
-            return None
-    return next((handle for uuid, handle in by_uuid.items() if word.startswith("GPU-") and uuid.startswith(word)), None)
-
-
-def _show_slices(handles: list[Any]) -> list[Any]:
-    """Return what CUDA shows of these: a process sees one MIG slice at most, and no whole GPU beside it.
-
-    A GPU in MIG mode is never shown as a whole (NVIDIA's MIG user guide, "CUDA device enumeration"; as
-    `bench.probes.gpu_processes` has it for the process that measures).
-    """
-    is_split = {index: _is_slice(handle) or _is_in_mig_mode(handle) for index, handle in enumerate(handles)}
-    slices = [part for index, handle in enumerate(handles) if is_split[index] for part in _list_slices(handle)]
-    return slices[:1] or [handle for index, handle in enumerate(handles) if not is_split[index]]
-
-
-def _is_slice(handle: Any) -> bool:
-    return str(pynvml.nvmlDeviceGetUUID(handle)).startswith("MIG-")
-
-
-def _is_in_mig_mode(handle: Any) -> bool:
-    try:
-        return bool(pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
-    except pynvml.NVMLError:  # before Ampere
-        return False
-
-
-def _list_slices(handle: Any) -> Iterator[Any]:
-    if _is_slice(handle):
-        yield handle
-        return
-    for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        try:
-            yield pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-        except pynvml.NVMLError:  # there are fewer, or this process may not use this one
-            continue
-
-
-def _read_kind(handle: Any) -> tuple[str, tuple[int, int]]:
-    gpu = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle) if _is_slice(handle) else handle
-    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(gpu)
-    return str(pynvml.nvmlDeviceGetName(handle)), (major, minor)
+    with suppress(NvmlError), open_nvml():
+        devices = find_visible_devices(MAX_GPUS)
+        kinds = [(device.name, device.read_compute_capability() or "0.0") for device in devices]
+        if kinds:
+            major, minor = map(int, kinds[0][1].split("."))
+            num_gpus = sum(1 for _ in takewhile(lambda kind: kind == kinds[0], kinds))
+            return GpuKind(name=kinds[0][0], compute_capability=(major, minor), num_gpus=num_gpus)
+    return None
 
 
 # Sharing
+
+
+def list_slice_uuids() -> list[str]:
+    """Return the UUIDs of the MIG slices of the first GPU in MIG mode that this process may use."""
+    chosen = [word.strip() for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    with suppress(NvmlError), open_nvml():
+        first = next((device.uuid for device in find_visible_devices(1) if device.is_slice), None)
+        if first is None or first in chosen:  # chosen one by one
+            return [uuid for uuid in chosen if uuid.startswith("MIG-")]
+        gpu = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(pynvml.nvmlDeviceGetHandleByUUID(first))
+        return [str(pynvml.nvmlDeviceGetUUID(handle)) for handle in list_slices(gpu)]
+    return []
+
+
+def find_first_uuid() -> str | None:
+    """Return the UUID of the device that a cell with one GPU uses; None if there is none."""
+    with suppress(NvmlError), open_nvml():
+        return next((device.uuid for device in find_visible_devices(1)), None)
+    return None
+
+
+def is_exclusive() -> bool:
+    """Return whether the first GPU lets in one process at a time, or none (`nvidia-smi -c`)."""
+    uuid = find_first_uuid()
+    with suppress(NvmlError), open_nvml():  # a slice has no mode of its own
+        handle = uuid and pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        return uuid is not None and pynvml.nvmlDeviceGetComputeMode(handle) != pynvml.NVML_COMPUTEMODE_DEFAULT
+    return False
 
 
 def explain_unshared(cell: Cell) -> str | None:

@@ -41,15 +41,14 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
     before, mark = os.environ.get(MARK), f"{os.getpid()}:{_read_start(os.getpid())}"
     try:
         _acquire(descriptor, path)
+        _write_note(descriptor, run_id, mark)
+        os.environ[MARK] = mark
         try:
-            _write_note(descriptor, run_id, mark)
-            os.environ[MARK] = mark
             yield descriptor
         finally:
             _write_note(descriptor, NO_RUN, mark)
             os.environ.pop(MARK, None)
-            if before is not None:
-                os.environ[MARK] = before
+            os.environ |= {} if before is None else {MARK: before}
     finally:
         os.close(descriptor)
 
@@ -60,12 +59,8 @@ def find_measured_run() -> str | None:
     The lock is looked at and not asked for: a runner that starts meanwhile would be refused.
     """
     with suppress(OSError, UserError):
-        descriptor = os.open(find_lock_path(), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            run_id, mark = _read_note(descriptor)
-        finally:
-            os.close(descriptor)
-        return run_id if run_id != NO_RUN and _is_runner_alive(mark) else None
+        run_id, mark = _parse_note(find_lock_path().read_bytes())
+        return run_id if _is_runner_alive(run_id, mark) else None
     return None
 
 
@@ -95,11 +90,10 @@ def _open_lock(path: Path) -> int:
         # Without O_CREAT first: the kernel refuses that for another user's file (fs.protected_regular).
         with suppress(FileNotFoundError):
             return os.open(path, flags)
-        with suppress(FileExistsError):  # another runner has made it meanwhile
-            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, flags | os.O_CREAT, 0o600)
+        with suppress(PermissionError):  # another user's runner has made it meanwhile
             os.fchmod(descriptor, 0o666)  # for every user, whatever the umask
-            return descriptor
-        return os.open(path, flags)
+        return descriptor
     except OSError as error:
         hint = f"remove it, or name another folder in {LOCK_DIR}"
         raise UserError(f"{path}: this cannot be used as a lock ({error.strerror}); {hint}") from error
@@ -109,8 +103,8 @@ def _acquire(descriptor: int, path: Path) -> None:
     """Take the lock, and kill what the run that had it before left."""
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
-        run_id, mark = _read_note(descriptor)
-        is_measured = run_id != NO_RUN and _is_runner_alive(mark)
+        run_id, mark = _parse_note(os.pread(descriptor, 200, 0))
+        is_measured = _is_runner_alive(run_id, mark)
         if mark and not is_measured:
             kill_marked(f"{MARK}={mark}")
         try:
@@ -133,9 +127,9 @@ def _write_note(descriptor: int, run_id: str, mark: str) -> None:
     os.pwrite(descriptor, f"{run_id} {mark}".encode(), 0)
 
 
-def _read_note(descriptor: int) -> tuple[str, str]:
+def _parse_note(note: bytes) -> tuple[str, str]:
     """Return the run that the lock was last taken for, NO_RUN once it has ended, and its runner's mark."""
-    run_id, _, mark = os.pread(descriptor, 200, 0).decode(errors="replace").partition(" ")
+    run_id, _, mark = note.decode(errors="replace").partition(" ")
     return run_id or NO_RUN, mark
 
 
@@ -148,6 +142,6 @@ def _read_start(pid: int) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-def _is_runner_alive(mark: str) -> bool:
+def _is_runner_alive(run_id: str, mark: str) -> bool:
     pid, _, start = mark.partition(":")
-    return pid.isdecimal() and _read_start(int(pid)) == start
+    return run_id != NO_RUN and pid.isdecimal() and _read_start(int(pid)) == start

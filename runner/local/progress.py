@@ -18,7 +18,7 @@ from bench.schema import Result
 from runner.local.executor import Observer
 from runner.local.machine_load import DisturbanceWatch
 from runner.matrix.plan import Repeat
-from runner.result_lines import MISSING, describe_end
+from runner.result_lines import describe_end
 from runner.run_events import PROGRESS_SECONDS, RunEvents
 from runner.terminal import can_redraw
 from runner.terminal_text import format_wait
@@ -85,27 +85,21 @@ class Progress(Observer, AbstractContextManager["Progress"]):
             self._next_event = time.monotonic() + PROGRESS_SECONDS
             self._report_progress(self._events)
 
-    def finish_repeat(self, repeat: Repeat, result: Result, fault: str | None = None) -> None:
-        """Count the repeat, print its line and update the estimate of the time left.
-
-        `fault`: why its record does not count. Whatever that says, the repeat is missing then, as in the report.
-        """
+    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
         seconds = time.monotonic() - self._started
         self._seconds[repeat.planned.cell.cell_id].append(seconds)
         self._left.remove(repeat)
         self._now = None
-        self._by_status[result.status if fault is None else MISSING] += 1
-        if result.status == "ok" and fault is None:
+        self._by_status[result.status] += 1
+        if result.status == "ok":
             self._num_ok += 1
             self._num_contaminated += result.validity is not None and result.validity.is_contaminated
         else:
             self._num_failed += 1
         if self._events:
-            self._events.finish(result, fault=fault)
+            self._events.finish(result)
         else:
-            line = describe_end(
-                result, repeat.planned.cell.slug, repeat.planned.repeats, f"{seconds:.1f} s", fault=fault
-            )
+            line = describe_end(result, repeat.planned.cell.slug, repeat.planned.repeats, f"{seconds:.1f} s")
             if not self._live:
                 line.append(f"  [{self._count()}]")
             self._console.print(line, highlight=False, soft_wrap=True)

@@ -9,26 +9,24 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Cell, Framework, Run
+from bench.schema import Framework, Run
 from bench.store import Store
 from runner.images.names import Flavour
-from runner.local.caps import CapOptions, LocalCaps, check_prices
-from runner.local.executor import LocalExecutor
+from runner.local.executor import CapOptions, LocalCaps, LocalExecutor
 from runner.local.hardware import find_gpu, plan_local_run
 from runner.local.host_lock import hold_host_lock
 from runner.local.progress import Progress
 from runner.local.virtual_environments import (
     InstallProgress,
     describe_missing,
-    list_missing,
-    list_present,
+    locate_environments,
     prepare_virtual_environments,
 )
 from runner.matrix.expansion import load_matrix
@@ -37,7 +35,6 @@ from runner.records import Records, Retries
 from runner.run_events import RunEvents
 from runner.runs import (
     check_run_id,
-    check_still_stored,
     choose_run,
     count_failed,
     describe_damage,
@@ -101,8 +98,7 @@ class LocalRun:
 
     def _plan(self) -> Run:
         plan = plan_local_run(load_matrix(self.matrix), gpu=find_gpu(), run_id=self.run_id)
-        if self.caps.max_cost is not None:
-            check_prices(self.caps, (planned.cell.device for planned in plan.cells))
+        self.caps.check_prices(planned.cell.device for planned in plan.cells)
         self.store.check_writable()
         return plan
 
@@ -158,10 +154,9 @@ class LocalRun:
                 interpreters=find_interpreters(frameworks, self.interpreters, console, lock),
                 lock=lock,
                 observer=progress,
-                check_store=partial(check_still_stored, self.store, run.run_id),
             )
             with progress:
-                ended = executor.measure_repeats(repeats, LocalCaps.of(self.caps, run, snapshot.seconds))
+                ended = executor.measure_repeats(repeats, LocalCaps(self.caps, run, snapshot.seconds))
             if ended is not None:
                 console.print(
                     f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
@@ -170,8 +165,9 @@ class LocalRun:
     def describe_installation(self, run: Run) -> str | None:
         """Return what the run installs first, what is there, and what given interpreters lack; None: nothing."""
         frameworks = sorted({planned.cell.framework for planned in run.cells} - self.interpreters.keys())
-        flavour = _find_flavour()
-        missing, present = list_missing(frameworks, flavour), list_present(frameworks, flavour)
+        environments = list(locate_environments(frameworks, _find_flavour()).values())
+        present = [environment for environment in environments if environment.is_up_to_date()]
+        missing = [environment for environment in environments if environment not in present]
         parts = [f"to be installed first: {describe_missing(missing)}"] if missing else []
         parts += [f"installed already: {', '.join(one.directory.name for one in present)}"] if present else []
         _, reasons = leave_out_unequipped([Repeat(planned=one, number=1) for one in run.cells], self.interpreters)
@@ -201,18 +197,15 @@ def leave_out_unequipped(
 
     `interpreters`: those that the user gave; the tool's own environments have everything.
     """
-    needed: defaultdict[Path, set[str]] = defaultdict(set)
-    for repeat in repeats:
-        if (python := interpreters.get(repeat.planned.cell.framework)) is not None:
-            needed[python].update(list_modules(repeat.planned.cell))
-    lacking = {python: _find_lacking(python, sorted(modules)) for python, modules in needed.items()}
-    left_out: defaultdict[tuple[Path, Framework, tuple[str, ...]], set[str]] = defaultdict(set)
     kept = []
+    left_out: defaultdict[tuple[Path, Framework, tuple[str, ...]], set[str]] = defaultdict(set)
     for repeat in repeats:
         cell = repeat.planned.cell
         python = interpreters.get(cell.framework)
-        if python is not None and (absent := lacking[python] & list_modules(cell)):
-            left_out[python, cell.framework, tuple(sorted(absent))].add(cell.cell_id)
+        data = DATA_MODULES.get(cell.framework, ()) if cell.data_dir is not None else ()
+        modules = (*BENCH_MODULES, *FRAMEWORK_MODULES[cell.framework], *data)
+        if python is not None and (absent := _find_lacking(python, modules)):
+            left_out[python, cell.framework, absent].add(cell.cell_id)
         else:
             kept.append(repeat)
     return kept, [
@@ -223,14 +216,8 @@ def leave_out_unequipped(
     ]
 
 
-def list_modules(cell: Cell) -> set[str]:
-    modules = {*BENCH_MODULES, *FRAMEWORK_MODULES[cell.framework]}
-    if cell.data_dir is not None:
-        modules.update(DATA_MODULES.get(cell.framework, ()))
-    return modules
-
-
-def _find_lacking(python: Path, modules: Sequence[str]) -> set[str]:
+@cache
+def _find_lacking(python: Path, modules: Sequence[str]) -> tuple[str, ...]:
     """Return those of the modules that an interpreter does not have. None is imported."""
     with suppress(OSError, subprocess.SubprocessError, ValueError):
         found = subprocess.run(
@@ -241,8 +228,8 @@ def _find_lacking(python: Path, modules: Sequence[str]) -> set[str]:
             timeout=LOOK_SECONDS,
             check=True,
         )
-        return set(json.loads(found.stdout)).intersection(modules)
-    return set()
+        return tuple(sorted(set(json.loads(found.stdout)).intersection(modules)))
+    return ()
 
 
 def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> dict[Framework, Path]:

@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,15 +21,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
 from rich.text import Text
 
 from bench.errors import UserError
 from bench.schema import Framework
 from runner.checkout import has_checkout
 from runner.images.names import Flavour, locate_requirements
-from runner.local.process import POLL_SECONDS, end_group, has_ended, kill_group, start_group
+from runner.local.process import end_group, start_group
 from runner.signal_handlers import delay_interrupts
 from runner.sources import find_cache_folder, find_source, locate_sources
 from runner.terminal import can_redraw
@@ -42,17 +39,15 @@ TAIL_LINES = 12
 INSTALLED = "installed in"
 """What is reported at the end of an installation, before the time that it took."""
 WAITING = "waiting for another installation"
-INSTALL_SECONDS = 4 * 3600.0
-"""For one step of an installation: PyTorch for CUDA has 3 GB, which a slow network takes an hour for."""
 TABLE = Path(__file__).with_name("installation_sizes.json")
 """Written by images/make_sizes.py from what the package index states of the locked wheels."""
 MEGABITS_PER_SECOND = 100
 """The connection that the stated time is for; it stands beside the time, so that readers can scale it."""
 BITS_PER_BYTE = 8
-SIGN_SECONDS = 15.0
-"""How long a log stays silent at the most: pip says nothing for minutes while it loads or unpacks 3 GB."""
 KEPT = (" to download", "new environment", WAITING, INSTALLED)
 """Lines with one of these stay on the screen."""
+STEPS = (": Downloading", ": Installing")
+"""Lines of pip with one of these are in a log besides: what takes long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,38 +88,28 @@ def prepare_virtual_environments(
     `report` gets each line that an installation prints; the processes that install inherit the file descriptors
     `keep_open`. Raise UserError if an installation fails.
     """
-    frameworks = list(frameworks)
-    missing = list_missing(frameworks, flavour)
+    environments = locate_environments(frameworks, flavour)
+    missing = [environment for environment in environments.values() if not environment.is_up_to_date()]
     if len(missing) > 1:
         report(describe_missing(missing))
-    interpreters = {}
-    for framework in frameworks:
-        environment = _locate_environment(framework, flavour)
-        if not environment.is_up_to_date():
-            with _lock_directory(environment.directory, report) as lock:
-                if not environment.is_up_to_date():
-                    _install(environment, report, [lock, *keep_open])
-        interpreters[framework] = environment.python
-    return interpreters
+    for environment in missing:
+        with _lock_directory(environment.directory, report) as lock:
+            if not environment.is_up_to_date():
+                _install(environment, report, [lock, *keep_open])
+    return {framework: environment.python for framework, environment in environments.items()}
 
 
-def list_missing(frameworks: Iterable[Framework], flavour: Flavour) -> list[VirtualEnvironment]:
-    environments = [_locate_environment(framework, flavour) for framework in frameworks]
-    return [environment for environment in environments if not environment.is_up_to_date()]
-
-
-def list_present(frameworks: Iterable[Framework], flavour: Flavour) -> list[VirtualEnvironment]:
-    environments = [_locate_environment(framework, flavour) for framework in frameworks]
-    return [environment for environment in environments if environment.is_up_to_date()]
-
-
-def _locate_environment(framework: Framework, flavour: Flavour) -> VirtualEnvironment:
+def locate_environments(frameworks: Iterable[Framework], flavour: Flavour) -> dict[Framework, VirtualEnvironment]:
     folder = locate_sources() / ".environments" if has_checkout() else find_cache_folder() / "environments"
-    return VirtualEnvironment(
-        directory=folder / f"{framework}-{flavour}",
-        requirements=find_source(locate_requirements(framework, flavour)),
-        project=find_source("images/bench") if has_checkout() else None,
-    )
+    project = find_source("images/bench") if has_checkout() else None
+    return {
+        framework: VirtualEnvironment(
+            directory=folder / f"{framework}-{flavour}",
+            requirements=find_source(locate_requirements(framework, flavour)),
+            project=project,
+        )
+        for framework in frameworks
+    }
 
 
 @contextmanager
@@ -163,25 +148,17 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
 
 
 def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[int]) -> None:
-    """Run a command and report what it prints; raise UserError with its last lines if it fails or takes too long."""
+    """Run a command and report what it prints; raise UserError with its last lines if it fails."""
     tail: deque[str] = deque(maxlen=TAIL_LINES)
-    process, watch = None, None
+    process = None
     try:
         with delay_interrupts():
             process = start_group(command, keep_open=keep_open)
-        watch = threading.Timer(
-            INSTALL_SECONDS, kill_group, [process]
-        )  # its number is its own until `end_group` has waited
-        watch.daemon = True
-        watch.start()
         for line in process.stdout or ():
             tail.append(line.decode(errors="replace").rstrip())
             report(f"{name}: {tail[-1].strip()}")
-        while not has_ended(process):
-            time.sleep(POLL_SECONDS)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # `end_group` needs its number
     finally:
-        if watch is not None:
-            watch.cancel()
         if process is not None:
             end_group(process)
     if process.returncode != 0:
@@ -191,7 +168,7 @@ def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[
 def _explain_failure(name: str, tail: list[str], code: int) -> str:
     text = "\n".join(tail)
     if code == -signal.SIGKILL:
-        hint = f"it was killed: it took more than {INSTALL_SECONDS / 3600:g} hours, or the memory was used up"
+        hint = "it was killed: most likely the memory was used up"
     elif "ensurepip is not available" in text:
         hint = "install your system's venv package (Debian: apt-get install python3-venv)"
     elif "No space left on device" in text:
@@ -238,23 +215,11 @@ def _format_size(num_bytes: int) -> str:
 
 
 class InstallProgress(AbstractContextManager["InstallProgress"]):
-    """Shows how far installations are, one after the other, and for how long each of them has lasted.
+    """Shows how far installations are, one after the other: a line that moves in a terminal, pip's steps in a log."""
 
-    A thread prints the lines of a pipe, since pip can be silent for minutes; a terminal draws its line by itself.
-    """
-
-    def __init__(self, console: Console, sign_seconds: float = SIGN_SECONDS) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._sign_seconds = sign_seconds
-        self._name = ""
-        self._line = ""
-        self._began = time.monotonic()
-        self._spinner = Spinner("dots")
-        self._is_over = threading.Event()
-        self._ticker: threading.Thread | None = None
-        self._live: Live | None = None
-        if can_redraw(console):
-            self._live = Live(get_renderable=self._render, console=console, transient=True)
+        self._status = console.status("") if can_redraw(console) else None
 
     def __enter__(self) -> Self:
         return self
@@ -262,38 +227,14 @@ class InstallProgress(AbstractContextManager["InstallProgress"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_over.set()
-        if self._live:
-            self._live.stop()
-        if self._ticker:
-            self._ticker.join()
+        if self._status:
+            self._status.stop()
 
     def report(self, line: str) -> None:
-        """Take one line of an installation, `NAME: TEXT`; one that says how much or how long stays on the screen."""
-        name, _, self._line = line.partition(": ")
-        if name != self._name:
-            self._name, self._began = name, time.monotonic()
-        if any(word in line for word in KEPT):
-            self._print(line)
-        if self._live:
-            self._live.start()
-            self._live.refresh()
-        elif self._ticker is None:
-            self._ticker = threading.Thread(target=self._give_signs, daemon=True)
-            self._ticker.start()
-
-    def _give_signs(self) -> None:
-        while not self._is_over.wait(self._sign_seconds):
-            self._print(self._describe())
-
-    def _describe(self) -> str:
-        """Return `pytorch-cpu: 80 s, Downloading torch-2.14.1-cp311-none-any.whl (888.1 MB)`."""
-        return f"{self._name}: {time.monotonic() - self._began:.0f} s, {self._line}"
-
-    def _print(self, line: str) -> None:
-        prefix = "" if INSTALLED in line else "installing "
-        self._console.print(f"{prefix}{line}", highlight=False, markup=False, soft_wrap=True)
-
-    def _render(self) -> Spinner:
-        self._spinner.update(text=Text(f"installing {self._describe()}"[: self._console.width - 4]))
-        return self._spinner
+        """Take one line of an installation, `NAME: TEXT`."""
+        if any(word in line for word in (KEPT if self._status else (*KEPT, *STEPS))):
+            prefix = "" if INSTALLED in line else "installing "
+            self._console.print(f"{prefix}{line}", highlight=False, markup=False, soft_wrap=True)
+        if self._status:
+            self._status.update(Text(f"installing {line}", no_wrap=True, overflow="ellipsis"))
+            self._status.start()

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from bench.schema import Framework, Neighbour, PlannedCell, Result, TenantRecord
-from bench.store import Store, StoreError, meeting_key, result_key, results_prefix, tenants_prefix
-from factories import RUN_ID, make_cell, make_result
+from bench.store import Store, StoreError, meeting_key, result_key, results_prefix, run_key, tenants_prefix
+from factories import RUN_ID, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from fake_mps import install_mps
 from fake_nvml import install_nvml
 from local_processes import await_death, end_time_when, read_pids
 from memory_cgroup import MemoryCgroup
-from runner.local.executor import LocalExecutor, Observer
+from runner.local.executor import CapOptions, LocalCaps, LocalExecutor, Observer
 from runner.matrix.plan import Repeat
 from workspace import HANG_GUARD_SECONDS
 
@@ -32,8 +32,8 @@ class Notes(Observer):
     def start_repeat(self, repeat: Repeat) -> None:
         self.lines.append(f"start {repeat.number}")
 
-    def finish_repeat(self, repeat: Repeat, result: Result, fault: str | None = None) -> None:
-        self.lines.append(f"finish {repeat.number} {result.status}" + (f": {fault}" if fault else ""))
+    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
+        self.lines.append(f"finish {repeat.number} {result.status}")
 
 
 def make_repeat(number: int = 1) -> Repeat:
@@ -179,10 +179,12 @@ def test_a_record_that_is_there_counts_however_the_process_ends(
 def test_a_store_that_fails_stops_the_run_and_the_repeat_stays_missing(executor: LocalExecutor, tmp_path: Path) -> None:
     """The process crashes after it has put a file where the folder of results has to be."""
     results = tmp_path / "store" / "runs" / executor.run_id / "results"
-    make_interpreter(tmp_path / "python", f"mkdir -p {results.parent}; touch {results}; exit 1")
+    make_interpreter(tmp_path / "python", f"touch {results}; exit 1")
+    run = make_run()
+    executor.store.put(run_key(RUN_ID), run.to_json())
 
     with pytest.raises(StoreError, match="has one where a directory is needed"):
-        executor.measure_repeats([make_repeat(1), make_repeat(2)])
+        executor.measure_repeats([make_repeat(1), make_repeat(2)], LocalCaps(CapOptions(), run, {}))
 
     assert isinstance(executor.observer, Notes)
     assert executor.observer.lines == ["start 1"]

@@ -3,7 +3,6 @@
 import os
 import pwd
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,7 @@ def make_reading(
     at: float, busy: float, processes: dict[tuple[int, int], tuple[str, int, float, float]]
 ) -> LoadReading:
     """Return a reading of a machine with two cores; of each process name, parent, own and waited-for seconds."""
-    times = {
-        key: ProcessTime(name=name, parent=parent, seconds=seconds, waited_seconds=waited)
-        for key, (name, parent, seconds, waited) in processes.items()
-    }
+    times = {key: ProcessTime(*fields) for key, fields in processes.items()}
     return LoadReading(at=at, busy_seconds=busy, num_cores=2, processes=times)
 
 
@@ -56,7 +52,7 @@ def test_what_this_process_and_its_children_took_is_not_that_of_others() -> None
         },
     )
 
-    load = compare_readings(before, after)
+    load = compare_readings(before, after, Path("/nowhere"))
 
     assert round(load.busy_cores, 9) == 0.9
     assert load.busiest == (
@@ -70,11 +66,8 @@ def test_a_busy_process_is_named_with_what_it_runs_and_its_user(tmp_path: Path) 
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "cmdline").write_bytes(b"/usr/bin/python3\0/home/ada/train.py\0--token\0s3cret\0")
     user = pwd.getpwuid(os.getuid()).pw_name
-    before, after = (
-        replace(make_reading(at, at, {OWN: ("python", 1, 0.0, 0.0), (7, 1): ("python3", 1, at, 0.0)}), proc=tmp_path)
-        for at in (1.0, 2.0)
-    )
-    assert compare_readings(before, after).busiest == (f"python3 train.py of {user} (1.0 cores, process 7)",)
+    before, after = (make_reading(at, at, {(7, 1): ("python3", 1, at, 0.0)}) for at in (1.0, 2.0))
+    assert compare_readings(before, after, tmp_path).busiest == (f"python3 train.py of {user} (1.0 cores, process 7)",)
 
 
 def test_the_counters_of_the_kernel_are_read(tmp_path: Path) -> None:
@@ -91,7 +84,7 @@ def test_the_counters_of_the_kernel_are_read(tmp_path: Path) -> None:
 
     assert reading is not None
     assert (reading.busy_seconds, reading.num_cores) == (3.0 * len(cores), len(cores))
-    assert reading.processes == {(42, 777): ProcessTime(name="a ) b", parent=7, seconds=3.0, waited_seconds=7.0)}
+    assert reading.processes == {(42, 777): ProcessTime("a ) b", 7, 3.0, 7.0)}
     assert LoadReading.take(tmp_path / "none") is None
 
 
@@ -110,8 +103,8 @@ def read_load(others: float) -> Iterator[LoadReading]:
     """Yield readings, a second each, of a machine with two cores of which ffmpeg keeps `others` busy."""
     for second in range(100):
         seconds = others * second
-        process = ProcessTime(name="ffmpeg", parent=1, seconds=seconds, waited_seconds=0.0)
-        yield LoadReading(at=float(second), busy_seconds=seconds, num_cores=2, processes={(7, 1): process})
+        process = ProcessTime("ffmpeg", 1, seconds, 0.0)
+        yield LoadReading(at=float(second), busy_seconds=seconds, num_cores=2, processes={(9_999_999, 1): process})
 
 
 def watch_load(others: float) -> tuple[DisturbanceWatch, list[str]]:
@@ -132,7 +125,7 @@ def test_a_busy_machine_is_named_once_at_the_first_repeat() -> None:
     for _ in range(3):
         watching.tick(make_repeat())
     assert said == [
-        "others keep 1.5 of 2 cores busy now (ffmpeg (1.5 cores, process 7)): repeats that they disturb will be "
+        "others keep 1.5 of 2 cores busy now (ffmpeg (1.5 cores, process 9999999)): repeats that they disturb will be "
         "contaminated and not count"
     ]
 
@@ -160,7 +153,7 @@ def test_two_contaminated_repeats_in_a_row_are_warned_of_once(verdicts: tuple[st
         watching.finish_repeat(result)
     assert len(said) == num_warnings
     for warning in said:
-        assert "busiest beside the run: ffmpeg (1.5 cores, process 7)" in warning
+        assert "busiest beside the run: ffmpeg (1.5 cores, process 9999999)" in warning
         assert warning.endswith(":\n  RETRY")
 
 

@@ -17,15 +17,16 @@ import pytest
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Framework, PlannedCell, Run, read_result
+from bench.registry import Device
+from bench.schema import Framework, Run, read_result
 from bench.store import Store, results_prefix, run_key
 from collector.results.load import load_run
 from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
-from runner.local.caps import CapOptions, LocalCaps, check_prices
+from runner.local.executor import CapOptions, LocalCaps
 from runner.local.host_lock import hold_host_lock
 from runner.local.run import EndRequested, LocalRun, end_like_interrupt, parse_interpreters
-from runner.matrix.plan import Repeat, order_repeats
+from runner.matrix.plan import order_repeats
 from runner.records import NO_RETRIES, Retries
 from stand_in_records import VERDICT_VARIABLE
 from stored_runs import list_missing_repeats
@@ -360,58 +361,54 @@ def test_a_run_under_nohup_outlives_its_terminal() -> None:
 
 ON_CPU, ON_GPU = make_cell(), make_cell(device="gpu")
 RUN = make_run([ON_CPU, ON_GPU])
+PRICES: dict[Device, float] = {"cpu": 3.6, "gpu": 36.0}
+"""3.6 an hour is 0.001 a second."""
 
 
 def make_caps(options: CapOptions, *, now: datetime = START, **seconds: float) -> LocalCaps:
     cells = {"cpu": ON_CPU, "gpu": ON_GPU}
     taken = {(cells[name].cell_id, 1): spent for name, spent in seconds.items()}
-    return LocalCaps.of(options, RUN, taken, lambda: now)
+    return LocalCaps(options, RUN, taken, lambda: now)
 
 
-def make_repeat(device: str = "cpu") -> Repeat:
-    cell = ON_GPU if device == "gpu" else ON_CPU
-    return Repeat(planned=PlannedCell(cell=cell, repeats=3, timeout_seconds=60), number=2)
-
-
-@pytest.mark.parametrize(("seconds", "is_over"), [(99, False), (100, True), (3600, True)])
+@pytest.mark.parametrize(
+    ("seconds", "is_over"),
+    [(99, False), (100, True), (3600, True), (-86_400, False)],  # the last: begun by a clock ahead
+)
 def test_no_repeat_begins_after_the_deadline(seconds: float, is_over: bool) -> None:
-    caps = make_caps(CapOptions(deadline_seconds=100), now=START + timedelta(seconds=seconds))
-    assert caps.explain_end(make_repeat()) == ("the deadline of 100 s has passed" if is_over else None)
-
-
-def test_a_run_that_was_begun_by_a_clock_ahead_has_its_time_from_now() -> None:
-    caps = make_caps(CapOptions(deadline_seconds=100), now=START - timedelta(days=1))
+    now = START + timedelta(seconds=seconds)
+    caps = make_caps(CapOptions(deadline_seconds=100), now=now)
+    assert caps.explain_end("cpu") == ("the deadline of 100 s has passed" if is_over else None)
     assert caps.deadline is not None
-    assert caps.deadline - (START - timedelta(days=1)) < timedelta(seconds=200)
+    assert caps.deadline - now < timedelta(seconds=200)
 
 
-def test_a_repeat_that_would_pass_the_cap_does_not_begin() -> None:
-    # 3.6 an hour is 0.001 a second: 400 s have cost 0.4, and one more of the kind will cost 0.4.
-    prices = {"cpu": 3.6, "gpu": 36.0}
-    repeat = make_repeat()
-    enough = CapOptions(max_cost=0.8, prices=prices)  # type: ignore[arg-type]
-    short = CapOptions(max_cost=0.79, prices=prices, currency="EUR")  # type: ignore[arg-type]
-    assert make_caps(enough, cpu=400.0).explain_end(repeat) is None
-    assert make_caps(short, cpu=400.0).explain_end(repeat) == (
-        "the run has cost about 0.40 EUR; one more repeat would pass --max-cost 0.79"
-    )
-    # Nothing is known of GPU cells: one may begin while anything is left.
-    assert make_caps(short, cpu=400.0).explain_end(make_repeat("gpu")) is None
-    assert make_caps(short, cpu=790.0).explain_end(make_repeat("gpu")) == (
-        "the run has cost about 0.79 EUR, which reaches --max-cost 0.79"
-    )
+@pytest.mark.parametrize(
+    ("max_cost", "seconds", "device", "end"),
+    [
+        (0.8, 400.0, "cpu", None),
+        (0.79, 400.0, "cpu", "the run has cost about 0.40 USD; one more repeat would pass --max-cost 0.79"),
+        # Nothing is known of GPU cells: one may begin while anything is left.
+        (0.79, 400.0, "gpu", None),
+        (0.79, 790.0, "gpu", "the run has cost about 0.79 USD, which reaches --max-cost 0.79"),
+    ],
+)
+def test_a_repeat_that_would_pass_the_cap_does_not_begin(
+    max_cost: float, seconds: float, device: Device, end: str | None
+) -> None:
+    assert make_caps(CapOptions(max_cost=max_cost, prices=PRICES), cpu=seconds).explain_end(device) == end
 
 
 def test_what_is_measured_adds_to_the_cost() -> None:
-    caps = make_caps(CapOptions(max_cost=1.0, prices={"cpu": 3.6, "gpu": 36.0}))
-    result = make_result(ON_GPU, repeat=2, started_at=START, finished_at=START + timedelta(seconds=60))
-    caps.add(make_repeat("gpu"), result)
+    caps = make_caps(CapOptions(max_cost=1.0, prices=PRICES))
+    caps.add(make_result(ON_GPU, repeat=2, started_at=START, finished_at=START + timedelta(seconds=60)))
     assert caps.cost == pytest.approx(0.6)
-    assert caps.explain_end(make_repeat("gpu")) is not None
-    assert caps.explain_end(make_repeat("cpu")) is None
+    assert caps.explain_end("gpu") is not None
+    assert caps.explain_end("cpu") is None
 
 
 def test_a_cap_on_the_cost_needs_a_price_of_every_device() -> None:
+    options = CapOptions(max_cost=1.0, prices={"cpu": 3.6})
     with pytest.raises(UserError, match=r"--max-cost: what an hour of this machine costs for gpu cells is not known"):
-        check_prices(CapOptions(max_cost=1.0, prices={"cpu": 3.6}), ["gpu", "cpu"])
-    check_prices(CapOptions(max_cost=1.0, prices={"cpu": 3.6}), ["cpu", "cpu"])
+        options.check_prices(["gpu", "cpu"])
+    options.check_prices(["cpu", "cpu"])

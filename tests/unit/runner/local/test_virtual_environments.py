@@ -1,7 +1,6 @@
 """runner.local.virtual_environments: a tiny package is installed, again, in vain, or killed; what people see of it."""
 
 import io
-import re
 import shutil
 import signal
 import subprocess
@@ -20,11 +19,10 @@ from runner.local.virtual_environments import (
     InstallProgress,
     VirtualEnvironment,
     describe_missing,
-    list_missing,
+    locate_environments,
     prepare_virtual_environments,
 )
 from runner.sources import find_source
-from store_calls import wait_until
 from tiny_checkout import PROJECT, make_checkout, write_requirements
 from workspace import HANG_GUARD_SECONDS
 
@@ -75,9 +73,10 @@ def start_installation(root: Path, python: Path) -> "subprocess.Popen[str]":
 def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
     root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [environment.directory.name for environment in list_missing(["pytorch"], "cpu")] == ["pytorch-cpu"]
+    environment = locate_environments(["pytorch"], "cpu")["pytorch"]
+    assert (environment.directory.name, environment.is_up_to_date()) == ("pytorch-cpu", False)
     python, lines = prepare()
-    assert list_missing(["pytorch"], "cpu") == []
+    assert environment.is_up_to_date()
     assert python == root / ".environments" / "pytorch-cpu" / "bin" / "python"
     assert lines[0] == "pytorch-cpu: new environment"
     assert subprocess.run([python, "-c", IMPORT], capture_output=True, text=True).stdout == "1.0 0.1.0\n"
@@ -110,13 +109,6 @@ def test_a_failed_installation_is_one_message_with_the_end_of_pips(
     )
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in message
     assert not (root / ".environments" / "pytorch-cpu" / "installed").exists()
-
-
-def test_an_installation_that_hangs_is_ended_and_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runner.local.virtual_environments.INSTALL_SECONDS", 0.5)
-    monkeypatch.setattr(sys, "executable", str(make_interpreter(root / "python", "sleep 600")))
-    with pytest.raises(UserError, match="the installation failed; it was killed: it took more than"):
-        prepare()
 
 
 def test_a_killed_installation_is_waited_out_and_done_again(
@@ -193,27 +185,21 @@ def await_child(pid: int) -> int:
         time.sleep(0.002)
 
 
-FIRST = "Collecting numpy==2.0 (from -r requirements.txt (line 1))"
-SECOND = "Downloading numpy-2.0-cp311-cp311-manylinux_2_28_x86_64.whl (400.0 MB)"
-THIRD = "Downloading torch-2.14.1-cp311-none-any.whl (888.1 MB)"
-
-
-def test_a_log_gets_a_line_at_intervals_though_pip_is_silent() -> None:
+def test_a_log_gets_what_takes_long() -> None:
     file = io.StringIO()
-    with InstallProgress(Console(file=file, width=20), sign_seconds=0.01) as progress:
-        progress.report("pytorch-cpu: new environment")
-        progress.report(f"pytorch-cpu: {SECOND}")
-        progress.report(f"pytorch-cpu: {THIRD}")
-        wait_until(lambda: file.getvalue().count(THIRD) > 1)
-        progress.report("pytorch-cpu: installed in 80 s")
-        progress.report("tensorflow-cpu: waiting for another installation")
-        wait_until(lambda: " s, waiting for another installation" in file.getvalue())
-    lines = file.getvalue().splitlines()
-    assert lines[0] == "installing pytorch-cpu: new environment"
-    assert "pytorch-cpu: installed in 80 s" in lines
-    assert "installing tensorflow-cpu: waiting for another installation" in lines
-    signs = [line for line in lines if line.endswith(THIRD)]
-    assert re.fullmatch(rf"installing pytorch-cpu: \d+ s, {re.escape(THIRD)}", signs[0])
+    with InstallProgress(Console(file=file, width=20)) as progress:
+        for line in (
+            "new environment",
+            "Collecting torch",
+            "Downloading torch-2.14.1.whl (888.1 MB)",
+            "installed in 80 s",
+        ):
+            progress.report(f"pytorch-cpu: {line}")
+    assert file.getvalue().splitlines() == [
+        "installing pytorch-cpu: new environment",
+        "installing pytorch-cpu: Downloading torch-2.14.1.whl (888.1 MB)",
+        "pytorch-cpu: installed in 80 s",
+    ]
 
 
 def make_environment(folder: Path, name: str, requirements: Path | None = None) -> VirtualEnvironment:

@@ -27,7 +27,7 @@ def find_visible_devices(num_gpus: int) -> list[Device]:
         handles = _list_gpus()
     else:
         handles = [_find_handle(entry.strip()) for entry in text.split(",") if entry.strip()]
-    slices = [mig_slice for handle in handles for mig_slice in _list_slices(handle)]
+    slices = [mig_slice for handle in handles for mig_slice in list_slices(handle)]
     whole = [handle for handle in handles if not _is_partitioned(handle)]
     return [Device(handle) for handle in slices[:1] or whole[:num_gpus]]
 
@@ -35,7 +35,7 @@ def find_visible_devices(num_gpus: int) -> list[Device]:
 def count_gpus_without_slice() -> int:
     """Return how many GPUs are in MIG mode and have no slice that this process may use. NvmlError without a driver."""
     with open_nvml():
-        return sum(_is_partitioned(handle) and not any(_list_slices(handle)) for handle in _list_gpus())
+        return sum(_is_partitioned(handle) and not any(list_slices(handle)) for handle in _list_gpus())
 
 
 def restrict_to_cell(num_gpus: int) -> None:
@@ -78,7 +78,7 @@ def _is_partitioned(handle: Any) -> bool:
         return False
 
 
-def _list_slices(handle: Any) -> Iterator[Any]:
+def list_slices(handle: Any) -> Iterator[Any]:
     """Yield a slice itself, or the slices of a GPU that this process may use; a container may use some only."""
     if _is_slice(handle):
         yield handle
