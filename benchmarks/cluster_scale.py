@@ -101,7 +101,7 @@ def measure_run(arguments: argparse.Namespace, plane: ControlPlane, store: Store
         connection, observer = MeteredConnection(context=plane.context), Observer()
         session = make_session(setup, renderer, connection, observer, arguments.max_in_flight)
         start = time.monotonic()
-        session.run()
+        session.measure()
         own = time.monotonic() - start
     report("run", f"{own:.0f} s, {own / bare:.3f} times the bare loop", RUN_TARGET, own / bare <= RUN_TARGET)
     print(f"run: {len(setup.count_records())} records, {observer.num_bad} not ok, {dict(connection.num_requests)}")
@@ -125,7 +125,7 @@ def measure_resume(arguments: argparse.Namespace, plane: ControlPlane, store: St
     start = time.monotonic()
     session = make_session(setup, renderer, MeteredConnection(context=plane.context), observer, arguments.max_in_flight)
     with suppress(EnoughReached):
-        session.run()
+        session.measure()
     seconds = time.monotonic() - start
     report("resume", f"{seconds:.2f} s for {arguments.cells} Jobs", RESUME_TARGET, seconds <= RESUME_TARGET)
 
@@ -148,7 +148,7 @@ def time_submission(setup: Setup, renderer: JobRenderer, jobs: Sequence[TrackedJ
     connection = MeteredConnection(context=setup.connection.context)
     observer = Observer(lambda jobs: jobs.count("to-submit", "submitting") == 0)
     with suppress(EnoughReached):
-        make_session(setup, renderer, connection, observer, len(jobs)).run()
+        make_session(setup, renderer, connection, observer, len(jobs)).measure()
     return connection.created[-1] - connection.created[0]
 
 

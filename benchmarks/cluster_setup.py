@@ -23,8 +23,8 @@ from runner.kubernetes.connection import Connection
 from runner.kubernetes.informers import Changed, Informer, Notification
 from runner.kubernetes.objects import JobStatus
 from runner.kubernetes.rendering import JobRenderer
-from runner.kubernetes.session import ClusterSession, SessionOptions
-from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.kubernetes.session import ClusterSession
+from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob, TrackedJobs
 
 NUM_NODES = 50
 CAPACITY = {"cpu": "256", "memory": "1Ti", "pods": "2000", "ephemeral-storage": "8Ti"}
@@ -57,8 +57,8 @@ class MeteredConnection(Connection):
 class MeteredSession(ClusterSession):
     """Writes down when it first handles each Job's end."""
 
-    def __init__(self, options: SessionOptions, list_missing: Callable[[], Iterable[TrackedJob]]) -> None:
-        super().__init__(options, list_missing)
+    def __init__(self, run: OngoingRun, list_missing: Callable[[], Iterable[TrackedJob]]) -> None:
+        super().__init__(run, list_missing)
         self.handled_ends: list[float] = []
         self._ended: set[str] = set()
 
@@ -135,8 +135,8 @@ def make_session(
 ) -> MeteredSession:
     """Return a real session, which writes down when it handles an end."""
     cluster_run = replace(setup.make_cluster_run(), max_in_flight=max_in_flight)
-    options = cluster_run.make_options(setup.run, renderer, connection, observer)
-    return MeteredSession(options, lambda: cluster_run.list_missing(setup.run))
+    ongoing = cluster_run.make_ongoing(setup.run, renderer, connection, observer)
+    return MeteredSession(ongoing, lambda: cluster_run.list_missing(setup.run))
 
 
 @contextmanager

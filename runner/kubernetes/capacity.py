@@ -26,13 +26,12 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from bench.errors import UserError
-from bench.schema import Result, Run, measure_attempt
+from bench.schema import Result, measure_attempt
 from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
-from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.fit import (
     NodeStatus,
     fit_pod,
@@ -42,8 +41,7 @@ from runner.kubernetes.fit import (
     sum_requests,
 )
 from runner.kubernetes.objects import list_required_terms, read_quantity
-from runner.kubernetes.rendering import JobRenderer
-from runner.kubernetes.tracked_jobs import Cost, TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import UNFINISHED, Cost, OngoingRun, TrackedJob
 from runner.profiles.model import NodePools, Profile
 from runner.records import RepeatKey
 
@@ -159,134 +157,107 @@ REFRESH_SECONDS = 120.0
 """How often nodes are listed: cluster autoscalers need about as long to add one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PoolNodes:
-    """What the cluster says of the nodes of a pool, or of those of them that share their GPUs in one way."""
-
-    num_fitting: int
-    """Cells that the nodes can hold at once, if nothing else runs there."""
-    num_allowed: int
-    """Cells that the pool's autoscaler may make room for, where it says so; otherwise 0."""
-
-
 @dataclass(kw_only=True)
 class PoolCapacity:
-    """Knows the limit of each pool, on the main thread."""
+    """Knows how many Jobs of each kind of nodes may be unfinished at once, on the main thread."""
 
-    dispatcher: Dispatcher
-    connection: Connection
-    renderer: JobRenderer
+    run: OngoingRun
     is_known: bool = False
     """Whether the limits are known, so that Jobs may be submitted."""
     _pods: dict[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
     """By the kind of nodes, for those that are counted: the spec of a pod of each size."""
     _pools: dict[str, str] = field(default_factory=dict, repr=False)
     """The pool that each kind of nodes is of."""
-    _maxima: dict[str, int] = field(default_factory=dict, repr=False)
-    """By pool: what the profile says."""
     _num_at_start: dict[str, int] = field(default_factory=dict, repr=False)
     _limits: dict[str, int] = field(default_factory=dict, repr=False)
     """By the kind of nodes."""
     _next_refresh: float = 0.0
 
-    def begin(self, jobs: Iterable[TrackedJob]) -> None:
+    def begin(self) -> None:
         samples: defaultdict[str, dict[tuple[int, int], TrackedJob]] = defaultdict(dict)
-        for tracked in jobs:
-            cell = tracked.repeat.planned.cell
-            samples[tracked.node_kind].setdefault((cell.num_gpus, cell.tenants), tracked)
+        # A queue admits Jobs as its quota allows: until then they have no pods.
+        for tracked in self.run.jobs if self.run.renderer.queue is None else ():
+            if self._find_maximum(tracked.pool) is None:
+                cell = tracked.repeat.planned.cell
+                samples[tracked.node_kind].setdefault((cell.num_gpus, cell.tenants), tracked)
+                self._pools[tracked.node_kind] = tracked.pool
         for kind, by_size in samples.items():
-            cell = next(iter(by_size.values())).repeat.planned.cell
-            self._pools[kind] = cell.device
-            maximum = self.renderer.profile.pools[cell.device].max_parallel
-            if maximum is not None:
-                self._maxima[cell.device] = maximum
-            elif self.renderer.queue is None:  # a queue admits Jobs as its quota allows: until then they have no pods
-                self._pods[kind] = [self._render_pod(tracked) for tracked in by_size.values()]
+            jobs = (json.loads(self.run.renderer.render(each.repeat.planned, each.key)) for each in by_size.values())
+            self._pods[kind] = [job["spec"]["template"]["spec"] for job in jobs]
         self.is_known = not self._pods
         self.refresh()
-
-    def _render_pod(self, tracked: TrackedJob) -> Mapping[str, Any]:
-        job = json.loads(self.renderer.render(tracked.repeat.planned, tracked.key))
-        pod: Mapping[str, Any] = job["spec"]["template"]["spec"]
-        return pod
 
     def refresh(self) -> None:
         """Look for nodes that came or went, if that was not done lately; to be called about once a second."""
         now = time.monotonic()
         if self._pods and now >= self._next_refresh:
             self._next_refresh = now + REFRESH_SECONDS
-            self.dispatcher.request(self._count_nodes, self._handle_nodes)
+            self.run.dispatcher.request(self._count_nodes, self._handle_nodes)
 
-    def find_maximum(self, pool: str) -> int | None:
-        """Return how many Jobs of a pool the profile allows to be unfinished at once; None: it does not say."""
-        return self._maxima.get(pool)
+    def has_room(self, tracked: TrackedJob) -> bool:
+        """Return whether the pool and the nodes that a Job needs have room for it; without a limit a queue decides."""
+        maximum, limit = self._find_maximum(tracked.pool), self._limits.get(tracked.node_kind)
+        if maximum is not None and self.run.jobs.count_in_pool(tracked.pool, *UNFINISHED) >= maximum:
+            return False
+        return limit is None or self.run.jobs.count_on_nodes(tracked.node_kind, *UNFINISHED) < limit
 
-    def find_limit(self, node_kind: str) -> int | None:
-        """Return how many Jobs that need these nodes may be unfinished at once; None: profile or queue decide."""
-        return self._limits.get(node_kind)
+    def _find_maximum(self, pool: NodePools) -> int | None:
+        return self.run.renderer.profile.pools[pool].max_parallel
 
-    def _count_nodes(self) -> Mapping[str, PoolNodes] | None:
-        """Return what the cluster says of each kind of nodes; None if the nodes cannot be listed."""
+    def _count_nodes(self) -> Mapping[str, tuple[int, int]] | None:
+        """Return by kind of nodes how many cells they hold, and how many an autoscaler may make room for.
+
+        The latter is 0 where it does not say. None if the nodes cannot be listed.
+        """
         read = partial(read_node_status, taken={})
         try:
-            nodes = self.connection.read_items("/api/v1/nodes", read, patience_seconds=SHORT_PATIENCE_SECONDS)
+            nodes = self.run.connection.read_items("/api/v1/nodes", read, patience_seconds=SHORT_PATIENCE_SECONDS)
         except ApiError:
             return None
-        node_pools = list_node_pools(self.connection)
+        node_pools = list_node_pools(self.run.connection)
         return {
-            kind: PoolNodes(
-                num_fitting=count_any_cells(pods, nodes),
-                num_allowed=max(count_cells_within_limits(pod, node_pools) for pod in pods),
-            )
+            kind: (count_cells(pods, nodes), max(count_cells_within_limits(pod, node_pools) for pod in pods))
             for kind, pods in self._pods.items()
         }
 
-    def _handle_nodes(self, found: Mapping[str, PoolNodes] | None) -> None:
+    def _handle_nodes(self, found: Mapping[str, tuple[int, int]] | None) -> None:
         for kind in self._pods:
+            key = f"pools.{self._pools[kind]}.max_parallel"
             if found is not None:
-                nodes = found[kind]
-                at_start = self._num_at_start.setdefault(kind, nodes.num_fitting)
-                self._limits[kind] = find_limit(nodes, at_start)
-                if not (self.is_known or nodes.num_fitting or nodes.num_allowed):
-                    self._warn_of_empty_pool(kind)
+                num_fitting, num_allowed = found[kind]
+                at_start = self._num_at_start.setdefault(kind, num_fitting)
+                self._limits[kind] = find_limit(num_fitting, at_start, num_allowed)
+                if not (self.is_known or num_fitting or num_allowed):
+                    self.run.dispatcher.warn(
+                        f"no node can take a cell of the pool {kind} at present: {MIN_PARALLEL} of its Jobs are "
+                        f"submitted at once; if an autoscaler is to add more nodes than that, set {key} in the profile"
+                    )
             elif kind not in self._limits:
                 self._limits[kind] = UNKNOWN_PARALLEL
-                self.dispatcher.warn(
+                self.run.dispatcher.warn(
                     f"the nodes of the pool {kind} are unknown, since they cannot be listed: at most "
-                    f"{UNKNOWN_PARALLEL} of its Jobs are unfinished at once; set {self._name_key(kind)} in the "
-                    "profile, or grant `list` on `nodes` (`benchmatrix doctor` says how)"
+                    f"{UNKNOWN_PARALLEL} of its Jobs are unfinished at once; set {key} in the profile, or grant `list` "
+                    "on `nodes` (`benchmatrix doctor` says how)"
                 )
         self.is_known = True
 
-    def _warn_of_empty_pool(self, kind: str) -> None:
-        self.dispatcher.warn(
-            f"no node can take a cell of the pool {kind} at present: {MIN_PARALLEL} of its Jobs are submitted at once; "
-            f"if an autoscaler is to add more nodes than that, set {self._name_key(kind)} in the profile"
-        )
 
-    def _name_key(self, kind: str) -> str:
-        return f"pools.{self._pools[kind]}.max_parallel"
-
-
-def find_limit(nodes: PoolNodes, num_at_start: int) -> int:
+def find_limit(num_fitting: int, num_at_start: int, num_allowed: int) -> int:
     """Return how many Jobs may be unfinished at once. `num_at_start`: what fitted when the runner began."""
-    return max(MIN_PARALLEL, JOBS_PER_CELL * num_at_start, nodes.num_fitting, nodes.num_allowed)
+    return max(MIN_PARALLEL, JOBS_PER_CELL * num_at_start, num_fitting, num_allowed)
 
 
-def count_any_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) -> int:
-    if all("podAntiAffinity" in pod.get("affinity", {}) for pod in pods):
-        return len({node.name for pod in pods for node in fit_pod(pod, nodes).fitting})
-    return max(count_cells(pod, nodes) for pod in pods)
-
-
-def count_cells(pod: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> int:
-    """Return how many pods like this one the nodes can hold at once, if nothing else runs on them.
+def count_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) -> int:
+    """Return how many pods like any of these the nodes can hold at once, if nothing else runs on them.
 
     Pods that keep others like them off their node (`is_alone_on_node`) have one node each.
     """
-    fitting = fit_pod(pod, nodes).fitting
-    if "podAntiAffinity" in pod.get("affinity", {}):
-        return len(fitting)
+    if all("podAntiAffinity" in pod.get("affinity", {}) for pod in pods):
+        return len({node.name for pod in pods for node in fit_pod(pod, nodes).fitting})
+    return max(_count_sharing(pod, fit_pod(pod, nodes).fitting) for pod in pods)
+
+
+def _count_sharing(pod: Mapping[str, Any], fitting: Sequence[NodeStatus]) -> int:
     requests = {name: amount for name, amount in sum_requests(pod).items() if amount}
     return sum(
         min((int(node.free[name] // amount) for name, amount in requests.items()), default=1) for node in fitting
@@ -300,9 +271,9 @@ def count_cells(pod: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> int:
 #     sum over pools of  price_per_hour * (seconds of its records + seconds that its running cells have run) / 3600
 #
 # The seconds of a record are from `started_at` to `finished_at`, none where a clock was set between them. It is a lower
-# bound: booting nodes, pulling images,
-# nodes that are idle before, between and after cells, attempts that left no terminal record, disks, traffic and the
-# control plane are not in it. For cells that share a node it is too high: each counts as a whole node.
+# bound: booting nodes, pulling images, nodes that are idle before, between and after cells, attempts that left no
+# terminal record, disks, traffic and the control plane are not in it. For cells that share a node it is too high: each
+# counts as a whole node.
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -311,112 +282,88 @@ SECONDS_PER_HOUR = 3600.0
 class Spending:
     """Adds up what the cells of a run take, on the main thread."""
 
-    prices: Mapping[str, float]
-    """Of a node, per hour, by pool. A pool that is missing has no known price."""
-    currency: str
-    max_nodes: int | None = None
-    max_cost: float | None = None
+    run: OngoingRun
     _ended_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float), repr=False)
     """By pool: what its terminal records took."""
     _num_ended: Counter[str] = field(default_factory=Counter, repr=False)
-    _running_since: dict[str, float] = field(default_factory=dict, repr=False)
-    """When (time.monotonic) a cell was first seen to run, by the name of its Job."""
-    _running_seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float), repr=False)
+    _running: dict[str, tuple[str, float]] = field(default_factory=dict, repr=False)
+    """The pool of each cell that runs, and when (time.monotonic) it was first seen to, by the name of its Job."""
 
-    @classmethod
-    def of(cls, profile: Profile, *, max_nodes: int | None, max_cost: float | None) -> "Spending":
-        """Return the spending of a run that has no record yet."""
-        prices: dict[str, float] = {
-            name: pool.price_per_hour for name, pool in profile.pools.items() if pool.price_per_hour is not None
-        }
-        return cls(prices=prices, currency=profile.currency, max_nodes=max_nodes, max_cost=max_cost)
+    @cached_property
+    def prices(self) -> Mapping[str, float]:
+        """Of a node, per hour, by pool. A pool that is missing has no known price."""
+        pools = self.run.renderer.profile.pools
+        return {name: pool.price_per_hour for name, pool in pools.items() if pool.price_per_hour is not None}
 
-    def add_records(self, run: Run, seconds: Mapping[RepeatKey, float]) -> None:
+    def add_records(self, seconds: Mapping[RepeatKey, float]) -> None:
         """Add what the records took that the store had at the start."""
-        pools = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
+        pools = {planned.cell.cell_id: planned.cell.device for planned in self.run.plan.cells}
         for (cell_id, _), duration in seconds.items():
             if cell_id in pools:
-                self._ended_seconds[pools[cell_id]] += duration
-                self._num_ended[pools[cell_id]] += 1
+                self._add(pools[cell_id], duration)
 
     def add(self, tracked: TrackedJob, result: Result) -> None:
-        self._running_since.pop(tracked.name, None)
-        self._ended_seconds[tracked.pool] += measure_attempt(result.started_at, result.finished_at) or 0.0
-        self._num_ended[tracked.pool] += 1
+        self._running.pop(tracked.name, None)
+        self._add(tracked.pool, measure_attempt(result.started_at, result.finished_at) or 0.0)
 
-    def update(self, jobs: TrackedJobs) -> None:
+    def _add(self, pool: str, seconds: float) -> None:
+        self._ended_seconds[pool] += seconds
+        self._num_ended[pool] += 1
+
+    def update(self) -> None:
         """Take note of what runs now; to be called about once a second."""
         now = time.monotonic()
-        running = [
-            tracked
-            for tracked in jobs.list_unfinished()
+        self._running = {
+            tracked.name: self._running.get(tracked.name, (tracked.pool, now))
+            for tracked in self.run.jobs.list_unfinished()
             if tracked.state == "in-flight" and tracked.job and tracked.job.num_ready
-        ]
-        self._running_since = {tracked.name: self._running_since.get(tracked.name, now) for tracked in running}
-        self._running_seconds.clear()
-        for tracked in running:
-            self._running_seconds[tracked.pool] += now - self._running_since[tracked.name]
+        }
         if self.prices:
-            jobs.cost = Cost(amount=self.cost, currency=self.currency)
-
-    def __str__(self) -> str:
-        return str(Cost(amount=self.cost, currency=self.currency))
+            self.run.jobs.cost = self.cost
 
     @property
-    def cost(self) -> float:
+    def cost(self) -> Cost:
         """The estimate so far, for the pools whose price is known."""
-        return sum(
-            price * (self._ended_seconds[pool] + self._running_seconds[pool]) / SECONDS_PER_HOUR
-            for pool, price in self.prices.items()
-        )
+        seconds, now = defaultdict(float, self._ended_seconds), time.monotonic()
+        for pool, since in self._running.values():
+            seconds[pool] += now - since
+        amount = sum(price * seconds[pool] / SECONDS_PER_HOUR for pool, price in self.prices.items())
+        return Cost(amount=amount, currency=self.run.renderer.profile.currency)
 
-    def has_room(self, tracked: TrackedJob, jobs: TrackedJobs) -> bool:
+    def has_room(self, tracked: TrackedJob) -> bool:
         """Return whether the caps allow this Job on top of those that are unfinished.
 
         Every unfinished Job may take a node of its own. A cell that has not ended is expected to cost what those of its
         pool that have ended cost on average; as long as none has, its whole timeout. While no Job is unfinished, one is
         allowed until the estimate has reached the cap.
         """
-        num_unfinished = jobs.count("submitting", "in-flight")
-        if self.max_nodes is not None and num_unfinished >= self.max_nodes:
+        num_unfinished, max_cost = self.run.jobs.count(*UNFINISHED), self.run.max_cost
+        if self.run.max_nodes is not None and num_unfinished >= self.run.max_nodes:
             return False
-        if self.max_cost is None:
+        if max_cost is None:
             return True
         if not num_unfinished and not self._num_ended[tracked.pool]:
-            return self.cost < self.max_cost
-        return self._expect_cost(tracked, jobs) <= self.max_cost
-
-    def _expect_cost(self, tracked: TrackedJob, jobs: TrackedJobs) -> float:
-        """Return what the run will have cost when this Job and all that are unfinished have ended."""
-        expected = self._expect_cell_cost(tracked) + sum(
-            price * self._ended_seconds[pool] / SECONDS_PER_HOUR for pool, price in self.prices.items()
-        )
-        for pool in self.prices:
-            num_unfinished = jobs.count_in_pool(pool, "submitting", "in-flight")
-            if num_unfinished and self._num_ended[pool]:
-                expected += num_unfinished * self._find_mean_cost(pool)
-            elif num_unfinished:
-                unfinished = (other for other in jobs.list_unfinished() if other.pool == pool)
-                expected += sum(map(self._expect_cell_cost, unfinished))
-        return expected
-
-    def _expect_cell_cost(self, tracked: TrackedJob) -> float:
+            return self.cost.amount < max_cost
+        seconds = {pool: self._expect_seconds(pool) for pool in self.prices}
         if self._num_ended[tracked.pool]:
-            return self._find_mean_cost(tracked.pool)
-        return self.prices[tracked.pool] * tracked.repeat.planned.timeout_seconds / SECONDS_PER_HOUR
+            seconds[tracked.pool] += self._ended_seconds[tracked.pool] / self._num_ended[tracked.pool]
+        else:
+            seconds[tracked.pool] += tracked.repeat.planned.timeout_seconds
+        return sum(price * seconds[pool] / SECONDS_PER_HOUR for pool, price in self.prices.items()) <= max_cost
 
-    def _find_mean_cost(self, pool: str) -> float:
-        return self.prices[pool] * self._ended_seconds[pool] / self._num_ended[pool] / SECONDS_PER_HOUR
+    def _expect_seconds(self, pool: str) -> float:
+        """Return what the cells of a pool will have taken when all that are unfinished have ended."""
+        ended, number = self._ended_seconds[pool], self._num_ended[pool]
+        if number:
+            return ended + self.run.jobs.count_in_pool(pool, *UNFINISHED) * ended / number
+        unfinished = (tracked for tracked in self.run.jobs.list_unfinished() if tracked.pool == pool)
+        return ended + sum(tracked.repeat.planned.timeout_seconds for tracked in unfinished)
 
 
 def check_prices(profile: Profile, pools: Iterable[NodePools], max_cost: float | None) -> None:
     """Raise UserError if the cost is to be capped and a pool that the run needs has no price."""
-    if max_cost is None:
-        return
-    for name in sorted(set(pools)):
-        if (
-            pool := {str(key): found for key, found in profile.pools.items()}.get(name)
-        ) and pool.price_per_hour is None:
+    for name in sorted(set(pools)) if max_cost is not None else ():
+        if name in profile.pools and profile.pools[name].price_per_hour is None:
             raise UserError(
                 f"--max-cost: profile {profile.name}: pools.{name}.price_per_hour: is missing; write what a node of "
                 f"this pool costs per hour in {profile.currency}, name its machine type (--machine {name}=MACHINE), or "

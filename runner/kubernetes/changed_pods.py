@@ -10,11 +10,9 @@ from typing import Any
 from kubernetes.utils.quantity import parse_quantity
 
 from collector.units import join_some
-from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
-from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError
 from runner.kubernetes.objects import PodStatus
-from runner.kubernetes.rendering import JobRenderer
-from runner.kubernetes.tracked_jobs import TrackedJob
+from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 
 MAX_NAMED = 5
 MAX_VALUE_CHARACTERS = 60
@@ -76,10 +74,7 @@ OFTEN_ADDED = ("affinity", "nodeSelector", "tolerations", "terminationGracePerio
 class ChangedPods:
     """Warns of how a pod of each kind of cell differs from its Job's template; on the main thread."""
 
-    dispatcher: Dispatcher
-    connection: Connection
-    namespace: str
-    renderer: JobRenderer
+    run: OngoingRun
     _compared: set[tuple[object, ...]] = field(default_factory=set, repr=False)
 
     def note(self, tracked: TrackedJob, pod: PodStatus) -> None:
@@ -89,25 +84,25 @@ class ChangedPods:
         if kind in self._compared:
             return
         self._compared.add(kind)
-        self.dispatcher.request(partial(self._compare, tracked, pod), partial(self._tell, kind, pod))
+        self.run.dispatcher.request(partial(self._compare, tracked, pod), partial(self._tell, kind, pod))
 
     def _compare(self, tracked: TrackedJob, pod: PodStatus) -> str | None:
         """Return in words how a pod differs from what was asked for; None where it is gone or may not be read now."""
-        path, query = f"/api/v1/namespaces/{self.namespace}/pods", {"fieldSelector": f"metadata.name={pod.name}"}
+        path, query = self.run.path("pods"), {"fieldSelector": f"metadata.name={pod.name}"}
         try:
-            found = self.connection.read_items(path, dict, query, patience_seconds=SHORT_PATIENCE_SECONDS)
+            found = self.run.connection.read_items(path, dict, query, patience_seconds=SHORT_PATIENCE_SECONDS)
         except ApiError as error:
             if error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
                 raise
             return None
-        job = json.loads(self.renderer.render(tracked.repeat.planned, tracked.key))
+        job = json.loads(self.run.renderer.render(tracked.repeat.planned, tracked.key))
         return describe_pod_changes(job["spec"]["template"], found[0]) if found else None
 
     def _tell(self, kind: tuple[object, ...], pod: PodStatus, changes: str | None) -> None:
         if changes is None:
             self._compared.discard(kind)
         elif changes:
-            self.dispatcher.warn(
+            self.run.dispatcher.warn(
                 f"an admission webhook or policy of the cluster changed pod {pod.name}: {changes}; what is measured "
                 "may not be what was planned, and a container that was added takes CPU and memory beside it",
                 f"changed pods {kind}",

@@ -19,9 +19,8 @@ from http import HTTPStatus
 from typing import Any
 
 from runner.kubernetes.connection import ApiError, Connection
-from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.pending_pods import WARN_SECONDS
-from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 
 GROUP = "kueue.x-k8s.io"
 KNOWN_VERSIONS = ("v1beta2", "v1beta1")
@@ -177,10 +176,7 @@ CellKind = tuple[str, int, int]
 class QueuedJobs:
     """Watches the suspended Jobs of a session."""
 
-    dispatcher: Dispatcher
-    connection: Connection
-    namespace: str
-    jobs: TrackedJobs
+    run: OngoingRun
     _suspended_since: dict[CellKind, float] = field(default_factory=dict, repr=False)
     """Since when (time.monotonic) there has been a suspended Job of a kind."""
     _started_at: dict[CellKind, float] = field(default_factory=dict, repr=False)
@@ -196,12 +192,12 @@ class QueuedJobs:
             self._next_request = now + READ_SECONDS
             samples = {kind: sorted(jobs, key=_find_age)[:NUM_SAMPLES] for kind, jobs in suspended.items()}
             uids = [tracked.job.uid for jobs in samples.values() for tracked in jobs if tracked.job is not None]
-            self.dispatcher.request(partial(self._explain, uids), partial(self._tell, samples))
+            self.run.dispatcher.request(partial(self._explain, uids), partial(self._tell, samples))
 
     def _sort_jobs(self) -> dict[CellKind, list[TrackedJob]]:
         """Return the suspended Jobs by kind, and note which kinds have Jobs that Kueue has started."""
         suspended: defaultdict[CellKind, list[TrackedJob]] = defaultdict(list)
-        for tracked in self.jobs:
+        for tracked in self.run.jobs:
             if tracked.state == "in-flight" and tracked.job is not None:
                 cell = tracked.repeat.planned.cell
                 kind = (tracked.node_kind, cell.num_gpus, cell.tenants)
@@ -214,7 +210,7 @@ class QueuedJobs:
     def _explain(self, job_uids: Sequence[str]) -> Mapping[str, QueueWait] | str:
         """Return why each Job waits, or in words why that is not known; on a request thread."""
         try:
-            return explain_queued_jobs(self.connection, self.namespace, job_uids)
+            return explain_queued_jobs(self.run.connection, self.run.namespace, job_uids)
         except WorkloadsUnreadable as refusal:
             return str(refusal)
         except ApiError as error:  # what the run needs is asked for, and refused, elsewhere
@@ -231,7 +227,7 @@ class QueuedJobs:
         since = max(self._suspended_since.get(kind, math.inf), self._started_at.get(kind, 0.0))
         if wait.is_lasting or time.monotonic() - since >= WARN_SECONDS:
             message = f"in the queue, not started: {wait.message} (waiting: {tracked.repeat.planned.cell.slug}, "
-            self.dispatcher.warn(f"{message}for example)", f"queue {kind} {_NUMBERS.sub('', wait.message)}")
+            self.run.dispatcher.warn(f"{message}for example)", f"queue {kind} {_NUMBERS.sub('', wait.message)}")
 
 
 def _find_wait(tracked: TrackedJob, waits: Mapping[str, QueueWait] | str) -> QueueWait | None:

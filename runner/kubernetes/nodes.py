@@ -11,21 +11,20 @@ possible. docs/decisions/0020-nodes.md has the reasons.
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from bench.errors import UserError
-from bench.schema import Cell, InvalidDocumentError, NodeFault, Placement, Result, Run, read_node_fault, read_placement
+from bench.schema import Cell, InvalidDocumentError, NodeFault, Result, read_node_fault, read_placement
 from bench.store import Store, node_fault_key, node_faults_prefix, parse_placement_key, placements_prefix
 from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
-from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.failures import find_last_line, find_node_fault
 from runner.kubernetes.objects import JobStatus, PodStatus
 from runner.kubernetes.rendering import HOSTNAME_LABEL, NONE_AVOIDED, AvoidedNodes, NodeWish
-from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 from runner.profiles.pools import is_shared
 
 MIN_FAULTS = 2
@@ -46,13 +45,28 @@ each of three nodes could have failed as often as leaves it out."""
 class PoolHealth:
     """What is known of the nodes of one pool."""
 
-    faults: dict[str, list[NodeFault]] = field(default_factory=lambda: defaultdict(list))
+    pool: str
+    faults: defaultdict[str, list[NodeFault]] = field(default_factory=lambda: defaultdict(list))
     """By node, since the last attempt there that ended ok, the oldest first."""
     seen_at: dict[str, datetime] = field(default_factory=dict)
     """When a node last took a pod, measured a cell or ended one ok, as far as that was noted."""
     num_in_a_row: int = 0
-    """Faults since the last attempt in the pool that ended ok."""
+    """Faults since the last attempt in the pool that ended ok, those left out that were before this runner began."""
     last: NodeFault | None = None
+
+    def add(self, fault: NodeFault, *, is_earlier: bool) -> None:
+        """Count a fault. `is_earlier`: before this runner began; whether the run stops is for what this runner sees."""
+        self.num_in_a_row += not is_earlier
+        self.last = fault
+        if fault.node_name is not None:
+            self.faults[fault.node_name].append(fault)
+
+    def add_ok(self, node: str | None, now: datetime) -> None:
+        """Note that an attempt ended ok; None: it is not known on which node."""
+        self.num_in_a_row = 0
+        if node is not None:
+            self.faults.pop(node, None)
+            self.seen_at[node] = now
 
     def has_fault(self, node: str, now: datetime) -> bool:
         """Return whether the last attempt on a node that ended was a fault, not longer ago than LEFT_OUT_TIME."""
@@ -60,98 +74,36 @@ class PoolHealth:
         return bool(faults) and now - faults[-1].at < LEFT_OUT_TIME
 
     def has_sound_node(self, now: datetime) -> bool:
-        """Return whether another node took pods within LEFT_OUT_TIME and its last attempt was no fault."""
+        """Return whether a node took pods within LEFT_OUT_TIME and its last attempt was no fault."""
         return any(now - at < LEFT_OUT_TIME and not self.has_fault(node, now) for node, at in self.seen_at.items())
 
     def is_left_out(self, node: str, now: datetime) -> bool:
         """Return whether a node fails cells that others can measure."""
         return self.has_fault(node, now) and len(self.faults[node]) >= MIN_FAULTS and self.has_sound_node(now)
 
-
-@dataclass(kw_only=True)
-class NodeHealth:
-    """Counts the faults and successes of nodes, by pool."""
-
-    _pools: dict[str, PoolHealth] = field(default_factory=lambda: defaultdict(PoolHealth), repr=False)
-    _attempts: set[str] = field(default_factory=set, repr=False)
-    _num_by_repeat: dict[tuple[str, int, int], int] = field(default_factory=lambda: defaultdict(int), repr=False)
-
-    def load(self, faults: Iterable[NodeFault]) -> None:
-        """Count the faults that an earlier runner has stored."""
-        for fault in sorted(faults, key=lambda fault: fault.at):
-            self._count(fault, is_earlier=True)
-
-    def add(self, fault: NodeFault, now: datetime, *, is_earlier: bool = False) -> NodeFault:
-        """Count a fault, once for each attempt, and return it with what follows from it for its node.
-
-        `is_earlier`: it happened before this runner began. Whether the run stops is for what this runner sees.
-        """
-        pool = self._pools[fault.pool]
-        if fault.attempt not in self._attempts:
-            self._count(fault, is_earlier=is_earlier)
-        if fault.node_name is None:
-            return fault
-        return fault.model_copy(
-            update={
-                "num_in_a_row": max(1, len(pool.faults[fault.node_name])),
-                "is_left_out": pool.is_left_out(fault.node_name, now),
-            }
-        )
-
-    def note_seen(self, pool: str, node: str, now: datetime) -> None:
-        """Note that a node has taken a pod, or measures a cell."""
-        self._pools[pool].seen_at[node] = now
-
-    def note_ok(self, pool: str, node: str | None, now: datetime) -> None:
-        """Note that an attempt ended ok; None: it is not known on which node."""
-        self._pools[pool].num_in_a_row = 0
-        if node is not None:
-            self._pools[pool].faults.pop(node, None)
-            self.note_seen(pool, node, now)
-
-    def count_faults(self, cell_id: str, repeat: int, retry_round: int) -> int:
-        """Return how many attempts at a repeat ended by a fault of their node."""
-        return self._num_by_repeat.get((cell_id, repeat, retry_round), 0)
-
-    def find_avoided(self, pool: str, now: datetime, hostnames: Mapping[str, str]) -> AvoidedNodes:
-        """Return the nodes that new Jobs of a pool keep off. `hostnames`: labels by node, where they are not its name.
+    def find_avoided(self, now: datetime, hostnames: Mapping[str, str]) -> AvoidedNodes:
+        """Return the nodes that new Jobs keep off. `hostnames`: labels by node, where they are not its name.
 
         A node with a single fault is avoided where another is free; so are all where no sound node is known.
         """
-        health = self._pools[pool]
-        suspects = sorted(node for node in health.faults if health.has_fault(node, now))
-        excluded = [node for node in suspects if health.is_left_out(node, now)]
+        suspects = sorted(node for node in self.faults if self.has_fault(node, now))
+        excluded = [node for node in suspects if self.is_left_out(node, now)]
         return AvoidedNodes(
             excluded=tuple(hostnames.get(node, node) for node in excluded),
             disliked=tuple(hostnames.get(node, node) for node in suspects if node not in excluded),
             names=frozenset(suspects),
         )
 
-    def has_sound_node(self, pool: str, now: datetime) -> bool:
-        """Return whether a node of a pool took pods lately and its last attempt was no fault."""
-        return self._pools[pool].has_sound_node(now)
-
-    def explain_stop(self, pool: str, now: datetime) -> str:
-        """Return why no node of a pool can measure anything; empty if one may."""
-        health = self._pools[pool]
-        if health.num_in_a_row < MAX_FAULTS or health.has_sound_node(now):
+    def explain_stop(self, now: datetime) -> str:
+        """Return why no node of the pool can measure anything; empty if one may."""
+        if self.last is None or self.num_in_a_row < MAX_FAULTS or self.has_sound_node(now):
             return ""
-        names = ", ".join(sorted(node for node, faults in health.faults.items() if faults)) or "names unknown"
-        assert health.last is not None
-        last = f"{health.last.node_name or 'an unknown node'}: {health.last.reason}"
+        names = ", ".join(sorted(node for node, faults in self.faults.items() if faults)) or "names unknown"
         return (
-            f"every node of the pool '{pool}' that took a cell is at fault ({names}): {health.num_in_a_row} attempts "
-            f"in a row could not begin, the last on {last}"
+            f"every node of the pool '{self.pool}' that took a cell is at fault ({names}): {self.num_in_a_row} "
+            f"attempts in a row could not begin, the last on {self.last.node_name or 'an unknown node'}: "
+            f"{self.last.reason}"
         )
-
-    def _count(self, fault: NodeFault, *, is_earlier: bool) -> None:
-        pool = self._pools[fault.pool]
-        self._attempts.add(fault.attempt)
-        self._num_by_repeat[fault.cell_id, fault.repeat, fault.retry_round] += 1
-        pool.num_in_a_row += 0 if is_earlier else 1
-        pool.last = fault
-        if fault.node_name is not None:
-            pool.faults[fault.node_name].append(fault)
 
 
 class NodesAtFaultError(UserError):
@@ -176,55 +128,34 @@ def read_node_faults(store: Store, run_id: str) -> list[NodeFault]:
 
 
 @dataclass(kw_only=True)
-class NodeFaultRecorder:
-    """Stores node faults; its methods block, so call them in threads."""
+class NodeFaults:
+    """Counts and stores the faults of nodes, on the main thread; `write` blocks."""
 
-    connection: Connection
-    store: Store
-    hostnames: dict[str, str] = field(default_factory=dict)
-    """The label `kubernetes.io/hostname` of the nodes that were asked for, by their name."""
-
-    def write(self, fault: NodeFault) -> None:
-        """Store a fault, with the host name of its node. StoreError if the store cannot be used."""
-        if fault.node_name is not None:
-            fault = fault.model_copy(update={"hostname": self._find_hostname(fault.node_name)})
-        self.store.put(node_fault_key(fault.run_id, fault.cell_id, fault.repeat, fault.attempt), fault.to_json())
-
-    def _find_hostname(self, node: str) -> str | None:
-        if node not in self.hostnames:
-            try:
-                found = self.connection.get_object(f"/api/v1/nodes/{node}", patience_seconds=SHORT_PATIENCE_SECONDS)
-            except ApiError:  # it may not be read, or is gone
-                return None
-            self.hostnames[node] = str(found["metadata"].get("labels", {}).get(HOSTNAME_LABEL, node))
-        return self.hostnames[node]
-
-
-@dataclass(kw_only=True)
-class NodeFaultTracker:
-    """Knows which nodes fail, on the main thread."""
-
-    dispatcher: Dispatcher
-    recorder: NodeFaultRecorder
-    jobs: TrackedJobs
-    can_avoid_nodes: bool
-    """The cluster accepts affinity to `kubernetes.io/hostname`: `avoid_faulty_nodes` of the profile."""
-    health: NodeHealth = field(default_factory=NodeHealth)
+    run: OngoingRun
     stop: NodesAtFaultError | None = None
     """Why the run has to stop, once it has to."""
+    pools: dict[str, PoolHealth] = field(default_factory=dict, repr=False)
+    hostnames: dict[str, str] = field(default_factory=dict, repr=False)
+    """The label `kubernetes.io/hostname` of the nodes that were asked for, by their name."""
+    _attempts: set[str] = field(default_factory=set, repr=False)
+    """Those whose fault was counted."""
+    _num_by_repeat: Counter[tuple[str, int, int]] = field(default_factory=Counter, repr=False)
     _failed_before: set[str] = field(default_factory=set, repr=False)
     """The Jobs, by uid, that had failed when this runner began."""
 
     def load(self, faults: Iterable[NodeFault]) -> None:
-        """Count the faults that earlier runners of the run have stored."""
-        for fault in (known := list(faults)):
+        """Count the faults that earlier runners of the run have stored, the oldest first."""
+        for fault in faults:
             if fault.node_name is not None and fault.hostname is not None:
-                self.recorder.hostnames[fault.node_name] = fault.hostname
-        self.health.load(known)
+                self.hostnames[fault.node_name] = fault.hostname
+            self._add(fault, is_earlier=True)
 
     def begin(self, jobs: Iterable[JobStatus]) -> None:
         """Note which Jobs exist as this runner begins: what they failed for was before it, and may be mended by now."""
         self._failed_before = {job.uid for job in jobs if job.end == "failed"}
+
+    def find_pool(self, pool: str) -> PoolHealth:
+        return self.pools.setdefault(pool, PoolHealth(pool=pool))
 
     def note_pod(self, tracked: TrackedJob, pod: PodStatus) -> None:
         """Record on which node a pod is, and record a fault of that node if the pod's end shows one."""
@@ -232,56 +163,78 @@ class NodeFaultTracker:
             return
         tracked.node = pod.node
         if pod.phase in ("Pending", "Running"):
-            self.health.note_seen(pod.pool, pod.node, datetime.now(UTC))
+            self.find_pool(pod.pool).seen_at[pod.node] = datetime.now(UTC)
         elif reason := find_node_fault(pod):
-            fault = self._count(make_node_fault(tracked, reason, pod=pod), tracked.job)
-            self.dispatcher.record(partial(self.recorder.write, fault), lambda _: None)
+            fault = self._judge(make_node_fault(tracked, reason, pod=pod), tracked.job)
+            self.run.dispatcher.record(partial(self.write, fault), lambda _: None)
 
     def note_job(self, tracked: TrackedJob, job: JobStatus, pods: Sequence[PodStatus]) -> list[NodeFault]:
         """Return the faults for which a Job ended, to be stored before it is deleted."""
-        found = [(pod, reason) for pod in pods if (reason := find_node_fault(pod))]
-        if not found:
-            return [self._count(make_node_fault(tracked, find_last_line(job.message), job=job), job)]
-        return [self._count(make_node_fault(tracked, reason, pod=pod), job) for pod, reason in found]
+        found = [make_node_fault(tracked, reason, pod=pod) for pod in pods if (reason := find_node_fault(pod))]
+        found = found or [make_node_fault(tracked, find_last_line(job.message), job=job)]
+        return [self._judge(fault, job) for fault in found]
 
     def note_result(self, tracked: TrackedJob, result: Result) -> None:
         """Note that a node is sound if an attempt ended ok there."""
         if result.status == "ok":
-            self.health.note_ok(tracked.pool, tracked.node, datetime.now(UTC))
+            self.find_pool(tracked.pool).add_ok(tracked.node, datetime.now(UTC))
 
     def count_faults(self, tracked: TrackedJob) -> int:
         """Return how many attempts at a repeat ended by a fault of their node, earlier runners' included."""
-        return self.health.count_faults(*tracked.repeat.key, tracked.key.retry_round)
-
-    def has_sound_node(self, tracked: TrackedJob) -> bool:
-        """Return whether a node of the repeat's pool is known that may measure it."""
-        return self.health.has_sound_node(tracked.repeat.planned.cell.device, datetime.now(UTC))
+        return self._num_by_repeat[(*tracked.repeat.key, tracked.key.retry_round)]
 
     def find_avoided(self, tracked: TrackedJob) -> AvoidedNodes:
         """Return the nodes that a new Job keeps off; their names alone if the cluster takes no affinity to them."""
-        pool = tracked.repeat.planned.cell.device
-        avoided = self.health.find_avoided(pool, datetime.now(UTC), self.recorder.hostnames)
-        return avoided if self.can_avoid_nodes else AvoidedNodes(names=avoided.names)
+        avoided = self.find_pool(tracked.pool).find_avoided(datetime.now(UTC), self.hostnames)
+        return avoided if self._can_avoid_nodes else AvoidedNodes(names=avoided.names)
 
-    def _count(self, fault: NodeFault, job: JobStatus | None) -> NodeFault:
-        now = datetime.now(UTC)
-        for tracked in self.jobs.list_unfinished():  # a cell may take longer than what was seen of its node counts
+    def write(self, fault: NodeFault) -> None:
+        """Store a fault, with the host name of its node. StoreError if the store cannot be used."""
+        if fault.node_name is not None:
+            fault = fault.model_copy(update={"hostname": self._find_hostname(fault.node_name)})
+        self.run.store.put(node_fault_key(fault.run_id, fault.cell_id, fault.repeat, fault.attempt), fault.to_json())
+
+    @property
+    def _can_avoid_nodes(self) -> bool:
+        return self.run.renderer.profile.avoid_faulty_nodes
+
+    def _find_hostname(self, node: str) -> str | None:
+        if node not in self.hostnames:
+            path = f"/api/v1/nodes/{node}"
+            try:
+                found = self.run.connection.get_object(path, patience_seconds=SHORT_PATIENCE_SECONDS)
+            except ApiError:  # it may not be read, or is gone
+                return None
+            self.hostnames[node] = str(found["metadata"].get("labels", {}).get(HOSTNAME_LABEL, node))
+        return self.hostnames[node]
+
+    def _add(self, fault: NodeFault, *, is_earlier: bool) -> None:
+        """Count a fault, once for each attempt."""
+        if fault.attempt not in self._attempts:
+            self._attempts.add(fault.attempt)
+            self._num_by_repeat[fault.cell_id, fault.repeat, fault.retry_round] += 1
+            self.find_pool(fault.pool).add(fault, is_earlier=is_earlier)
+
+    def _judge(self, fault: NodeFault, job: JobStatus | None) -> NodeFault:
+        """Count a fault, say what follows from it, and return it with that."""
+        now, dispatcher = datetime.now(UTC), self.run.dispatcher
+        for tracked in self.run.jobs.list_unfinished():  # a cell may take longer than what was seen of its node counts
             if tracked.node and tracked.job is not None and tracked.job.num_ready:
-                self.health.note_seen(tracked.pool, tracked.node, now)
-        is_earlier = job is not None and job.uid in self._failed_before
-        fault = self.health.add(fault, now, is_earlier=is_earlier)
-        name = fault.node_name or "of unknown name"
-        if fault.is_left_out and self.can_avoid_nodes:
-            self.dispatcher.warn(
+                self.find_pool(tracked.pool).seen_at[tracked.node] = now
+        self._add(fault, is_earlier=job is not None and job.uid in self._failed_before)
+        pool, name = self.find_pool(fault.pool), fault.node_name or "of unknown name"
+        if fault.node_name is not None:
+            number, is_left_out = len(pool.faults[name]), pool.is_left_out(name, now)
+            fault = fault.model_copy(update={"num_in_a_row": max(1, number), "is_left_out": is_left_out})
+        if fault.is_left_out and self._can_avoid_nodes:
+            dispatcher.warn(
                 f"node {name} is left out of later Jobs for an hour: {fault.num_in_a_row} attempts in a row could not "
                 f"begin there, and other nodes measure ({fault.reason})",
                 f"left out {name}",
             )
         else:
-            self.dispatcher.warn(
-                f"node {name} is at fault, the cell is measured again: {fault.reason}", f"at fault {name}"
-            )
-        if reason := self.health.explain_stop(fault.pool, now):
+            dispatcher.warn(f"node {name} is at fault, the cell is measured again: {fault.reason}", f"at fault {name}")
+        if reason := pool.explain_stop(now):
             self.stop = NodesAtFaultError(fault.pool, reason)
         return fault
 
@@ -298,7 +251,7 @@ def make_node_fault(
         repeat=tracked.key.number,
         attempt=source.uid,
         retry_round=tracked.key.retry_round,
-        pool=tracked.repeat.planned.cell.device,
+        pool=tracked.pool,
         node_name=pod.node or None if pod else None,
         reason=reason,
         at=source.ended_at or source.created_at,
@@ -323,16 +276,6 @@ BlockKey = tuple[object, ...]
 """What identifies a block: the number of the round and the values of BLOCK_FIELDS."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FormerNode:
-    """Where cells of a block ran under an earlier runner."""
-
-    name: str
-    """Empty: the cluster has this node no longer."""
-    instance_type: str
-    """Empty: unknown."""
-
-
 @dataclass(kw_only=True, slots=True)
 class Block:
     """The repeats of one number of the cells that are compared, as far as they are missing: a few dozen at most."""
@@ -347,21 +290,11 @@ class Block:
 
 @dataclass(kw_only=True)
 class SharedNodes:
-    """Holds back cells until it is known where the cell before them runs, and tells where they go. On the main thread.
+    """Holds back cells until it is known where the one before runs, and tells where they go. On the main thread."""
 
-    With a `patience_seconds` of 0 every cell is submitted at once and goes to any node.
-    """
-
-    dispatcher: Dispatcher
-    submit_next: Callable[[TrackedJob], None]
-    """Called for a cell that is no longer held back: it goes before those that have waited for no node."""
-    delete_job: Callable[[str], None]
-    """Deletes a Job, by name; blocks."""
+    run: OngoingRun
     find_instance_type: Callable[[str], str | None]
     """Returns the machine type of a node if it is known."""
-    patience_seconds: float
-    find_former_nodes: Callable[[Collection[BlockKey]], Mapping[BlockKey, FormerNode]] = lambda _: {}
-    """Returns where cells of these blocks ran under an earlier runner, of those for which that is known; blocks."""
     _block_by_job: dict[str, Block] = field(default_factory=dict, repr=False)
     _passed: set[str] = field(default_factory=set, repr=False)
     """Jobs that have let the next of their block go."""
@@ -374,14 +307,21 @@ class SharedNodes:
     _pods_by_node: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set), repr=False)
     """The pods of the run that a node has at present, by uid."""
 
+    @property
+    def patience_seconds(self) -> float:
+        """How long a cell waits for its node; 0: every cell is submitted at once and goes to any node."""
+        if self.run.renderer.queue is not None:  # cells that wait for their node would use up its quota
+            return 0.0
+        # A cell that waits for a node of its own choice must not be given up as one that no node can take.
+        return min(self.run.renderer.profile.same_node_patience_seconds, self.run.unschedulable_seconds / 2)
+
     def begin(self, jobs: Iterable[TrackedJob]) -> list[TrackedJob]:
         """Return the missing repeats to submit at once: the first of each block, in their order; hold the others."""
-        tracked_jobs = list(jobs)
         if not self.patience_seconds:
-            return tracked_jobs
+            return list(jobs)
         blocks: dict[BlockKey, Block] = {}
         first = []
-        for tracked in tracked_jobs:
+        for tracked in jobs:
             key = identify_block(tracked.repeat.planned.cell, tracked.repeat.number)
             if key in blocks:
                 blocks[key].held.append(tracked)
@@ -389,8 +329,8 @@ class SharedNodes:
                 blocks[key] = Block(held=[])
                 first.append(tracked)
             self._block_by_job[tracked.name] = blocks[key]
-        for key, former in self.find_former_nodes(blocks.keys()).items():
-            blocks[key].node, blocks[key].instance_type = former.name, former.instance_type
+        for key, former in find_former_nodes(self.run, blocks.keys()).items():
+            blocks[key].node, blocks[key].instance_type = former
         return first
 
     def find_wish(self, tracked: TrackedJob, avoided: AvoidedNodes = NONE_AVOIDED) -> NodeWish:
@@ -411,71 +351,71 @@ class SharedNodes:
             block.node = job.required_node
         if not job.required_node:
             self._bound.pop(tracked.name, None)
-        elif (
-            self.patience_seconds and not tracked.is_released
-        ):  # after that, only a profile's overlay can have bound it
+        elif block is not None and not tracked.is_released:  # else a profile's overlay alone can have bound it
             self._bound[tracked.name] = tracked, job.required_node
 
-    def note_pod(self, tracked: TrackedJob | None, pod: PodStatus, *, is_deleted: bool) -> None:
-        """Record on which node a pod is, so that the next cell of its block can be submitted for the same node.
+    def note_pod(self, tracked: TrackedJob | None, pod: PodStatus, *, is_deleted: bool) -> list[TrackedJob]:
+        """Record on which node a pod is; return the next cell of its block, if it can now be submitted for that node.
 
         `tracked`: the repeat that the pod measures; None if its Job is not one that this runner follows.
         """
         if not pod.node:
-            return
+            return []
         if is_deleted or pod.is_deleted or pod.phase in END_PHASES:  # on a lost node it stays
             self._pods_by_node[pod.node].discard(pod.uid)
         else:
             self._pods_by_node[pod.node].add(pod.uid)
             self._given_up.discard(pod.node)
         block = None if tracked is None else self._block_by_job.get(tracked.name)
-        if tracked is not None and block is not None and tracked.name not in self._passed:
-            block.node, block.instance_type = pod.node, ""
-            self._let_next_go(tracked, block)
+        if tracked is None or block is None or tracked.name in self._passed:
+            return []
+        block.node, block.instance_type = pod.node, ""
+        return self._let_next_go(tracked, block)
 
     def forget_pods(self) -> None:
         """Forget which pods the nodes have: all that exist are about to be noted again."""
         self._pods_by_node.clear()
 
-    def note_end(self, tracked: TrackedJob) -> None:
-        """Note that a repeat has its record. If its block has no node, nothing is to be waited for: all others go."""
+    def note_end(self, tracked: TrackedJob) -> list[TrackedJob]:
+        """Note that a repeat has its record; return those to submit: all, if its block has no node to wait for."""
         block = self._block_by_job.get(tracked.name)
         self._bound.pop(tracked.name, None)
         if block is None or tracked.name in self._passed:
-            return
-        self._let_next_go(tracked, block)
-        while block.held and not block.node:
-            self.submit_next(block.held.pop(0))
+            return []
+        following = self._let_next_go(tracked, block)
+        if not block.node:
+            following, block.held = [*following, *block.held], []
+        return following
 
-    def check(self) -> None:
-        """Release the Jobs that have waited too long for their node; to be called about once a second."""
-        now = time.monotonic()
+    def check(self) -> list[TrackedJob]:
+        """Return the Jobs that have waited too long for their node, to be deleted; to be called about once a second.
+
+        They are created again, as one that somebody deleted is, for any node.
+        """
+        now, released = time.monotonic(), []
         for name, (tracked, node) in list(self._bound.items()):
             is_waiting = tracked.state == "in-flight" and any(pod.unschedulable for pod in tracked.pods.values())
             if not is_waiting or self._pods_by_node.get(node):
                 self._waiting_since.pop(name, None)
             elif now - self._waiting_since.setdefault(name, now) >= self.patience_seconds:
-                self._release(tracked, node)
+                del self._bound[name], self._waiting_since[name]
+                tracked.is_released = True
+                self._given_up.add(node)
+                self.run.dispatcher.warn(
+                    f"node {node} has not taken a cell for {self.patience_seconds:g} s that is compared with one that "
+                    f"ran there; such cells go to other nodes now (the first: {tracked.repeat.planned.cell.slug})",
+                    f"shared node {node}",
+                )
+                released.append(tracked)
+        return released
 
-    def _let_next_go(self, tracked: TrackedJob, block: Block) -> None:
+    def _let_next_go(self, tracked: TrackedJob, block: Block) -> list[TrackedJob]:
         self._passed.add(tracked.name)
         while block.held:
             following = block.held.pop(0)
             if following.state == "to-submit":  # otherwise an earlier runner, or another one, has submitted it
-                self.submit_next(following)
-                return
-
-    def _release(self, tracked: TrackedJob, node: str) -> None:
-        """Delete the Job; it is created again, as one that somebody deleted is, for any node."""
-        del self._bound[tracked.name], self._waiting_since[tracked.name]
-        tracked.is_released = True
-        self._given_up.add(node)
-        self.dispatcher.warn(
-            f"node {node} has not taken a cell for {self.patience_seconds:g} s that is compared with one that ran "
-            f"there; such cells go to other nodes now (the first: {tracked.repeat.planned.cell.slug})",
-            f"shared node {node}",
-        )
-        self.dispatcher.request(partial(self.delete_job, tracked.name), lambda _: None)
+                return [following]
+        return []
 
 
 def identify_block(cell: Cell, number: int) -> BlockKey:
@@ -485,57 +425,44 @@ def identify_block(cell: Cell, number: int) -> BlockKey:
     return number, *(getattr(cell, name) for name in BLOCK_FIELDS), *shares
 
 
-@dataclass(frozen=True, kw_only=True)
-class FormerNodes:
-    """Reads the placements of a run. Its methods block."""
+def find_former_nodes(run: OngoingRun, blocks: Collection[BlockKey]) -> dict[BlockKey, tuple[str, str]]:
+    """Return the node of each of these blocks that ran under an earlier runner, and its machine type; blocks.
 
-    connection: Connection
-    store: Store
-    run: Run
-
-    def find(self, blocks: Collection[BlockKey]) -> dict[BlockKey, FormerNode]:
-        """Return the node of each of these blocks that has placements: the one where most of its attempts ran.
-
-        Of several such nodes the one that stands first in the alphabet. StoreError if the store cannot be used.
-        """
-        placements: defaultdict[BlockKey, list[Placement]] = defaultdict(list)
-        for block, placement in self._read(blocks):
-            placements[block].append(placement)
-        existing = self._list_node_names() if placements else None
-        return {block: _choose_node(found, existing) for block, found in placements.items()}
-
-    def _read(self, blocks: Collection[BlockKey]) -> Iterator[tuple[BlockKey, Placement]]:
-        """Yield the placements of these blocks; one that is damaged counts as none."""
-        cells = {planned.cell.cell_id: planned.cell for planned in self.run.cells}
-        wanted: dict[str, BlockKey] = {}
-        for key in self.store.list_keys(placements_prefix(self.run.run_id)):
-            parts = parse_placement_key(key)
-            if parts is None or parts.cell_id not in cells:
-                continue
+    The node is that where most of the block's attempts ran, of several the first in the alphabet; empty: the cluster
+    has it no longer. The type is empty where it is unknown. A placement that is damaged counts as none. StoreError if
+    the store cannot be used.
+    """
+    cells = {planned.cell.cell_id: planned.cell for planned in run.plan.cells}
+    wanted: dict[str, BlockKey] = {}
+    for key in run.store.list_keys(placements_prefix(run.run_id)):
+        parts = parse_placement_key(key)
+        if parts is not None and parts.cell_id in cells:
             block = identify_block(cells[parts.cell_id], parts.repeat)
             if block in blocks:
                 wanted[key] = block
-        for key, data in self.store.get_listed(wanted):
-            with suppress(InvalidDocumentError):
-                if isinstance(data, bytes):
-                    yield wanted[key], read_placement(data)
+    counts: defaultdict[BlockKey, Counter[str]] = defaultdict(Counter)
+    types: dict[str, str] = {}
+    for key, data in run.store.get_listed(wanted):
+        with suppress(InvalidDocumentError):
+            if isinstance(data, bytes):
+                placement = read_placement(data)
+                counts[wanted[key]][placement.node_name] += 1
+                if placement.node is not None:
+                    types[placement.node_name] = placement.node.instance_type or ""
+    existing = _list_node_names(run.connection) if counts else None
+    found = {}
+    for block, by_node in counts.items():
+        name = min(by_node, key=lambda name: (-by_node[name], name))
+        found[block] = name if existing is None or name in existing else "", types.get(name, "")
+    return found
 
-    def _list_node_names(self) -> frozenset[str] | None:
-        """Return the nodes that the cluster has; None: they may not be listed, so nothing is known."""
-        try:
-            names = self.connection.read_items(
-                "/api/v1/nodes", lambda node: str(node["metadata"]["name"]), patience_seconds=SHORT_PATIENCE_SECONDS
-            )
-        except ApiError:
-            return None
-        return frozenset(names)
 
-
-def _choose_node(placements: Collection[Placement], existing: Collection[str] | None) -> FormerNode:
-    counts = Counter(placement.node_name for placement in placements)
-    name = min(counts, key=lambda name: (-counts[name], name))
-    types: Mapping[str, str | None] = {
-        placement.node_name: placement.node.instance_type for placement in placements if placement.node is not None
-    }
-    is_there = existing is None or name in existing
-    return FormerNode(name=name if is_there else "", instance_type=types.get(name) or "")
+def _list_node_names(connection: Connection) -> frozenset[str] | None:
+    """Return the nodes that the cluster has; None: they may not be listed, so nothing is known."""
+    try:
+        names = connection.read_items(
+            "/api/v1/nodes", lambda node: str(node["metadata"]["name"]), patience_seconds=SHORT_PATIENCE_SECONDS
+        )
+    except ApiError:
+        return None
+    return frozenset(names)

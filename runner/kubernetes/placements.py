@@ -4,7 +4,7 @@ The informer of pods reports when a container runs; a node is asked for once. So
 """
 
 import threading
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -13,35 +13,47 @@ import pydantic
 
 from bench.schema import Node, Placement
 from bench.store import (
-    Store,
     parse_placement_key,
     parse_result_key,
     placement_key,
     placements_prefix,
     results_prefix,
 )
-from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection, read_item
-from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, read_item
 from runner.kubernetes.names import REPEAT_LABEL, select_run
 from runner.kubernetes.objects import PodStatus, describe_node, read_pod_status, read_quantity
+from runner.kubernetes.tracked_jobs import OngoingRun
 
 REFUSALS = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 
 
 @dataclass(kw_only=True)
-class PlacementRecorder:
-    """Writes the placements of one run; its methods block, so call them in threads."""
+class Placements:
+    """Writes where the attempts of a run ran. `note` is for the main thread; the other methods block."""
 
-    connection: Connection
-    namespace: str
-    store: Store
-    run_id: str
+    run: OngoingRun
+    placed: set[str] = field(default_factory=set)
+    """Attempts whose placement is written, or being written."""
+    num_pending: int = 0
+    """Placements that are being written."""
     _nodes: dict[str, Node | None] = field(default_factory=dict, repr=False)
     """By name. None: it may not be read, or was gone."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
+    def note(self, pod: PodStatus) -> None:
+        """Have the placement of a pod written if it runs, or did."""
+        if pod.has_run and pod.node and pod.uid not in self.placed:
+            self.placed.add(pod.uid)
+            self.num_pending += 1
+            self.run.dispatcher.record(partial(self.write, pod), self._finish)
+
+    def _finish(self, problem: str) -> None:
+        self.num_pending -= 1
+        if problem:
+            self.run.dispatcher.warn(problem)
+
     def list_placed(self) -> set[str]:
-        keys = map(parse_placement_key, self.store.list_keys(placements_prefix(self.run_id)))
+        keys = map(parse_placement_key, self.run.store.list_keys(placements_prefix(self.run.run_id)))
         return {key.attempt for key in keys if key is not None}
 
     def write(self, pod: PodStatus) -> str:
@@ -53,8 +65,8 @@ class PlacementRecorder:
             placement = self._make_placement(pod)
         except ValueError as error:
             return f"pod {pod.name} has the labels of this run, and where it runs is not recorded: {_name_fault(error)}"
-        key = placement_key(self.run_id, placement.cell_id, placement.repeat, placement.attempt)
-        self.store.put(key, placement.to_json())
+        key = placement_key(self.run.run_id, placement.cell_id, placement.repeat, placement.attempt)
+        self.run.store.put(key, placement.to_json())
         return ""
 
     def _make_placement(self, pod: PodStatus) -> Placement:
@@ -63,7 +75,7 @@ class PlacementRecorder:
             raise ValueError(f"its label {REPEAT_LABEL} is no number of a repeat")
         cores = float(read_quantity(pod.cpu_request)) if pod.cpu_request else 0.0
         return Placement(
-            run_id=self.run_id,
+            run_id=self.run.run_id,
             cell_id=pod.cell_id,
             repeat=pod.number,
             attempt=pod.uid,
@@ -86,62 +98,34 @@ class PlacementRecorder:
 
         ApiError if the pods cannot be listed.
         """
-        keys = map(parse_result_key, self.store.list_keys(results_prefix(self.run_id)))
+        keys = map(parse_result_key, self.run.store.list_keys(results_prefix(self.run.run_id)))
         lacking = {key.attempt for key in keys if key is not None} - self.list_placed()
         if lacking:
-            for pod in self._list_pods(select_run(self.run_id)):
-                if pod.uid in lacking and pod.has_run:
-                    self.write(pod)
+            self.write_wanted(select_run(self.run.run_id), lambda attempt: attempt in lacking)
 
-    def write_others(self, labels: str, placed: AbstractSet[str]) -> None:
-        """Write the placements of the pods with these labels that still exist and are not among `placed`.
+    def write_wanted(self, labels: str, is_wanted: Callable[[str], bool]) -> None:
+        """Write the placements of the pods with these labels that still exist; `is_wanted` is asked with their uids.
 
         ApiError if the pods cannot be listed.
         """
-        for pod in self._list_pods(labels):
-            if pod.uid not in placed and pod.has_run:
+        query, patience = {"labelSelector": labels}, SHORT_PATIENCE_SECONDS
+        path = self.run.path("pods")
+        for pod in self.run.connection.read_items(path, read_pod_status, query, patience_seconds=patience):
+            if pod.has_run and is_wanted(pod.uid):
                 self.write(pod)
-
-    def _list_pods(self, labels: str) -> list[PodStatus]:
-        path = f"/api/v1/namespaces/{self.namespace}/pods"
-        query = {"labelSelector": labels}
-        return self.connection.read_items(path, read_pod_status, query, patience_seconds=SHORT_PATIENCE_SECONDS)
 
     def _find_node(self, name: str) -> Node | None:
         with self._lock:  # many pods of one node are placed at once: one asks for it
             if name not in self._nodes:
+                path = f"/api/v1/nodes/{name}"
                 try:
-                    found = self.connection.get_object(f"/api/v1/nodes/{name}", patience_seconds=SHORT_PATIENCE_SECONDS)
+                    found = self.run.connection.get_object(path, patience_seconds=SHORT_PATIENCE_SECONDS)
                     self._nodes[name] = read_item(found, describe_node, "nodes")
                 except ApiError as error:
                     if error.status not in REFUSALS:  # the server is away: asked again for the next pod
                         return None
                     self._nodes[name] = None
             return self._nodes[name]
-
-
-@dataclass(kw_only=True)
-class PlacementTracker:
-    """Has the placement of every pod written that the informer reports to run, on the main thread."""
-
-    dispatcher: Dispatcher
-    recorder: PlacementRecorder
-    placed: set[str]
-    """Attempts whose placement is written, or being written."""
-    num_pending: int = 0
-    """Placements that are being written."""
-
-    def note(self, pod: PodStatus) -> None:
-        if not pod.has_run or not pod.node or pod.uid in self.placed:
-            return
-        self.placed.add(pod.uid)
-        self.num_pending += 1
-        self.dispatcher.record(partial(self.recorder.write, pod), self._finish)
-
-    def _finish(self, problem: str) -> None:
-        self.num_pending -= 1
-        if problem:
-            self.dispatcher.warn(problem)
 
 
 def _name_fault(error: ValueError) -> str:

@@ -11,7 +11,6 @@ from bench.schema import InvalidDocumentError, Result, read_result, read_time_of
 from bench.store import (
     MAX_DOCUMENT_BYTES,
     KeyMissing,
-    Store,
     UnreadableObject,
     parse_result_key,
     result_key,
@@ -19,11 +18,11 @@ from bench.store import (
     tenants_prefix,
 )
 from bench.worker.delivery import find_marked_record
-from runner.kubernetes.connection import UNREACHABLE, ApiError, Connection, delete_exactly
+from runner.kubernetes.connection import UNREACHABLE, ApiError, delete_exactly
 from runner.kubernetes.failures import JobOutcome, choose_decisive_pod, explain_job, has_only_waited, judge_job
 from runner.kubernetes.objects import CONTAINER, JobStatus, PodStatus, read_pod_status
-from runner.kubernetes.pending_pods import read_start_problems
-from runner.kubernetes.tracked_jobs import TrackedJob
+from runner.kubernetes.pending_pods import JOB_NAME_LABEL, read_start_problems
+from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 from runner.records import RemovedKeys, find_fault
 
 LOG_LINES = 20
@@ -42,17 +41,17 @@ class EndedFromOutside:
     """Its node was at fault; otherwise its pod was taken down in a way that the Job's rules do not see."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ResultRecorder:
     """Uses store and cluster to see that every repeat has its record; its methods block, so call them in threads."""
 
-    connection: Connection
-    namespace: str
-    store: Store
-    _readable: set[bool] = field(default_factory=set, repr=False)
-    """Not empty once a record of the run was read."""
-    _removed: dict[str, RemovedKeys] = field(default_factory=dict, repr=False)
-    """By id of the run, filled when they are first asked for."""
+    run: OngoingRun
+    _has_read: bool = False
+    """Whether a record of the run was read."""
+    _removed: RemovedKeys = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._removed = RemovedKeys(store=self.run.store, run_id=self.run.run_id)
 
     def find_record(self, tracked: TrackedJob) -> Result | None:
         """Return the record of this retry round, or None if the store has none yet, or none that can be read.
@@ -85,8 +84,8 @@ class ResultRecorder:
             return EndedFromOutside(pods=tuple(pods), is_node_fault=verdict.node_fault)
         problem = ""
         if decisive is not None and not decisive.has_run and decisive.node:
-            problem = read_start_problems(self.connection, self.namespace).get(decisive.uid, "")
-        outcome = explain_job(job, pods, self.store.url, problem)
+            problem = read_start_problems(self.run.connection, self.run.namespace).get(decisive.uid, "")
+        outcome = explain_job(job, pods, self.run.store.url, problem)
         return self.record_outcome(tracked, self._note_damage(tracked, outcome), job, pods)
 
     def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> Result:
@@ -106,13 +105,13 @@ class ResultRecorder:
         Tenant 0 deletes that of its own group; groups whose pod was disrupted, or whose tenant 0 died, left theirs.
         """
         if tracked.repeat.planned.cell.tenants > 1:
-            keys = self.store.list_keys(f"{tenants_prefix(tracked.key.run_id)}{tracked.key.cell_id}")
+            keys = self.run.store.list_keys(f"{tenants_prefix(tracked.key.run_id)}{tracked.key.cell_id}")
             of_repeat = f"{tracked.key.number}-"
-            self.store.delete_many([key for key in keys if key.split("/")[-2].startswith(of_repeat)])
+            self.run.store.delete_many([key for key in keys if key.split("/")[-2].startswith(of_repeat)])
 
     def delete_job(self, name: str, uid: str | None = None) -> None:
         """Delete a Job and its pods; a Job that is gone already, or has another `uid` than this, is no error."""
-        delete_exactly(self.connection, f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{name}", uid)
+        delete_exactly(self.run.connection, f"{self.run.path('jobs')}/{name}", uid)
 
     def _list_keys(self, tracked: TrackedJob) -> list[str]:
         """Return the keys of the repeat's records; none where there are no more than earlier retry rounds left.
@@ -121,14 +120,13 @@ class ResultRecorder:
         """
         run_id, num_earlier = tracked.key.run_id, tracked.key.retry_round
         keys = []
-        for key in self.store.list_keys(f"{results_prefix(run_id)}{tracked.key.cell_id}"):
+        for key in self.run.store.list_keys(f"{results_prefix(run_id)}{tracked.key.cell_id}"):
             parts = parse_result_key(key)
             if parts is not None and parts.repeat == tracked.key.number:
                 keys.append(key)
         if not keys or len(keys) > num_earlier:
             return keys
-        removed = self._removed.setdefault(run_id, RemovedKeys(store=self.store, run_id=run_id))
-        return keys if len(removed.find(tracked.repeat.key).union(keys)) > num_earlier else []
+        return keys if len(self._removed.find(tracked.repeat.key).union(keys)) > num_earlier else []
 
     def _try_to_read(self, key: str) -> Result | str:
         """Return a record, or why it does not count, which is no reason to end the run of all others.
@@ -136,19 +134,19 @@ class ResultRecorder:
         Its cell may have damaged it.
         """
         try:
-            data = self.store.get(key)
+            data = self.run.store.get(key)
         except (KeyMissing, UnreadableObject) as error:
             return str(error)
         try:
             result = read_result(data)
         except InvalidDocumentError as error:
-            if not self._readable and not str(error).startswith("no JSON"):  # no cell that went wrong writes that
+            if not self._has_read and not str(error).startswith("no JSON"):  # no cell that went wrong writes that
                 raise UserError(
-                    f"{self.store.url}/{key}: the record cannot be read ({error}); do the images have "
+                    f"{self.run.store.url}/{key}: the record cannot be read ({error}); do the images have "
                     "the version of this tool?"
                 ) from error
             return str(error)
-        self._readable.add(True)
+        self._has_read = True
         parts = parse_result_key(key)
         assert parts is not None
         return find_fault(result, parts) or result
@@ -166,35 +164,46 @@ class ResultRecorder:
 
     def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
         pods = list(tracked.pods.values())
-        if not any(pod.exit_code is not None and not pod.disruption for pod in pods):  # the informer may lag
-            path = f"/api/v1/namespaces/{self.namespace}/pods"
-            query = {"labelSelector": f"batch.kubernetes.io/job-name={tracked.name}"}
-            found = self.connection.read_items(path, read_pod_status, query)
-            pods = [pod for pod in found if pod.uid not in tracked.settled_uids] or pods
-        return pods
+        if any(pod.exit_code is not None and not pod.disruption for pod in pods):
+            return pods
+        return self._read_pods(tracked) or pods  # the informer may lag
+
+    def _read_pods(self, tracked: TrackedJob) -> list[PodStatus]:
+        query = {"labelSelector": f"{JOB_NAME_LABEL}={tracked.name}"}
+        pods = self.run.connection.read_items(self.run.path("pods"), read_pod_status, query)
+        return [pod for pod in pods if pod.uid not in tracked.settled_uids]
+
+    def find_running_pod(self, tracked: TrackedJob) -> str:
+        """Return the name of a pod that runs on though its Job is gone, as nobody deleted it; empty if there is none.
+
+        `kubectl delete --cascade=orphan` leaves it. ApiError if the pods cannot be listed.
+        """
+        running = (pod for pod in self._read_pods(tracked) if pod.phase == "Running" and not pod.is_deleted)
+        return next((pod.name for pod in running), "")
 
     def _take_from_log(self, tracked: TrackedJob, pods: Sequence[PodStatus]) -> Result | None:
         """Return, and store, the record that a pod wrote into its log because it could not reach the store, or None."""
         for pod in (pod for pod in pods if pod.exit_code == EXIT_RESULT_IN_LOG):
-            path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}/log"
+            path = f"{self.run.path('pods')}/{pod.name}/log"
             query = {"container": CONTAINER, "tailLines": str(LOG_LINES), "limitBytes": str(MAX_LOG_BYTES)}
             log = self._read_log(path, query)
             data = None if log is None else find_marked_record(log.decode(errors="replace"))
-            result = None if data is None else _read_record(data)
-            if data is None or result is None:
+            try:
+                result = None if data is None else read_result(data)
+            except InvalidDocumentError:  # of another version of `bench`, or of somebody else
                 continue
-            is_wanted = (result.run_id, result.cell_id, result.repeat) == (tracked.key.run_id, *tracked.repeat.key)
-            if is_wanted:
-                self.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), data)
+            wanted = (tracked.key.run_id, *tracked.repeat.key)
+            if data and result is not None and (result.run_id, result.cell_id, result.repeat) == wanted:
+                self.run.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), data)
                 return result
         return None
 
     def _read_log(self, path: str, query: dict[str, str]) -> bytes | None:
         """Return a log, or None if the pod is gone or its node does not answer: the record is lost then."""
-        deadline = time.monotonic() + self.connection.patience_seconds
+        deadline = time.monotonic() + self.run.connection.patience_seconds
         while True:
             try:
-                return self.connection.request("get", path, query=query, patience_seconds=LOG_PATIENCE_SECONDS)
+                return self.run.connection.request("get", path, query=query, patience_seconds=LOG_PATIENCE_SECONDS)
             except ApiError as error:
                 is_about_log = error.reason != UNREACHABLE and error.status not in (
                     HTTPStatus.UNAUTHORIZED,
@@ -234,14 +243,6 @@ class ResultRecorder:
         key = result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
         left = self._try_to_read(key)
         if not isinstance(left, Result):
-            self.store.put(key, result.to_json())
+            self.run.store.put(key, result.to_json())
         self.clear_meetings(tracked)
         return left if isinstance(left, Result) else result
-
-
-def _read_record(data: bytes) -> Result | None:
-    """Return the record in a line of a log; None where another version of `bench` wrote it, or somebody else did."""
-    try:
-        return read_result(data)
-    except InvalidDocumentError:
-        return None

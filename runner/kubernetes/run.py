@@ -10,19 +10,18 @@ from bench.errors import UserError
 from bench.schema import Cell, Cluster, Run
 from bench.store import Store
 from runner.capabilities import explain_unsupported
-from runner.kubernetes.capacity import Spending, check_prices
+from runner.kubernetes.capacity import check_prices
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection, to_user_error
 from runner.kubernetes.login import find_context
 from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, check_option, check_queue, select_run
-from runner.kubernetes.nodes import FormerNodes, NodesAtFaultError
+from runner.kubernetes.nodes import NodesAtFaultError
 from runner.kubernetes.objects import read_remaining_job
 from runner.kubernetes.permissions import RUN_PERMISSIONS, check_permissions
-from runner.kubernetes.placements import PlacementRecorder
-from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.placements import Placements
 from runner.kubernetes.rendering import JobOwner, JobRenderer, compute_fingerprint
-from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed, SessionOptions
-from runner.kubernetes.tracked_jobs import ClusterObserver, TrackedJob, warn_once
+from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed
+from runner.kubernetes.tracked_jobs import ClusterObserver, OngoingRun, TrackedJob, warn_once
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import plan_run
 from runner.profiles.loading import find_profile
@@ -151,11 +150,12 @@ class ClusterRun:
         else:
             store_plan(self.store, run)
             console.print(f"run {run.run_id}")
+        ongoing = self.make_ongoing(run, renderer, connection, observer)
         records = Records.of(self.store, run)
         if self._describe(run, records, console):
-            self._measure_missing(run, records, renderer, connection, observer, console)
+            self._measure_missing(ongoing, records, console)
         try:
-            self.make_placement_recorder(run, connection).complete()
+            Placements(run=ongoing).complete()
         except ApiError as error:
             console.print(f"where some of the attempts ran stays unknown: {error.message}")
 
@@ -167,34 +167,26 @@ class ClusterRun:
         describe_damage(snapshot, console.print)
         return bool(missing)
 
-    def _measure_missing(
-        self,
-        run: Run,
-        records: Records,
-        renderer: JobRenderer,
-        connection: Connection,
-        observer: ClusterObserver,
-        console: Console,
-    ) -> None:
-        connection.warn = warn_once(observer.warn)  # an API server that is away is told before there is a session
-        options = self.make_options(run, renderer, connection, observer)
-        namespace, spending = options.namespace, options.spending
+    def _measure_missing(self, ongoing: OngoingRun, records: Records, console: Console) -> None:
+        run, connection = ongoing.plan, ongoing.connection
+        connection.warn = warn_once(ongoing.observer.warn)  # an API server that is away is told before a session begins
         # Without, finished Jobs stay until their TTL is over.
-        check_permissions(connection, namespace, RUN_PERMISSIONS, "a run", spared=("deletecollection",))
+        check_permissions(connection, ongoing.namespace, RUN_PERMISSIONS, "a run", spared=("deletecollection",))
 
         def list_missing() -> list[TrackedJob]:  # called when the API server has answered
-            self._refuse_other_measurements(connection, run, options.fingerprint)
+            self._refuse_other_measurements(ongoing)
             snapshot = records.read_snapshot()
-            spending.add_records(run, snapshot.seconds)
+            session.spending.add_records(snapshot.seconds)
             return self.list_missing(run, snapshot)
 
-        session = ClusterSession(options, list_missing)
+        session = ClusterSession(ongoing, list_missing)
         try:
-            session.run()
+            session.measure()
         except BudgetSpent:
             console.print(
-                f"the run has cost about {spending}; one more cell would pass --max-cost {self.max_cost:g}. What is "
-                "missing is not measured; the same command with a higher --max-cost resumes the run"
+                f"the run has cost about {session.spending.cost}; one more cell would pass --max-cost "
+                f"{self.max_cost:g}. What is missing is not measured; the same command with a higher --max-cost "
+                "resumes the run"
             )
         except DeadlinePassed:
             num_deleted = self._make_cleaner(connection, run).end_unfinished()
@@ -203,66 +195,54 @@ class ClusterRun:
             self._make_cleaner(connection, run, error.pool).end_unfinished()
             raise
         finally:
-            if spending.prices:
-                console.print(f"estimated cost of the run so far: {spending}")
+            if session.spending.prices:
+                console.print(f"estimated cost of the run so far: {session.spending.cost}")
 
-    def _refuse_other_measurements(self, connection: Connection, run: Run, fingerprint: str) -> None:
+    def _refuse_other_measurements(self, ongoing: OngoingRun) -> None:
         """Raise UserError if unfinished Jobs of the run would measure something else than this command.
 
         They were made with other images, variables or cores, or for another plan. One LIST, from which the server
         leaves out the Jobs that have the run's fingerprint.
         """
-        namespace = self.target.profile.namespace
-        path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
+        run, connection = ongoing.plan, ongoing.connection
         # `!=` takes Jobs without the label too:
         # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#equality-based-requirement
-        selector = f"{select_run(run.run_id, store_url=self.store.url)},{FINGERPRINT_LABEL}!={fingerprint}"
+        selector = f"{select_run(run.run_id, store_url=self.store.url)},{FINGERPRINT_LABEL}!={ongoing.fingerprint}"
         try:
-            found = connection.read_items(path, read_remaining_job, {"labelSelector": selector})
+            found = connection.read_items(ongoing.path("jobs"), read_remaining_job, {"labelSelector": selector})
         except ApiError as error:
             raise to_user_error(error, connection.context) from error
         unfinished = [job.name for job in found if job is not None and job.end is None]
         if unfinished:
             raise UserError(
-                f"run {run.run_id}: {len(unfinished)} of its Jobs in namespace {namespace} are unfinished and were "
-                f"created with other images, variables, cores or cells than this command has, such as {unfinished[0]}; "
-                "wait until they have ended, or give the command and the profile that they were created with, or end "
-                f"them with `benchmatrix cancel {run.run_id} --on {connection.context} --store {self.store.url}`, or "
-                "begin a run of another name"
+                f"run {run.run_id}: {len(unfinished)} of its Jobs in namespace {ongoing.namespace} are unfinished and "
+                "were created with other images, variables, cores or cells than this command has, such as "
+                f"{unfinished[0]}; wait until they have ended, or give the command and the profile that they were "
+                f"created with, or end them with `benchmatrix cancel {run.run_id} --on {connection.context} --store "
+                f"{self.store.url}`, or begin a run of another name"
             )
 
     def _make_cleaner(self, connection: Connection, run: Run, pool: str | None = None) -> JobCleaner:
         namespace = self.target.profile.namespace
         return JobCleaner(connection=connection, namespace=namespace, run_id=run.run_id, store=self.store, pool=pool)
 
-    def make_options(
+    def make_ongoing(
         self, run: Run, renderer: JobRenderer, connection: Connection, observer: ClusterObserver
-    ) -> SessionOptions:
-        namespace = self.target.profile.namespace
-        return SessionOptions(
+    ) -> OngoingRun:
+        return OngoingRun(
+            plan=run,
+            store=self.store,
             connection=connection,
-            namespace=namespace,
-            run_id=run.run_id,
-            fingerprint=self.find_fingerprint(run),
             renderer=renderer,
-            recorder=ResultRecorder(connection=connection, namespace=namespace, store=self.store),
-            placement_recorder=self.make_placement_recorder(run, connection),
             observer=observer,
             max_in_flight=self.max_in_flight,
             unschedulable_seconds=self.unschedulable_seconds,
             is_requeued=self.is_requeued,
+            max_nodes=self.max_nodes,
+            max_cost=self.max_cost,
             deadline=self.find_deadline(run),
             cancelled_with=self.cancelled_with,
-            find_former_nodes=FormerNodes(connection=connection, store=self.store, run=run).find,
-            spending=Spending.of(self.target.profile, max_nodes=self.max_nodes, max_cost=self.max_cost),
         )
-
-    def make_placement_recorder(self, run: Run, connection: Connection) -> PlacementRecorder:
-        namespace = self.target.profile.namespace
-        return PlacementRecorder(connection=connection, namespace=namespace, store=self.store, run_id=run.run_id)
-
-    def find_fingerprint(self, run: Run) -> str:
-        return compute_fingerprint(run, self.target.profile, self.store.url)
 
     def find_deadline(self, run: Run) -> datetime | None:
         if self.deadline_seconds is None:
@@ -275,7 +255,7 @@ class ClusterRun:
         `snapshot`: what the store has; None: read it now.
         """
         snapshot = snapshot or Records.of(self.store, run).read_snapshot()
-        fingerprint = self.find_fingerprint(run)
+        fingerprint = compute_fingerprint(run, self.target.profile, self.store.url)
         return [
             TrackedJob(
                 repeat=repeat,

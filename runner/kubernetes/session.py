@@ -31,8 +31,8 @@ not a retry within a run: it plans repeats whose record is a failure anew, with 
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -41,27 +41,19 @@ from bench.schema import Failure, NodeFault, Result
 from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.changed_pods import ChangedPods
 from runner.kubernetes.cleanup import CancellationWatcher, RunCancelled, list_marks
-from runner.kubernetes.connection import ApiError, Connection, to_user_error
-from runner.kubernetes.dispatcher import TICK_SECONDS, Dispatcher
+from runner.kubernetes.connection import ApiError, to_user_error
+from runner.kubernetes.dispatcher import TICK_SECONDS
 from runner.kubernetes.failures import JobOutcome, classify, find_interruption, find_node_fault
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
 from runner.kubernetes.kueue import QueuedJobs
-from runner.kubernetes.names import REPEAT_LABEL, select_run
-from runner.kubernetes.nodes import (
-    BlockKey,
-    FormerNode,
-    NodeFaultRecorder,
-    NodeFaultTracker,
-    SharedNodes,
-    read_node_faults,
-)
+from runner.kubernetes.names import REPEAT_LABEL
+from runner.kubernetes.nodes import NodeFaults, SharedNodes, read_node_faults
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.pending_pods import MissingPods, PendingPods, StartProblems, find_running_pod
-from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
+from runner.kubernetes.pending_pods import PendingPods
+from runner.kubernetes.placements import Placements
 from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
-from runner.kubernetes.rendering import JobRenderer, NodeWish
 from runner.kubernetes.submission import FinishedJob, FinishedJobs, Submission
-from runner.kubernetes.tracked_jobs import ClusterObserver, TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 
 LAST_EVENTS_SECONDS = 3.0
 """How long, at the deadline, ends are waited for that the informers have not reported yet."""
@@ -99,134 +91,54 @@ class BudgetSpent(Exception):  # noqa: N818  (an answer rather than an error)
     """The cap on the run's cost leaves no room for another Job."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SessionOptions:
-    """One run on one cluster, and how to measure it."""
-
-    connection: Connection
-    namespace: str
-    run_id: str
-    fingerprint: str
-    """Of the run: only Jobs and pods that carry it are followed."""
-    renderer: JobRenderer
-    recorder: ResultRecorder
-    placement_recorder: PlacementRecorder
-    observer: ClusterObserver
-    max_in_flight: int
-    unschedulable_seconds: float
-    is_requeued: bool = False
-    """A Job that no node takes for so long is deleted and created again later, rather than given up."""
-    deadline: datetime | None = None
-    """When to stop, whatever is missing then."""
-    cancelled_with: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By the ids of other runs whose cancellation ends this one too: the marks of earlier cancellations of theirs."""
-    spending: Spending
-    find_former_nodes: Callable[[Collection[BlockKey]], Mapping[BlockKey, FormerNode]]
-    """Returns where cells of these blocks ran under an earlier runner, of those for which that is known; blocks."""
-
-
 class ClusterSession:
     """Measures the repeats that `list_missing` returns. Used once. All but the informers is on the main thread."""
 
-    def __init__(self, options: SessionOptions, list_missing: Callable[[], Iterable[TrackedJob]]) -> None:
-        """Read the marks of earlier cancellations, and what is placed; nothing is sent to the cluster before `run`.
+    def __init__(self, run: OngoingRun, list_missing: Callable[[], Iterable[TrackedJob]]) -> None:
+        """Read the marks of earlier cancellations, and what is placed; nothing is sent to the cluster before `measure`.
 
         `list_missing` is called when the Jobs that exist are known. In this order nothing is measured twice: a Job that
         was deleted before the list has its record in the store. StoreError if the store cannot be used.
         """
-        self._options, self._list_missing = options, list_missing
-        self.jobs, self._has_begun, self._next_tick = TrackedJobs(), False, 0.0
+        self.run, self._list_missing = run, list_missing
+        self._has_begun, self._next_tick = False, 0.0
         self._held: set[str] = set()  # the uids of pods that were seen kept from ending
-        self._connection, self._recorder, self._spending = options.connection, options.recorder, options.spending
-        store, renderer = options.recorder.store, options.renderer
-        self._dispatcher = Dispatcher(
-            warn_user=options.observer.warn, patience_seconds=self._connection.patience_seconds
-        )
-        self._connection.warn = self._dispatcher.warn_later
-        self._job_informer = self._make_informer("/apis/batch/v1", "jobs", read_job_status)
-        self._pod_informer = self._make_informer("/api/v1", "pods", read_pod_status, POD_FIELDS)
-        to_cluster: dict[str, Any] = {"dispatcher": self._dispatcher, "connection": self._connection}
-        in_namespace = self._in_namespace = to_cluster | {"namespace": options.namespace}
+        run.connection.warn = run.dispatcher.warn_later
+        self._job_informer = self._make_informer("jobs", read_job_status)
+        self._pod_informer = self._make_informer("pods", read_pod_status, POD_FIELDS)
         self._watcher = CancellationWatcher(
-            dispatcher=self._dispatcher,
-            store=store,
-            run_ids=(options.run_id, *options.cancelled_with),
-            known=list_marks(store, options.run_id).union(*options.cancelled_with.values()),
+            dispatcher=run.dispatcher,
+            store=run.store,
+            run_ids=(run.run_id, *run.cancelled_with),
+            known=list_marks(run.store, run.run_id).union(*run.cancelled_with.values()),
         )
-        self._capacity = PoolCapacity(**to_cluster, renderer=renderer)
-        self._changed_pods = ChangedPods(**in_namespace, renderer=renderer)
-        self._queued_jobs = QueuedJobs(**in_namespace, jobs=self.jobs)
-        self._node_faults = NodeFaultTracker(
-            dispatcher=self._dispatcher,
-            recorder=NodeFaultRecorder(connection=self._connection, store=store),
-            jobs=self.jobs,
-            can_avoid_nodes=renderer.profile.avoid_faulty_nodes,
+        self.spending, self._capacity = Spending(run=run), PoolCapacity(run=run)
+        self._changed_pods, self._queued_jobs, self._pending_pods = (
+            ChangedPods(run=run),
+            QueuedJobs(run=run),
+            PendingPods(run=run),
         )
-        self._node_faults.load(read_node_faults(store, options.run_id))
-        self._placements = PlacementTracker(
-            dispatcher=self._dispatcher,
-            recorder=options.placement_recorder,
-            placed=options.placement_recorder.list_placed(),
-        )
-        self._finished_jobs = FinishedJobs(
-            **in_namespace, run_id=options.run_id, fingerprint=options.fingerprint, placements=self._placements
-        )
+        self._recorder = ResultRecorder(run=run)
+        self._node_faults = NodeFaults(run=run)
+        self._node_faults.load(read_node_faults(run.store, run.run_id))
+        self._placements = Placements(run=run)
+        self._placements.placed = self._placements.list_placed()
+        self._shared_nodes = SharedNodes(run=run, find_instance_type=self._placements.find_instance_type)
+        self._finished_jobs = FinishedJobs(run=run, placements=self._placements)
         self._submission = Submission(
-            **in_namespace,
+            run=run,
             cancellation_watcher=self._watcher,
-            renderer=renderer,
-            max_in_flight=options.max_in_flight,
             capacity=self._capacity,
-            spending=self._spending,
-            jobs=self.jobs,
+            spending=self.spending,
             finished_jobs=self._finished_jobs,
-            find_wish=self._find_wish,
-        )
-        self._shared_nodes = self._make_shared_nodes()
-        self._pending_pods = self._make_pending_pods()
-
-    def _make_shared_nodes(self) -> SharedNodes:
-        options, profile = self._options, self._options.renderer.profile
-        # With a queue, cells that wait for their node would use up its quota.
-        patience = 0 if options.renderer.queue else profile.same_node_patience_seconds
-        return SharedNodes(
-            dispatcher=self._dispatcher,
-            submit_next=self._submission.add_first,
-            delete_job=self._recorder.delete_job,
-            find_instance_type=options.placement_recorder.find_instance_type,
-            find_former_nodes=options.find_former_nodes,
-            # A cell that waits for a node of its own choice must not be given up as one that no node can take.
-            patience_seconds=min(patience, options.unschedulable_seconds / 2),
+            find_wish=lambda tracked: self._shared_nodes.find_wish(tracked, self._node_faults.find_avoided(tracked)),
         )
 
-    def _make_pending_pods(self) -> PendingPods:
-        options = self._options
-        labels = select_run(options.run_id, fingerprint=options.fingerprint)
-        return PendingPods(
-            dispatcher=self._dispatcher,
-            jobs=self.jobs,
-            unschedulable_seconds=options.unschedulable_seconds,
-            start_problems=StartProblems(**self._in_namespace),
-            missing_pods=MissingPods(**self._in_namespace, labels=labels, make_room=self._finished_jobs.make_room),
-            start_seconds=options.renderer.profile.start_seconds,
-            give_up=self._give_up,
-            withdraw=self._withdraw if options.is_requeued else None,
-            blame_node=self._blame_node,
-            handle_missing_job=self._handle_missing_job,
-        )
+    def _make_informer(self, kind: str, read: Callable[[dict[str, Any]], T], fields: str = "") -> Informer[T]:
+        run = self.run
+        return Informer(connection=run.connection, path=run.path(kind), labels=run.labels, read=read, fields=fields)
 
-    def _make_informer(
-        self, group: str, kind: str, read: Callable[[dict[str, Any]], T], fields: str = ""
-    ) -> Informer[T]:
-        options = self._options
-        path = f"{group}/namespaces/{options.namespace}/{kind}"
-        labels = select_run(options.run_id, fingerprint=options.fingerprint)
-        return Informer(connection=options.connection, path=path, labels=labels, read=read, fields=fields)
-
-    def _find_wish(self, tracked: TrackedJob) -> NodeWish:
-        return self._shared_nodes.find_wish(tracked, self._node_faults.find_avoided(tracked))
-
-    def run(self) -> None:
+    def measure(self) -> None:
         """Measure everything that is missing, and return when each repeat has its terminal record.
 
         UserError if the cluster refuses; NodesAtFaultError if no node of a pool can measure; RunCancelled if the run
@@ -234,27 +146,27 @@ class ClusterSession:
         are left as they are; BudgetSpent if the cap on the cost leaves no room for what is missing, when everything
         that was submitted has its record.
         """
-        with self._dispatcher:  # stopped last
+        with self.run.dispatcher:  # stopped last
             try:
                 self._start(self._job_informer, self._on_jobs)
                 while not self._has_begun:
                     self._run_next()
                 self._start(self._pod_informer, self._on_pods)
-                while self.jobs.count("done") < len(self.jobs) or self._placements.num_pending:
+                while self.run.jobs.count("done") < len(self.run.jobs) or self._placements.num_pending:
                     self._submission.submit_more()
                     # Before an end is handled that leaves more room than was expected.
                     if self._submission.is_budget_spent and not self._placements.num_pending:
                         raise BudgetSpent
                     self._run_next()
             except ApiError as error:
-                raise to_user_error(error, self._connection.context) from error
+                raise to_user_error(error, self.run.connection.context) from error
             finally:
                 self._job_informer.stop()
                 self._pod_informer.stop()
 
     def _start(self, informer: Informer[T], handle: Callable[[Notification[T]], None]) -> None:
         def notify(notification: Notification[T]) -> None:
-            self._dispatcher.post(partial(handle, notification))
+            self.run.dispatcher.post(partial(handle, notification))
 
         threading.Thread(target=informer.run, args=(notify,), name="informer", daemon=True).start()
 
@@ -262,21 +174,55 @@ class ClusterSession:
         self._handle_events()
         if self._node_faults.stop is not None:
             raise self._node_faults.stop
-        if self._options.deadline is not None and read_clock() >= self._options.deadline:
+        if self.run.deadline is not None and read_clock() >= self.run.deadline:
             self._await_records()
             raise DeadlinePassed
 
     def _handle_events(self) -> None:
-        self._dispatcher.run_next()
+        self.run.dispatcher.run_next()
         now = time.monotonic()
         if now >= self._next_tick and self._has_begun:
             self._next_tick = now + TICK_SECONDS
-            self._pending_pods.check()
-            self._shared_nodes.check()
+            self._check_pending()
+            for tracked in self._shared_nodes.check():
+                self.run.dispatcher.request(partial(self._recorder.delete_job, tracked.name), lambda _: None)
             self._capacity.refresh()
-            self._spending.update(self.jobs)
+            self.spending.update()
             self._queued_jobs.check()
-            self._options.observer.tick(self.jobs)
+            self.run.observer.tick(self.run.jobs)
+
+    def _check_pending(self) -> None:
+        for tracked, verdict in self._pending_pods.check():
+            if verdict is None or tracked.job is None:
+                self._handle_missing_job(tracked)
+            elif verdict.node_fault:
+                self._blame_node(tracked, tracked.job)
+            elif verdict.kind == "unschedulable" and self.run.is_requeued:
+                self._withdraw(tracked, tracked.job)
+            else:
+                alike = self._list_alike(tracked) if verdict.kind == "unschedulable" else []
+                for each in (tracked, *alike):
+                    self._give_up(each, ("failed", verdict.to_failure()))
+        if self._pending_pods.is_room_needed:
+            self._finished_jobs.make_room()
+
+    def _list_alike(self, tracked: TrackedJob) -> list[TrackedJob]:
+        """Return the Jobs not submitted yet that ask for the same of the same nodes as one that no node takes.
+
+        One after the other, a few at a time, each would wait for as long.
+        """
+
+        def describe(job: TrackedJob) -> tuple[str, int, int]:
+            cell = job.repeat.planned.cell
+            return job.node_kind, cell.num_gpus, cell.tenants
+
+        wanted = describe(tracked)
+        return [job for job in self.run.jobs if job.state == "to-submit" and describe(job) == wanted]
+
+    def _submit_first(self, jobs: Iterable[TrackedJob]) -> None:
+        """Queue Jobs that are no longer held back before those that have waited for no node."""
+        for tracked in jobs:
+            self._submission.add_first(tracked)
 
     def _await_records(self) -> None:
         """Create no further Job, and wait until what had ended by the deadline has its record.
@@ -288,7 +234,7 @@ class ClusterSession:
         self._submission.stop(RECORDING_SECONDS)
         begun = time.monotonic()
         while (seconds := time.monotonic() - begun) < RECORDING_SECONDS:
-            if seconds > LAST_EVENTS_SECONDS and not (self.jobs.count("recording") or self._placements.num_pending):
+            if seconds > LAST_EVENTS_SECONDS and not (self.run.jobs.count("recording") or self._placements.num_pending):
                 break
             self._handle_events()
 
@@ -306,7 +252,7 @@ class ClusterSession:
                 if not self._has_begun:
                     self._begin(jobs)
                 existing = {job.name for job in jobs}
-                for tracked in self.jobs:
+                for tracked in self.run.jobs:
                     if tracked.name not in existing:
                         self._on_job_deleted(tracked)
                 for job in jobs:
@@ -315,11 +261,11 @@ class ClusterSession:
     def _begin(self, jobs: tuple[JobStatus, ...]) -> None:
         """Find out what is missing. Finished Jobs of other repeats have been recorded by an earlier runner."""
         self._has_begun = True
-        self.jobs.add(self._list_missing())
-        self._capacity.begin(self.jobs)
+        self.run.jobs.add(self._list_missing())
+        self._capacity.begin()
         self._node_faults.begin(jobs)
-        self._submission.add(self._shared_nodes.begin(self.jobs))
-        missing = {tracked.repeat.key for tracked in self.jobs}
+        self._submission.add(self._shared_nodes.begin(self.run.jobs))
+        missing = {tracked.repeat.key for tracked in self.run.jobs}
         for job in sorted(jobs, key=lambda job: job.created_at):
             if job.end and job.number and (job.cell_id, job.number) not in missing:
                 self._finished_jobs.add(FinishedJob(status=job, attempt=None))
@@ -327,9 +273,9 @@ class ClusterSession:
     def _on_job_event(self, job: JobStatus, *, is_deleted: bool) -> None:
         if job.is_cancelled:
             raise RunCancelled
-        tracked = self.jobs.find(job.name)
+        tracked = self.run.jobs.find(job.name)
         if tracked is None and not job.number:
-            self._dispatcher.warn(
+            self.run.dispatcher.warn(
                 f"Job {job.name} has the labels of this run and names no repeat ({REPEAT_LABEL}): it is passed by",
                 f"job of others {job.uid}",
             )
@@ -363,15 +309,15 @@ class ClusterSession:
                 self._on_pod_event(pod, is_deleted=is_deleted)
             case Listed(pods):
                 self._shared_nodes.forget_pods()
-                for tracked in self.jobs:
+                for tracked in self.run.jobs:
                     tracked.pods = {name: pod for name, pod in tracked.pods.items() if pod.phase == "Failed"}
                 for pod in pods:
                     self._on_pod_event(pod, is_deleted=False)
 
     def _on_pod_event(self, pod: PodStatus, *, is_deleted: bool) -> None:
         self._placements.note(pod)
-        tracked = self.jobs.find(pod.job_name)
-        self._shared_nodes.note_pod(tracked, pod, is_deleted=is_deleted)
+        tracked = self.run.jobs.find(pod.job_name)
+        self._submit_first(self._shared_nodes.note_pod(tracked, pod, is_deleted=is_deleted))
         if tracked is None or tracked.state == "done" or pod.uid in tracked.settled_uids:
             return
         self._node_faults.note_pod(tracked, pod)
@@ -381,7 +327,7 @@ class ClusterSession:
             tracked.running_pod_uid = pod.uid
             if pod.is_held and not pod.is_deleted and tracked.job is not None and pod.uid not in self._held:
                 self._held.add(pod.uid)
-                self._dispatcher.call_later(HELD_SECONDS, partial(self._end_held, tracked, tracked.job, pod))
+                self.run.dispatcher.call_later(HELD_SECONDS, partial(self._end_held, tracked, tracked.job, pod))
         if pod.phase == "Running" or (is_deleted and pod.phase != "Failed"):
             tracked.pods.pop(pod.name, None)
             return
@@ -412,21 +358,21 @@ class ClusterSession:
 
     def _follow(self, tracked: TrackedJob, job: JobStatus) -> None:
         if job.end is None:
-            self.jobs.move(tracked, "job-seen")
+            self.run.jobs.move(tracked, "job-seen")
             return
-        self.jobs.move(tracked, "job-finished")
+        self.run.jobs.move(tracked, "job-finished")
         find = partial(self._recorder.record_finished, tracked, job)
-        self._dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
+        self.run.dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
 
     def _give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
-        self.jobs.move(tracked, "given-up")
-        self._dispatcher.record(partial(self._recorder.give_up, tracked, outcome), partial(self._finish, tracked))
+        self.run.jobs.move(tracked, "given-up")
+        self.run.dispatcher.record(partial(self._recorder.give_up, tracked, outcome), partial(self._finish, tracked))
 
     def _withdraw(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Delete a Job whose pod no node takes; it is created again after a pause."""
-        self.jobs.move(tracked, "withdrawn")
+        self.run.jobs.move(tracked, "withdrawn")
         withdraw = partial(self._recorder.withdraw, tracked)
-        self._dispatcher.record(withdraw, partial(self._finish_or_requeue, tracked, job))
+        self.run.dispatcher.record(withdraw, partial(self._finish_or_requeue, tracked, job))
 
     def _end_held(self, tracked: TrackedJob, job: JobStatus, pod: PodStatus) -> None:
         """End the Job of a pod whose measurement is over, if another container still keeps it from ending.
@@ -437,7 +383,7 @@ class ClusterSession:
         if tracked.state != "in-flight" or not is_same:
             return
         names = ", ".join(pod.other_containers)
-        self._dispatcher.warn(
+        self.run.dispatcher.warn(
             f"the measurement in pod {pod.name} has ended, and the container {names}, which is none of this tool's, "
             f"keeps the pod from ending: its Job is deleted when the record is there. {KEEP_OFF}",
             f"held pods {names}",
@@ -445,7 +391,7 @@ class ClusterSession:
         has_failed = bool(pod.exit_code)
         ended = replace(job, end="failed" if has_failed else "complete", ended_at=pod.ended_at)
         tracked.pods[pod.name] = replace(pod, phase="Failed" if has_failed else "Succeeded", is_held=False)
-        self.jobs.move(tracked, "given-up")
+        self.run.jobs.move(tracked, "given-up")
 
         def record() -> Result | EndedFromOutside | None:
             found = self._recorder.record_finished(tracked, ended)
@@ -453,17 +399,17 @@ class ClusterSession:
                 self._recorder.delete_job(ended.name, ended.uid)
             return found
 
-        self._dispatcher.record(record, partial(self._finish_or_requeue, tracked, ended))
+        self.run.dispatcher.record(record, partial(self._finish_or_requeue, tracked, ended))
 
     def _finish(self, tracked: TrackedJob, result: Result) -> None:
-        self.jobs.move(tracked, "recorded")
+        self.run.jobs.move(tracked, "recorded")
         if tracked.job is not None and tracked.job.end:
             self._finished_jobs.add(FinishedJob(status=tracked.job, attempt=result.attempt))
         tracked.job, tracked.pods = None, {}
         self._node_faults.note_result(tracked, result)
-        self._spending.add(tracked, result)
-        self._shared_nodes.note_end(tracked)
-        self._options.observer.finish(tracked, result)
+        self.spending.add(tracked, result)
+        self._submit_first(self._shared_nodes.note_end(tracked))
+        self.run.observer.finish(tracked, result)
 
     def _finish_or_requeue(self, tracked: TrackedJob, job: JobStatus, result: Result | EndedFromOutside | None) -> None:
         """Finish a repeat that has its record; otherwise its Job `job` was deleted, since it only waited for a node."""
@@ -490,7 +436,7 @@ class ClusterSession:
 
     def _blame_node(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Replace an unfinished Job whose pod its node cannot start by another, or give the repeat up."""
-        self.jobs.move(tracked, "withdrawn")
+        self.run.jobs.move(tracked, "withdrawn")
         pods = tuple(pod for pod in tracked.pods.values() if find_node_fault(pod))
         self._measure_again(tracked, job, EndedFromOutside(pods=pods, is_node_fault=True))
 
@@ -514,12 +460,12 @@ class ClusterSession:
                 write = partial(self._recorder.give_up, tracked, outcome)
             else:
                 write = partial(self._recorder.record_outcome, tracked, outcome, job, ended.pods)
-            self._dispatcher.record(write, partial(self._finish, tracked))
+            self.run.dispatcher.record(write, partial(self._finish, tracked))
         elif self._node_faults.stop is None:
 
             def discard() -> None:
                 for fault in faults:
-                    self._node_faults.recorder.write(fault)
+                    self._node_faults.write(fault)
                 self._recorder.delete_job(job.name, job.uid)
 
             def replace_job(_: None) -> None:
@@ -527,12 +473,14 @@ class ClusterSession:
                 _forget_pods(tracked)
                 self._settle(tracked, uids, job, partial(self._submission.retry, delay_seconds=delay_seconds))
 
-            self._dispatcher.record(discard, replace_job)
+            self.run.dispatcher.record(discard, replace_job)
 
     def _judge_faults(self, tracked: TrackedJob, faults: Sequence[NodeFault]) -> tuple[JobOutcome | None, float]:
         """Return the outcome of a repeat that met too many faults, or None and how long to wait for the next try."""
         number = self._node_faults.count_faults(tracked)
-        if number < MAX_NODE_FAULTS or not self._node_faults.has_sound_node(tracked):  # then the whole run stops
+        if number < MAX_NODE_FAULTS or not self._node_faults.find_pool(tracked.pool).has_sound_node(
+            read_clock()
+        ):  # then the whole run stops
             return None, NODE_FAULT_PAUSE_SECONDS * 2 ** min(number - 1, MAX_NODE_FAULTS - 2)
         nodes = sorted({fault.node_name or "unknown" for fault in faults})
         message = f"its nodes were at fault {number} times, the last time {', '.join(nodes)}: {faults[-1].reason}"
@@ -540,21 +488,21 @@ class ClusterSession:
 
     def _handle_missing_job(self, tracked: TrackedJob) -> None:
         """Search the store for the record of a Job that is gone, and create the Job again if there is none."""
-        self.jobs.move(tracked, "job-missing")
+        self.run.jobs.move(tracked, "job-missing")
         self._find_record(tracked, is_last=False)
 
     def _find_record(self, tracked: TrackedJob, *, is_last: bool) -> None:
         find = partial(self._recorder.find_record, tracked)
-        self._dispatcher.record(find, partial(self._handle_record, tracked, is_last=is_last))
+        self.run.dispatcher.record(find, partial(self._handle_record, tracked, is_last=is_last))
 
     def _handle_record(self, tracked: TrackedJob, result: Result | None, *, is_last: bool) -> None:
         if result is not None:
             self._finish(tracked, result)
         elif not is_last:
-            self._dispatcher.call_later(MISSING_SECONDS, partial(self._find_record, tracked, is_last=True))
+            self.run.dispatcher.call_later(MISSING_SECONDS, partial(self._find_record, tracked, is_last=True))
         else:
-            find = partial(find_running_pod, self._connection, self._options.namespace, tracked)
-            self._dispatcher.request(find, partial(self._handle_running_pod, tracked))
+            find = partial(self._recorder.find_running_pod, tracked)
+            self.run.dispatcher.request(find, partial(self._handle_running_pod, tracked))
 
     def _handle_running_pod(self, tracked: TrackedJob, pod: str) -> None:
         """Create a missing Job again, unless its pod measures on without it: the repeat would have two records."""
@@ -563,18 +511,18 @@ class ClusterSession:
         self._watcher.check(then)
 
     def _wait_for_pod(self, tracked: TrackedJob, pod: str) -> None:
-        self._dispatcher.warn(
+        self.run.dispatcher.warn(
             f"Job {tracked.name} was deleted without its pod {pod}, which runs on: its record is waited for; to have "
             f"the repeat measured anew, delete the pod"
         )
-        self._dispatcher.call_later(ORPHAN_SECONDS, partial(self._find_record, tracked, is_last=True))
+        self.run.dispatcher.call_later(ORPHAN_SECONDS, partial(self._find_record, tracked, is_last=True))
 
     def _create_again(self, tracked: TrackedJob) -> None:
         if tracked.job is not None:  # created since, or the list of Jobs was older than the Job
             self._follow(tracked, tracked.job)
             return
         if not tracked.is_released:  # else it was this runner that deleted it, and has said so
-            self._dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")
+            self.run.dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")
         _forget_pods(tracked)
         self._submission.retry(tracked)
 

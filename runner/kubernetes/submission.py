@@ -17,13 +17,12 @@ from http import HTTPStatus
 from bench.errors import UserError
 from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.cleanup import CancellationWatcher
-from runner.kubernetes.connection import ApiError, Connection, delete_exactly
-from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.names import CELL_LABEL, FINGERPRINT_LABEL, REPEAT_LABEL, RUN_LABEL, select_run
+from runner.kubernetes.connection import ApiError, delete_exactly
+from runner.kubernetes.names import CELL_LABEL, FINGERPRINT_LABEL, REPEAT_LABEL, RUN_LABEL
 from runner.kubernetes.objects import JobStatus
-from runner.kubernetes.placements import PlacementTracker
-from runner.kubernetes.rendering import JobRenderer, NodeWish
-from runner.kubernetes.tracked_jobs import UNFINISHED, TrackedJob, TrackedJobs
+from runner.kubernetes.placements import Placements
+from runner.kubernetes.rendering import NodeWish
+from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 
 NUM_KEPT = 1000
 """Finished Jobs that stay: with their pods about 12 MB of etcd (about 12 KB each, docs/performance.md)."""
@@ -52,12 +51,8 @@ class FinishedJob:
 class FinishedJobs:
     """Keeps the newest finished Jobs of a run, and has the others deleted, many with one request."""
 
-    dispatcher: Dispatcher
-    connection: Connection
-    namespace: str
-    run_id: str
-    fingerprint: str
-    placements: PlacementTracker
+    run: OngoingRun
+    placements: Placements
     _kept: deque[FinishedJob] = field(default_factory=deque, repr=False)
     _is_room_needed: bool = False
     """Whether none stays."""
@@ -86,7 +81,7 @@ class FinishedJobs:
             placed = self.placements.placed
             known = None if placed.issuperset(job.attempt for job in batch) else frozenset(placed)
             self._num_deletions += 1
-            self.dispatcher.record(partial(self._delete, batch, known), self._handle_deleted)
+            self.run.dispatcher.record(partial(self._delete, batch, known), self._handle_deleted)
 
     def _has_batch(self) -> bool:
         return bool(self._kept) if self._is_room_needed else len(self._kept) >= NUM_KEPT + BATCH_SIZE
@@ -99,21 +94,22 @@ class FinishedJobs:
         by_number: defaultdict[int, list[FinishedJob]] = defaultdict(list)
         for job in batch:
             by_number[job.status.number].append(job)
-        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+        path = self.run.path("jobs")
         try:
             for number, jobs in by_number.items():
                 cells = ",".join(sorted({job.status.cell_id for job in jobs}))
-                run = select_run(self.run_id, fingerprint=self.fingerprint)
-                labels = f"{run},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
+                labels = f"{self.run.labels},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
                 if placed is not None:
-                    self.placements.recorder.write_others(labels, placed)
+                    self.placements.write_wanted(labels, lambda attempt: attempt not in placed)
                 query = {"labelSelector": labels, "fieldSelector": COMPLETE, "propagationPolicy": "Background"}
-                self.connection.request("deletecollection", path, query=query)
+                self.run.connection.request("deletecollection", path, query=query)
             for job in batch:
                 if job.status.end == "failed":
-                    delete_exactly(self.connection, f"{path}/{job.status.name}", job.status.uid)
+                    delete_exactly(self.run.connection, f"{path}/{job.status.name}", job.status.uid)
         except ApiError as error:  # their TTL deletes them
-            self.dispatcher.warn_later(f"finished Jobs are not deleted: {error.message}", "deletion of finished Jobs")
+            self.run.dispatcher.warn_later(
+                f"finished Jobs are not deleted: {error.message}", "deletion of finished Jobs"
+            )
             return error.status != HTTPStatus.FORBIDDEN
         return True
 
@@ -137,15 +133,10 @@ ALREADY_EXISTS = "AlreadyExists"
 class Submission:
     """Creates the Jobs of a run in the order in which they were added; a full pool does not hold up the others."""
 
-    dispatcher: Dispatcher
+    run: OngoingRun
     cancellation_watcher: CancellationWatcher
-    connection: Connection
-    namespace: str
-    renderer: JobRenderer
-    max_in_flight: int
     capacity: PoolCapacity
     spending: Spending
-    jobs: TrackedJobs
     finished_jobs: FinishedJobs
     """Of the run: none is created while the cluster has as many as it may have."""
     find_wish: Callable[[TrackedJob], NodeWish]
@@ -171,17 +162,17 @@ class Submission:
 
     def retry(self, tracked: TrackedJob, delay_seconds: float = 0.0) -> None:
         """Queue a Job that is gone and left no record, behind all others, after a delay."""
-        self.jobs.move(tracked, "retried")
+        self.run.jobs.move(tracked, "retried")
         if delay_seconds:
-            self.dispatcher.call_later(delay_seconds, partial(self._add_unless_cancelled, tracked))
+            self.run.dispatcher.call_later(delay_seconds, partial(self._add_unless_cancelled, tracked))
         else:
             self.add([tracked])
 
     def requeue(self, tracked: TrackedJob) -> None:
-        self.jobs.move(tracked, "requeued")
+        self.run.jobs.move(tracked, "requeued")
         seconds = min(MIN_REQUEUE_SECONDS * 2**tracked.num_withdrawn, MAX_REQUEUE_SECONDS)
         tracked.num_withdrawn += 1
-        self.dispatcher.call_later(seconds, partial(self._add_unless_cancelled, tracked))
+        self.run.dispatcher.call_later(seconds, partial(self._add_unless_cancelled, tracked))
 
     @property
     def is_budget_spent(self) -> bool:
@@ -189,10 +180,10 @@ class Submission:
 
         A Job in a pause, of a pool whose cells cost less, may fit where the first that waits does not.
         """
-        if not self.is_held_by_budget or self.jobs.count("submitting", "in-flight", "recording"):
+        if not self.is_held_by_budget or self.run.jobs.count("submitting", "in-flight", "recording"):
             return False
-        left = {tracked.pool: tracked for tracked in self.jobs if tracked.state == "to-submit"}
-        return not any(self.spending.has_room(tracked, self.jobs) for tracked in left.values())
+        left = {tracked.pool: tracked for tracked in self.run.jobs if tracked.state == "to-submit"}
+        return not any(self.spending.has_room(tracked) for tracked in left.values())
 
     def submit_more(self) -> None:
         """Send as many requests as there is room for, unless it is being checked whether the run is cancelled."""
@@ -204,14 +195,14 @@ class Submission:
         if self._paused_until is not None or self.cancellation_watcher.is_checking or not self.capacity.is_known:
             return
         while (tracked := self._take_next()) is not None:
-            self.jobs.move(tracked, "request-sent")
+            self.run.jobs.move(tracked, "request-sent")
             create = partial(self._create, tracked, self.find_wish(tracked))
-            self.dispatcher.submit(create, partial(self._handle_created, tracked))
+            self.run.dispatcher.submit(create, partial(self._handle_created, tracked))
 
     def stop(self, seconds: float) -> None:
         """Create no further Job: requests that wait for the API server are given up; waits `seconds` at most."""
         self._is_stopped.set()
-        self.dispatcher.stop_submitting(seconds)
+        self.run.dispatcher.stop_submitting(seconds)
 
     def _add_unless_cancelled(self, tracked: TrackedJob) -> None:
         """Queue a Job after a pause: meanwhile there may have been no Job whose end would show a cancellation."""
@@ -219,41 +210,35 @@ class Submission:
 
     def _take_next(self) -> TrackedJob | None:
         """Return the first Job in the order of the run for which its nodes and the run have room; None if none."""
-        if self.jobs.count("submitting", "in-flight") >= self.max_in_flight:
+        if self.run.jobs.count("submitting", "in-flight") >= self.run.max_in_flight:
             return None
-        if self.jobs.count("recording") >= MAX_RECORDING or self.finished_jobs.is_behind:
+        if self.run.jobs.count("recording") >= MAX_RECORDING or self.finished_jobs.is_behind:
             return None
         heads: list[tuple[int, TrackedJob]] = []
         for waiting in self._waiting.values():
             while waiting and waiting[0][1].state != "to-submit":
                 waiting.popleft()
-            if waiting and self._has_room(waiting[0][1]):
+            if waiting and self.capacity.has_room(waiting[0][1]):
                 heads.append(waiting[0])
         for _, tracked in sorted(heads, key=lambda head: head[0]):
-            if self.spending.has_room(tracked, self.jobs):
+            if self.spending.has_room(tracked):
                 self._waiting[tracked.node_kind].popleft()
                 return tracked
             self.is_held_by_budget = True
         return None
 
-    def _has_room(self, tracked: TrackedJob) -> bool:
-        maximum, limit = self.capacity.find_maximum(tracked.pool), self.capacity.find_limit(tracked.node_kind)
-        if maximum is not None and self.jobs.count_in_pool(tracked.pool, *UNFINISHED) >= maximum:
-            return False
-        return limit is None or self.jobs.count_on_nodes(tracked.node_kind, *UNFINISHED) < limit
-
     def _create(self, tracked: TrackedJob, wish: NodeWish) -> bool:
         """Create the Job; return whether a quota left room. A Job that exists already was created by another runner."""
-        body = self.renderer.render(tracked.repeat.planned, tracked.key, wish)
+        body = self.run.renderer.render(tracked.repeat.planned, tracked.key, wish)
         try:
-            path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
-            self.connection.request("create", path, body=body, stop=self._is_stopped)
+            path = self.run.path("jobs")
+            self.run.connection.request("create", path, body=body, stop=self._is_stopped)
         except ApiError as error:
             if error.status == HTTPStatus.FORBIDDEN and "exceeded quota" in error.message:
                 hint = (
                     "finished Jobs count until they are deleted: those of this run are now, once they have their record"
                 )
-                self.dispatcher.warn_later(
+                self.run.dispatcher.warn_later(
                     f"no room for more Jobs at present: {error.message} ({hint})", "quota of Jobs"
                 )
                 return False
@@ -265,18 +250,18 @@ class Submission:
 
     def _check_own(self, tracked: TrackedJob) -> None:
         """Raise UserError if a Job of this name exists that is not of this run; one that is gone by now is no error."""
-        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
-        found = self.connection.list_items(path, fieldSelector=f"metadata.name={tracked.name}")
+        path = self.run.path("jobs")
+        found = self.run.connection.list_items(path, fieldSelector=f"metadata.name={tracked.name}")
         expected = {RUN_LABEL: tracked.key.run_id, FINGERPRINT_LABEL: tracked.key.fingerprint}
         if any(not expected.items() <= job["metadata"].get("labels", {}).items() for job in found):
             raise UserError(
-                f"Job {tracked.name} in namespace {self.namespace} is not of this run: its labels "
+                f"Job {tracked.name} in namespace {self.run.namespace} is not of this run: its labels "
                 f"{' and '.join(expected)} are not this run's; delete that Job, or take another --run-id or --namespace"
             )
         for job in found:
             if "deletionTimestamp" in job["metadata"]:
                 finalizers = ", ".join(job["metadata"].get("finalizers", ())) or "none that it names"
-                self.dispatcher.warn_later(
+                self.run.dispatcher.warn_later(
                     f"Job {tracked.name} was deleted and is still there, kept by its finalizers ({finalizers}); its "
                     "repeat is not measured until it is gone",
                     "deleted Jobs that stay",
@@ -286,9 +271,9 @@ class Submission:
         if tracked.state != "submitting":  # the informer reported the Job first
             return
         if has_room:
-            self.jobs.move(tracked, "created")
+            self.run.jobs.move(tracked, "created")
         else:
-            self.jobs.move(tracked, "refused-by-quota")
+            self.run.jobs.move(tracked, "refused-by-quota")
             self.finished_jobs.make_room()
             self._waiting[tracked.node_kind].appendleft((-1, tracked))
             self._paused_until = time.monotonic() + QUOTA_PAUSE_SECONDS

@@ -1,13 +1,19 @@
-"""The repeats that a run still lacks, each with its state and what is known of its Job and pods."""
+"""A run while it is measured on a cluster: its repeats that are missing, with what is known of their Jobs and pods."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 from typing import Literal, Protocol
 
-from bench.schema import Cell, FailureKind, Result
-from runner.kubernetes.names import JobKey
+from bench.schema import Cell, Device, FailureKind, Result, Run
+from bench.store import Store
+from runner.kubernetes.connection import Connection
+from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.names import JobKey, select_run
 from runner.kubernetes.objects import JobStatus, PodStatus
+from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
 from runner.matrix.plan import Repeat
 from runner.profiles.pools import is_shared
 
@@ -78,13 +84,6 @@ class InvalidTransitionError(RuntimeError):
     """An event was applied to a repeat whose state does not allow it."""
 
 
-def find_next_state(state: State, event: Event) -> State:
-    try:
-        return TRANSITIONS[state, event]
-    except KeyError:
-        raise InvalidTransitionError(f"{event} in state {state}") from None
-
-
 def format_tables() -> str:
     """Return the states and the events as the two Markdown tables of docs/kubernetes.md."""
     states = [f"| `{state}` | {meaning} |" for state, meaning in STATES.items()]
@@ -149,7 +148,7 @@ class TrackedJob:
         return self.key.job_name
 
     @property
-    def pool(self) -> str:
+    def pool(self) -> Device:
         return self.repeat.planned.cell.device
 
     @property
@@ -217,7 +216,9 @@ class TrackedJobs:
 
     def move(self, tracked: TrackedJob, event: Event) -> None:
         """Apply an event to the state, as TRANSITIONS says; raise InvalidTransitionError where it names none."""
-        following = find_next_state(tracked.state, event)
+        following = TRANSITIONS.get((tracked.state, event))
+        if following is None:
+            raise InvalidTransitionError(f"{event} in state {tracked.state}")
         self._count(tracked, -1)
         tracked.state = following
         self._count(tracked, 1)
@@ -230,9 +231,6 @@ class TrackedJobs:
             self._unfinished[tracked.name] = tracked
         else:
             self._unfinished.pop(tracked.name, None)
-
-
-# What a cluster session reports while it runs.
 
 
 class ClusterObserver(Protocol):
@@ -258,3 +256,53 @@ def warn_once(tell: Callable[[str], None]) -> Callable[[str, str], None]:
             tell(message)
 
     return warn
+
+
+@dataclass(kw_only=True)
+class OngoingRun:
+    """One run on one cluster and how to measure it: what all parts of a session work with."""
+
+    plan: Run
+    store: Store
+    connection: Connection
+    renderer: JobRenderer
+    observer: ClusterObserver
+    max_in_flight: int
+    unschedulable_seconds: float
+    is_requeued: bool = False
+    """A Job that no node takes for so long is deleted and created again later, rather than given up."""
+    max_nodes: int | None = None
+    max_cost: float | None = None
+    """In the profile's currency. None: there is no cap."""
+    deadline: datetime | None = None
+    """When to stop, whatever is missing then."""
+    cancelled_with: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the ids of other runs whose cancellation ends this one too: the marks of earlier cancellations of theirs."""
+    jobs: TrackedJobs = field(default_factory=TrackedJobs)
+
+    @cached_property
+    def dispatcher(self) -> Dispatcher:
+        return Dispatcher(warn_user=self.observer.warn, patience_seconds=self.connection.patience_seconds)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Only Jobs and pods that carry it are followed."""
+        return compute_fingerprint(self.plan, self.renderer.profile, self.store.url)
+
+    @property
+    def run_id(self) -> str:
+        return self.plan.run_id
+
+    @property
+    def namespace(self) -> str:
+        return self.renderer.profile.namespace
+
+    @property
+    def labels(self) -> str:
+        """The selector of the run's Jobs and pods."""
+        return select_run(self.run_id, fingerprint=self.fingerprint)
+
+    def path(self, kind: str) -> str:
+        """Return the path of the namespace's objects of a kind: `jobs`, `pods`, `events`."""
+        group = "/apis/batch/v1" if kind == "jobs" else "/api/v1"
+        return f"{group}/namespaces/{self.namespace}/{kind}"

@@ -121,8 +121,8 @@ class Setup:
         used = connection or self.connection
         observed = self.observed = Observed()
         cluster_run = self.make_cluster_run()
-        options = cluster_run.make_options(self.run, cluster_run.make_renderer(self.run), used, observed)
-        ClusterSession(options, lambda: cluster_run.list_missing(self.run)).run()
+        ongoing = cluster_run.make_ongoing(self.run, cluster_run.make_renderer(self.run), used, observed)
+        ClusterSession(ongoing, lambda: cluster_run.list_missing(self.run)).measure()
         return observed
 
     def start(self, connection: Connection | None = None) -> "Future[Observed]":

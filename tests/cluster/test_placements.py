@@ -18,6 +18,7 @@ from bench.store import (
 from control_plane import ControlPlane
 from fake_kubelet import IMAGE_ID, FakeKubelet
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.placements import Placements
 
 StartKubelet = Callable[..., FakeKubelet]
 LABELS = {
@@ -77,14 +78,21 @@ def test_every_attempt_is_placed_without_a_request_for_its_pod(
     assert connection.num_requests["list pods"] == 2  # the informer's, and of the one pod that is compared with its Job
 
 
+def complete(setup: Setup) -> None:
+    """Write what placements are missing, as a runner does at its end."""
+    cluster_run = setup.make_cluster_run()
+    renderer = cluster_run.make_renderer(setup.run)
+    ongoing = cluster_run.make_ongoing(setup.run, renderer, setup.connection, setup.observed)
+    Placements(run=ongoing).complete()
+
+
 def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_else(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
 ) -> None:
     start_kubelet(num_nodes=2)  # containers that end before anybody sees them run
     setup = Setup.make(connection, namespace, store, make_cells(3))
     setup.measure()
-    cluster_run = setup.make_cluster_run()
-    cluster_run.make_placement_recorder(setup.run, connection).complete()
+    complete(setup)
     first = read_placements(setup)
     assert set(first) == list_attempts(setup)
 
@@ -92,7 +100,7 @@ def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_els
     find_file(setup, first[lost]).unlink()
     marked = first[kept].model_copy(update={"pod": "as-it-was"})
     find_file(setup, marked).write_bytes(marked.to_json())
-    cluster_run.make_placement_recorder(setup.run, connection).complete()
+    complete(setup)
 
     assert read_placements(setup) == first | {kept: marked}
 
@@ -104,7 +112,7 @@ def test_where_nothing_is_missing_the_pods_are_not_listed(
     setup = Setup.make(connection, namespace, store, make_cells(1))
     setup.measure()
     connection.num_requests.clear()
-    setup.make_cluster_run().make_placement_recorder(setup.run, connection).complete()
+    complete(setup)
     assert not connection.num_requests
 
 

@@ -6,6 +6,7 @@ from bench.schema import Run
 from bench.store import Store, result_key
 from collector.results.load import load_run
 from factories import make_result, put_documents
+from ongoing_runs import make_ongoing
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
@@ -60,7 +61,7 @@ def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(order: 
     damage_first(run, store, "cut")
     repeat = list_missing_repeats(store, run)[0]
     tracked = TrackedJob(repeat=repeat, key=JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, retry_round=1))
-    recorder = ResultRecorder(connection=None, namespace="none", store=store)  # type: ignore[arg-type]
+    recorder = ResultRecorder(run=make_ongoing(store, plan=run))
     assert recorder.find_record(tracked) is None
     result = make_ok(run, CELL_A, attempt="zz" if order == "damaged-first" else "00")
     put_documents(store, run, [result])
@@ -75,6 +76,6 @@ def test_what_does_not_count_for_the_report_is_no_record_of_a_job(store: Store) 
     store.put(key, result.to_json())
     (repeat, _) = list_missing_repeats(store, run)
     tracked = TrackedJob(repeat=repeat, key=JobKey(run_id="run", cell_id=CELL_A.cell_id, number=1, retry_round=0))
-    recorder = ResultRecorder(connection=None, namespace="none", store=store)  # type: ignore[arg-type]
+    recorder = ResultRecorder(run=make_ongoing(store, plan=run))
     assert recorder.find_record(tracked) is None
     assert [found.key for found in load_run(store, "run").skipped] == [key]

@@ -1,6 +1,7 @@
 """How many Jobs at once, and what they cost."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,20 +11,18 @@ from bench.schema import Device
 from factories import make_cell, make_result, make_run
 from fake_nodes import KUBELET_LABELS
 from job_manifests import load, render
+from ongoing_runs import finish, make_ongoing, submit, track
 from runner.kubernetes.capacity import (
     MIN_PARALLEL,
-    PoolNodes,
     Spending,
     check_prices,
-    count_any_cells,
     count_cells,
     count_cells_within_limits,
     find_limit,
 )
 from runner.kubernetes.fit import NodeStatus, read_node_status
-from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.profiles.model import Profile
-from tracked_cells import finish, submit, track
 
 N2 = {"cloud.google.com/machine-family": "n2"}
 T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
@@ -62,28 +61,28 @@ def make_node(labels: dict[str, str] | None = None, name: str = "node", **alloca
     ],
 )
 def test_in_flight_follows_the_nodes(num_fitting: int, num_at_start: int, num_allowed: int, limit: int) -> None:
-    nodes = PoolNodes(num_fitting=num_fitting, num_allowed=num_allowed)
-    assert find_limit(nodes, num_at_start) == limit
+    assert find_limit(num_fitting, num_at_start, num_allowed) == limit
 
 
 def test_pods_that_wait_never_add_nodes_without_end() -> None:
     """An autoscaler adds a node for every pod that waits: the limit must not follow it up."""
     num_nodes = num_at_start = 3
     for _ in range(10):
-        num_nodes = find_limit(PoolNodes(num_fitting=num_nodes, num_allowed=0), num_at_start)
+        num_nodes = find_limit(num_nodes, num_at_start, 0)
     assert num_nodes == 2 * num_at_start
 
 
 def test_a_node_holds_one_cell_that_is_alone_and_otherwise_as_many_as_it_has_room_for() -> None:
     alone = load("gke")
-    nodes = [make_node(), make_node(), make_node(cpu="3"), make_node(labels=T4, **{"nvidia.com/gpu": "4"})]
-    assert count_cells(make_pod(alone), nodes) == 2
-    assert count_cells(make_pod(alone, "gpu"), nodes) == 1
+    gpu = {"nvidia.com/gpu": "4"}
+    nodes = [make_node(name="a"), make_node(name="b"), make_node(name="c", cpu="3"), make_node(T4, "d", **gpu)]
+    assert count_cells([make_pod(alone)], nodes) == 2
+    assert count_cells([make_pod(alone, "gpu")], nodes) == 1
 
     pools = {name: pool.model_copy(update={"is_alone_on_node": False}) for name, pool in alone.pools.items()}
     shared = load("gke", pools=pools)
-    assert count_cells(make_pod(shared), nodes) == 2 * (16 // alone.pools["cpu"].cpus)
-    assert count_cells(make_pod(shared, "gpu"), nodes) == 4
+    assert count_cells([make_pod(shared)], nodes) == 2 * (16 // alone.pools["cpu"].cpus)
+    assert count_cells([make_pod(shared, "gpu")], nodes) == 4
 
 
 def test_a_node_holds_a_group_if_it_has_room_for_all_its_tenants() -> None:
@@ -91,7 +90,7 @@ def test_a_node_holds_a_group_if_it_has_room_for_all_its_tenants() -> None:
     cpus = profile.pools["cpu"].cpus
     pods = [make_pod(profile, tenants=number) for number in (1, 2, 4)]
     rooms = [make_node(name=f"{number}", cpu=str(number * cpus)) for number in (1, 2, 3, 4)]
-    assert [count_cells(pod, rooms) for pod in pods] == [4, 3, 1]
+    assert [count_cells([pod], rooms) for pod in pods] == [4, 3, 1]
 
 
 def test_nodes_that_hold_any_of_several_cells_are_counted_once() -> None:
@@ -109,14 +108,14 @@ def test_nodes_that_hold_any_of_several_cells_are_counted_once() -> None:
         for name, clients in (("a", "2"), ("b", "4"), ("c", "4"))
     ]
     whole = make_node(T4, "d", **{"nvidia.com/gpu": "1"})
-    assert [count_cells(pod, [*nodes, whole]) for pod in pods] == [1, 2]
-    assert count_any_cells(pods, [*nodes, whole]) == 3
-    assert count_any_cells(pods[1:], [*nodes, whole]) == 2
+    assert [count_cells([pod], [*nodes, whole]) for pod in pods] == [1, 2]
+    assert count_cells(pods, [*nodes, whole]) == 3
+    assert count_cells(pods[1:], [*nodes, whole]) == 2
     roomy = [make_pod(load("kind"), tenants=number) for number in (1, 2)]
     for pod in roomy:
         del pod["affinity"]["podAntiAffinity"]
     sixteen = make_node(None, "e", cpu="16", **{"ephemeral-storage": "500Gi"})
-    assert count_any_cells(roomy, [sixteen]) == 16 // load("kind").pools["cpu"].cpus
+    assert count_cells(roomy, [sixteen]) == 16 // load("kind").pools["cpu"].cpus
 
 
 def make_node_pool(limits: dict[str, str] | None, **template: Any) -> dict[str, Any]:
@@ -189,69 +188,66 @@ def make_profile(**prices: float) -> Profile:
     return base.model_copy(update={"pools": pools, "currency": "EUR"})
 
 
-def make_spending(max_nodes: int | None = None, max_cost: float | None = None) -> Spending:
-    return Spending.of(make_profile(cpu=0.4, gpu=0.6), max_nodes=max_nodes, max_cost=max_cost)
+def make_spending(folder: Path, *jobs: TrackedJob, **given: Any) -> Spending:
+    return Spending(run=make_ongoing(folder, *jobs, profile=make_profile(cpu=0.4, gpu=0.6), **given))
 
 
 def record(spending: Spending, tracked: TrackedJob, seconds: float) -> None:
-    cell = tracked.repeat.planned.cell
-    result = make_result(cell)
+    result = make_result(tracked.repeat.planned.cell)
     spending.add(tracked, result.model_copy(update={"finished_at": result.started_at + timedelta(seconds=seconds)}))
 
 
-def test_the_estimate_is_price_times_hours_of_the_records_by_pool() -> None:
-    spending = make_spending()
+def test_the_estimate_is_price_times_hours_of_the_records_by_pool(tmp_path: Path) -> None:
+    spending = make_spending(tmp_path)
     record(spending, track("cpu", 1), 1800)
     record(spending, track("gpu", 2), 600)
-    assert spending.cost == pytest.approx(0.4 * 0.5 + 0.6 / 6)
-    assert str(spending) == "0.30 EUR"
+    assert spending.cost.amount == pytest.approx(0.4 * 0.5 + 0.6 / 6)
+    assert str(spending.cost) == "0.30 EUR"
 
 
-def test_records_that_were_there_at_the_start_count() -> None:
+def test_records_that_were_there_at_the_start_count(tmp_path: Path) -> None:
     cells = [make_cell(seed=1), make_cell(seed=2, device="gpu")]
-    spending = make_spending()
-    spending.add_records(make_run(cells), {(cells[0].cell_id, 1): 3600.0, (cells[1].cell_id, 3): 3600.0})
-    assert spending.cost == pytest.approx(1.0)
+    spending = make_spending(tmp_path, plan=make_run(cells))
+    spending.add_records({(cells[0].cell_id, 1): 3600.0, (cells[1].cell_id, 3): 3600.0})
+    assert spending.cost.amount == pytest.approx(1.0)
 
 
-def test_nodes_are_capped_over_all_pools() -> None:
-    spending = make_spending(max_nodes=2)
-    jobs = TrackedJobs([track("cpu", 1), track("gpu", 2), track("cpu", 3)])
-    first, second, third = jobs
-    submit(jobs, first)
-    assert spending.has_room(third, jobs)
-    submit(jobs, second)
-    assert not spending.has_room(third, jobs)
+def test_nodes_are_capped_over_all_pools(tmp_path: Path) -> None:
+    first, second, third = track("cpu", 1), track("gpu", 2), track("cpu", 3)
+    spending = make_spending(tmp_path, first, second, third, max_nodes=2)
+    submit(spending.run.jobs, first)
+    assert spending.has_room(third)
+    submit(spending.run.jobs, second)
+    assert not spending.has_room(third)
 
 
-def test_money_is_capped_with_what_is_unfinished_at_its_timeout_until_one_has_ended() -> None:
-    spending = make_spending(max_cost=0.35)
-    jobs = TrackedJobs([track("gpu", seed, timeout_seconds=600.0) for seed in range(9)])
-    first, second, third, *others = jobs
+def test_money_is_capped_with_what_is_unfinished_at_its_timeout_until_one_has_ended(tmp_path: Path) -> None:
+    first, second, third, *others = (track("gpu", seed, timeout_seconds=600.0) for seed in range(9))
+    spending = make_spending(tmp_path, first, second, third, *others, max_cost=0.35)
+    jobs = spending.run.jobs
     submit(jobs, first, second)  # 0.10 each at their timeouts
-    assert spending.has_room(third, jobs)
+    assert spending.has_room(third)
     submit(jobs, third)
-    assert not spending.has_room(others[0], jobs)
+    assert not spending.has_room(others[0])
 
     finish(jobs, first)
     record(spending, first, 300)  # 0.05 on average: 0.05 spent, 0.10 to come from two, room for four more
     for tracked in others[:4]:
-        assert spending.has_room(tracked, jobs)
+        assert spending.has_room(tracked)
         submit(jobs, tracked)
-    assert not spending.has_room(others[4], jobs)
+    assert not spending.has_room(others[4])
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_a_cap_below_one_timeout_allows_one_cell_at_a_time_until_it_is_reached(device: Device) -> None:
-    spending = make_spending(max_cost=0.01)
-    jobs = TrackedJobs([track(device, 1), track(device, 2)])
-    first, second = jobs
-    assert spending.has_room(first, jobs)
-    submit(jobs, first)
-    assert not spending.has_room(second, jobs)
-    finish(jobs, first)
+def test_a_cap_below_one_timeout_allows_one_cell_at_a_time_until_it_is_reached(device: Device, tmp_path: Path) -> None:
+    first, second = track(device, 1), track(device, 2)
+    spending = make_spending(tmp_path, first, second, max_cost=0.01)
+    assert spending.has_room(first)
+    submit(spending.run.jobs, first)
+    assert not spending.has_room(second)
+    finish(spending.run.jobs, first)
     record(spending, first, 60)
-    assert not spending.has_room(second, jobs)
+    assert not spending.has_room(second)
 
 
 def test_a_cap_on_money_needs_the_prices_of_the_pools_that_the_run_needs() -> None:

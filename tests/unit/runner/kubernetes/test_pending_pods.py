@@ -2,23 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from cluster_objects import load_job, load_pod
+from ongoing_runs import SameThread, make_ongoing, track
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.pending_pods import (
-    MissingPods,
+    Pause,
+    PendingPods,
     is_starting,
     read_missing_pod_reasons,
     read_overdue_pods,
     read_start_problems,
 )
 from runner.kubernetes.tracked_jobs import TrackedJob
-from tracked_cells import track
 
 
 class Events:
@@ -112,13 +113,6 @@ class Objects:
         return [read(item) for item in self.found[kind]]
 
 
-class SameThread:
-    """A dispatcher that sends requests at once."""
-
-    def request(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        then(work())
-
-
 def say_of_job(job_name: str, message: str, at: str) -> dict[str, Any]:
     return {"involvedObject": {"name": job_name}, "message": message, "lastTimestamp": at, "eventTime": None}
 
@@ -152,21 +146,16 @@ def test_a_pod_is_overdue_when_the_time_that_it_was_given_to_end_is_over() -> No
 
 
 def make_lacking(number: int) -> list[TrackedJob]:
-    """Return Jobs that have had no pod since the clock's 0."""
+    """Return Jobs in flight that have had no pod since the clock's 0."""
     jobs = [track("cpu", seed) for seed in range(number)]
     for tracked in jobs:
-        tracked.no_pod_since = 0.0
-        tracked.job = replace(load_job("running"), num_terminating=0)
+        tracked.state, tracked.no_pod_since = "in-flight", 0.0
+        tracked.job = replace(load_job("running"), num_active=0, num_ready=0, num_terminating=0)
     return jobs
 
 
-def make_missing_pods(server: Objects) -> MissingPods:
-    return MissingPods(
-        dispatcher=cast(Dispatcher, SameThread()),
-        connection=cast(Connection, server),
-        namespace="space",
-        labels="some=labels",
-    )
+def make_pending(folder: Path, server: Objects, *jobs: TrackedJob) -> PendingPods:
+    return PendingPods(run=make_ongoing(folder, *jobs, connection=server, dispatcher=SameThread()))
 
 
 @pytest.fixture
@@ -176,39 +165,50 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return clock
 
 
-def test_however_many_jobs_lack_a_pod_it_is_asked_once_and_then_less_and_less_often(clock: SimpleNamespace) -> None:
-    jobs = make_lacking(200)
-    server = Objects(events=tuple(say_of_job(tracked.name, "no room", "2026-11-22T06:00:00Z") for tracked in jobs))
-    missing_pods = make_missing_pods(server)
+def test_however_many_jobs_lack_a_pod_it_is_asked_once_and_then_less_and_less_often(
+    clock: SimpleNamespace, tmp_path: Path
+) -> None:
+    jobs, words = make_lacking(200), "exceeded quota: q, used: count/pods=9"
+    server = Objects(events=tuple(say_of_job(tracked.name, words, "2026-11-22T06:00:00Z") for tracked in jobs))
+    pending = make_pending(tmp_path, server, *jobs)
     asked_at = []
     for second in range(250):
         clock.now = float(second)
         before = len(server.asked)
-        missing_pods.check(jobs)
+        assert pending.check() == []
         asked_at += [second] * (len(server.asked) - before)
 
     assert asked_at == [20, 40, 80, 140, 200]
-    assert {tracked.missing_pod_reason for tracked in jobs} == {"no room"}
+    assert {tracked.missing_pod_reason for tracked in jobs} == {words}
+    assert pending.is_room_needed
+    clock.now += 900.0
+    assert [tracked for tracked, verdict in pending.check() if verdict and verdict.message == words] == jobs
 
 
-def test_after_none_has_lacked_a_pod_the_next_one_is_asked_about_soon_again(clock: SimpleNamespace) -> None:
-    server = Objects()
-    missing_pods = make_missing_pods(server)
-    jobs = make_lacking(1)
-    for second in (20, 40, 80):
-        clock.now = float(second)
-        missing_pods.check(jobs)
-    missing_pods.check([])
-    clock.now = 100.0
-    missing_pods.check(jobs)
-    assert server.asked == ["events"] * 4
+def test_after_nothing_was_to_be_asked_the_next_question_is_not_held_back() -> None:
+    pause = Pause(first_seconds=20.0)
+    assert [now for now in range(20, 81) if pause.is_over(now, is_needed=True)] == [20, 40, 80]
+    assert not pause.is_over(81, is_needed=False)
+    assert pause.is_over(82, is_needed=True)
 
 
-def test_jobs_whose_pods_do_not_end_are_explained_by_their_pods(clock: SimpleNamespace) -> None:
+def test_jobs_whose_pods_do_not_end_are_explained_by_their_pods(clock: SimpleNamespace, tmp_path: Path) -> None:
     clock.now = 20.0
     ending, other = make_lacking(2)
-    ending.job = replace(load_job("running"), num_terminating=1)
+    assert ending.job is not None
+    ending.job = replace(ending.job, num_terminating=1)
     server = Objects(pods=(make_pod(ending.name, deleted_at="2020-01-01T00:00:00Z"),))
-    make_missing_pods(server).check([ending, other])
+    make_pending(tmp_path, server, ending, other).check()
     assert "should have ended" in ending.termination_message
     assert sorted(server.asked) == ["events", "pods"]
+
+
+def test_a_job_that_was_created_and_is_not_reported_for_a_minute_is_missing(
+    clock: SimpleNamespace, tmp_path: Path
+) -> None:
+    tracked = track("cpu", 1)
+    tracked.state = "in-flight"
+    pending = make_pending(tmp_path, Objects(), tracked)
+    assert pending.check() == []
+    clock.now = 60.0
+    assert pending.check() == [(tracked, None)]

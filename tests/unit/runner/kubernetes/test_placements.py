@@ -3,15 +3,17 @@
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from bench.schema import read_placement
-from bench.store import Store, placements_prefix
+from bench.store import placements_prefix
 from cluster_objects import load_pod
-from runner.kubernetes.connection import ApiError, Connection
-from runner.kubernetes.placements import PlacementRecorder
+from job_manifests import RUN_ID
+from ongoing_runs import make_ongoing
+from runner.kubernetes.connection import ApiError
+from runner.kubernetes.placements import Placements
 
 
 class NodelessServer:
@@ -22,22 +24,20 @@ class NodelessServer:
 
 
 @pytest.fixture
-def recorder(tmp_path: Path) -> PlacementRecorder:
-    store = Store.open(f"file://{tmp_path}/store")
-    connection = cast(Connection, NodelessServer())
-    return PlacementRecorder(connection=connection, namespace="lab", store=store, run_id="mine")
+def placements(tmp_path: Path) -> Placements:
+    return Placements(run=make_ongoing(tmp_path, connection=NodelessServer()))
 
 
 @pytest.mark.parametrize(
     ("request_of_cpu", "cores"), [("0", None), ("-1", None), ("", None), ("500m", 0.5), ("1n", 1e-9)]
 )
 def test_a_pod_whose_request_a_policy_changed_is_placed(
-    recorder: PlacementRecorder, request_of_cpu: str, cores: float | None
+    placements: Placements, request_of_cpu: str, cores: float | None
 ) -> None:
-    assert recorder.write(replace(load_pod("running"), cpu_request=request_of_cpu)) == ""
+    assert placements.write(replace(load_pod("running"), cpu_request=request_of_cpu)) == ""
 
-    (key,) = recorder.store.list_keys(placements_prefix("mine"))
-    assert read_placement(recorder.store.get(key)).cpu_request_cores == cores
+    (key,) = placements.run.store.list_keys(placements_prefix(RUN_ID))
+    assert read_placement(placements.run.store.get(key)).cpu_request_cores == cores
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,10 @@ def test_a_pod_whose_request_a_policy_changed_is_placed(
         ({"cell_id": "X y"}, "cell_id: "),
     ],
 )
-def test_a_pod_of_no_cell_is_named_and_passed_by(
-    recorder: PlacementRecorder, changes: dict[str, Any], fault: str
-) -> None:
+def test_a_pod_of_no_cell_is_named_and_passed_by(placements: Placements, changes: dict[str, Any], fault: str) -> None:
     pod = replace(load_pod("running"), **changes)
 
-    words = recorder.write(pod)
+    words = placements.write(pod)
 
     assert words.startswith(f"pod {pod.name} has the labels of this run, and where it runs is not recorded: {fault}")
-    assert list(recorder.store.list_keys(placements_prefix("mine"))) == []
+    assert list(placements.run.store.list_keys(placements_prefix(RUN_ID))) == []

@@ -7,10 +7,10 @@ from typing import Any
 from rich.console import Console
 
 from factories import make_cell, make_failed_result, make_result
+from ongoing_runs import track
 from runner.kubernetes.progress import ClusterProgress
 from runner.kubernetes.tracked_jobs import TrackedJobs
 from runner.run_events import RunEvent, RunEvents
-from tracked_cells import track
 
 CELL = make_cell()
 

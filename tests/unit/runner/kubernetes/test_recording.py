@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -15,8 +14,8 @@ from bench.worker.delivery import mark_record
 from cluster_objects import load_job, load_pod
 from factories import make_cell, make_result, make_validity
 from job_manifests import RUN_ID, make_key, plan
+from ongoing_runs import make_ongoing
 from raw_removals import make_raw_removal
-from runner.kubernetes.connection import Connection
 from runner.kubernetes.objects import read_job_status, read_pod_status
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
@@ -24,13 +23,16 @@ from runner.matrix.plan import Repeat
 from runner.records import Records
 
 
+def make_recorder(store: Store) -> ResultRecorder:
+    return ResultRecorder(run=make_ongoing(store))
+
+
 @pytest.mark.parametrize(("tenants", "num_left"), [(2, 2), (1, 4)])
 def test_what_tenants_left_to_meet_goes_with_the_record_of_their_repeat(
-    tenants: int, num_left: int, tmp_path: Path
+    tenants: int, num_left: int, store: Store
 ) -> None:
     """Of every group of this repeat, and of no other repeat or cell; a cell that is alone has none to look for."""
-    store = Store.open(f"file://{tmp_path}")
-    recorder = ResultRecorder(connection=cast(Connection, None), namespace="space", store=store)
+    recorder = make_recorder(store)
     cell, other = make_cell(tenants=tenants), make_cell(tenants=4)
     groups = [(cell, 1, "disrupted"), (cell, 1, "last"), (cell, 11, "last"), (other, 1, "last")]
     for found, number, group in groups:
@@ -80,15 +82,12 @@ def record_logged(store: Store, line: bytes) -> Result:
     )
     tracked.pods = {"a1": pod}
     server = LogServer(log=f"{mark_record(line)}\n".encode())
-    found = ResultRecorder(connection=cast(Connection, server), namespace="space", store=store).record_finished(
-        tracked, JOB
-    )
+    found = ResultRecorder(run=make_ongoing(store, connection=server)).record_finished(tracked, JOB)
     assert isinstance(found, Result)
     return found
 
 
-def test_a_record_in_a_log_is_stored_as_the_cell_wrote_it(tmp_path: Path) -> None:
-    store = Store.open(f"file://{tmp_path}")
+def test_a_record_in_a_log_is_stored_as_the_cell_wrote_it(store: Store) -> None:
     assert record_logged(store, RESULT.to_json()) == RESULT
     assert store.get(KEY) == RESULT.to_json()
 
@@ -102,9 +101,8 @@ def track(cell: Cell) -> TrackedJob:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"{", bytes(MAX_DOCUMENT_BYTES + 1)], ids=len)
-def test_a_record_that_its_cell_damaged_is_no_reason_to_end_the_run(data: bytes, tmp_path: Path) -> None:
-    store = Store.open(f"file://{tmp_path}")
-    recorder = ResultRecorder(connection=cast(Connection, None), namespace="space", store=store)
+def test_a_record_that_its_cell_damaged_is_no_reason_to_end_the_run(data: bytes, store: Store) -> None:
+    recorder = make_recorder(store)
     cell = make_cell()
     put_record(store, cell, data)
     tracked = track(cell)
@@ -119,9 +117,8 @@ def test_a_record_that_its_cell_damaged_is_no_reason_to_end_the_run(data: bytes,
     assert recorder.find_record(tracked) == result
 
 
-def test_a_record_of_another_version_ends_the_run_only_where_none_could_be_read(tmp_path: Path) -> None:
-    store = Store.open(f"file://{tmp_path}")
-    recorder = ResultRecorder(connection=cast(Connection, None), namespace="space", store=store)
+def test_a_record_of_another_version_ends_the_run_only_where_none_could_be_read(store: Store) -> None:
+    recorder = make_recorder(store)
     cell, other = make_cell(batch_size=1), make_cell(batch_size=2)
     result = make_result(other, run_id=RUN_ID)
     put_record(store, cell, result.to_json().replace(b'"schema_version": 2', b'"schema_version": 3', 1))
@@ -133,9 +130,8 @@ def test_a_record_of_another_version_ends_the_run_only_where_none_could_be_read(
     assert recorder.find_record(track(cell)) is None
 
 
-def test_the_record_of_another_cell_is_none_of_this_one(tmp_path: Path) -> None:
-    store = Store.open(f"file://{tmp_path}")
-    recorder = ResultRecorder(connection=cast(Connection, None), namespace="space", store=store)
+def test_the_record_of_another_cell_is_none_of_this_one(store: Store) -> None:
+    recorder = make_recorder(store)
     cell = make_cell(batch_size=1)
     put_record(store, cell, make_result(make_cell(batch_size=2), run_id=RUN_ID).to_json())
 
@@ -162,9 +158,8 @@ def track_again(store: Store) -> TrackedJob:
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])
-def test_a_new_measurement_stays_after_the_contaminated_one_was_removed(is_deleted: bool, tmp_path: Path) -> None:
-    store = Store.open(f"file://{tmp_path}")
-    recorder = ResultRecorder(connection=cast(Connection, None), namespace="space", store=store)
+def test_a_new_measurement_stays_after_the_contaminated_one_was_removed(is_deleted: bool, store: Store) -> None:
+    recorder = make_recorder(store)
     put_and_remove(store, "first", is_deleted=is_deleted)
     tracked = track_again(store)
     assert recorder.find_record(tracked) is None
@@ -177,9 +172,8 @@ def test_a_new_measurement_stays_after_the_contaminated_one_was_removed(is_delet
     assert store.get(key) == new.to_json()
 
 
-def test_a_record_that_is_removed_while_the_run_goes_on_counts_from_then_on(tmp_path: Path) -> None:
-    store = Store.open(f"file://{tmp_path}")
-    recorder = ResultRecorder(connection=cast(Connection, None), namespace="space", store=store)
+def test_a_record_that_is_removed_while_the_run_goes_on_counts_from_then_on(store: Store) -> None:
+    recorder = make_recorder(store)
     put_and_remove(store, "first")
     put_record(store, CELL, make_result(CELL, run_id=RUN_ID).to_json())
     tracked = track_again(store)
@@ -192,10 +186,9 @@ def test_a_record_that_is_removed_while_the_run_goes_on_counts_from_then_on(tmp_
     assert recorder.find_record(tracked) == new
 
 
-def test_a_record_that_can_be_read_is_not_replaced_whatever_is_counted(tmp_path: Path) -> None:
+def test_a_record_that_can_be_read_is_not_replaced_whatever_is_counted(store: Store) -> None:
     """Somebody deleted the earlier records by hand: the new one is not found by its number."""
-    store = Store.open(f"file://{tmp_path}")
-    recorder = ResultRecorder(connection=cast(Connection, None), namespace="space", store=store)
+    recorder = make_recorder(store)
     tracked = track_again(store)
     tracked.key = replace(tracked.key, retry_round=3)
     new = make_result(CELL, run_id=RUN_ID, attempt=tracked.pods["p"].uid)

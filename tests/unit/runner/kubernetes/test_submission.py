@@ -1,25 +1,26 @@
-"""Jobs are created while there is room, and deleted when they are recorded."""
+"""Which Jobs are created next, and which finished ones are deleted."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from bench.store import Store
 from cluster_objects import load_job
 from factories import make_run
 from fake_nodes import KUBELET_LABELS
-from job_manifests import load, make_renderer
+from job_manifests import load
+from ongoing_runs import SameThread, finish, make_ongoing, track
 from runner.kubernetes.capacity import PoolCapacity, Spending
-from runner.kubernetes.cleanup import RunCancelled, leave_mark
-from runner.kubernetes.connection import ApiError, Connection
+from runner.kubernetes.cleanup import CancellationWatcher, RunCancelled, leave_mark
+from runner.kubernetes.connection import ApiError
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.names import FINGERPRINT_LABEL, RUN_LABEL
-from runner.kubernetes.placements import PlacementRecorder, PlacementTracker
+from runner.kubernetes.placements import Placements
+from runner.kubernetes.rendering import ANY_NODE
 from runner.kubernetes.submission import (
     BATCH_SIZE,
     MAX_KEPT,
@@ -29,9 +30,42 @@ from runner.kubernetes.submission import (
     FinishedJobs,
     Submission,
 )
-from runner.kubernetes.tracked_jobs import State, TrackedJob, TrackedJobs
-from submissions import AcceptingServer, make_submission
-from tracked_cells import finish, track
+from runner.kubernetes.tracked_jobs import State, TrackedJob
+
+
+class AcceptingServer:
+    """Takes every request, and answers with the object as it was given."""
+
+    patience_seconds = 60.0
+
+    def request(self, *_: object, body: bytes, **__: object) -> bytes:
+        return body
+
+
+def make_submission(
+    folder: Path, jobs: list[TrackedJob], *, dispatcher: Any = None, max_parallel: Any = None, **given: Any
+) -> Submission:
+    """Return what creates these Jobs. `max_parallel`: of the profile's pools; `given`: of the run."""
+    base = load("gke")
+    pools: Any = {
+        name: pool.model_copy(update={"max_parallel": (max_parallel or {}).get(name, 9)})
+        for name, pool in base.pools.items()
+    }
+    fields: dict[str, Any] = {"connection": AcceptingServer(), "profile": load("gke", pools=pools)}
+    run = make_ongoing(folder, *jobs, dispatcher=dispatcher, **(fields | given))
+    submission = Submission(
+        run=run,
+        cancellation_watcher=CancellationWatcher(
+            dispatcher=run.dispatcher, store=run.store, run_ids=(run.run_id,), known=frozenset()
+        ),
+        capacity=PoolCapacity(run=run),
+        spending=Spending(run=run),
+        finished_jobs=FinishedJobs(run=run, placements=Placements(run=run)),
+        find_wish=lambda _: ANY_NODE,
+    )
+    submission.capacity.begin()
+    submission.add(jobs)
+    return submission
 
 
 @pytest.fixture
@@ -41,8 +75,8 @@ def dispatcher() -> Iterator[Dispatcher]:
     dispatcher.stop()
 
 
-def find_submitted(jobs: TrackedJobs) -> list[TrackedJob]:
-    return [tracked for tracked in jobs if tracked.state != "to-submit"]
+def find_submitted(submission: Submission) -> list[TrackedJob]:
+    return [tracked for tracked in submission.run.jobs if tracked.state != "to-submit"]
 
 
 def await_state(dispatcher: Dispatcher, tracked: TrackedJob, state: State) -> None:
@@ -50,39 +84,64 @@ def await_state(dispatcher: Dispatcher, tracked: TrackedJob, state: State) -> No
         dispatcher.run_next()
 
 
-def test_a_full_pool_does_not_hold_up_the_cells_of_another(dispatcher: Dispatcher, tmp_path: Path) -> None:
-    jobs = TrackedJobs([track("gpu", seed) for seed in range(5)] + [track("cpu", seed) for seed in range(5)])
-    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=3)
-
-    submission.submit_more()
-
-    assert [tracked.pool for tracked in find_submitted(jobs)] == ["gpu", "cpu", "cpu", "cpu"]
-
-
-def test_a_pools_maximum_holds_for_cells_that_are_alone_and_for_tenants_together(
-    dispatcher: Dispatcher, tmp_path: Path
+@pytest.mark.parametrize(
+    ("jobs", "limits", "submitted"),
+    [
+        # A full pool does not hold up the cells of another.
+        ([*(("gpu", 1),) * 3, *(("cpu", 1),) * 4], {"max_parallel": {"gpu": 1, "cpu": 3}}, [0, 3, 4, 5]),
+        # A pool's maximum holds for cells that are alone and for tenants together.
+        ([("gpu", 1), ("gpu", 2), ("gpu", 2), ("gpu", 1)], {"max_parallel": {"gpu": 3}}, [0, 1, 2]),
+        # The order of the run is kept across pools.
+        ([("cpu", 1), ("gpu", 1), ("cpu", 1), ("gpu", 1)], {"max_in_flight": 3}, [0, 1, 2]),
+        ([("gpu", 1), ("cpu", 1)], {"max_nodes": 1}, [0]),
+    ],
+)
+def test_jobs_are_submitted_in_order_as_far_as_there_is_room(
+    jobs: list[tuple[Any, int]], limits: dict[str, Any], submitted: list[int], tmp_path: Path, dispatcher: Dispatcher
 ) -> None:
-    order = [track("gpu", 1), track("gpu", 2, tenants=2), track("gpu", 3, tenants=2), track("gpu", 4)]
-    jobs = TrackedJobs(order)
-    submission = make_submission(dispatcher, tmp_path, jobs, gpu=3, cpu=1)
-
+    order = [track(device, seed, tenants=tenants) for seed, (device, tenants) in enumerate(jobs)]
+    submission = make_submission(tmp_path, order, dispatcher=dispatcher, **limits)
     submission.submit_more()
+    assert find_submitted(submission) == [order[index] for index in submitted]
 
-    assert find_submitted(jobs) == order[:3]
+
+def test_the_next_job_follows_when_one_has_its_record(dispatcher: Dispatcher, tmp_path: Path) -> None:
+    order = [track("cpu", seed) for seed in range(4)]
+    submission = make_submission(tmp_path, order, dispatcher=dispatcher, max_in_flight=2)
+    submission.submit_more()
+    await_state(dispatcher, order[0], "in-flight")
+    finish(submission.run.jobs, order[0])
+    submission.submit_more()
+    assert find_submitted(submission) == order[:3]
 
 
 def test_no_job_is_created_while_finished_ones_are_to_be_deleted(dispatcher: Dispatcher, tmp_path: Path) -> None:
-    jobs = TrackedJobs([track("cpu", seed) for seed in range(3)])
-    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=3)
-    behind = SimpleNamespace(is_behind=True)
-    submission.finished_jobs = cast(FinishedJobs, behind)
-
+    submission = make_submission(tmp_path, [track("cpu", 1)], dispatcher=dispatcher)
+    behind: Any = SimpleNamespace(is_behind=True)
+    submission.finished_jobs = behind
     submission.submit_more()
-    assert find_submitted(jobs) == []
-
+    assert find_submitted(submission) == []
     behind.is_behind = False
     submission.submit_more()
-    assert len(find_submitted(jobs)) == 3
+    assert len(find_submitted(submission)) == 1
+
+
+def test_nothing_is_submitted_while_the_records_of_many_ended_jobs_are_still_to_be_found(
+    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.kubernetes.submission.MAX_RECORDING", 2)
+    order = [track("cpu", seed) for seed in range(4)]
+    submission = make_submission(tmp_path, order, dispatcher=dispatcher, max_in_flight=2)
+    submission.submit_more()
+    for tracked in order[:2]:
+        submission.run.jobs.move(tracked, "job-finished")
+
+    submission.submit_more()
+    assert find_submitted(submission) == order[:2]
+
+    submission.run.jobs.move(order[0], "recorded")
+    submission.submit_more()
+    assert find_submitted(submission) == order
 
 
 class HoldingServer(AcceptingServer):
@@ -99,17 +158,11 @@ class HoldingServer(AcceptingServer):
 
 
 def test_a_deleted_job_that_a_finalizer_keeps_is_told_with_the_finalizer(tmp_path: Path) -> None:
-    tracked, warnings = track("cpu", 1), list[str]()
-    dispatcher = Dispatcher(warn_user=warnings.append, patience_seconds=60.0)
-    submission = make_submission(dispatcher, tmp_path, TrackedJobs([tracked]), gpu=1, cpu=1)
+    tracked, dispatcher = track("cpu", 1), SameThread()
     labels = {RUN_LABEL: tracked.key.run_id, FINGERPRINT_LABEL: tracked.key.fingerprint}
-    submission.connection = cast(Connection, HoldingServer(labels))
-
-    submission.submit_more()
-    await_state(dispatcher, tracked, "in-flight")
-    dispatcher.stop()
-
-    (warning,) = warnings
+    make_submission(tmp_path, [tracked], dispatcher=dispatcher, connection=HoldingServer(labels)).submit_more()
+    assert tracked.state == "in-flight"
+    (warning,) = dispatcher.warnings
     assert warning.startswith(
         f"Job {tracked.name} was deleted and is still there, kept by its finalizers (example.com/"
     )
@@ -131,60 +184,19 @@ class OneNode(AcceptingServer):
         return [read({"metadata": {"name": "node", "labels": labels}, "status": status})]
 
 
-def test_cells_that_wait_for_whole_gpus_do_not_hold_up_those_that_share_one(
-    dispatcher: Dispatcher, tmp_path: Path
-) -> None:
+def test_cells_that_wait_for_whole_gpus_do_not_hold_up_those_that_share_one(tmp_path: Path) -> None:
     order = [track("gpu", seed) for seed in range(4)] + [track("gpu", seed, tenants=2) for seed in range(4)]
-    jobs = TrackedJobs(order)
-    submission = make_submission(dispatcher, tmp_path, jobs, gpu=9, cpu=9)
     profile = load("gke")
     assert profile.gpu is not None
     offered = profile.gpu.sharing["time-slicing"].model_copy(update={"clients": (2,)})
     gpu = profile.gpu.model_copy(update={"sharing": {"time-slicing": offered}})
-    renderer = make_renderer(profile.model_copy(update={"gpu": gpu}))
-    capacity = PoolCapacity(dispatcher=dispatcher, connection=cast(Connection, OneNode()), renderer=renderer)
-    capacity.begin(jobs)
-    while not capacity.is_known:
-        dispatcher.run_next()
-    submission.capacity = capacity
+    shared = profile.model_copy(update={"gpu": gpu})
+    submission = make_submission(tmp_path, order, dispatcher=SameThread(), connection=OneNode(), profile=shared)
 
     submission.submit_more()
 
     # Two of each: one that runs and one that takes its place; of whole GPUs there is no node as yet.
-    assert find_submitted(jobs) == order[:2] + order[4:6]
-
-
-def test_the_order_of_the_run_is_kept_across_pools(dispatcher: Dispatcher, tmp_path: Path) -> None:
-    order = [track("cpu", 1), track("gpu", 2), track("cpu", 3), track("gpu", 4), track("cpu", 5)]
-    jobs = TrackedJobs(order)
-    submission = make_submission(dispatcher, tmp_path, jobs, max_in_flight=3, gpu=9, cpu=9)
-
-    submission.submit_more()
-    assert find_submitted(jobs) == order[:3]
-
-    jobs.move(order[1], "created")
-    finish(jobs, order[1])
-    submission.submit_more()
-    assert find_submitted(jobs) == order[:4]
-
-
-def test_nothing_is_submitted_while_the_records_of_many_ended_jobs_are_still_to_be_found(
-    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("runner.kubernetes.submission.MAX_RECORDING", 2)
-    order = [track("cpu", seed) for seed in range(4)]
-    jobs = TrackedJobs(order)
-    submission = make_submission(dispatcher, tmp_path, jobs, max_in_flight=2, gpu=9, cpu=9)
-    submission.submit_more()
-    for tracked in order[:2]:
-        jobs.move(tracked, "job-finished")
-
-    submission.submit_more()
-    assert find_submitted(jobs) == order[:2]
-
-    jobs.move(order[0], "recorded")
-    submission.submit_more()
-    assert find_submitted(jobs) == order
+    assert find_submitted(submission) == order[:2] + order[4:6]
 
 
 def test_a_job_that_only_waited_is_created_again_after_others_and_after_a_pause(
@@ -198,8 +210,8 @@ def test_a_job_that_only_waited_is_created_again_after_others_and_after_a_pause(
 
     monkeypatch.setattr(dispatcher, "call_later", run_at_once)
     first, second = track("gpu", 1), track("gpu", 2)
-    jobs = TrackedJobs([first, second])
-    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=1)
+    submission = make_submission(tmp_path, [first, second], dispatcher=dispatcher, max_parallel={"gpu": 1})
+    jobs = submission.run.jobs
     submission.submit_more()
 
     for _ in range(6):
@@ -219,9 +231,8 @@ def test_a_job_that_only_waited_is_created_again_after_others_and_after_a_pause(
 
 
 def test_whether_the_budget_holds_a_job_back_is_not_an_old_answer(dispatcher: Dispatcher, tmp_path: Path) -> None:
-    jobs = TrackedJobs([track("gpu", 1), track("gpu", 2)])
-    submission = make_submission(dispatcher, tmp_path, jobs, gpu=2, cpu=1)
-    submission.spending.max_nodes = 1
+    jobs = [track("gpu", 1), track("gpu", 2)]
+    submission = make_submission(tmp_path, jobs, dispatcher=dispatcher, max_nodes=1)
     submission.submit_more()
     assert submission.is_held_by_budget
     submission.cancellation_watcher.check()
@@ -235,11 +246,13 @@ def test_a_budget_is_not_spent_while_a_cheaper_cell_pauses(
     later: list[Callable[[], None]] = []
     monkeypatch.setattr(dispatcher, "call_later", lambda _, call: later.append(call))
     expensive, cheap = track("gpu", 1), track("cpu", 2)
-    jobs = TrackedJobs([cheap, expensive])
-    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=1)
-    submission.spending = Spending(prices={"cpu": 0.1, "gpu": 10.0}, currency="USD", max_cost=3.0)
     cells = [tracked.repeat.planned.cell for tracked in (cheap, expensive)]
-    submission.spending.add_records(make_run(cells), dict.fromkeys([(cell.cell_id, 1) for cell in cells], 1000.0))
+    submission = make_submission(
+        tmp_path, [cheap, expensive], dispatcher=dispatcher, max_cost=3.0, plan=make_run(cells, run_id="mine-1")
+    )
+    submission.spending.prices = {"cpu": 0.1, "gpu": 10.0}
+    submission.spending.add_records(dict.fromkeys([(cell.cell_id, 1) for cell in cells], 1000.0))
+    jobs = submission.run.jobs
     submission.submit_more()
     jobs.move(cheap, "created")
     jobs.move(cheap, "withdrawn")
@@ -259,12 +272,6 @@ def test_a_budget_is_not_spent_while_a_cheaper_cell_pauses(
     assert submission.is_budget_spent
 
 
-def submit_once_more(dispatcher: Dispatcher, submission: Submission, tracked: TrackedJob) -> None:
-    while tracked.state == "to-submit":
-        dispatcher.run_next()
-        submission.submit_more()
-
-
 @pytest.mark.parametrize("pause", ["requeue", "retry"])
 def test_a_run_that_is_cancelled_while_its_last_cell_pauses_creates_no_further_job(
     dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: str
@@ -272,8 +279,8 @@ def test_a_run_that_is_cancelled_while_its_last_cell_pauses_creates_no_further_j
     """The mark in the store is all that shows the cancellation: there is no Job that could have been deleted."""
     monkeypatch.setattr("runner.kubernetes.submission.MIN_REQUEUE_SECONDS", 0.0)
     tracked = track("gpu", 1)
-    jobs = TrackedJobs([tracked])
-    submission = make_submission(dispatcher, tmp_path, jobs, gpu=1, cpu=1)
+    submission = make_submission(tmp_path, [tracked], dispatcher=dispatcher)
+    jobs = submission.run.jobs
     submission.submit_more()
     jobs.move(tracked, "created")
     jobs.move(tracked, "withdrawn")
@@ -281,10 +288,12 @@ def test_a_run_that_is_cancelled_while_its_last_cell_pauses_creates_no_further_j
         submission.requeue(tracked)
     else:
         submission.retry(tracked, 1e-9)
-    leave_mark(Store.open(f"file://{tmp_path}"), "mine-1")
+    leave_mark(submission.run.store, submission.run.run_id)
 
-    with pytest.raises(RunCancelled):
-        submit_once_more(dispatcher, submission, tracked)
+    with pytest.raises(RunCancelled):  # noqa: PT012  (which of the calls sees the mark is not known)
+        while tracked.state == "to-submit":
+            dispatcher.run_next()
+            submission.submit_more()
 
 
 class Selectors:
@@ -299,31 +308,24 @@ class Selectors:
         self.deleted.append(query["labelSelector"])
         return b"{}"
 
-    def write_others(self, labels: str, _placed: object) -> None:
-        self.listed.append(labels)
+    def read_items(self, _path: str, _read: object, query: dict[str, str], **_: object) -> list[Any]:
+        self.listed.append(query["labelSelector"])
+        return []
 
 
-class DirectDispatcher:
-    def record(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        then(work())
-
-
-class SlowDispatcher:
-    """Has work begin when a test says so, as the API server would that is slow; warnings are kept."""
+class SlowDispatcher(SameThread):
+    """Has work begin when a test says so, as the API server would that is slow."""
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
-        self.warnings: list[str] = []
+        super().__init__()
+        self.waiting: list[tuple[Any, Any]] = []
 
-    def record(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+    def record(self, work: Any, then: Any) -> None:
         self.waiting.append((work, then))
 
     def run_next(self) -> None:
         work, then = self.waiting.pop(0)
         then(work())
-
-    def warn_later(self, message: str, _dedup_key: str) -> None:
-        self.warnings.append(message)
 
 
 class RefusingServer(Selectors):
@@ -331,65 +333,48 @@ class RefusingServer(Selectors):
         raise ApiError(HTTPStatus.FORBIDDEN, "Forbidden", f"not you: {query['fieldSelector']}")
 
 
-def make_finished_jobs(server: Selectors, dispatcher: DirectDispatcher | SlowDispatcher) -> FinishedJobs:
-    known = cast(Dispatcher, dispatcher)
-    placements = PlacementTracker(dispatcher=known, recorder=cast(PlacementRecorder, server), placed=set())
-    return FinishedJobs(
-        dispatcher=known,
-        connection=cast(Connection, server),
-        namespace="space",
-        run_id="mine-1",
-        fingerprint="0123456789ab",
-        placements=placements,
-    )
+def make_finished_jobs(folder: Path, server: Selectors, dispatcher: SameThread) -> FinishedJobs:
+    run = make_ongoing(folder, connection=server, dispatcher=dispatcher)
+    return FinishedJobs(run=run, placements=Placements(run=run))
 
 
 def add_jobs(finished_jobs: FinishedJobs, count: int) -> None:
     status = load_job("complete")
     for number in range(count):
-        finished_jobs.add(FinishedJob(status=replace(status, number=1), attempt=f"a{number}"))
+        finished_jobs.add(FinishedJob(status=replace(status, number=1 + number % 2), attempt=f"a{number}"))
 
 
-def test_the_jobs_of_another_run_of_the_same_name_are_left_alone() -> None:
+def test_the_jobs_of_another_run_of_the_same_name_are_left_alone(tmp_path: Path) -> None:
     server = Selectors()
-    finished_jobs = make_finished_jobs(server, DirectDispatcher())
-    for number in range(NUM_KEPT + BATCH_SIZE):
-        status = replace(load_job("complete"), number=1 + number % 2)
-        finished_jobs.add(FinishedJob(status=status, attempt=f"a{number}"))
+    finished_jobs = make_finished_jobs(tmp_path, server, SameThread())
+    add_jobs(finished_jobs, NUM_KEPT + BATCH_SIZE)
     assert len(server.deleted) == len(server.listed) == 2
     for labels in server.deleted + server.listed:
-        assert "benchmatrix/run-id=mine-1,benchmatrix/fingerprint=0123456789ab," in labels
+        assert labels.startswith(f"{finished_jobs.run.labels},benchmatrix/repeat=")
 
 
-def test_a_slow_deletion_leaves_the_threads_to_the_records() -> None:
+def test_a_slow_deletion_leaves_the_threads_to_the_records(tmp_path: Path) -> None:
     server, dispatcher = Selectors(), SlowDispatcher()
-    finished_jobs = make_finished_jobs(server, dispatcher)
+    finished_jobs = make_finished_jobs(tmp_path, server, dispatcher)
     add_jobs(finished_jobs, NUM_KEPT + 10 * BATCH_SIZE)
     assert len(dispatcher.waiting) == NUM_DELETIONS
     dispatcher.run_next()
     assert len(dispatcher.waiting) == NUM_DELETIONS  # the next batch follows the first
     while dispatcher.waiting:
         dispatcher.run_next()
-    assert len(server.deleted) == 10  # everything but the newest
+    assert len(server.deleted) == 20  # everything but the newest: two repeats in each of ten batches
 
 
-def test_no_job_is_created_while_too_many_finished_ones_wait_for_their_deletion() -> None:
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_no_job_is_created_while_too_many_finished_ones_wait_for_their_deletion(
+    tmp_path: Path, is_refused: bool
+) -> None:
     dispatcher = SlowDispatcher()
-    finished_jobs = make_finished_jobs(Selectors(), dispatcher)
+    finished_jobs = make_finished_jobs(tmp_path, RefusingServer() if is_refused else Selectors(), dispatcher)
     add_jobs(finished_jobs, MAX_KEPT + NUM_DELETIONS * BATCH_SIZE - 1)
     assert not finished_jobs.is_behind
     add_jobs(finished_jobs, 1)
     assert finished_jobs.is_behind
     dispatcher.run_next()
-    assert not finished_jobs.is_behind
-
-
-def test_a_runner_that_may_delete_none_is_not_held_back_by_them() -> None:
-    dispatcher = SlowDispatcher()
-    finished_jobs = make_finished_jobs(RefusingServer(), dispatcher)
-    add_jobs(finished_jobs, MAX_KEPT + NUM_DELETIONS * BATCH_SIZE)
-    assert finished_jobs.is_behind
-    while dispatcher.waiting:
-        dispatcher.run_next()
-    assert not finished_jobs.is_behind
-    assert dispatcher.warnings[0] == "finished Jobs are not deleted: not you: status.successful=1"
+    assert not finished_jobs.is_behind  # a runner that may delete none is not held back by them
+    assert dispatcher.warnings == ["finished Jobs are not deleted: not you: status.successful=1"] * is_refused

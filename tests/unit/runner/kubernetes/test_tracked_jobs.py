@@ -18,7 +18,6 @@ from runner.kubernetes.tracked_jobs import (
     State,
     TrackedJob,
     TrackedJobs,
-    find_next_state,
     format_tables,
 )
 from runner.matrix.plan import Repeat
@@ -70,7 +69,7 @@ def test_an_event_moves_a_job_from_one_count_to_the_other(state: State, event: E
 
     jobs.move(moved, event)
 
-    assert moved.state == find_next_state(state, event)
+    assert moved.state == TRANSITIONS[state, event]
     assert [jobs.count(each) for each in STATES] == [
         sum(tracked.state == each for tracked in (moved, other)) for each in STATES
     ]

@@ -1,0 +1,83 @@
+"""A run on a cluster as the parts of a session see it: its repeats, and whatever API server a test plays."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from bench.schema import Device, Result
+from bench.store import Store
+from factories import make_cell, make_run
+from job_manifests import RUN_ID, load, make_key, make_renderer, plan
+from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob, TrackedJobs
+from runner.matrix.plan import Repeat
+
+
+def track(device: Device, seed: int, *, timeout_seconds: float = 600.0, tenants: int = 1) -> TrackedJob:
+    """Return the one repeat of a cell that is to be submitted; cells differ by their seed."""
+    planned = plan(make_cell(device=device, seed=seed, tenants=tenants), timeout_seconds=timeout_seconds)
+    return TrackedJob(repeat=Repeat(planned=planned, number=1), key=make_key(planned.cell))
+
+
+def submit(jobs: TrackedJobs, *tracked: TrackedJob) -> None:
+    for each in tracked:
+        jobs.move(each, "request-sent")
+        jobs.move(each, "created")
+
+
+def finish(jobs: TrackedJobs, tracked: TrackedJob) -> None:
+    """Have this Job, which was in flight, recorded."""
+    jobs.move(tracked, "job-finished")
+    jobs.move(tracked, "recorded")
+
+
+@dataclass
+class Warnings:
+    """An observer that keeps what the user is warned of."""
+
+    warnings: list[str] = field(default_factory=list)
+
+    def tick(self, jobs: TrackedJobs) -> None:
+        """Show nothing."""
+
+    def finish(self, tracked: TrackedJob, result: Result) -> None:
+        """Show nothing."""
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+class SameThread:
+    """A dispatcher that does at once what it is asked for."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def request(self, work: Any, then: Any) -> None:
+        then(work())
+
+    record = submit = request
+
+    def warn(self, message: str, _dedup_key: str | None = None) -> None:
+        self.warnings.append(message)
+
+    warn_later = warn
+
+
+def make_ongoing(store: Path | Store, *jobs: TrackedJob, **given: Any) -> OngoingRun:
+    """Return a run with these Jobs; `given`: fields of it, a dispatcher, a profile or a LocalQueue."""
+    dispatcher, profile = given.pop("dispatcher", None), given.pop("profile", None) or load("gke")
+    fields: dict[str, Any] = {
+        "plan": make_run(run_id=RUN_ID),
+        "store": store if isinstance(store, Store) else Store.open(f"file://{store}"),
+        "connection": SimpleNamespace(patience_seconds=60.0),
+        "renderer": make_renderer(profile, queue=given.pop("queue", None)),
+        "observer": Warnings(),
+        "max_in_flight": 100,
+        "unschedulable_seconds": 900.0,
+        "jobs": TrackedJobs(jobs),
+    }
+    run = OngoingRun(**(fields | given))
+    if dispatcher is not None:
+        run.dispatcher = dispatcher
+    return run
