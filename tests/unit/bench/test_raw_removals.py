@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import UserError
 from bench.store import Store, raw_removal_key, result_key
 from bench.store.raw_removals import index_removed_results, read_raw_removals
 from factories import START
@@ -34,11 +33,3 @@ def test_records_are_put_together_and_the_latest_counts(store: Store) -> None:
         key_a: "ok",
         key_b: "failed",
     }
-
-
-def test_a_record_of_another_run_is_no_record_of_this_one(store: Store) -> None:
-    other = make_own_run(number="cd34")
-    store.put(raw_removal_key(RUN.run_id, "a"), make_raw_removal([make_ok(other, CELL_A)]).to_json())
-
-    with pytest.raises(UserError, match=f"it is of the run '{other.run_id}'"):
-        read_raw_removals(store, RUN.run_id)

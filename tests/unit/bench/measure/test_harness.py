@@ -55,24 +55,18 @@ def test_events_of_the_device_that_cannot_be_read_cost_only_the_devices_times(cl
     assert recorder.failures == ["device times of the steps: RuntimeError: event was not recorded"]
 
 
-def test_every_phase_holds_its_own_steps(clock: Clock) -> None:
-    cell = make_cell(num_warmup_steps=6, num_steps=4)
-    phases, samples = run(clock, cell, 7.0, *[0.5] * 6, 0.25, 0.5, 0.25, 1.0)
-    assert samples.warmup_step_seconds == (0.5,) * 6
-    assert samples.step_seconds == (0.25, 0.5, 0.25, 1.0)
-    assert (phases.first_step_seconds, phases.warmup_seconds, phases.steady_seconds) == (7.0, 3.0, 2.0)
-    assert (phases.import_seconds, phases.build_seconds) == (3.0, 2.0)
-    assert phases.is_complete
-
-
-def test_an_asynchronous_workload_is_timed_to_the_end_of_its_work(clock: Clock) -> None:
+def test_an_asynchronous_workload_is_timed_to_the_end_of_its_work_and_every_phase_holds_its_own_steps(
+    clock: Clock,
+) -> None:
     durations = chain([7.0], [0.5] * 6, [0.25, 0.75, 0.5])
     workload = ScriptedWorkload(clock, durations, is_asynchronous=True, launch_seconds=0.125)
-    phases, samples, _ = measure(workload, make_cell(num_steps=3), BUILT)
+    phases, samples, _ = measure(workload, make_cell(num_warmup_steps=6, num_steps=3), BUILT)
     assert samples.step_seconds == (0.375, 0.875, 0.625)
     assert samples.warmup_step_seconds == (0.625,) * 6
-    assert (phases.first_step_seconds, phases.steady_seconds) == (7.125, 1.875)
-    assert samples.device_step_seconds is None
+    assert (phases.first_step_seconds, phases.warmup_seconds, phases.steady_seconds) == (7.125, 3.75, 1.875)
+    assert (phases.import_seconds, phases.build_seconds, phases.spin_up_seconds) == (3.0, 2.0, None)
+    assert phases.is_complete
+    assert (samples.device_step_seconds, samples.data_wait_seconds, samples.max_queued_batches) == (None, None, None)
 
 
 def test_work_left_over_by_whoever_built_the_workload_is_in_no_timed_step(clock: Clock) -> None:
@@ -123,25 +117,21 @@ def test_the_steps_of_the_sampling_pass_run_to_their_end_for_as_long_as_asked(cl
     assert [entry for entry in clock.log if entry != "clock"] == ["step", "synchronize"] * 10
 
 
-def test_events_are_read_when_the_window_is_over(clock: Clock) -> None:
+def test_device_times_are_those_between_the_two_events_of_each_timed_step_read_when_the_window_is_over(
+    clock: Clock,
+) -> None:
     class SlowToRead(ScriptedTimer):
         def read_seconds(self, start: list[float], end: list[float]) -> float:
             clock.advance(1000.0)
             return super().read_seconds(start, end)
 
-    workload = ScriptedWorkload(clock, repeat(0.5), device_timer=SlowToRead())
-    phases, samples, _ = measure(workload, make_cell(num_steps=4), BUILT)
-    assert (phases.steady_seconds, sum(samples.step_seconds)) == (2.0, 2.0)
-
-
-def test_device_times_are_those_between_the_two_events_of_each_timed_step(clock: Clock) -> None:
-    timer = ScriptedTimer()
+    timer = SlowToRead()
     durations = chain([7.0], [0.5] * 6, [0.25, 0.5, 0.125])
     workload = ScriptedWorkload(clock, durations, is_asynchronous=True, launch_seconds=0.25, device_timer=timer)
-    _, samples, _ = measure(workload, make_cell(num_steps=3), BUILT)
+    phases, samples, _ = measure(workload, make_cell(num_steps=3), BUILT)
     assert samples.device_step_seconds == (0.25, 0.5, 0.125)
     assert samples.step_seconds == (0.5, 0.75, 0.375)
-    assert len(timer.events) == 6
+    assert (phases.steady_seconds, len(timer.events)) == (1.625, 6)
 
 
 # How long it goes on
@@ -149,7 +139,7 @@ def test_device_times_are_those_between_the_two_events_of_each_timed_step(clock:
 
 @pytest.mark.parametrize(
     ("num_steps", "min_seconds", "expected"),
-    [(1, 0.0, 1), (5, 0.0, 5), (5, 2.0, 5), (5, 2.5, 5), (5, 2.6, 6), (1, 10.0, 20), (30, 2.0, 30)],
+    [(1, 0.0, 1), (5, 2.0, 5), (5, 2.5, 5), (5, 2.6, 6), (30, 2.0, 30)],
 )
 def test_the_window_has_at_least_so_many_steps_and_seconds(
     clock: Clock, num_steps: int, min_seconds: float, expected: int
@@ -158,7 +148,7 @@ def test_the_window_has_at_least_so_many_steps_and_seconds(
     assert len(samples.step_seconds) == expected
 
 
-@pytest.mark.parametrize(("num_warmup_steps", "expected"), [(1, 6), (6, 6), (7, 7), (20, 20)])
+@pytest.mark.parametrize(("num_warmup_steps", "expected"), [(1, 6), (7, 7)])
 def test_a_series_that_is_steady_from_the_start_ends_the_warm_up_at_its_minimum(
     clock: Clock, num_warmup_steps: int, expected: int
 ) -> None:
@@ -203,18 +193,13 @@ def test_the_minimum_of_warm_up_steps_is_taken_even_beyond_the_cap(clock: Clock)
     assert (len(samples.warmup_step_seconds), phases.warmup_seconds) == (8, 40.0)
 
 
-# When a series is steady
-
-
 @pytest.mark.parametrize(
     ("expected", "steps"),
     [
         (False, [0.01] * 5),
         (True, [0.01] * 6),
-        (True, [0.09, 0.09, 0.09, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01]),
         (True, [0.1, 0.1, 0.1, 0.105, 0.105, 0.105]),
         (False, [0.1, 0.1, 0.1, 0.106, 0.106, 0.106]),
-        (True, [0.1, 0.1, 0.1, 0.0951, 0.0951, 0.0951]),
         (False, [0.1, 0.1, 0.1, 0.094, 0.094, 0.094]),
         (True, [0.01, 0.05, 0.01, 0.01, 0.001, 0.01]),  # one outlier in each half
         (False, [0.01, 0.05, 0.05, 0.01, 0.01, 0.01]),
@@ -226,13 +211,10 @@ def test_steady_means_that_the_medians_of_twice_three_steps_differ_by_at_most_5_
     assert is_steady(steps) == expected
 
 
-def test_an_alternation_of_fast_and_slow_is_never_called_steady() -> None:
+def test_an_alternation_of_fast_and_slow_is_never_called_steady_and_a_slow_drift_is() -> None:
     series = [1.0, 1.5] * 50
     assert not any(is_steady(series[:length]) for length in range(1, 100))
-
-
-def test_a_slow_drift_is_called_steady_which_is_a_known_limit() -> None:
-    # 1.5% per step is 4.6% over three steps; thirty steps later the step takes 1.56 times as long.
+    # A known limit: 1.5% per step is 4.6% over three steps; thirty steps later the step takes 1.56 times as long.
     assert is_steady([1.015**number for number in range(6)])
 
 
@@ -266,21 +248,11 @@ def load_at_once() -> Batches:
     yield from ((number,) for number in range(10**9))
 
 
-# Clocks that have to rise
-
-
 def test_a_gpu_is_spun_up_before_the_first_step_in_a_phase_of_its_own(clock: Clock) -> None:
     workload = ScriptedWorkload(clock, chain([7.0], repeat(0.5)))
     phases, _, _ = measure(workload, make_cell(device="gpu"), BUILT)
     assert [entry for entry in clock.log if entry != "clock"][:2] == ["spin-up", "step"]
     assert (phases.spin_up_seconds, phases.first_step_seconds) == (1.0, 7.0)
-    assert phases.is_complete
-
-
-def test_a_cpu_is_not_spun_up(clock: Clock) -> None:
-    phases, _, _ = measure(ScriptedWorkload(clock, repeat(0.5)), make_cell(), BUILT)
-    assert "spin-up" not in clock.log
-    assert phases.spin_up_seconds is None
     assert phases.is_complete
 
 
@@ -317,19 +289,16 @@ def test_a_warm_up_that_cannot_use_up_the_queue_in_its_time_is_cut_off(clock: Cl
     assert (len(samples.warmup_step_seconds), samples.reached_steady) == (40, False)
 
 
-def test_steps_on_synthetic_data_record_no_waits(clock: Clock) -> None:
-    _, samples, _ = measure(ScriptedWorkload(clock, repeat(0.5)), make_cell(), BUILT)
-    assert (samples.data_wait_seconds, samples.max_queued_batches) == (None, None)
-
-
 # Two levels
 
 
 def test_a_window_with_two_levels_is_lengthened_four_times_and_summarised_by_its_mean(clock: Clock) -> None:
     levels = cycle([*[0.5] * 8, *[0.75] * 4])
-    workload = ScriptedWorkload(clock, chain([7.0], repeat(0.5, 6), levels))
+    durations = chain([7.0], repeat(0.5, 6), levels)
+    workload = ScriptedWorkload(clock, durations, is_asynchronous=True, device_timer=ScriptedTimer())
     phases, samples, _ = measure(workload, make_cell(num_steps=24), BUILT)
     assert (len(samples.step_seconds), phases.steady_seconds) == (96, 56.0)
+    assert samples.device_step_seconds == samples.step_seconds  # there are events for every step
     assert samples.summarized_by == "mean"
     assert samples.center_step_seconds == pytest.approx(7 / 12)
 
@@ -339,12 +308,3 @@ def test_a_window_is_lengthened_only_as_long_as_two_levels_are_seen(clock: Clock
     workload = ScriptedWorkload(clock, chain(repeat(0.5, 7), repeat(0.75, 4), repeat(0.5)))
     _, samples, _ = measure(workload, make_cell(num_steps=24), BUILT)
     assert (len(samples.step_seconds), samples.summarized_by, samples.center_step_seconds) == (48, "median", 0.5)
-
-
-def test_events_are_there_for_every_step_of_a_lengthened_window(clock: Clock) -> None:
-    levels = cycle([*[0.5] * 8, *[0.75] * 4])
-    durations = chain([7.0], repeat(0.5, 6), levels)
-    workload = ScriptedWorkload(clock, durations, is_asynchronous=True, device_timer=ScriptedTimer())
-    _, samples, _ = measure(workload, make_cell(num_steps=24), BUILT)
-    assert samples.device_step_seconds == samples.step_seconds
-    assert len(samples.step_seconds) == 96

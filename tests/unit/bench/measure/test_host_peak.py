@@ -75,13 +75,8 @@ def test_the_product_is_run_as_the_cell_is() -> None:
     rate = measure_matrix_product(cell, host.build)
     assert rate == pytest.approx(1e11)
     product = Cell.model_validate(host.cells[0].model_dump())
-    assert (product.model, product.framework, product.mode, product.precision, product.batch_size) == (
-        "matmul",
-        "jax",
-        "compiled",
-        "bf16",
-        1,
-    )
+    found = (product.model, product.framework, product.mode, product.precision, product.batch_size)
+    assert found == ("matmul", "jax", "compiled", "bf16", 1)
 
 
 def test_products_grow_until_one_would_take_too_long() -> None:
@@ -111,7 +106,6 @@ def test_a_product_beside_a_busy_neighbour_is_measured_again_and_then_not_known(
     [
         ((3e11, 1e11, 2e11), 3e11, "calculated: 2 cores x 32 operations x 2.60 GHz"),
         ((1e11, 3e11, 2e11), 3e11, "measured: the fastest matrix product in pytorch, 2 threads"),
-        ((1e11, None, 2e11), 2e11, "measured: the fastest matrix product in pytorch, 2 threads"),
         ((None, None, 2e11), 2e11, "measured: the fastest matrix product in pytorch, 2 threads"),
         ((1e11, None, None), 1e11, "calculated: 2 cores x 32 operations x 2.60 GHz"),
         ((None, None, None), None, "neither calculated nor measured"),

@@ -39,7 +39,6 @@ def test_a_single_step_of_ten_times_the_length_does_not_hide_the_levels() -> Non
         [0.1] * 60,
         make_steps(TURNS, 0.04, 0.0),  # nothing worth reporting
         make_steps(TURNS, 0.10, 0.05),  # no farther apart than the steps spread
-        make_steps([False] * 60, 0.0, 0.05),
         make_steps([False] * 60, 0.0, 0.20),
         make_steps([True, False] * 30, 0.15, 0.01),  # in turns: no runs
         make_steps([False] * 57 + [True] * 3, 0.5, 0.01),  # outliers

@@ -6,7 +6,7 @@ from bench.measure.roofline import find_gpu_peaks
 from bench.measure.roofline import make_roofline as compute_roofline
 from bench.models.flops import count_step_cost
 from bench.schema import Validity, Verdict
-from bench.verdicts import judge_validity
+from bench.verdicts import ValidityInputs, judge_validity
 from factories import make_cell, make_gpu_use, make_roofline
 from host_figures import make_host_figures
 from validity_inputs import list_verdicts, make_gpu_inputs, make_inputs
@@ -19,56 +19,48 @@ def test_an_output_on_another_device_is_the_gravest_reason() -> None:
     assert validity.reasons[0].message == "the step's output lives on the cpu, the cell asks for the gpu"
 
 
-@pytest.mark.parametrize(("share", "expected"), [(0.99, []), (1.01, ["over-peak"])])
-def test_more_than_a_datasheets_peak_is_over_peak(share: float, expected: list[Verdict]) -> None:
-    assert list_verdicts(make_gpu_inputs(roofline=make_roofline(share_of_peak=share))) == expected
+OVER: list[Verdict] = ["over-peak"]
+# A GeForce RTX 4090 whose highest clock is 3105 MHz: 3105 / 2520 is 1.232.
+RTX_4090 = make_gpu_use(max_sm_clock_mhz=3105, sm_clock_mhz=(2970, 2970, 2970))
 
 
-@pytest.mark.parametrize("precision", ["tf32", "fp16", "bf16"])
-@pytest.mark.parametrize(("share", "expected"), [(1.14, []), (1.16, ["over-peak"])])
-def test_tensor_cores_may_pass_a_figure_that_is_quoted_below_the_highest_clock(
-    share: float, expected: list[Verdict], precision: str
-) -> None:
-    inputs = make_gpu_inputs(cell={"precision": precision}, roofline=make_roofline(share_of_peak=share))
+def make_memory_bound(share: float, **cell: str) -> ValidityInputs:
+    """Return steps of 0.1 s, in this share of which the memory can move their bytes."""
+    return make_gpu_inputs(cell=cell, roofline=make_roofline(share_of_peak=0.1, min_memory_seconds=share * 0.1))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        (make_gpu_inputs(roofline=make_roofline(share_of_peak=0.99)), []),
+        (make_gpu_inputs(roofline=make_roofline(share_of_peak=1.01)), OVER),
+        # Tensor cores may pass a figure that is quoted below the highest clock.
+        *(
+            (make_gpu_inputs(cell={"precision": precision}, roofline=make_roofline(share_of_peak=share)), expected)
+            for precision in ("tf32", "fp16", "bf16")
+            for share, expected in ((1.14, []), (1.16, OVER))
+        ),
+        # So may a device whose highest clock is above the stated one; a lower one makes no peak smaller.
+        (make_gpu_inputs(gpu_use=(RTX_4090,), roofline=make_roofline(share_of_peak=1.22, peak_clock_mhz=2520.0)), []),
+        (make_gpu_inputs(gpu_use=(RTX_4090,), roofline=make_roofline(share_of_peak=1.24, peak_clock_mhz=2520.0)), OVER),
+        (make_gpu_inputs(roofline=make_roofline(share_of_peak=0.99, peak_clock_mhz=1700.0)), []),
+        # A measured peak may be surpassed by a tenth.
+        (make_inputs(roofline=make_roofline(share_of_peak=1.09, share_of_roofline=1.09)), []),
+        (make_inputs(roofline=make_roofline(share_of_peak=1.11, share_of_roofline=1.11)), OVER),
+        # The memory's bandwidth not at all.
+        (make_memory_bound(0.99), []),
+        (make_memory_bound(1.01), OVER),
+        (make_memory_bound(1.01, precision="bf16"), OVER),
+    ],
+)
+def test_what_passes_the_peak_was_not_done(inputs: ValidityInputs, expected: list[Verdict]) -> None:
     assert list_verdicts(inputs) == expected
-
-
-@pytest.mark.parametrize(("share", "expected"), [(1.09, []), (1.11, ["over-peak"])])
-def test_a_measured_peak_may_be_surpassed_by_a_tenth(share: float, expected: list[Verdict]) -> None:
-    roofline = make_roofline(share_of_peak=share, share_of_roofline=share)
-    assert list_verdicts(make_inputs(roofline=roofline)) == expected
-
-
-@pytest.mark.parametrize(("share", "expected"), [(0.99, []), (1.01, ["over-peak"])])
-def test_more_than_the_memorys_bandwidth_is_over_peak(share: float, expected: list[Verdict]) -> None:
-    """Check steps of 0.1 s, bound by memory, and by arithmetic as counted."""
-    for bound in ("memory", "arithmetic"):
-        roofline = make_roofline(bound=bound, share_of_peak=0.1, min_memory_seconds=share * 0.1)
-        assert list_verdicts(make_gpu_inputs(roofline=roofline)) == expected
-        assert list_verdicts(make_gpu_inputs(cell={"precision": "bf16"}, roofline=roofline)) == expected
-
-
-@pytest.mark.parametrize(("share", "expected"), [(1.22, []), (1.24, ["over-peak"])])
-def test_a_device_may_pass_a_figure_that_is_stated_below_its_highest_clock(
-    share: float, expected: list[Verdict]
-) -> None:
-    # A GeForce RTX 4090 whose highest clock is 3105 MHz: 3105 / 2520 is 1.232.
-    roofline = make_roofline(share_of_peak=share, peak_clock_mhz=2520.0)
-    gpu = make_gpu_use(max_sm_clock_mhz=3105, sm_clock_mhz=(2970, 2970, 2970))
-    assert list_verdicts(make_gpu_inputs(gpu_use=(gpu,), roofline=roofline)) == expected
-
-
-def test_a_highest_clock_below_the_stated_one_makes_no_peak_smaller() -> None:
-    roofline = make_roofline(share_of_peak=0.99, peak_clock_mhz=1700.0)
-    assert list_verdicts(make_gpu_inputs(roofline=roofline)) == []
 
 
 @pytest.mark.parametrize(
     ("model", "share", "expected"),
     [
         ("vgg16", 1.3, []),  # 3x3 convolutions of stride 1, which Winograd does with up to 3.9 times fewer operations
-        ("vgg16", 4.0, ["over-peak"]),
-        ("resnet18", 1.3, []),
         ("resnet18", 2.8, ["over-peak"]),  # its stem, shortcuts and convolutions of stride 2 have no such algorithm
         ("vit-b-16", 1.01, ["over-peak"]),
     ],
@@ -108,14 +100,6 @@ def test_a_rate_without_a_peak_and_an_output_without_a_place_are_unchecked() -> 
     ("before", "after", "expected"),
     [
         (1e11, 1.09e11, ()),
-        (
-            1e11,
-            1.2e11,
-            (
-                "the host's matrix product ran at 100 GFLOP/s before the window and at 120 after it (+20%): the host's "
-                "speed changed",
-            ),
-        ),
         (
             1e11,
             8e10,

@@ -8,17 +8,14 @@ from factories import make_cpu_use, make_gpu_use
 from validity_inputs import list_verdicts, make_gpu_inputs, make_inputs
 
 
-def test_a_foreign_process_on_a_gpu_contaminates() -> None:
-    foreign = make_gpu_use(foreign_processes=(ForeignProcess(pid=17, memory_bytes=None),))
-    validity = judge_validity(make_gpu_inputs(gpu_use=(make_gpu_use(), foreign)))
-    assert validity.verdict == "contaminated"
-    assert validity.reasons[0].message.endswith("was computing for others before the start (process 17)")
-
-
-def test_a_foreign_process_that_came_later_contaminates() -> None:
-    foreign = make_gpu_use(foreign_processes_after=(ForeignProcess(pid=17, memory_bytes=None),))
-    (reason,) = judge_validity(make_gpu_inputs(gpu_use=(foreign,))).reasons
-    assert reason.message.endswith("was computing for others after the window (process 17)")
+@pytest.mark.parametrize(
+    ("field", "when"), [("foreign_processes", "before the start"), ("foreign_processes_after", "after the window")]
+)
+def test_a_foreign_process_on_a_gpu_contaminates(field: str, when: str) -> None:
+    foreign = make_gpu_use(**{field: (ForeignProcess(pid=17, memory_bytes=None),)})
+    (reason,) = judge_validity(make_gpu_inputs(gpu_use=(make_gpu_use(), foreign))).reasons
+    assert reason.verdict == "contaminated"
+    assert reason.message.endswith(f"was computing for others {when} (process 17)")
 
 
 @pytest.mark.parametrize("field", ["memory_used_before_bytes", "foreign_memory_after_bytes"])
@@ -62,13 +59,8 @@ def test_others_on_a_core_while_the_quota_stops_the_cell_take_nothing_from_it(
     own_cores: float, throttled_seconds: float, expected: list[Verdict]
 ) -> None:
     others = 2 - own_cores  # both cores are busy all the time
-    for use in (
-        make_cpu_use(1.0, own_cores=own_cores, throttled_seconds=throttled_seconds, affinity_other_cores=others),
-        make_cpu_use(
-            1.0, own_cores=own_cores, throttled_seconds=throttled_seconds, affinity_other_cores=None, other_cores=others
-        ),
-    ):
-        assert list_verdicts(make_inputs(cpu_use=use, num_threads=1)) == expected
+    use = make_cpu_use(1.0, own_cores=own_cores, throttled_seconds=throttled_seconds, affinity_other_cores=others)
+    assert list_verdicts(make_inputs(cpu_use=use, num_threads=1)) == expected
 
 
 @pytest.mark.parametrize(
@@ -100,15 +92,13 @@ def test_of_a_cell_with_cores_of_its_own_only_these_and_their_hyperthreads_count
 @pytest.mark.parametrize(
     ("num_cores", "own_cores", "other_cores", "expected"),
     [
-        (16, 1.1, 0.2, []),  # a server with nobody else on it
         (16, 1.1, 13.9, []),  # a neighbour on all cores but two
         (16, 1.1, 14.8, ["contaminated"]),  # a neighbour on all cores
         (16, 15.8, 0.2, []),  # a cell whose data pipeline fills the cores, on a quiet server
         (16, 14.2, 1.8, ["contaminated"]),  # the same, and a build beside it
         (4, 1.0, 2.7, []),  # a workstation where three programs work
         (4, 1.0, 2.9, ["contaminated"]),
-        (2, 1.0, 0.1, []),  # a small cloud machine, whose launching thread spins on one of two cores
-        (2, 1.0, 0.95, ["contaminated"]),
+        (2, 1.0, 0.95, ["contaminated"]),  # a small cloud machine, whose launching thread spins on one of two cores
     ],
 )
 def test_others_contaminate_a_gpu_cell_where_they_leave_no_core_idle(
@@ -118,15 +108,11 @@ def test_others_contaminate_a_gpu_cell_where_they_leave_no_core_idle(
     assert list_verdicts(make_gpu_inputs(cpu_use=use, num_threads=num_cores)) == expected
 
 
-# What could not be seen
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
         ({"processes_visible": False, "foreign_memory_after_bytes": None}, "processes of others on GPU-"),
         ({"foreign_processes": None}, "processes of others on GPU-"),
-        ({"processes_visible": None}, "processes of others on GPU-"),  # not looked for after the window
         ({"foreign_memory_after_bytes": None}, "memory of others on GPU-"),
         ({"memory_used_before_bytes": None}, "memory in use on GPU-"),
     ],
@@ -144,10 +130,6 @@ def test_who_cannot_be_seen_on_a_gpu_is_unchecked(fields: dict[str, object], exp
         (
             {"other_cores": None, "affinity_other_cores": None, "pressure_share": 0.25},
             "other processes on the cores not observed, in 25% of the window some thread waited for a core",
-        ),
-        (
-            {"other_cores": None, "affinity_other_cores": None, "pressure_share": None, "machine_pressure_share": None},
-            "other processes on the cores not observed",
         ),
         ({"sibling_busy_cores": None}, "use of the hyperthreads that share the cell's cores not observed"),
         (
