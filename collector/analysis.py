@@ -13,7 +13,7 @@ from collector.nights.records import ChangeHistory
 from collector.prices.table import PriceTable
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
-from collector.sharing.tabulate import tabulate_sharing
+from collector.sharing import tabulate_sharing
 from collector.versus.document import CompareDocument
 
 MAX_PRICED_CELLS = 1000

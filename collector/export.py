@@ -14,7 +14,7 @@ from collector.machine_differences import tabulate_machines
 from collector.results.collection import Collection
 from collector.results.stored_tables import write_parquet
 from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
-from collector.sharing.tabulate import tabulate_sharing
+from collector.sharing import tabulate_sharing
 
 FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:\d*\.?\d+(?:[eE][-+]?\d+)?|inf)?\Z)")
 """What a spreadsheet takes for a formula: hosts and error messages can have any text. Numbers are none."""

@@ -9,9 +9,9 @@ import pandas as pd
 from bench.registry import FRAMEWORKS
 from bench.schema import EARLIEST, LATEST, MAX_ATTEMPT, Environment, NodeFault, RawRemoval
 from collector.labels import FRAMEWORK_NAMES, label_hardware
+from collector.results.cell_repeats import FOR_LACK, NO, YES, judge_counting
 from collector.results.collection import Collection
 from collector.results.frames import MISSING, UNREADABLE
-from collector.results.summary import FOR_LACK, NO, YES, judge_counting
 from collector.units import count_things, format_duration
 
 

@@ -159,7 +159,7 @@ def _find_cell(measured: Measured, collection: "Collection", node: Node) -> dict
 def _read_slowdowns(collection: "Collection", cell: dict[str, Any]) -> dict[Sharing, dict[int, float]]:
     """Return the slowdowns of the run's cells whose tenants all did the work of `cell`, which was alone."""
     from collector.results.frames import list_rows
-    from collector.sharing.tabulate import tabulate_sharing
+    from collector.sharing import tabulate_sharing
 
     table = tabulate_sharing(collection)
     is_alike = (table["alone_cell_id"] == cell["cell_id"]) & (table["role"] == "cell") & table["neighbour"].isna()

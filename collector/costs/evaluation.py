@@ -32,7 +32,7 @@ from collector.prices.table import (
     find_machine_offers,
     find_power,
 )
-from collector.results.cell_repeats import Repeats, choose_counted, read_estimate
+from collector.results.cell_repeats import NO, judge_counting, read_estimate
 from collector.results.collection import Collection
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
@@ -266,18 +266,17 @@ def evaluate_costs(
 
 
 def _find_shared(summary: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows have no price of their own; a lone client of MPS has the whole device."""
     return (summary["tenants"] > 1) | (summary["sharing"] == "mig")
 
 
 def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return the repeats that figures come from, by run, cell and environment."""
     found: dict[tuple[str, str, str], list[Row]] = {}
     for collection in collections:
-        repeats, rows = Repeats(collection.results), list_rows(collection.results[list(REPEAT_COLUMNS)])
-        for cell in repeats.group_by_cell():
-            for ok in cell.ok:
-                counted = [rows[index] for index in choose_counted(repeats, ok)]
-                first = counted[0]
-                found[collection.run.run_id, first["cell_id"], first["environment_id"]] = counted
+        results = collection.results
+        for row in list_rows(results.loc[judge_counting(results) != NO, list(REPEAT_COLUMNS)]):
+            found.setdefault((collection.run.run_id, row["cell_id"], row["environment_id"]), []).append(row)
     return found
 
 

@@ -5,20 +5,23 @@ noisy and not steady ones are not, since that would choose repeats by their outc
 environment: a cell that ran in two environments has two rows, never one.
 """
 
+import json
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from collector.results.cell_repeats import (
-    INTERVAL_COLUMNS,
-    RATES,
+    CENTER_RATES,
+    GROUP,
+    NO,
     SOUND_VERDICTS,
-    CellRepeats,
-    Repeats,
-    choose_counted,
     describe_disagreement,
+    is_sound,
+    judge_counting,
+    merge_notes,
 )
 from collector.results.collection import Collection
 from collector.results.frames import (
@@ -28,12 +31,44 @@ from collector.results.frames import (
     ENVIRONMENT_COLUMNS,
     MEMORY_COLUMNS,
     PACE_COLUMNS,
+    WITHOUT_RECORD,
     Columns,
     Row,
-    find_shared,
-    make_frame,
+    list_rows,
 )
-from collector.statistics import Estimate, FloatArray, compute_quantiles, estimate_machine_effects
+from collector.statistics import Estimate, FloatArray, compute_quantiles, estimate_machine_effects, estimate_machines
+
+RATES = (*CENTER_RATES, "window_samples_per_s")
+"""The last is of the whole window: a mean already, whatever stands for the repeat."""
+# Of the repeats that count, the largest; of the other numbers, the median.
+LARGEST = (*MEMORY_COLUMNS, "gpu_memory_before_bytes", "gpu_memory_peak_bytes", "gpu_max_temperature_celsius")
+MEDIANS = (
+    *DURATION_COLUMNS,
+    *(name for name in PACE_COLUMNS if name != "flat_after_seconds"),
+    *(name for name, dtype in CONDITION_COLUMNS.items() if dtype == "float64" and name not in (*LARGEST, *RATES)),
+)
+INTERVAL_COLUMNS = {
+    "center_step_seconds": "float64",
+    "interval_low_seconds": "float64",
+    "interval_high_seconds": "float64",
+    "log_standard_error": "float64",
+    "degrees_of_freedom": "float64",
+    "interval_method": "str",
+    "interval_reason": "str",
+    "num_machines": "int64",
+    "machines": "str",
+    "hostnames": "str",
+    "instance_types": "str",
+    "machine_step_seconds": "str",
+}
+"""`center_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
+there are several.
+`interval_method`: what the interval was computed from; `interval_reason`: why there is none.
+`hostnames`: the hosts, by name and what tells those of one name apart.
+`instance_types`: the machine types of a cluster's nodes; missing where no placement says them.
+`machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each machine."""
+NO_INTERVAL = "one repeat says nothing about the spread between repeats"
+
 
 # Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
 # what is worth reporting (bench.verdicts.clocks).
@@ -72,13 +107,19 @@ SUMMARY_COLUMNS: Columns = {
     "disagreement": "str",
     "note": "str",
 }
-# What a single repeat says, of its cell, environment and conditions.
-TAKEN_COLUMNS = (
-    *("run_id", "cell_id", *CELL_COLUMNS),
-    *(name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name not in (*RATES, "environment_id")),
-)
+# What the first of the repeats that count says.
+TAKEN = tuple(name for name in (*ENVIRONMENT_COLUMNS, *CONDITION_COLUMNS) if name not in (*RATES, *MEDIANS, *LARGEST))
 # Of a cell without an ok repeat, these are zero.
-COUNTS = ("num_ok", "num_valid", "num_sound", "num_counted", "num_steady", "num_steps_taken", "num_machines")
+COUNTS = (
+    "num_environments",
+    "num_ok",
+    "num_valid",
+    "num_sound",
+    "num_counted",
+    "num_steady",
+    "num_steps_taken",
+    "num_machines",
+)
 INVALID_COLUMNS: Columns = {
     "cell_id": "str",
     **CELL_COLUMNS,
@@ -87,8 +128,6 @@ INVALID_COLUMNS: Columns = {
     "verdict_reasons": "str",
     "counts": "str",
 }
-YES, NO, FOR_LACK = "yes", "no", "for lack of sound ones"
-"""Whether figures come from a repeat: FOR_LACK where the conditions of all repeats of its row were at fault."""
 FAILURE_COLUMNS: Columns = {
     "cell_id": "str",
     **CELL_COLUMNS,
@@ -102,6 +141,19 @@ FAILURE_COLUMNS: Columns = {
     "signal": "str",
     "stderr_tail": "str",
 }
+ESTIMATED = (
+    *INTERVAL_COLUMNS,
+    *("q1_step_seconds", "q3_step_seconds", "p95_step_seconds", "p99_step_seconds"),
+    *("least_repeat_seconds", "most_repeat_seconds", "disagreement", "machine_deviations", "unchecked", "notes"),
+)
+NOTED = (
+    *COUNTS,
+    "environment_id",
+    "gpu_sm_clock_spread",
+    "unchecked",
+    "notes",
+    "disagreement",
+)
 
 
 def summarize_cells(collection: Collection) -> pd.DataFrame:
@@ -114,45 +166,156 @@ def summarize_cells(collection: Collection) -> pd.DataFrame:
     over them, quartiles and percentiles those of all their timed steps pooled, memory and temperature the largest. A
     cell without any ok repeat has one row without figures.
     """
-    repeats = Repeats(collection.results)
-    cells = repeats.group_by_cell()
-    groups = [choose_counted(repeats, ok) for cell in cells for ok in cell.ok]
-    numbers = repeats.summarize_columns(groups)
-    own = {name: dtype for name, dtype in SUMMARY_COLUMNS.items() if name not in {*numbers, *TAKEN_COLUMNS}}
-    described = list(_describe_cells(collection, repeats, cells, groups))
-    places = [place for _, place in described]
-    firsts = [groups[place][0] if place >= 0 else -1 for place in places]
-    taken = repeats.take_columns([cell.first for cell in cells for _ in cell.ok or (None,)], firsts, {*numbers, *own})
-    figures = numbers.reindex(places).reset_index(drop=True)  # a cell without figures has the place -1, which is none
-    taken |= {name: pd.Series(figures[name], dtype=SUMMARY_COLUMNS[name]).array for name in map(str, numbers)}
-    frame = make_frame([row for row, _ in described], own).assign(**taken)
+    results = collection.results
+    ok = results[results["status"] == "ok"]
+    groups = ok.groupby(GROUP, sort=False, dropna=False).ngroup()
+    counted = ok[judge_counting(results)[ok.index] != NO]
+    figures = pd.concat(
+        [
+            _count_verdicts(ok, groups),
+            _summarize_columns(counted, groups[counted.index]),
+            _estimate_groups(collection, counted, groups[counted.index]),
+        ],
+        axis="columns",
+    )
+    heads = ok.drop_duplicates(GROUP)
+    unmeasured = results[~results["cell_id"].isin(ok["cell_id"])].drop_duplicates("cell_id")
+    cells = pd.concat([heads, unmeasured])[["run_id", "cell_id", *CELL_COLUMNS]]
+    frame = cells.join(figures.sort_index().set_index(heads.index)).sort_index()
+    frame["num_planned"] = frame["cell_id"].map(results["cell_id"].value_counts())
+    frame["num_environments"] = frame["cell_id"].map(heads["cell_id"].value_counts())
+    frame[list(COUNTS)] = frame[list(COUNTS)].fillna(0)
     frame["throughput_samples_per_s"] = frame["batch_size"] / frame["center_step_seconds"]
-    return frame[list(SUMMARY_COLUMNS)]
+    frame["note"] = [_note(row) for row in list_rows(frame[list(NOTED)])]
+    return frame[list(SUMMARY_COLUMNS)].astype(dict(SUMMARY_COLUMNS)).reset_index(drop=True)
 
 
-def _describe_cells(
-    collection: Collection, repeats: Repeats, cells: Sequence[CellRepeats], groups: Sequence[Sequence[int]]
-) -> Iterator[tuple[Row, int]]:
-    """Yield what is computed for each row of the summary, and which of the `groups` it is of; -1: of none."""
+def _count_verdicts(ok: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:
+    verdicts = ok["verdict"].fillna("no verdict")
+    faults = verdicts[verdicts != "valid"].groupby(groups).agg(_count_values)
+    counts = pd.DataFrame({"num_ok": 1, "num_valid": verdicts == "valid", "num_sound": verdicts.isin(SOUND_VERDICTS)})
+    counts = counts.groupby(groups).sum()
+    return counts.assign(faults=faults.reindex(counts.index, fill_value=""))
+
+
+def _count_values(values: Iterable[str]) -> str:
+    return ", ".join(f"{number} {value}" for value, number in Counter(values).items())
+
+
+def _summarize_columns(counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:
+    """Return what follows column by column from the repeats that count, a row for each group."""
+    # Never flat is longer than any time: where half of the repeats or more were not, the cell was not.
+    is_never = counted["sustained_seconds"].notna() & counted["flat_after_seconds"].isna()
+    times = counted[[*MEDIANS, "flat_after_seconds"]].assign(
+        flat_after_seconds=counted["flat_after_seconds"].mask(is_never, math.inf)
+    )
+    clocks = counted["gpu_sm_clock_mhz"].groupby(groups)
+    firsts = counted[list(TAKEN)][~groups.duplicated()]
+    parts = [
+        times.groupby(groups).median().replace(math.inf, math.nan),
+        counted[list(LARGEST)].groupby(groups).max(),
+        _average_rates(counted, groups),
+        firsts.set_index(groups[firsts.index]),
+    ]
+    return pd.concat(parts, axis="columns").assign(
+        num_counted=groups.value_counts(),
+        num_steady=counted["reached_steady"].groupby(groups).sum(),
+        num_steps_taken=counted["num_steps_taken"].groupby(groups).sum(),
+        # By how much the slowest repeat's median SM clock lies below the fastest one's, as a share of it.
+        gpu_sm_clock_spread=1 - clocks.min() / clocks.max(),
+    )
+
+
+def _average_rates(counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:
+    """Return the geometric means of RATES, of the machines' where there are several, as a step time's centre is."""
+    rates = counted[list(RATES)]
+    logs: pd.DataFrame = np.log(rates.where(rates > 0))  # type: ignore[assignment]  # of a frame it is one
+    by_machine = logs.groupby([groups, counted["machine"]], dropna=False).mean()
+    is_zero = (rates <= 0).groupby(groups).any()  # of a model without counted operations
+    means: pd.DataFrame = np.exp(by_machine.groupby(level=0).mean())  # type: ignore[assignment]
+    return means.mask(is_zero, rates.groupby(groups).median())
+
+
+def _estimate_groups(collection: Collection, counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:
+    """Return what is computed of each group by itself: its centre and interval, its steps, what it says in words."""
     deviations = describe_deviations(select_sound(collection.results, READ_COLUMNS))
-    shared = find_shared(collection.results).to_list()
-    steps = collection.steps.read_timed([repeats.find_places(counted) for counted in groups])
-    figures = zip(count(), repeats.describe_groups(groups), steps, strict=False)
-    for cell in cells:
-        counts = {"num_planned": cell.num_planned, "num_environments": len(cell.ok)}
-        if not cell.ok:
-            yield counts | dict.fromkeys(COUNTS, 0) | {"note": ""}, -1
-        for ok in cell.ok:
-            place, described, series = next(figures)
-            row: Row = counts | _count_verdicts(repeats, ok) | described | _describe_steps(series)
-            row["is_shared"] = shared[cell.first]
-            row["environment_id"] = repeats.values("environment_id")[groups[place][0]]
-            if row["num_machines"] == 1:  # how several machines differ is known by their own table
-                centers = [repeats.values("center_step_seconds")[index] for index in groups[place]]
-                row |= {"least_repeat_seconds": min(centers), "most_repeat_seconds": max(centers)}
-                row["disagreement"] = describe_disagreement(centers, series)
-            row["machine_deviations"] = _join_deviations(deviations, row["machines"])
-            yield row | {"note": _note(row)}, place
+    has_record = ~collection.results["status"].isin(WITHOUT_RECORD)
+    places = (has_record.cumsum() - 1)[counted.index].to_numpy()
+    members = pd.Series(range(len(counted))).groupby(groups.to_numpy()).indices
+    series = collection.steps.read_timed([places[own].tolist() for own in members.values()])
+    names = ("center_step_seconds", "machine", "host", "instance_type", "unchecked", "notes", "summarized_by")
+    columns = {name: counted[name].astype(object).where(counted[name].notna(), None).to_list() for name in names}
+    rows = []
+    for own, steps in zip(members.values(), series, strict=True):
+        centers, *where, unchecked, notes, statistics = ([columns[name][place] for place in own] for name in names)
+        row = describe_center(centers, *where) | _describe_steps(steps)
+        if row["num_machines"] == 1:  # how several machines differ is known by their own table
+            row |= {"least_repeat_seconds": min(centers), "most_repeat_seconds": max(centers)}
+            row["disagreement"] = describe_disagreement(centers, steps)
+        own_deviations = (deviations.get(machine, "") for machine in row["machines"].split("; "))
+        row["machine_deviations"] = "; ".join(filter(None, own_deviations))
+        for name, texts in (("unchecked", unchecked), ("notes", notes)):
+            row[name] = merge_notes(filter(None, texts), len(own), statistics.count("mean"))
+        rows.append(row)
+    return pd.DataFrame(rows, index=list(members), columns=list(ESTIMATED))
+
+
+def describe_center(
+    values: Sequence[float], machines: Sequence[str], hosts: Sequence[str], instance_types: Sequence[str | None]
+) -> Row:
+    """Return INTERVAL_COLUMNS of the repeats that a cell's figures come from: their centres, and where they ran."""
+    estimate, means = estimate_machines(values, machines)
+    low, high = estimate.interval or (None, None)
+    unit = f"{len(means)} machines" if len(means) > 1 else f"{len(values)} repeats"
+    types = sorted({kind or "unknown" for kind in instance_types})
+    return {
+        "center_step_seconds": estimate.center,
+        "interval_low_seconds": low,
+        "interval_high_seconds": high,
+        "log_standard_error": estimate.log_standard_error,
+        "degrees_of_freedom": estimate.degrees_of_freedom,
+        "interval_method": f"Student's t, {unit}" if estimate.interval else None,
+        "interval_reason": None if estimate.interval else NO_INTERVAL,
+        "num_machines": len(means),
+        "machines": "; ".join(sorted(means)),
+        "hostnames": "; ".join(sorted(set(hosts))),
+        "instance_types": None if types == ["unknown"] else "; ".join(types),
+        "machine_step_seconds": json.dumps(means),
+    }
+
+
+def _describe_steps(series: Sequence[FloatArray]) -> Row:
+    """Return the quantiles of the timed steps of a cell's repeats, pooled."""
+    names = ("q1_step_seconds", "q3_step_seconds", "p95_step_seconds", "p99_step_seconds")
+    return dict(zip(names, compute_quantiles(series), strict=True))
+
+
+def _note(row: Row) -> str:
+    """Return what a reader must know beside the figures and counts of one row."""
+    notes = []
+    num_counted, num_ok = int(row["num_counted"]), int(row["num_ok"])
+    if not num_ok:
+        return ""
+    if num_counted < num_ok:
+        notes.append(f"figures from {num_counted} of {num_ok} ok, those with sound conditions")
+    elif not row["num_sound"]:
+        all_ok = "the 1" if num_ok == 1 else f"all {num_ok}"
+        notes.append(f"no repeat under sound conditions: figures from {all_ok} ok")
+    if row["num_steady"] < num_counted:
+        notes.append(f"warm-up of {num_counted - int(row['num_steady'])} of {num_counted} did not become steady")
+    notes += [row[name] for name in ("unchecked", "notes") if not pd.isna(row[name])]
+    spread = row["gpu_sm_clock_spread"]
+    if spread > MAX_CLOCK_SPREAD:
+        notes.append(f"SM clocks of the repeats differ by {spread:.0%}".replace("%", " %"))
+    if row["num_environments"] > 1:
+        notes.append(f"environment {row['environment_id']}, one of {int(row['num_environments'])}")
+    if row["num_machines"] > 1:
+        notes.append(f"ran on {int(row['num_machines'])} machines")
+    if row["disagreement"] and not pd.isna(row["disagreement"]):
+        notes.append(f"repeats disagree: {row['disagreement']}; more repeats are needed")
+    if num_counted == 1:
+        notes.append("one repeat counts: no interval")
+    return "; ".join(notes)
 
 
 def summarize_collections(collections: Sequence[Collection]) -> pd.DataFrame:
@@ -167,19 +330,6 @@ def list_invalid(collection: Collection) -> pd.DataFrame:
     rows = results.assign(counts=judge_counting(results))
     invalid = (results["status"] == "ok") & (results["verdict"] != "valid")
     return rows.loc[invalid, list(INVALID_COLUMNS)].reset_index(drop=True)
-
-
-def judge_counting(results: pd.DataFrame) -> "pd.Series[str]":
-    """Return of each repeat (rows of RESULT_COLUMNS) whether figures come from it: YES, NO or FOR_LACK.
-
-    That is what `choose_counted` chooses in each cell.
-    """
-    is_ok = results["status"] == "ok"
-    is_sound = is_ok & results["verdict"].isin(SOUND_VERDICTS)
-    groups = [results[name] for name in ("cell_id", "environment_id")]
-    has_sound = is_sound.groupby(groups, dropna=False).transform("any")
-    counting = pd.Series(NO, index=results.index, dtype="str")
-    return counting.mask(is_ok & ~has_sound, FOR_LACK).mask(is_sound, YES)
 
 
 def list_failures(collection: Collection) -> pd.DataFrame:
@@ -198,61 +348,7 @@ def select_sound(results: pd.DataFrame, columns: Sequence[str] | None = None) ->
 
     `columns`: those that are returned, all by default. Of a large run, all are too many to have twice in memory.
     """
-    is_sound = (results["status"] == "ok") & results["verdict"].isin(SOUND_VERDICTS)
-    return results.loc[is_sound, list(results.columns if columns is None else columns)]
-
-
-def _count_verdicts(repeats: Repeats, ok: Sequence[int]) -> Row:
-    verdicts = [repeats.values("verdict")[index] for index in ok]
-    others = Counter(verdict for verdict in verdicts if verdict != "valid")
-    return {
-        "num_ok": len(ok),
-        "num_valid": verdicts.count("valid"),
-        "num_sound": sum(verdict in SOUND_VERDICTS for verdict in verdicts),
-        "faults": ", ".join(f"{count} {verdict}" for verdict, count in others.items()),
-    }
-
-
-def _join_deviations(deviations: Mapping[str, str], machines: str) -> str:
-    """Return how those of a cell's machines differ from others of their type that are known to."""
-    return "; ".join(deviations[machine] for machine in machines.split("; ") if machine in deviations)
-
-
-def _describe_steps(series: Sequence[FloatArray]) -> Row:
-    """Return the quantiles of the timed steps of a cell's repeats, pooled."""
-    low, high, *percentiles = compute_quantiles(series)
-    return {
-        "q1_step_seconds": low,
-        "q3_step_seconds": high,
-        "p95_step_seconds": percentiles[0],
-        "p99_step_seconds": percentiles[1],
-    }
-
-
-def _note(row: Row) -> str:
-    """Return what a reader must know beside the figures and counts of one row."""
-    notes = []
-    num_counted, num_ok = row["num_counted"], row["num_ok"]
-    if num_counted < num_ok:
-        notes.append(f"figures from {num_counted} of {num_ok} ok, those with sound conditions")
-    elif not row["num_sound"]:
-        all_ok = "the 1" if num_ok == 1 else f"all {num_ok}"
-        notes.append(f"no repeat under sound conditions: figures from {all_ok} ok")
-    if row["num_steady"] < num_counted:
-        notes.append(f"warm-up of {num_counted - row['num_steady']} of {num_counted} did not become steady")
-    notes += [row[name] for name in ("unchecked", "notes") if row[name]]
-    spread = row["gpu_sm_clock_spread"]
-    if spread is not None and spread > MAX_CLOCK_SPREAD:
-        notes.append(f"SM clocks of the repeats differ by {spread:.0%}".replace("%", " %"))
-    if row["num_environments"] > 1:
-        notes.append(f"environment {row['environment_id']}, one of {row['num_environments']}")
-    if row["num_machines"] > 1:
-        notes.append(f"ran on {row['num_machines']} machines")
-    if row.get("disagreement"):
-        notes.append(f"repeats disagree: {row['disagreement']}; more repeats are needed")
-    if num_counted == 1:
-        notes.append("one repeat counts: no interval")
-    return "; ".join(notes)
+    return results.loc[is_sound(results), list(results.columns if columns is None else columns)]
 
 
 MIN_DIFFERENCE = 0.05

@@ -14,8 +14,8 @@ from collector.machines import SIDES
 from collector.nights.records import RecordedChange
 from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, count_differences, quote_longer
 from collector.results.cell_repeats import read_estimate
-from collector.results.frames import Row, list_rows
-from collector.sharing.tabulate import select_fallen
+from collector.results.collection import Collection
+from collector.results.frames import CELL_COLUMNS, Row, describe_cell, list_rows, make_frame
 from collector.statistics import invert_estimate
 from collector.tables.cells import NOTE, REPEATS
 from collector.tables.table import (
@@ -235,7 +235,7 @@ def make_shared_device_table(analysis: Analysis) -> Table | None:
 
 def make_fallen_table(analysis: Analysis) -> Table | None:
     """Return the tenants that fell out of memory, one row each; None where none did."""
-    fallen = select_fallen(analysis.collection)
+    fallen = _select_fallen(analysis.collection)
     if fallen.empty:
         return None
     rows, remark = shorten_rows(add_labels(fallen), "tenants.csv")
@@ -249,6 +249,23 @@ def make_fallen_table(analysis: Analysis) -> Table | None:
         text_column("message", "error_message"),
     ]
     return make_table("Sharing: tenants that fell out of memory", columns, rows, remark=remark)
+
+
+def _select_fallen(collection: Collection) -> pd.DataFrame:
+    """Return one row per tenant that fell out of memory: CELL_COLUMNS of its cell, and what it says of itself.
+
+    `num_running`: how many tenants of its repeat ran to the end, in words.
+    """
+    tenants = collection.tenants
+    cells = {planned.cell.cell_id: describe_cell(planned.cell) for planned in collection.run.cells}
+    fallen = tenants[tenants["status"] == "oom"].reset_index(drop=True)
+    ok = tenants[tenants["status"] == "ok"].groupby(["cell_id", "repeat"]).size()
+    sizes = tenants.groupby(["cell_id", "repeat"]).size()
+    keys = list(zip(fallen["cell_id"], fallen["repeat"], strict=True))
+    running = [f"{ok.get(key, 0)} of {sizes[key] - 1}" for key in keys]
+    names = ("repeat", "tenant", "peak_memory_reserved_bytes", "error_message")
+    named = make_frame([cells[cell_id] for cell_id, _ in keys], CELL_COLUMNS)
+    return named.assign(**{name: fallen[name] for name in names}, num_running=running)
 
 
 def _name_roles(sharing: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """Which repeats count: those that figures come from."""
 
 from bench.schema import Verdict
-from collector.results.summary import NO, judge_counting, list_invalid, summarize_cells
+from collector.results.cell_repeats import NO, judge_counting
+from collector.results.summary import list_invalid, summarize_cells
 from factories import make_cell, make_result, make_validity
 from measured_runs import Collect
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from collector.sharing.measure import Series, compute_jain_index, estimate_quotient, estimate_total
+from collector.sharing import Series, compute_jain_index, estimate_quotient, estimate_total
 from intervals import measure_coverage, read_interval
 
 ONE = ("host GPU-1",) * 3

@@ -9,7 +9,7 @@ import pytest
 
 from bench.schema import Cell, Result
 from collector.results.frames import Row, list_rows
-from collector.sharing.tabulate import SHARING_COLUMNS, tabulate_sharing
+from collector.sharing import SHARING_COLUMNS, tabulate_sharing
 from factories import (
     make_environment,
     make_failed_result,

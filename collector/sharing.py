@@ -1,0 +1,593 @@
+"""Tabulate what tenants of one device do to each other: each against the same work alone, and all of them together."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from bench.schema import Cell
+from collector.labels import count_tenants
+from collector.ratio_words import NO_INTERVAL, adjust_verdicts
+from collector.results.cell_repeats import SOUND_VERDICTS
+from collector.results.collection import Collection
+from collector.results.frames import (
+    CELL_COLUMNS,
+    ENVIRONMENT_COLUMNS,
+    PROTOCOL_FIELDS,
+    SHARING_FIELDS,
+    WITHOUT_RECORD,
+    Columns,
+    Row,
+    describe_cell,
+    find_shared,
+    make_frame,
+)
+from collector.results.hosts import drop_build
+from collector.statistics import (
+    MIN_SAMPLES,
+    Estimate,
+    FloatArray,
+    average_by_machine,
+    compute_geometric_mean,
+    estimate_cell,
+    estimate_center,
+    estimate_paired_ratio,
+    estimate_ratio,
+    invert_estimate,
+)
+from collector.units import count_things, format_significant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One figure (> 0) of each repeat that counts, and the machine that the repeat ran on; at least one."""
+
+    values: tuple[float, ...]
+    machines: tuple[str, ...]
+
+    def estimate(self) -> Estimate:
+        """Return the geometric mean with its interval."""
+        return estimate_cell(self.values, self.machines)
+
+    def average(self) -> dict[str, float]:
+        """Return the geometric mean of each machine."""
+        return average_by_machine(self.values, self.machines)
+
+
+def estimate_quotient(numerator: Series, denominator: Series) -> Estimate:
+    """Return numerator over denominator: on each machine where both ran on the same several, else by Welch."""
+    if _is_paired([numerator, denominator]):
+        return estimate_paired_ratio(numerator.average(), denominator.average())
+    return estimate_ratio(numerator.estimate(), denominator.estimate())
+
+
+def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series]) -> Estimate:
+    """Return the sum of the quotients, one for each kind of tenant; of one kind it is `estimate_quotient`.
+
+    The numerators are of the same repeats, place by place, and are added repeat by repeat, so what a repeat does to all
+    of them is in the spread of the sums. The denominators are independent of them and of each other: each adds the
+    square of its log standard error, weighted by the square of its share of the sum (the delta method), with Welch and
+    Satterthwaite's degrees of freedom.
+    """
+    machines = numerators[0].machines
+    if _is_paired([*numerators, *denominators]):
+        means = [denominator.average() for denominator in denominators]
+        totals = _add(numerators, [[mean[machine] for machine in machines] for mean in means])
+        return estimate_center(list(average_by_machine(totals, machines).values()))
+    known = [denominator.estimate() for denominator in denominators]
+    totals = _add(numerators, [[estimate.center] * len(machines) for estimate in known])
+    weights = [
+        sum(value / estimate.center / total for value, total in zip(numerator.values, totals, strict=True))
+        / len(totals)
+        for numerator, estimate in zip(numerators, known, strict=True)
+    ]
+    return estimate_ratio(estimate_cell(totals, machines), _combine(known, weights))
+
+
+def compute_jain_index(shares: Sequence[float]) -> float:
+    """Return Jain's index (sum x)^2 / (n sum x^2) of normalised shares: 1 where all are equal, 1/n where one has all.
+
+    R. Jain, D. Chiu, W. Hawe, A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared
+    Computer Systems, DEC Research Report TR-301, 1984.
+    """
+    return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
+
+
+def _is_paired(series: Sequence[Series]) -> bool:
+    machines = [set(one.machines) for one in series]
+    return len(machines[0]) > 1 and all(found == machines[0] for found in machines)
+
+
+def _add(numerators: Sequence[Series], denominators: Sequence[Sequence[float]]) -> list[float]:
+    quotients = (
+        [value / by for value, by in zip(numerator.values, divisors, strict=True)]
+        for numerator, divisors in zip(numerators, denominators, strict=True)
+    )
+    return [sum(parts) for parts in zip(*quotients, strict=True)]
+
+
+def _combine(estimates: Sequence[Estimate], weights: Sequence[float]) -> Estimate:
+    parts = [
+        ((weight * estimate.log_standard_error) ** 2, estimate.degrees_of_freedom)
+        for estimate, weight in zip(estimates, weights, strict=True)
+        if estimate.log_standard_error is not None and estimate.degrees_of_freedom is not None
+    ]
+    if len(parts) < len(estimates):
+        return Estimate(center=1.0, log_standard_error=None, degrees_of_freedom=None)
+    variance = sum(squared for squared, _ in parts)
+    freedom = 1 / sum((squared / variance) ** 2 / freedom for squared, freedom in parts)
+    return Estimate(center=1.0, log_standard_error=math.sqrt(variance), degrees_of_freedom=freedom)
+
+
+def spread(name: str, estimate: Estimate | None) -> Mapping[str, float | None]:
+    """Return the columns `name`, `name_low` and `name_high` of an estimate; missing where it, or its interval, is."""
+    low, high = (estimate.interval if estimate else None) or (None, None)
+    return {name: estimate.center if estimate else None, f"{name}_low": low, f"{name}_high": high}
+
+
+Role = Literal["cell", "neighbour"]
+"""What a tenant runs: the cell itself, or what the cell names as its neighbour."""
+
+# A median needs no samples beyond it, so one step is enough; for the others see collector.statistics.
+MIN_STEPS = {50: 1, **MIN_SAMPLES}
+PERCENTILES = tuple(MIN_STEPS)
+ENERGY_COLUMNS = {"gpu": "gpu_energy_per_sample_joules", "cpu": "cpu_energy_per_sample_joules"}
+MEMORY_COLUMN = {"gpu": "peak_memory_allocated_bytes", "cpu": "peak_rss_bytes"}
+"""By device, what a tenant's memory is: of a GPU, the peak of its framework's allocator in the window."""
+MATCH_FIELDS = tuple(name for name in CELL_COLUMNS if name not in (*SHARING_FIELDS, *PROTOCOL_FIELDS))
+"""What is equal in a tenant's cell and in the cell alone: all but with whom it ran, and how long was measured."""
+READ_COLUMNS = (
+    *("run_id", "cell_id", "repeat", "status", "verdict", "machine", "gpu_memory_peak_bytes", "window_samples_per_s"),
+    *(*CELL_COLUMNS, *ENVIRONMENT_COLUMNS, *ENERGY_COLUMNS.values(), *MEMORY_COLUMN.values()),
+)
+
+
+@dataclass(kw_only=True)
+class CellGroup:
+    """The repeats of one cell that ended ok in one environment; a cell without any has one group without rows."""
+
+    collection: Collection = field(repr=False)
+    row: Row
+    """READ_COLUMNS of one of its repeats."""
+    num_planned: int
+    num_environments: int
+    ok: Sequence[Row]
+    """The repeats that ended ok, with their `place` among those that have a record."""
+    tenants: Mapping[tuple[str, int], Sequence[Row]] = field(repr=False)
+    """By cell and repeat, the rows of the run's table of tenants."""
+    ends: str
+    """How the cell's planned repeats ended, in any environment, that did not end ok."""
+    alone: "dict[Role, CellGroup]" = field(default_factory=dict)
+    """What the tenants with a role are held against."""
+    reasons: dict[Role, str] = field(default_factory=dict)
+    """Why a role is held against nothing."""
+
+    @cached_property
+    def sound(self) -> Sequence[Row]:
+        """The repeats whose conditions were not at fault."""
+        return [row for row in self.ok if row["verdict"] in SOUND_VERDICTS]
+
+    @property
+    def counted(self) -> Sequence[Row]:
+        """The repeats that figures come from, as in the summary."""
+        return self.sound or self.ok
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The kinds of tenants that the cell has."""
+        return ("cell",) if self.row["neighbour"] is None else ("cell", "neighbour")
+
+    def count_tenants(self, role: Role) -> int:
+        if len(self.roles) == 1:
+            return int(self.row["tenants"])
+        return 1 if role == "cell" else int(self.row["tenants"]) - 1
+
+    @cached_property
+    def _by_repeat(self) -> list[list[tuple[Role, Row, FloatArray]]]:
+        """Of each repeat that counts, the tenants: role, figures and timed steps (seconds); the cell alone is one."""
+        steps, found = self.collection.steps, []
+        for row in self.counted:
+            known = self.tenants.get((row["cell_id"], row["repeat"]), [row])
+            (series,) = steps.read_timed([steps.find_tenants(row["place"])])
+            roles = [self.roles[min(number, len(self.roles) - 1)] for number in range(len(known))]
+            found.append(list(zip(roles, known, series, strict=True)))
+        return found
+
+    def list_rates(self, role: Role) -> list[list[float]]:
+        """Return the samples per second of each tenant with the role, for each repeat that counts."""
+        return [[one["window_samples_per_s"] for own, one, _ in tenants if own == role] for tenants in self._by_repeat]
+
+    def list_peaks(self, role: Role) -> list[list[int]]:
+        """Return the peak memory of each tenant with the role whose peak is known, for each repeat that counts."""
+        name = MEMORY_COLUMN[self.row["device"]]
+        return [
+            [int(one[name]) for own, one, _ in tenants if own == role and pd.notna(one[name])]
+            for tenants in self._by_repeat
+        ]
+
+    def take_percentile(self, role: Role, percent: int) -> "Series | None":
+        """Return a percentile of the steps of all tenants with the role; None where a repeat has too few steps."""
+        pooled = [np.concatenate([steps for own, _, steps in tenants if own == role]) for tenants in self._by_repeat]
+        known = [own for own in pooled if len(own) >= MIN_STEPS[percent]]
+        return self.make_series([float(np.quantile(own, percent / 100)) for own in known])
+
+    def take_energy(self) -> "Series | None":
+        """Return the energy over the samples of all tenants; None where a repeat does not say it, or says 0."""
+        values = [row[ENERGY_COLUMNS[self.row["device"]]] for row in self.counted]
+        return self.make_series(values) if all(values) else None
+
+    def take_rates(self, role: Role) -> "Series | None":
+        """Return the samples per second of all tenants with the role together."""
+        return self.make_series([sum(rates) for rates in self.list_rates(role)])
+
+    def take_alone_rate(self, role: Role) -> "Series | None":
+        """Return the samples per second of the role's work alone."""
+        return self.alone[role].take_rates("cell") if role in self.alone else None
+
+    def make_series(self, values: Sequence[float]) -> "Series | None":
+        """Return a value of each repeat as a series; None where there is none, or where a repeat lacks one."""
+        if not values or len(values) < len(self.counted) or min(values) <= 0:
+            return None
+        return Series(values=tuple(values), machines=tuple(row["machine"] for row in self.counted))
+
+
+def list_groups(collection: Collection) -> list[CellGroup]:
+    """Return the groups of a run in the order of the plan, of cells that shared their device and of those alone."""
+    results = collection.results[list(READ_COLUMNS)]
+    places = (~results["status"].isin(WITHOUT_RECORD)).cumsum() - 1
+    by_cell: dict[str, list[Row]] = {}
+    for row in _list_known(results.assign(place=places)):
+        by_cell.setdefault(row["cell_id"], []).append(row)
+    tenants: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in _list_known(collection.tenants.sort_values("tenant", kind="stable")):
+        tenants[row["cell_id"], row["repeat"]].append(row)
+    groups = []
+    for planned in by_cell.values():
+        by_environment: dict[str, list[Row]] = {}
+        for row in planned:
+            if row["status"] == "ok":
+                by_environment.setdefault(row["environment_id"], []).append(row)
+        ended = Counter(row["status"] for row in planned if row["status"] != "ok")
+        for ok in by_environment.values() or [[]]:
+            groups.append(
+                CellGroup(
+                    collection=collection,
+                    row=(ok or planned)[0],
+                    num_planned=len(planned),
+                    num_environments=len(by_environment),
+                    ok=ok,
+                    tenants=tenants,
+                    ends=", ".join(f"{count} {status}" for status, count in ended.items()),
+                )
+            )
+    return groups
+
+
+def _list_known(frame: pd.DataFrame) -> list[Row]:
+    """Return the rows, None in the place of what is missing."""
+    rows: list[Row] = frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[assignment]
+    return rows
+
+
+def _read_version(group: CellGroup) -> str | None:
+    return drop_build(group.row["framework_version"])
+
+
+def find_alone(shared: CellGroup, cells: Mapping[str, Cell], alone: Mapping[tuple[Any, ...], list[CellGroup]]) -> None:
+    """Set what the tenants of a cell are held against, of the cells `alone` of a run by their MATCH_FIELDS.
+
+    `cells`: those of the run by their ids. Of several candidates one in the same environment is preferred, then one
+    that was measured as long. A slice of a GPU in MIG mode is another device to CUDA than the whole GPU: it is held
+    against the whole one in a host with the same CPU and driver.
+    """
+    for number, role in enumerate(shared.roles):
+        if not shared.ok:
+            shared.reasons[role] = f"no ok repeat ({shared.ends})"
+        elif not shared.sound:
+            shared.reasons[role] = "no repeat was measured under sound conditions"
+        else:
+            wanted = describe_cell(cells[shared.row["cell_id"]].as_tenant(number))
+            same = alone.get(_get_work(wanted), [])
+            ok = [group for group in same if group.ok]
+            is_slice = shared.row["sharing"] == "mig"
+            hardware = ("cpu_model", "num_threads", "driver_version") if is_slice else ("hardware_id",)
+            found = [group for group in ok if _has(group.row, shared.row, hardware)]
+            current = [group for group in found if _read_version(group) == _read_version(shared)]
+            usable = [group for group in current if group.sound]
+            if usable:
+                shared.alone[role] = min(usable, key=lambda group: _rank(shared, group, wanted))
+            else:
+                shared.reasons[role] = _explain(role, [same, ok, found, current], shared)
+
+
+def _explain(role: Role, stages: Sequence[Sequence[CellGroup]], shared: CellGroup) -> str:
+    who = "the cell" if role == "cell" else "its neighbour"
+    same, ok, found, current = stages
+    if not same:
+        return f"the run has no cell that is {who} alone (tenants 1, the whole device)"
+    if not ok:
+        return f"no ok repeat of {who} alone"
+    if not found:
+        return f"the hardware of {who} alone differs"
+    if not current:
+        versions = ", ".join(sorted({str(_read_version(group)) for group in found}))
+        return f"the framework's versions differ, {_read_version(shared)} and {versions} alone"
+    return f"no repeat of {who} alone was measured under sound conditions"
+
+
+def _rank(shared: CellGroup, group: CellGroup, wanted: Row) -> tuple[bool, bool]:
+    is_elsewhere = group.row["environment_id"] != shared.row["environment_id"]
+    return is_elsewhere, not _has(group.row, wanted, PROTOCOL_FIELDS)
+
+
+def _get_work(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in MATCH_FIELDS)
+
+
+def _has(row: Row, wanted: Row, names: Sequence[str]) -> bool:
+    return all(row[name] == wanted[name] for name in names)
+
+
+def describe_role(shared: CellGroup, role: Role) -> Row:
+    """Return the columns of the tenants with one role: speed and latency, and both against the same work alone."""
+    rates, alone_rate = shared.take_rates(role), shared.take_alone_rate(role)
+    mean = shared.make_series([_average(found) for found in shared.list_rates(role)])
+    slowest = shared.make_series([min(found) for found in shared.list_rates(role)])
+    peaks = [own for own in shared.list_peaks(role) if own]
+    return {
+        **spread("role_samples_per_s", rates.estimate() if rates else None),
+        **spread("tenant_samples_per_s", mean.estimate() if mean else None),
+        **spread("alone_samples_per_s", alone_rate.estimate() if alone_rate else None),
+        **spread("slowdown", _divide(alone_rate, mean)),
+        **spread("slowest_slowdown", _divide(alone_rate, slowest)),
+        **_describe_latencies(shared, role),
+        "tenant_peak_bytes": max(map(max, peaks), default=None),
+        "role_peak_bytes": max(map(sum, peaks), default=None),
+    }
+
+
+def describe_device(shared: CellGroup) -> Row:
+    """Return the columns of the device: what all tenants get together, how evenly, and for what energy."""
+    rates = [shared.take_rates(role) for role in shared.roles]
+    alone = [shared.take_alone_rate(role) for role in shared.roles]
+    aggregate = _total(rates, alone)
+    return {
+        **spread("aggregate_ratio", aggregate),
+        "aggregate_log_standard_error": aggregate.log_standard_error if aggregate else None,
+        "aggregate_degrees_of_freedom": aggregate.degrees_of_freedom if aggregate else None,
+        **_judge(aggregate),
+        **_describe_fairness(shared, alone),
+        **_describe_energy(shared, rates),
+        "device_peak_bytes": max(filter(None, (row["gpu_memory_peak_bytes"] for row in shared.counted)), default=None),
+    }
+
+
+def _describe_latencies(group: CellGroup, role: Role) -> Row:
+    row: Row = {}
+    for percent in PERCENTILES:
+        shared = group.take_percentile(role, percent)
+        before = group.alone[role].take_percentile("cell", percent) if role in group.alone else None
+        row |= spread(f"p{percent}_step_seconds", shared.estimate() if shared else None)
+        row[f"alone_p{percent}_step_seconds"] = before.estimate().center if before else None
+        row |= spread(f"p{percent}_ratio", _divide(shared, before))
+    return row
+
+
+def _describe_fairness(shared: CellGroup, alone: Sequence[Series | None]) -> Row:
+    """Return Jain's index over the tenants' rates, each as a share of what its work does alone.
+
+    Where all tenants run the same, that divisor is the same for all and cancels.
+    """
+    divisors = [series.estimate().center if series else None for series in alone] if len(alone) > 1 else [1.0]
+    if shared.row["tenants"] < 2 or None in divisors:
+        return {}
+    shares = [
+        [rate / by for rates, by in zip(repeat, divisors, strict=True) if by is not None for rate in rates]
+        for repeat in zip(*map(shared.list_rates, shared.roles), strict=True)
+    ]
+    indices = [compute_jain_index(found) for found in shares]
+    series = shared.make_series(indices)
+    row = dict(spread("jain_index", series.estimate() if series else None))
+    if row["jain_index_high"] is not None:
+        row["jain_index_high"] = min(1.0, row["jain_index_high"])  # the index is no larger
+    return row | {"lowest_jain_index": min(indices)}
+
+
+def _describe_energy(shared: CellGroup, rates: Sequence[Series | None]) -> Row:
+    joules = shared.take_energy()
+    if joules is None or None in rates:
+        return {}
+    known = [series for series in rates if series is not None]
+    watts = [
+        energy * sum(parts) for energy, *parts in zip(joules.values, *(series.values for series in known), strict=True)
+    ]
+    per_joule = [
+        shared.make_series([value / power for value, power in zip(series.values, watts, strict=True)])
+        for series in known
+    ]
+    alone = [shared.alone[role].take_energy() if role in shared.alone else None for role in shared.roles]
+    inverse = [
+        Series(values=tuple(1 / each for each in one.values), machines=one.machines) if one else None for one in alone
+    ]
+    gain = _total(per_joule, inverse)
+    return {
+        **spread("joules_per_sample", joules.estimate()),
+        **spread("energy_ratio", invert_estimate(gain) if gain else None),
+    }
+
+
+def _judge(aggregate: Estimate | None) -> Row:
+    if aggregate is None:
+        return {}
+    if aggregate.interval is None:
+        return {"verdict": NO_INTERVAL}
+    direction = "more" if aggregate.center > 1 else "less"
+    verdict = f"together {format_significant(aggregate.center)}x one alone"
+    return {"verdict": verdict, "p_value": aggregate.p_value, "estimate": aggregate, "direction": direction}
+
+
+def _average(rates: Sequence[float]) -> float:
+    return compute_geometric_mean(rates) if min(rates) > 0 else 0.0
+
+
+def _divide(numerator: Series | None, denominator: Series | None) -> Estimate | None:
+    return estimate_quotient(numerator, denominator) if numerator and denominator else None
+
+
+def _total(numerators: Sequence[Series | None], denominators: Sequence[Series | None]) -> Estimate | None:
+    over, under = [one for one in numerators if one], [one for one in denominators if one]
+    if len(over) < len(numerators) or len(under) < len(denominators):
+        return None
+    return estimate_total(over, under)
+
+
+def count_fallen(tenants: pd.DataFrame) -> dict[str, Row]:
+    """Return, by cell, in how many repeats tenants fell out of memory, and how many did; cells without any left out.
+
+    `tenants`: rows of TENANT_COLUMNS.
+    """
+    fallen = tenants[tenants["status"] == "oom"]
+    numbers = tenants.groupby("cell_id")["tenant"].max() + 1
+    found: dict[str, Row] = {}
+    for cell_id, rows in fallen.groupby("cell_id", sort=False):
+        counts = rows.groupby("repeat").size()
+        span = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
+        of_all = count_tenants(int(numbers[cell_id]))
+        text = f"{span} of {of_all} in {count_things(len(counts), 'repeat')}"
+        found[str(cell_id)] = {"num_fallen_repeats": len(counts), "fallen": text}
+    return found
+
+
+def _with_interval(*names: str) -> Columns:
+    return {f"{name}{end}": "float64" for name in names for end in ("", "_low", "_high")}
+
+
+LATENCY_COLUMNS: Columns = {
+    name: dtype
+    for percent in PERCENTILES
+    for name, dtype in {
+        **_with_interval(f"p{percent}_step_seconds"),
+        f"alone_p{percent}_step_seconds": "float64",
+        **_with_interval(f"p{percent}_ratio"),
+    }.items()
+}
+SHARING_COLUMNS: Columns = {
+    "run_id": "str",
+    "cell_id": "str",
+    **CELL_COLUMNS,
+    **{name: ENVIRONMENT_COLUMNS[name] for name in ("environment_id", "hardware_id", "gpu_name")},
+    "num_environments": "int64",
+    "num_planned": "int64",
+    "num_ok": "int64",
+    "num_sound": "int64",
+    "num_counted": "int64",
+    "role": "str",
+    "num_role_tenants": "int64",
+    "alone_cell_id": "str",
+    **_with_interval("tenant_samples_per_s", "role_samples_per_s", "alone_samples_per_s"),
+    **_with_interval("slowdown", "slowest_slowdown"),
+    **LATENCY_COLUMNS,
+    **_with_interval("aggregate_ratio"),
+    "aggregate_log_standard_error": "float64",
+    "aggregate_degrees_of_freedom": "float64",
+    "joint_low": "float64",
+    "joint_high": "float64",
+    "p_value": "float64",
+    "p_adjusted": "float64",
+    "verdict": "str",
+    "decision": "str",
+    **_with_interval("jain_index"),
+    "lowest_jain_index": "float64",
+    **_with_interval("joules_per_sample", "energy_ratio"),
+    "tenant_peak_bytes": "Int64",
+    "role_peak_bytes": "Int64",
+    "device_peak_bytes": "Int64",
+    "num_fallen_repeats": "int64",
+    "fallen": "str",
+    "not_compared": "str",
+    "note": "str",
+}
+"""`role`: `cell`, or `neighbour` for the tenants that run what the cell names as its neighbour. `tenant_...`: of one
+tenant; `role_...`: of all tenants with the role; `slowest_slowdown`: of the slowest of them. `aggregate_ratio`,
+`jain_index`, energy and `device_peak_bytes` are of the whole device, and the same in both rows of a cell with two
+roles; so are `joint_low` to `joint_high`, the interval of `aggregate_ratio` that holds together with those of all
+tested cells, and the verdict that rests on it. docs/statistics.md has the formulas."""
+
+JUDGED_COLUMNS = ("joint_low", "joint_high", "p_adjusted", "verdict", "decision")
+"""What is found of all cells together."""
+
+
+def tabulate_sharing(collection: Collection) -> pd.DataFrame:
+    """Return one row per cell that shared its device, environment and role, with the columns SHARING_COLUMNS.
+
+    A figure that cannot be given is missing; `not_compared` says why a row is held against nothing alone.
+    A run without such a cell has no rows, and none of its steps are read.
+    """
+    if not find_shared(collection.results).any():
+        return make_frame([], SHARING_COLUMNS)
+    groups = list_groups(collection)
+    is_shared = dict(zip(collection.results["cell_id"], find_shared(collection.results), strict=True))
+    cells = {planned.cell.cell_id: planned.cell for planned in collection.run.cells}
+    alone: defaultdict[tuple[Any, ...], list[CellGroup]] = defaultdict(list)
+    for group in groups:
+        if not is_shared[group.row["cell_id"]]:
+            alone[_get_work(group.row)].append(group)
+    fallen = count_fallen(collection.tenants)
+    rows = []
+    for group in groups:
+        if is_shared[group.row["cell_id"]]:
+            find_alone(group, cells, alone)
+            rows += _describe(group, fallen.get(group.row["cell_id"], {}))
+    return make_frame(_adjust(rows), SHARING_COLUMNS)
+
+
+def _describe(group: CellGroup, fallen: Row) -> list[Row]:
+    names = ("run_id", "cell_id", *CELL_COLUMNS, *ENVIRONMENT_COLUMNS)
+    common = {name: group.row[name] for name in names} | {
+        "num_environments": group.num_environments,
+        "num_planned": group.num_planned,
+        "num_ok": len(group.ok),
+        "num_sound": len(group.sound),
+        "num_counted": len(group.counted),
+        "num_fallen_repeats": 0,
+        **fallen,
+        **(describe_device(group) if group.ok else {}),
+    }
+    rows = []
+    for role in group.roles:
+        alone = group.alone.get(role)
+        row = common | {"role": role, "num_role_tenants": group.count_tenants(role)}
+        row |= describe_role(group, role) if group.ok else {}
+        row["alone_cell_id"] = alone.row["cell_id"] if alone else None
+        rows.append(row | {"not_compared": group.reasons.get(role), "note": _note(group, alone)})
+    return rows
+
+
+def _adjust(rows: Sequence[Row]) -> list[Row]:
+    first = [index for index, row in enumerate(rows) if row["role"] == "cell"]
+    adjusted = adjust_verdicts([rows[index] for index in first])
+    own = dict(zip(first, adjusted, strict=True))
+    last: Row = {}
+    found = []
+    for index, row in enumerate(rows):
+        last = own.get(index, last)
+        found.append(row | {name: last.get(name) for name in JUDGED_COLUMNS})
+    return found
+
+
+def _note(group: CellGroup, alone: CellGroup | None) -> str:
+    notes = []
+    if len(group.counted) < len(group.ok):
+        notes.append(f"figures from {len(group.counted)} of {len(group.ok)} ok, those with sound conditions")
+    if group.ok and not group.sound:
+        notes.append(f"no sound repeat: figures from all {len(group.ok)} ok")
+    if len(group.counted) == 1:
+        notes.append("one repeat counts: no interval")
+    if alone is not None and alone.row["environment_id"] != group.row["environment_id"]:
+        notes.append("alone in another environment on the same hardware")
+    return "; ".join(notes)
