@@ -14,9 +14,9 @@ import yaml
 
 from bench.registry import MODELS
 from bench.schema import Cell, PlannedCell
-from runner.matrix.builtin import list_builtin_matrices
+from runner.matrix import list_builtin_matrices
 from runner.matrix.definition import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, TOP_KEYS
-from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import WORDS
 from runner.profiles.model import Profile
 

@@ -12,7 +12,6 @@ import typer
 
 from bench import __version__
 from bench.errors import TransientError, UserError
-from runner.child_processes import end_programs, list_children
 from runner.commands.access import access
 from runner.commands.audit import audit
 from runner.commands.cancel import cancel
@@ -20,14 +19,14 @@ from runner.commands.clean import clean
 from runner.commands.compare import compare
 from runner.commands.cost import cost
 from runner.commands.doctor import doctor
-from runner.commands.exit_codes import (
+from runner.commands.forecast import forecast
+from runner.commands.images import build, push
+from runner.commands.options import (
     EXIT_INTERNAL_ERROR,
     EXIT_INTERRUPTED,
     EXIT_TEMPORARY_FAILURE,
     EXIT_USER_ERROR,
 )
-from runner.commands.forecast import forecast
-from runner.commands.images import build, push
 from runner.commands.probe import probe
 from runner.commands.render import render
 from runner.commands.report import report
@@ -36,8 +35,8 @@ from runner.commands.schema import schema
 from runner.commands.setup import setup
 from runner.commands.status import status
 from runner.commands.watch import watch
-from runner.exhaustion import explain_exhaustion
-from runner.terminal_text import echo, format_message, hide_credentials
+from runner.processes import end_programs, explain_exhaustion, list_children
+from runner.terminal import echo, format_message, hide_credentials
 
 PROGRAM = "benchmatrix"
 COMPLETION_VARIABLE = f"_{PROGRAM}_COMPLETE".upper()

@@ -19,7 +19,7 @@ from runner.matrix.plan import Repeat
 from runner.price_tables.loading import check_machines, load_prices
 from runner.profiles.model import Profile
 from runner.records import Records
-from runner.terminal_text import format_wait
+from runner.terminal import format_wait
 
 if TYPE_CHECKING:
     from collector.comparisons import Comparison

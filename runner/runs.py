@@ -11,7 +11,7 @@ from bench.store import KeyMissing, Store, StoreUnreachable, UnreadableObject, r
 from bench.store.stored_runs import CLOCK_TOLERANCE
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import NO_RETRIES, Records, RecordSnapshot, Retries
-from runner.terminal_text import warn_on_stderr
+from runner.terminal import warn_on_stderr
 
 # A run left unfinished for longer is not resumed by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)

@@ -8,13 +8,13 @@ import hashlib
 import os
 import secrets
 import shutil
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from bench.errors import UserError
-from runner import checkout
 
 CACHE_VARIABLE = "BENCHMATRIX_CACHE_DIR"
 COPIES = "repository"
@@ -30,7 +30,7 @@ PACKAGES = {
 
 def find_source(path: str) -> Path:
     """Return a file or folder of the repository that only data is read from, such as `manifests`."""
-    return (checkout.ROOT if checkout.has_checkout() else _find_package("runner") / COPIES) / path
+    return (ROOT if has_checkout() else _find_package("runner") / COPIES) / path
 
 
 def locate_sources() -> Path:
@@ -38,7 +38,7 @@ def locate_sources() -> Path:
 
     Raise UserError if the cache cannot be written.
     """
-    return checkout.ROOT if checkout.has_checkout() else _assemble(find_cache_folder())
+    return ROOT if has_checkout() else _assemble(find_cache_folder())
 
 
 def find_cache_folder() -> Path:
@@ -95,3 +95,50 @@ def _list_sources() -> Iterator[tuple[str, Path]]:
             is_copy = root != copies and path.is_relative_to(copies)
             if path.is_file() and "__pycache__" not in path.parts and not is_copy:
                 yield f"{place}{path.relative_to(root)}", path
+
+
+REVISION_VARIABLE = "BENCHMATRIX_REVISION"
+"""Set by images/benchmatrix/Dockerfile."""
+ROOT = Path(__file__).parents[1]
+GIT_SECONDS = 10.0
+"""`git status` reads each file of the checkout: 50 ms; more on a network's disk, and never an end where that hangs."""
+
+
+def has_checkout() -> bool:
+    """Return whether the tool runs from a checkout; one that was installed from a wheel, and its image, do not."""
+    return (ROOT / "images" / "bench" / "pyproject.toml").is_file()
+
+
+def is_image() -> bool:
+    """Return whether the tool runs in its container image."""
+    return REVISION_VARIABLE in os.environ
+
+
+@cache
+def read_git_revision() -> str | None:
+    """Return the checkout's commit, with the suffix `-dirty` if tracked files differ from it; None outside git.
+
+    In the image, which has no checkout, it is the commit that the image was built from. A tool that was installed from
+    a wheel has none: the folder that it is in may be within somebody else's repository.
+    """
+    if built_from := os.environ.get(REVISION_VARIABLE):
+        return built_from
+    if not has_checkout():
+        return None
+    try:
+        commit = _ask_git("rev-parse", "HEAD")
+        return f"{commit}-dirty" if _ask_git("status", "--porcelain", "--untracked-files=no") else commit
+    except (OSError, subprocess.TimeoutExpired, GitFailedError):
+        return None
+
+
+def _ask_git(*words: str) -> str:
+    command = ["git", "-C", str(ROOT), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=False)
+    if done.returncode:
+        raise GitFailedError
+    return done.stdout.strip()
+
+
+class GitFailedError(Exception):
+    """Git found no checkout, or cannot read it."""

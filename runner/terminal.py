@@ -1,16 +1,20 @@
-"""Consoles that foreign texts cannot steer, and whether their lines can be drawn again.
+"""Consoles and texts that foreign texts cannot steer, and the words of progress lines.
 
-No other module makes a console, and none prints by other means than a console and `terminal_text.echo`.
+No other module makes a console, and none prints by other means than a console and `echo`. Texts of others pass one of
+three functions on their way to a terminal: `join_printable`, `replace_unprintable` (which consoles do by themselves) or
+`escape_unprintable`, for documents.
 """
 
 import os
+import re
+import sys
 from collections.abc import Iterator
 from typing import TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from runner.terminal_text import replace_unprintable
+from bench.redaction import hide_url_users
 
 
 class PrintableConsole(Console):
@@ -41,3 +45,70 @@ def can_redraw(console: Console) -> bool:
     """
     is_log = os.environ.get("CI", "").lower() not in ("", "0", "false")
     return console.is_terminal and not console.is_dumb_terminal and console.file.isatty() and not is_log
+
+
+STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
+QUERY = re.compile(r"(://[^\s?'\"]*)(\?[^\s'\"]*)?")
+"""A URL, with or without a query: tokens and signatures stand there."""
+LONG_WORD = re.compile(r"\S{201,}")
+"""A name that long is shown without its middle: a message stays readable, and says which name it is."""
+
+
+def format_wait(seconds: float) -> str:
+    """Return a duration as people say it: `40 s`, `3 min`, `2 h 5 min`."""
+    if round(seconds) < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def join_printable(message: str) -> str:
+    """Return a message on one line, without characters that would move a terminal's cursor."""
+    return replace_unprintable(message).replace("\n", " ")
+
+
+def replace_unprintable(text: str) -> str:
+    """Return a text of any number of lines, without characters that steer a terminal, such as ESC and U+202E."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
+
+
+def escape_unprintable(text: str) -> str:
+    """Return a document with escapes as JSON has them for what is unprintable; one in JSON says the same."""
+    return text if text.isprintable() else "".join(map(_escape, text))
+
+
+def _escape(letter: str) -> str:
+    if letter.isprintable() or letter in "\n\t":
+        return letter
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def hide_credentials(text: str) -> str:
+    """Return a text without user, password and query of a URL: whoever pastes one in a wrong place shows them then."""
+    return QUERY.sub(lambda url: f"{url[1]}?..." if url[2] else url[0], hide_url_users(text))
+
+
+def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
+    """Print a document, or lines that need no console, to stdout or stderr."""
+    document = text if isinstance(text, str) else text.decode()
+    print(escape_unprintable(document), end="\n" if nl else "", file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def format_message(text: str) -> str:
+    """Return an error's message: printable, its words no longer than 200 characters, its further lines indented.
+
+    A name with a line break in it can so not look like a message of its own. URLs are
+    in it without user and password.
+    """
+    lines = replace_unprintable(hide_credentials(text)).split("\n")
+    return "\n  ".join(LONG_WORD.sub(_shorten, line) for line in lines)
+
+
+def _shorten(found: re.Match[str]) -> str:
+    return f"{found[0][:99]}…{found[0][-100:]}"
+
+
+def warn_on_stderr(text: str) -> None:
+    """Print a warning where it is in nobody's way: stdout may get a document."""
+    echo(format_message(f"warning: {text}"), err=True)

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from build_site import list_pages
-from runner.checkout import ROOT
+from runner.sources import ROOT
 
 LANGUAGES = {"csv", "json", "mermaid", "python", "sh", "text", "yaml"}
 REASONS = {

@@ -11,7 +11,7 @@ from runner.kubernetes.rendering import (
     JobOwner,
     JobRenderer,
 )
-from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import CompileCache, Data, Profile
 from runner.profiles.pools import Gpus, NodeRequirement, Pool, Toleration

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runner.checkout import ROOT
 from runner.profiles.loading import load_profile
+from runner.sources import ROOT
 from runner.yaml_input import YamlError
 
 

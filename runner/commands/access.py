@@ -6,7 +6,7 @@ import typer
 
 from bench.errors import UserError
 from runner.commands.options import CONSOLE, FileOption, MarkdownOption
-from runner.terminal_text import echo
+from runner.terminal import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.access.page import Report

@@ -14,7 +14,7 @@ from runner.commands.options import (
     StoreOption,
     make_error_console,
 )
-from runner.terminal_text import echo
+from runner.terminal import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.audit.rows import AuditedRow

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.exit_codes import EXIT_NOT_OK
-from runner.commands.options import CONSOLE, NamespaceOption, ProfileOption
+from runner.commands.options import CONSOLE, EXIT_NOT_OK, NamespaceOption, ProfileOption
 
 if TYPE_CHECKING:
     from bench.store import Store
@@ -112,7 +111,7 @@ def _clean_jobs(
 
 def _clean_store(url: str, older_than: str, *, is_deleted: bool, is_confirmed: bool) -> None:
     """Show whose raw results are old, and delete them if that is asked for and confirmed."""
-    from runner.durations import parse_duration
+    from runner.commands.options import parse_duration
     from runner.reporting.stored_runs import open_existing_store
     from runner.retention import MIN_AGE, plan_removal, read_held_results, remove_raw_results
 

@@ -8,7 +8,6 @@ import typer
 from rich.console import Console
 
 from bench.errors import UserError
-from runner.commands.completion import complete_run_id
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
@@ -16,9 +15,9 @@ from runner.commands.options import (
     JsonOption,
     MarkdownOption,
     StoreOption,
+    complete_run_id,
 )
-from runner.terminal import make_console
-from runner.terminal_text import echo, join_printable
+from runner.terminal import echo, join_printable, make_console
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.versus.comparison import Question

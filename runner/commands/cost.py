@@ -9,21 +9,21 @@ import typer
 from rich.console import Console
 
 from bench.errors import UserError
-from runner.commands.machines import MachinesOption, parse_machines
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
     FileOption,
     JsonOption,
+    MachinesOption,
     MarkdownOption,
     PricesOption,
     StoredRunsArgument,
     StoreOption,
     make_error_console,
+    parse_machines,
+    read_durations,
 )
-from runner.durations import read_durations
-from runner.terminal import make_console
-from runner.terminal_text import echo, join_printable
+from runner.terminal import echo, join_printable, make_console
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.costs.document import CostDocument

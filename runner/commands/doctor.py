@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runner.commands.exit_codes import EXIT_NOT_OK
 from runner.commands.next_steps import format_place, say_next
 from runner.commands.options import (
     CONSOLE,
+    EXIT_NOT_OK,
     ContextOption,
     JsonOption,
     MatrixArgument,
@@ -17,8 +17,8 @@ from runner.commands.options import (
     ProfileOption,
     QueueOption,
 )
-from runner.store_urls import BUCKET_URLS
-from runner.terminal_text import echo
+from runner.profiles import BUCKET_URLS
+from runner.terminal import echo
 
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.node_checks import Finding

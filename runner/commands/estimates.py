@@ -9,8 +9,7 @@ from bench.errors import UserError
 from bench.registry import Device
 from bench.schema import Run
 from bench.store import Store
-from runner.commands.machines import parse_machines
-from runner.commands.options import CONSOLE
+from runner.commands.options import CONSOLE, parse_machines
 from runner.estimates import (
     SECONDS_PER_HOUR,
     PoolPrice,

@@ -8,7 +8,7 @@ import typer
 
 from bench.errors import UserError
 from runner.commands.options import CONSOLE
-from runner.terminal_text import echo, format_message
+from runner.terminal import echo, format_message
 
 YEARS_AHEAD = 4
 FIRST_YEAR = 2026

@@ -7,7 +7,7 @@ import typer
 from runner.commands.next_steps import say
 from runner.commands.options import CONSOLE
 from runner.images.names import DEFAULT_BASE, LOCAL_REGISTRY, choose_images, make_arguments, name_image
-from runner.terminal_text import echo
+from runner.terminal import echo
 
 OnlyArgument = Annotated[
     list[str] | None,

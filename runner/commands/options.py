@@ -1,19 +1,34 @@
-"""Define the options and arguments that several commands share, and the console they print to."""
+"""What several commands share: options and arguments, what shells complete, consoles, and exit codes."""
 
-from collections.abc import Collection
+import os
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from bench.errors import UserError
-from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
-from runner.matrix.builtin import list_builtin_matrices
-from runner.profiles.builtin import BUILTIN_PROFILES
-from runner.store_urls import BUCKET_URLS
+from bench.registry import Device
+from runner.matrix import list_builtin_matrices
+from runner.profiles import BUCKET_URLS, BUILTIN_PROFILES, IN_CLUSTER
 from runner.terminal import make_console
 
+EXIT_NOT_OK = 1
+"""A repeat did not end well or is missing, the run was cancelled, a check of `doctor` failed, or B is worse than A; of
+`watch`: the newest night confirmed a regression."""
+EXIT_USER_ERROR = 2
+EXIT_PENDING = 3
+"""`watch`: something is suspected and has to be measured again."""
+EXIT_INTERNAL_ERROR = 70
+"""EX_SOFTWARE of sysexits.h: an error in the tool."""
+EXIT_TEMPORARY_FAILURE = 75
+"""EX_TEMPFAIL of sysexits.h: the store or the API server is unreachable; the same command may succeed later."""
+EXIT_INTERRUPTED = 130
+"""The code that a shell gives: 128 plus the number of SIGINT."""
 LOCAL = "local"
 """The value of --on for runs on this machine."""
 DEFAULT_STORE = "file://results"
@@ -40,6 +55,110 @@ def refuse_given(context: typer.Context, names: Collection[str], reason: str) ->
 def make_error_console() -> Console:
     """Return a console for stderr, for what is printed while stdout gets JSON documents."""
     return make_console(to_stderr=True)
+
+
+def find_end_code(interrupt: KeyboardInterrupt) -> int:
+    """Return the exit code for what interrupted a command: Ctrl-C, SIGTERM or SIGHUP, as a shell gives it."""
+    from runner.local.run import EndRequested
+
+    return 128 + interrupt.signal_number if isinstance(interrupt, EndRequested) else EXIT_INTERRUPTED
+
+
+MAX_RUN_IDS = 100
+"""Shown at once; a shell asks whether to list more than about as many (`completion-query-items` of readline)."""
+DEFAULT_FOLDER = "results"
+RUN_ID = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+"""As `bench.store` takes it, which takes too long to import while somebody types."""
+
+
+def complete_matrix(incomplete: str) -> list[str]:
+    """Return the built-in matrices and the YAML files beside what was typed."""
+    return [*list_builtin_matrices(), *_list_yaml_files(incomplete)]
+
+
+def complete_profile(incomplete: str) -> list[str]:
+    """Return the built-in profiles and the YAML files beside what was typed."""
+    return [*BUILTIN_PROFILES, *_list_yaml_files(incomplete)]
+
+
+def complete_run_id(ctx: Any, incomplete: str) -> list[str]:
+    """Return the runs of the store that was typed, the newest first; none of a bucket, which would have to be asked."""
+    scheme, separator, path = str(ctx.params.get("store") or f"file://{DEFAULT_FOLDER}").partition("://")
+    if not separator or scheme != "file":
+        return []
+    try:
+        found = [entry for entry in os.scandir(Path(path).expanduser() / "runs") if entry.name.startswith(incomplete)]
+        found.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
+    except OSError:
+        return []
+    return [entry.name for entry in islice(filter(_is_run_id, found), MAX_RUN_IDS)]
+
+
+def _is_run_id(entry: "os.DirEntry[str]") -> bool:
+    """Return whether a run can have this name: a shell would run `$(x)` in a word that it has completed."""
+    return RUN_ID.fullmatch(entry.name) is not None
+
+
+def complete_context(incomplete: str) -> list[str]:
+    """Return the contexts of the user's kubeconfig, and the words that stand for one."""
+    import yaml
+
+    names = ["current", IN_CLUSTER]
+    for path in (os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep):
+        with suppress(OSError, ValueError, yaml.YAMLError, TypeError, KeyError, AttributeError):
+            contexts = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))["contexts"]
+            names += [str(context["name"]) for context in contexts]
+    return [name for name in names if name.isprintable()]
+
+
+def _list_yaml_files(incomplete: str) -> Iterator[str]:
+    folder = incomplete.rpartition("/")[0]
+    place = Path(folder or ("/" if incomplete.startswith("/") else "."))
+    try:
+        entries = sorted(place.expanduser().iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        if entry.suffix in (".yaml", ".yml") or (entry.is_dir() and not entry.name.startswith(".")):
+            yield f"{folder}/{entry.name}" if "/" in incomplete else entry.name
+
+
+SECONDS_PER_UNIT = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:e\+?[0-9]{1,2})?)(?P<unit>[smhdw]?)", re.ASCII)
+EXAMPLES = ("90s", "45m", "8h", "2d", "12w")
+MAX_SECONDS = 1e9
+"""31 years: far from where dates overflow."""
+
+
+def parse_duration(option: str, text: str, *, least: str = "") -> float:
+    """Return the seconds of a length of time; UserError, which names the `option`, if it is none.
+
+    `least`: the shortest that is taken, in the same words; empty: anything above 0.
+    """
+    seconds, shortest = _convert(text), _convert(least) if least else None
+    if seconds is None or not (shortest or 0) <= seconds <= MAX_SECONDS or seconds == 0:
+        bound = (
+            "of at most 31 years" if (seconds or 0) > MAX_SECONDS else f"of at least {least}" if least else "above 0"
+        )
+        examples = [example for example in EXAMPLES if (_convert(example) or 0) >= (shortest or 0)]
+        shown = f"{', '.join(examples[:-1])} or {examples[-1]}"
+        raise UserError(f"{option} {text}: expected a time {bound}, such as {shown} (a bare number is seconds)")
+    return seconds
+
+
+def read_durations(option: str, *, least: str = "") -> Callable[[str | float], float]:
+    """Return what reads the texts that an option is given; a default is seconds already."""
+
+    def read(value: str | float) -> float:
+        return parse_duration(option, str(value), least=least)
+
+    return read
+
+
+def _convert(text: str) -> float | None:
+    """Return the seconds of the text; None if it is no length of time."""
+    found = DURATION.fullmatch(text)
+    return float(found["number"]) * SECONDS_PER_UNIT[found["unit"]] if found else None
 
 
 MatrixArgument = Annotated[
@@ -133,3 +252,30 @@ WebhookOption = Annotated[
         "`slack:VARIABLE`. It can be given several times.",
     ),
 ]
+DEVICES: tuple[Device, ...] = ("cpu", "gpu")
+
+MachinesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--machine",
+        metavar="DEVICE=MACHINE",
+        help="Machine type whose price counts for the cells of a device, such as cpu=m6i.xlarge; repeatable.",
+    ),
+]
+
+
+def parse_machines(texts: list[str]) -> dict[Device, str]:
+    """Return the machine type of each device.
+
+    UserError where one is not `cpu=MACHINE` or `gpu=MACHINE`, or where a device stands twice.
+    """
+    machines: dict[Device, str] = {}
+    for text in texts:
+        word, separator, name = text.partition("=")
+        device = next((known for known in DEVICES if known == word), None)
+        if device is None or not separator or not name:
+            raise UserError(f"--machine {text}: expected cpu=MACHINE or gpu=MACHINE, such as cpu=m6i.xlarge")
+        if device in machines:
+            raise UserError(f"--machine {text}: {device} is given twice, first {machines[device]}; give it once")
+        machines[device] = name
+    return machines

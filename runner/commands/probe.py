@@ -9,11 +9,19 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.input_files import explain_unread, read_input
 from bench.registry import FRAMEWORKS, MODELS, Mode
-from runner.commands.completion import complete_run_id
-from runner.commands.exit_codes import EXIT_NOT_OK, find_end_code
-from runner.commands.options import CONSOLE, DEFAULT_STORE, JsonOption, PythonOption, make_error_console, refuse_given
-from runner.durations import read_durations
-from runner.terminal_text import echo
+from runner.commands.options import (
+    CONSOLE,
+    DEFAULT_STORE,
+    EXIT_NOT_OK,
+    JsonOption,
+    PythonOption,
+    complete_run_id,
+    find_end_code,
+    make_error_console,
+    read_durations,
+    refuse_given,
+)
+from runner.terminal import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.schema import Cell

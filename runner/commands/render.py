@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.machines import MachinesOption
 from runner.commands.next_steps import say_next
 from runner.commands.options import (
     JsonLinesOption,
+    MachinesOption,
     MatrixArgument,
     NamespaceOption,
     PricesOption,
     ProfileOption,
     QueueOption,
 )
-from runner.store_urls import BUCKET_URLS
-from runner.terminal_text import echo
+from runner.profiles import BUCKET_URLS
+from runner.terminal import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.registry import Device

@@ -6,8 +6,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from runner.commands.completion import complete_context, complete_profile, complete_run_id
-from runner.commands.machines import MachinesOption
 from runner.commands.options import (
     DEFAULT_STORE,
     LOCAL,
@@ -15,14 +13,18 @@ from runner.commands.options import (
     PROFILE_HELP,
     QUEUE_HELP,
     JsonLinesOption,
+    MachinesOption,
     MatrixArgument,
     OutputOption,
     PricesOption,
     PythonOption,
     StoreOption,
     WebhookOption,
+    complete_context,
+    complete_profile,
+    complete_run_id,
+    read_durations,
 )
-from runner.durations import read_durations
 
 CLUSTER_PANEL = "On a cluster"
 

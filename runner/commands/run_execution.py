@@ -12,9 +12,8 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Run
 from bench.store import Store
 from runner.commands.estimates import find_prices, print_dry_run
-from runner.commands.exit_codes import EXIT_NOT_OK, find_end_code
 from runner.commands.night import NightWatch, confirm_here, confirm_there
-from runner.commands.options import CONSOLE, LOCAL, make_error_console
+from runner.commands.options import CONSOLE, EXIT_NOT_OK, LOCAL, find_end_code, make_error_console
 from runner.commands.resume_command import format_resume_command, format_retry_command
 from runner.commands.run import RunOptions
 from runner.local.executor import CapOptions

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runner.local.host_lock import find_measured_run
-from runner.terminal_text import format_wait
+from runner.terminal import format_wait
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.results.collection import Collection

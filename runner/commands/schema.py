@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bench.errors import UserError
-from runner.terminal_text import echo
+from runner.terminal import echo
 
 KINDS = ("stored", "audit", "compare", "cost", "doctor", "probe", "render", "run", "status", "watch")
 

@@ -7,7 +7,7 @@ import typer
 
 from bench.errors import UserError
 from runner.commands.options import CONSOLE, ContextOption, NamespaceOption, ProfileOption
-from runner.terminal_text import echo
+from runner.terminal import echo
 
 KIND = "kind"
 

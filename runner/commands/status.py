@@ -16,7 +16,7 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
 )
-from runner.terminal_text import echo, join_printable
+from runner.terminal import echo, join_printable
 
 if TYPE_CHECKING:  # a shell that completes options waits for what is imported here
     from bench.schema import Run

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_PENDING
 from runner.commands.options import (
     CONSOLE,
     DEFAULT_STORE,
+    EXIT_NOT_OK,
+    EXIT_PENDING,
     JsonOption,
     StoreOption,
     WebhookOption,
     make_error_console,
 )
-from runner.terminal_text import echo
+from runner.terminal import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import
     from rich.console import Console

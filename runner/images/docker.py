@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from bench.errors import UserError
 from bench.redaction import hide_secrets
-from runner.checkout import read_git_revision
 from runner.images.names import DEVICES, LOCAL_REGISTRY, ImageSpec, name_image
-from runner.sources import locate_sources
+from runner.sources import locate_sources, read_git_revision
 
 TAIL_LINES = 20
 QUESTION_SECONDS = 60.0

@@ -25,8 +25,8 @@ import urllib3
 
 from bench.errors import TransientError, UserError
 from bench.redaction import hide_secrets
-from runner.cluster_contexts import IN_CLUSTER
 from runner.kubernetes.login import Login, describe_error, log_in, name_user
+from runner.profiles import IN_CLUSTER
 
 NUM_CONNECTIONS = 32
 POOL_SIZE = NUM_CONNECTIONS + 4
@@ -249,7 +249,7 @@ class Connection:
     """Requests to one API server; to be used from many threads."""
 
     context: str
-    """Name of the kubeconfig's context, or `runner.cluster_contexts.IN_CLUSTER`."""
+    """Name of the kubeconfig's context, or `runner.profiles.IN_CLUSTER`."""
     patience_seconds: float = PATIENCE_SECONDS
     num_requests: Counter[str] = field(default_factory=Counter)
     """Requests that were sent, by verb and kind, such as `create jobs`; repeated ones are counted again."""

@@ -13,7 +13,6 @@ from bench.errors import UserError
 from bench.schema import PlannedCell
 from bench.store import Store, StoreError
 from collector.units import join_some
-from runner.cluster_contexts import IN_CLUSTER
 from runner.kubernetes.changed_pods import describe_pod_changes
 from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
 from runner.kubernetes.connection import ApiError, Connection, JsonObject, decode_answer
@@ -43,9 +42,9 @@ from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.run import ClusterTarget
 from runner.kubernetes.session import POD_FIELDS
 from runner.matrix.expansion import Matrix
+from runner.profiles import BUCKET_URLS, IN_CLUSTER
 from runner.profiles.model import Profile
-from runner.store_urls import BUCKET_URLS
-from runner.terminal_text import hide_credentials
+from runner.terminal import hide_credentials
 
 
 def examine(connection: Connection, target: ClusterTarget, matrix: Matrix, store_url: str | None) -> Iterator[Finding]:

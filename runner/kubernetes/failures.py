@@ -31,7 +31,7 @@ from bench.redaction import hide_secrets
 from bench.schema import Failure, FailureKind, Status
 from runner.kubernetes.objects import JobStatus, PodStatus
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.process_ends import BAD_ALLOC, name_signal
+from runner.processes import BAD_ALLOC, name_signal
 
 EVICTED = "Evicted"
 DEADLINE = "DeadlineExceeded"

@@ -24,7 +24,7 @@ from kubernetes.config.config_exception import ConfigException
 
 from bench.errors import UserError
 from bench.redaction import remember_secret
-from runner.cluster_contexts import IN_CLUSTER
+from runner.profiles import IN_CLUSTER
 
 CURRENT = "current"
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from http import HTTPStatus
 
 from bench.errors import UserError
-from runner.cluster_contexts import IN_CLUSTER
 from runner.kubernetes.connection import ApiError, Connection, JsonObject, decode_answer, to_user_error
+from runner.profiles import IN_CLUSTER
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,8 @@ from bench.errors import UserError
 from bench.schema import Result
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.tracked_jobs import ClusterObserver, TrackedJob, TrackedJobs
-from runner.result_lines import describe_end
-from runner.run_events import PROGRESS_SECONDS, RunEvents
-from runner.terminal import can_redraw
-from runner.terminal_text import format_wait, join_printable
+from runner.run_events import PROGRESS_SECONDS, RunEvents, describe_end
+from runner.terminal import can_redraw, format_wait, join_printable
 
 
 class ClusterProgress:

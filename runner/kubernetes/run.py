@@ -24,6 +24,7 @@ from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePasse
 from runner.kubernetes.tracked_jobs import ClusterObserver, OngoingRun, TrackedJob, warn_once
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import plan_run
+from runner.profiles import BUCKET_URLS
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 from runner.records import Records, RecordSnapshot, Retries
@@ -36,7 +37,6 @@ from runner.runs import (
     select_missing,
     store_plan,
 )
-from runner.store_urls import BUCKET_URLS
 
 # Where the Jobs of a run go: the cluster, its namespace and queue, and what it can run.
 

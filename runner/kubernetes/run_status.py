@@ -13,7 +13,7 @@ from runner.kubernetes.names import select_run
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.pending_pods import is_starting, read_missing_pod_reasons, read_start_problems
 from runner.kubernetes.session import POD_FIELDS
-from runner.terminal_text import format_wait, join_printable
+from runner.terminal import format_wait, join_printable
 
 RATE_WINDOW = timedelta(minutes=10)
 """The rate is that of the Jobs that finished last."""

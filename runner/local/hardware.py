@@ -24,10 +24,10 @@ from bench.schema import Cell, Run
 from bench.worker.compilers import explain_missing_compiler
 from runner import capabilities
 from runner.capabilities import GpuKind
-from runner.exhaustion import explain_exhaustion
 from runner.local.process import ProcessNotStarted, find_marked, kill_marked
 from runner.matrix.expansion import Matrix
 from runner.matrix.plan import plan_run
+from runner.processes import explain_exhaustion
 
 MAX_GPUS = 1000
 MPS_PROGRAM = "nvidia-cuda-mps-control"

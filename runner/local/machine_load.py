@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.redaction import hide_secrets
 from bench.schema import Result
 from runner.matrix.plan import Repeat
-from runner.terminal_text import join_printable
+from runner.terminal import join_printable
 
 PROC = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")

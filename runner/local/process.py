@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.redaction import hide_secrets
-from runner.exhaustion import explain_exhaustion
-from runner.signal_handlers import delay_interrupts
+from runner.processes import delay_interrupts, explain_exhaustion
 
 TAIL_BYTES = 8_000
 PIPE_BYTES = 2**20  # more than a pipe holds

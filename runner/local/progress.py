@@ -18,10 +18,8 @@ from bench.schema import Result
 from runner.local.executor import Observer
 from runner.local.machine_load import DisturbanceWatch
 from runner.matrix.plan import Repeat
-from runner.result_lines import describe_end
-from runner.run_events import PROGRESS_SECONDS, RunEvents
-from runner.terminal import can_redraw
-from runner.terminal_text import format_wait
+from runner.run_events import PROGRESS_SECONDS, RunEvents, describe_end
+from runner.terminal import can_redraw, format_wait
 
 
 class Progress(Observer, AbstractContextManager["Progress"]):

@@ -31,6 +31,7 @@ from runner.local.virtual_environments import (
 )
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat
+from runner.processes import handle_signals
 from runner.records import Records, Retries
 from runner.run_events import RunEvents
 from runner.runs import (
@@ -43,7 +44,6 @@ from runner.runs import (
     select_missing,
     store_plan,
 )
-from runner.signal_handlers import handle_signals
 
 # Handled like Ctrl-C: what is finished stays, the measuring process is killed.
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)

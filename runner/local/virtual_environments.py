@@ -25,13 +25,11 @@ from rich.text import Text
 
 from bench.errors import UserError
 from bench.schema import Framework
-from runner.checkout import has_checkout
 from runner.images.names import Flavour, locate_requirements
 from runner.local.process import end_group, start_group
-from runner.signal_handlers import delay_interrupts
-from runner.sources import find_cache_folder, find_source, locate_sources
-from runner.terminal import can_redraw
-from runner.terminal_text import format_wait
+from runner.processes import delay_interrupts
+from runner.sources import find_cache_folder, find_source, has_checkout, locate_sources
+from runner.terminal import can_redraw, format_wait
 
 Report = Callable[[str], None]
 

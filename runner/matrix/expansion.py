@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS, ModelSpec
 from bench.schema import Cell, Neighbour, PlannedCell
-from runner.matrix.builtin import BUILTIN_FOLDER, list_builtin_matrices
+from runner.matrix import BUILTIN_FOLDER, list_builtin_matrices
 from runner.matrix.definition import EXECUTION_KEYS, NEIGHBOUR_KEYS, Entry, MatrixDefinition, Setting, read_definition
 from runner.yaml_input import Node, Scalar, YamlError, quote, read_yaml, suggest_near_word, suggest_word
 

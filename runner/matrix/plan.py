@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Run, bound_time
 from runner import __version__
-from runner.checkout import read_git_revision
 from runner.matrix.expansion import Matrix
 from runner.records import RepeatKey
+from runner.sources import read_git_revision
 
 TIME_FORMAT = "%Y%m%d-%H%M%S"
 """The format of the time in the id of a run."""

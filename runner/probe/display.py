@@ -9,8 +9,7 @@ from rich.text import Text
 from bench.schema import Framework
 from runner.probe.batch_search import Trial
 from runner.probe.search import Probe, ProbeReport
-from runner.terminal import can_redraw
-from runner.terminal_text import join_printable
+from runner.terminal import can_redraw, join_printable
 
 OUTCOME_STYLES = {"fits": "green", "out-of-memory": "yellow", "time-limit": "red", "failure": "red"}
 

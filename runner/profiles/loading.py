@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from bench.errors import UserError
-from runner.profiles.builtin import BUILTIN_PROFILES, PROFILE_FOLDER
+from runner.profiles import BUILTIN_PROFILES, PROFILE_FOLDER
 from runner.profiles.model import Profile
 from runner.yaml_input import Node, NodeValidator, YamlError, quote, read_yaml, suggest_near_word, suggest_word
 

@@ -10,7 +10,6 @@ from bench.errors import UserError
 from bench.schema import Cell, Device, Framework
 from bench.schema.document import Count, Document
 from runner.capabilities import GpuKind
-from runner.checkout import is_image
 from runner.images.names import find_image, make_arguments, name_image
 from runner.kubernetes.names import (
     MAX_ENVIRONMENT_BYTES,
@@ -31,6 +30,7 @@ from runner.kubernetes.names import (
 )
 from runner.profiles.overlay import Overlay
 from runner.profiles.pools import NO_DISRUPTION, Gpus, GpuSharing, Pool, list_clients, share_pool
+from runner.sources import is_image
 
 NodePools = Literal["cpu", "gpu"]
 

@@ -9,7 +9,7 @@ from bench.errors import UserError
 from bench.schema import Run
 from bench.store import Store, explain_os_error, find_directory, is_confirmation
 from bench.store.stored_runs import find_future_runs, read_runs
-from runner.terminal_text import warn_on_stderr
+from runner.terminal import warn_on_stderr
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.nights.records import ChangeHistory

@@ -13,7 +13,7 @@ from runner.kubernetes.changed_pods import describe_changes
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer
-from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles import BUILTIN_PROFILES
 
 
 def render(namespace: str, base: str) -> dict[str, Any]:

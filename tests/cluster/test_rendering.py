@@ -19,7 +19,7 @@ from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.names import MAX_ENVIRONMENT_BYTES, JobKey
 from runner.kubernetes.rendering import JobRenderer, escape_variable, read_manifest, render_manifest
 from runner.kubernetes.run import ClusterTarget
-from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
 

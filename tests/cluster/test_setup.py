@@ -20,12 +20,12 @@ from bench.store import Store, StoreError
 from child_process import start_child
 from control_plane import USER, ControlPlane
 from fake_kubelet import FakeKubelet
-from runner.checkout import ROOT
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.rendering import MANIFESTS
 from runner.kubernetes.setup import STORE_BUCKET, STORE_NODE_PORT, SetupTemplate
 from runner.profiles.loading import load_profile
+from runner.sources import ROOT
 from s3_server import find_free_port
 
 

@@ -9,7 +9,7 @@ from real_cluster import RealCluster, read_exit_code, wait_for
 
 from bench.exit_codes import EXIT_NODE_FAULT, EXIT_TRY_AGAIN
 from bench.schema import Result
-from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_USER_ERROR
+from runner.commands.options import EXIT_NOT_OK, EXIT_USER_ERROR
 from stand_in_driver import CARD_NAME, CARD_UUID
 
 DEFAULTS = """

@@ -15,7 +15,7 @@ from bench.schema import Alarm, AlarmedChange, Result
 from bench.store import LATEST_REPORT_KEY, report_key
 from chart import CHART
 from collector.nights.records import read_history
-from runner.commands.exit_codes import EXIT_NOT_OK
+from runner.commands.options import EXIT_NOT_OK
 from webhook_receiver import receive
 
 MATRIX = {

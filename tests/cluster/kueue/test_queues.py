@@ -18,8 +18,8 @@ from control_plane import ControlPlane
 from factories import make_cell
 from fake_kubelet import FakeKubelet
 from kueue_controller import KueueController
-from runner.checkout import ROOT
 from runner.kubernetes.connection import Connection
+from runner.sources import ROOT
 
 ROOMY = {"cpu": "100", "memory": "1Ti", "ephemeral-storage": "10Ti", "nvidia.com/gpu": "8"}
 CPU_CHECK, GPU_CHECK = "queue for cells on the CPU", "queue for cells on 1 GPU"

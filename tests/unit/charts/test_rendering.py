@@ -26,7 +26,7 @@ from chart import (
     render,
     render_texts,
 )
-from runner.commands.exit_codes import EXIT_NOT_OK, EXIT_USER_ERROR
+from runner.commands.options import EXIT_NOT_OK, EXIT_USER_ERROR
 from runner.kubernetes.permissions import QUEUE_PERMISSIONS, RUN_PERMISSIONS
 from runner.kubernetes.setup import SetupTemplate
 from runner.profiles.loading import load_profile

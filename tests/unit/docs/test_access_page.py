@@ -7,7 +7,7 @@ import pytest
 from bench.schema.document import Document
 from collector.access.scenario import Alternative, Buy, Group, Kind, Measured, Rent, Scenario
 from runner.access_scenarios import list_shipped_scenarios
-from runner.checkout import ROOT
+from runner.sources import ROOT
 
 PAGE = (ROOT / "docs" / "access.md").read_text()
 

@@ -10,8 +10,8 @@ import pytest
 from build_site import list_pages
 from documented_commands import LANGUAGES, REASONS, Block, find_blocks, find_inline_code, list_blocks, split_commands
 from documented_runs import put_documented_runs, replace_placeholders
-from runner.checkout import ROOT
 from runner.cli import make_command
+from runner.sources import ROOT
 
 BLOCKS = list_blocks()
 GROUP: Any = make_command()

@@ -7,7 +7,7 @@ import pytest
 
 from document_reference import list_kinds, load_schema
 from make_tables import PAGES
-from runner.checkout import ROOT
+from runner.sources import ROOT
 
 COMMANDS = (ROOT / "docs" / "reference" / "cli.md").read_text()
 DOCUMENTS = (ROOT / "docs" / "reference" / "documents.md").read_text()
@@ -29,7 +29,7 @@ def test_every_field_of_every_document_is_there() -> None:
 
 
 def test_every_exit_code_is_in_the_table() -> None:
-    text = (ROOT / "runner" / "commands" / "exit_codes.py").read_text()
+    text = (ROOT / "runner" / "commands" / "options.py").read_text()
     codes = {"0", *re.findall(r"^EXIT_\w+ = (\d+)$", text, re.MULTILINE)}
     rows = re.findall(r"^\| (\d+(?:, \d+)*) \|", COMMANDS, re.MULTILINE)
     signals = {str(128 + number) for number in (signal.SIGHUP, signal.SIGTERM)}

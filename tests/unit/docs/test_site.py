@@ -7,7 +7,7 @@ import pytest
 
 import build_site
 from build_site import SiteError, list_linked_files, list_navigation, list_pages, load_configuration, unlink_folders
-from runner.checkout import ROOT
+from runner.sources import ROOT
 from site_pages import draw_diagrams, indent_lists
 
 # What a page may load: an address with a scheme, or one without that begins with two slashes, is elsewhere.

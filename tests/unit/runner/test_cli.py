@@ -16,8 +16,8 @@ import pytest
 from bench import __version__
 from kubeconfigs import write_kubeconfig
 from local_processes import await_death
-from runner.checkout import ROOT
 from runner.cli import make_command
+from runner.sources import ROOT
 from workspace import HANG_GUARD_SECONDS
 
 # Each takes a tenth of a second or more.

@@ -6,8 +6,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from runner.terminal import can_redraw, make_console
-from runner.terminal_text import format_message, replace_unprintable
+from runner.terminal import can_redraw, format_message, make_console, replace_unprintable
 
 FOREIGN = "a\x1b[31m\u202eb\x9b2Jc\x07"
 

@@ -1,4 +1,4 @@
-"""runner.commands.completion: what a shell offers for arguments and options."""
+"""runner.commands.options: what a shell offers for arguments and options."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from runner.commands.completion import complete_context, complete_matrix, complete_profile, complete_run_id
+from runner.commands.options import complete_context, complete_matrix, complete_profile, complete_run_id
 
 
 def make_context(store: str | None) -> SimpleNamespace:

@@ -11,10 +11,10 @@ import jsonschema
 from bench.schema import PlannedCell
 from command_reference import list_commands
 from factories import make_failed_result, make_result, make_run
-from runner.checkout import ROOT
 from runner.cli import make_command
 from runner.commands.json_documents import StatusDocument
 from runner.commands.schema import KINDS
+from runner.sources import ROOT
 
 CallMain = Callable[..., tuple[int, str, str]]
 

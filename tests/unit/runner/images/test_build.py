@@ -12,10 +12,10 @@ from typer.testing import CliRunner, Result
 from bench.errors import UserError
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
-from runner.checkout import ROOT
 from runner.cli import app
 from runner.images.docker import is_built, push_images, run_docker
 from runner.images.names import find_image, list_images, make_arguments, name_image
+from runner.sources import ROOT
 
 BASE = "python@sha256:00"
 DIGEST = "d" * 64

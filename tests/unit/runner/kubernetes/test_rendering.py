@@ -24,7 +24,7 @@ from runner.kubernetes.rendering import (
     NodeWish,
     merge_overlay,
 )
-from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import CompileCache, Profile
 from runner.profiles.pools import GpuSharing

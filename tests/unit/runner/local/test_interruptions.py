@@ -94,8 +94,8 @@ def test_an_interrupt_in_an_installation_ends_it(workspace: Workspace, monkeypat
     for name, value in make_checkout(workspace.folder / "checkout").items():
         monkeypatch.setenv(name, value)
     program = (
-        "import sys\nfrom pathlib import Path\nfrom runner import checkout\n"
-        "checkout.ROOT = Path(sys.argv.pop(1))\nfrom runner.cli import main\nmain()"
+        "import sys\nfrom pathlib import Path\nfrom runner import sources\n"
+        "sources.ROOT = Path(sys.argv.pop(1))\nfrom runner.cli import main\nmain()"
     )
     runner = workspace.start(sys.executable, "-c", program, str(workspace.folder / "checkout"), "run", "quick.yaml")
     await_line(runner, "installing pytorch-cpu: new environment")

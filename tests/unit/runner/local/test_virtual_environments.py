@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from fake_interpreters import await_end, is_running, make_interpreter
-from runner import checkout, sources
+from runner import sources
 from runner.local.virtual_environments import (
     InstallProgress,
     VirtualEnvironment,
@@ -31,9 +31,9 @@ IMPORT = "import importlib.metadata as m; print(m.version('tiny-framework'), m.v
 INSTALL = """
 import sys
 from pathlib import Path
-from runner import checkout, sources
+from runner import sources
 from runner.local import virtual_environments as environments
-checkout.ROOT, sys.executable = Path(sys.argv[1]), sys.argv[2]
+sources.ROOT, sys.executable = Path(sys.argv[1]), sys.argv[2]
 environments.prepare_virtual_environments(["pytorch"], "cpu", lambda line: print(line, flush=True))
 """
 
@@ -43,7 +43,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The root of a checkout whose one image needs a tiny package; pip finds nothing else."""
     for name, value in make_checkout(tmp_path).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(checkout, "ROOT", tmp_path)
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
     return tmp_path
 
 
@@ -159,7 +159,7 @@ def test_without_a_checkout_environments_are_in_the_cache_and_have_what_the_pack
     root: Path, quick_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(quick_python))
-    monkeypatch.setattr(checkout, "ROOT", tmp_path / "site-packages")
+    monkeypatch.setattr(sources, "ROOT", tmp_path / "site-packages")
     monkeypatch.setattr(sources, "files", lambda name: root / "installed" / name)
     monkeypatch.setenv("BENCHMATRIX_CACHE_DIR", str(tmp_path / "cache"))
     copies = root / "installed" / "runner" / "repository" / "images"

@@ -15,10 +15,10 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Cell, PlannedCell
 from bench.verdicts import series
 from matrix_files import expand, pick
-from runner.checkout import ROOT
-from runner.matrix.builtin import list_builtin_matrices
+from runner.matrix import list_builtin_matrices
 from runner.matrix.definition import MAX_COMBINATIONS
 from runner.matrix.expansion import load_matrix
+from runner.sources import ROOT
 
 
 def test_every_built_in_matrix_loads_and_bears_the_name_of_its_file() -> None:

@@ -9,9 +9,9 @@ import pytest
 from pydantic import BaseModel
 
 from profile_files import write
-from runner.checkout import ROOT
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
+from runner.sources import ROOT
 
 
 def list_keys(model: type[BaseModel], prefix: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ from bench.errors import UserError
 from bench.measure.roofline import read_gpu_table
 from factories import make_cell
 from profile_files import list_gpu_words, write
-from runner.profiles.builtin import BUILTIN_PROFILES
+from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import find_profile, load_profile
 
 

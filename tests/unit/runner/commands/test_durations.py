@@ -3,7 +3,7 @@
 import pytest
 
 from bench.errors import UserError
-from runner.durations import parse_duration
+from runner.commands.options import parse_duration
 
 
 @pytest.mark.parametrize(

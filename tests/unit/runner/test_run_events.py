@@ -4,7 +4,7 @@ import pytest
 
 from bench.schema import Reason, Validity, Verdict
 from factories import make_cell, make_failed_result, make_result
-from runner.result_lines import describe_end, describe_verdict, find_lengthening
+from runner.run_events import describe_end, describe_verdict, find_lengthening
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""runner.signal_handlers: signals wait until a process is known, and none is lost."""
+"""runner.processes: signals wait until a process is known, and none is lost."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from runner.signal_handlers import INTERRUPTS, delay_interrupts
+from runner.processes import INTERRUPTS, delay_interrupts
 
 
 @pytest.mark.parametrize("number", INTERRUPTS)
