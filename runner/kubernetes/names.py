@@ -1,7 +1,6 @@
 """Names, labels and values as Kubernetes takes them, and the names and labels of the runner's Jobs."""
 
 import hashlib
-import posixpath
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +18,6 @@ from runner.yaml_input import ExpectedError, quote, suggest_word
 KUBERNETES_VERSION = "1.36"
 MAX_SHOWN_CHARACTERS = 300
 """How much is shown of the schema check's message, which quotes the value."""
-
-
 _KINDS = {
     "integer": "a whole number",
     "number": "a number",
@@ -36,44 +33,32 @@ def check_manifest(manifest: Mapping[str, Any], *, source: str) -> None:
 
     `source` is the template's name in the message.
     """
-    error = _find_error(manifest)
-    if error is not None:
-        path = ".".join([str(manifest.get("kind")), *map(str, error.path)])
-        raise UserError(
-            f"{source}: {path}: {_shorten(error)}; the value comes from the profile or the matrix: fix it there"
-        )
+    if mistake := find_mistake(manifest):
+        place, words = mistake
+        path = ".".join(filter(None, (manifest["kind"], place)))
+        raise UserError(f"{source}: {path}: {words}; the value comes from the profile or the matrix: fix it there")
 
 
 def find_mistake(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the place of the first value that Kubernetes' schema refuses, as in `spec.volumes[0]`, and why."""
-    error = _find_error(manifest)
-    if error is None:
+    import kubernetes_validate  # here: every command would wait for it, and few check a manifest
+
+    try:
+        kubernetes_validate.validate(dict(manifest), KUBERNETES_VERSION, strict=True)
+    except kubernetes_validate.ValidationError as caught:
+        error: Any = caught
+    else:
         return None
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.path).removeprefix(".")
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
         unknown = next(key for key in error.instance if key not in known)
-        return f"{place}.{unknown}", f"unknown key; {suggest_word(unknown, known)}"
+        return f"{place}.{unknown}".removeprefix("."), f"unknown key; {suggest_word(unknown, known)}"
     if error.validator == "type":
         kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
         expected = " or ".join(_KINDS[kind] for kind in kinds if kind != "null")
         return place, f"found {str(error.instance)[:MAX_SHOWN_CHARACTERS]!r}, expected {expected}"
-    return place, _shorten(error)
-
-
-def _find_error(manifest: Mapping[str, Any]) -> Any:
-    """Return the schema check's error, or None."""
-    import kubernetes_validate  # here: every command would wait for it, and few check a manifest
-
-    try:
-        kubernetes_validate.validate(dict(manifest), KUBERNETES_VERSION, strict=True)
-    except kubernetes_validate.ValidationError as error:
-        return error
-    return None
-
-
-def _shorten(error: Any) -> str:
-    return " ".join(error.message[:MAX_SHOWN_CHARACTERS].split())
+    return place, " ".join(error.message[:MAX_SHOWN_CHARACTERS].split())
 
 
 # Check texts that Kubernetes is to take: names, labels, quantities, images, paths, variables.
@@ -82,111 +67,67 @@ def _shorten(error: Any) -> str:
 # before anything is sent. The rules: k8s.io/apimachinery/pkg/util/validation,
 # k8s.io/kubernetes/pkg/apis/core/validation and, for images, github.com/distribution/reference.
 
-MAX_VARIABLE_BYTES = 32_768
-"""The limit of a variable; Linux takes 128 KiB, https://man7.org/linux/man-pages/man2/execve.2.html."""
-MAX_ENVIRONMENT_BYTES = 262_144
-"""The limit of all variables: an API server takes 3 MiB of JSON, where a byte may be six, etcd 1.5 MiB an object."""
-MAX_SUBDOMAIN = 253
-MAX_IMAGE = 255
-MAX_PATH = 4096
-MAX_ANNOTATION = 4096
-OWN_VARIABLES = "BENCH_"
-"""What the names of variables begin with that a cell's order is made of."""
-
 _LABEL = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_QUANTITY = re.compile(r"([1-9][0-9]{0,14})(Ki|Mi|Gi|Ti|k|M|G|T|)")
-_BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-MAX_BYTES = 2**60
-"""No node has as much memory or disk; what is computed of it stays within the 64 bits of Kubernetes."""
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,252}")
+_SUBDOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
+_WORD = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _HOST_PART = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _IMAGE_PART = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
-_IMAGE = re.compile(
-    rf"(?P<name>(?:{_HOST_PART}(?:\.{_HOST_PART})*(?::[0-9]{{1,5}})?/)?{_IMAGE_PART}(?:/{_IMAGE_PART})*)"
-    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
-)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_OCCUPIED_FOLDERS = ("/", "/dev", "/dev/shm", "/proc", "/sys", "/tmp")
+_PRINTABLE = "[^\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 
 
-def _make_check(is_right: Callable[[str], object], expected: str) -> Callable[[str], str]:
-    """Return a function that returns a text, or raises ExpectedError if it is not right."""
+def _make_check(pattern: str, expected: str) -> Callable[[str], str]:
+    """Return a function that returns a text, or raises ExpectedError if it does not match."""
+    compiled = re.compile(pattern)
 
     def check(text: str) -> str:
-        if not is_right(text):
+        if not compiled.fullmatch(text):
             raise ExpectedError(expected)
         return text
 
     return check
 
 
-def _is_subdomain(text: str) -> bool:
-    return len(text) <= MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(text) is not None
-
-
-def _is_label_key(text: str) -> bool:
-    prefix, slash, name = text.rpartition("/")
-    return (not slash or _is_subdomain(prefix)) and _WORD.fullmatch(name) is not None
-
-
-def _is_resource(text: str) -> bool:
-    prefix, slash, _ = text.rpartition("/")
-    is_extended = slash and not prefix.endswith("kubernetes.io") and not text.startswith("requests.")
-    return bool(is_extended) and _is_label_key(f"requests.{text}")  # what a ResourceQuota calls it
-
-
-def _is_quantity(text: str) -> bool:
-    match = _QUANTITY.fullmatch(text)
-    return match is not None and int(match[1]) * _BYTES[match[2]] <= MAX_BYTES
-
-
-def _is_image(text: str) -> bool:
-    match = _IMAGE.fullmatch(text) if len(text) <= 2 * MAX_IMAGE else None
-    return match is not None and len(match["name"]) <= MAX_IMAGE
-
-
 check_dns_label = _make_check(
-    _DNS_LABEL.fullmatch, "a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)"
+    r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", "a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)"
 )
 check_object_name = _make_check(
-    _is_subdomain,
-    f"a name of a-z, 0-9, '-' and '.' (letters or digits at its ends and around dots, at most {MAX_SUBDOMAIN} "
-    "characters)",
+    rf"(?=.{{1,253}}$){_SUBDOMAIN}",
+    "a name of a-z, 0-9, '-' and '.' (letters or digits at its ends and around dots, at most 253 characters)",
 )
 check_label_key = _make_check(
-    _is_label_key, "a label's key, such as `cloud.google.com/gke-accelerator` (at most 63 characters after /)"
+    rf"(?:(?=[^/]{{1,253}}/){_SUBDOMAIN}/)?{_WORD}",
+    "a label's key, such as `cloud.google.com/gke-accelerator` (at most 63 characters after /)",
 )
 check_label_value = _make_check(
-    lambda text: not text or _WORD.fullmatch(text),
+    rf"(?:{_WORD})?",
     "a label's value: letters, digits, '-', '_' and '.' (letters or digits at its ends, at most 63 characters)",
 )
-check_resource = _make_check(
-    _is_resource, "what the device plugin calls a GPU, such as `nvidia.com/gpu` or `nvidia.com/gpu.shared`"
+check_resource = _make_check(  # a ResourceQuota writes `requests.` before it
+    rf"(?!requests\.)(?![^/]*kubernetes\.io/)(?=[^/]{{1,244}}/){_SUBDOMAIN}/{_WORD}",
+    "what the device plugin calls a GPU, such as `nvidia.com/gpu` or `nvidia.com/gpu.shared`",
 )
-check_quantity = _make_check(
-    _is_quantity,
-    "an amount of bytes such as `12Gi` or `500M` (a whole number and Ki, Mi, Gi, Ti, k, M, G, T), 2^60 at most",
+check_quantity = _make_check(  # about 2^60 bytes at most: what is computed of it stays within Kubernetes' 64 bits
+    r"[1-9](?:[0-9]{0,17}|[0-9]{0,14}(?:Ki|k)|[0-9]{0,11}(?:Mi|M)|[0-9]{0,8}(?:Gi|G)|[0-9]{0,5}(?:Ti|T))",
+    "an amount of bytes such as `12Gi` or `500M` (a whole number and Ki, Mi, Gi, Ti, k, M, G, T)",
 )
-check_annotation = _make_check(
-    lambda text: len(text) <= MAX_ANNOTATION and not _UNPRINTABLE.search(text),
-    f"one line of at most {MAX_ANNOTATION:,} characters",
-)
+check_annotation = _make_check(f"{_PRINTABLE}{{0,4096}}", "one line of at most 4,096 characters")
 check_image = _make_check(
-    _is_image, "an image such as `registry.example/team/pytorch:1` or `...@sha256:` and 64 hex digits"
+    rf"(?=.{{1,512}}$)(?:{_HOST_PART}(?:\.{_HOST_PART})*(?::[0-9]{{1,5}})?/)?{_IMAGE_PART}(?:/{_IMAGE_PART})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
+    "an image such as `registry.example/team/pytorch:1` or `...@sha256:` and 64 hex digits",
 )
-
-
-def check_variable_name(text: str) -> str:
-    """Return the name of an environment variable that a profile may set; ExpectedError if it is none."""
-    if not _VARIABLE.fullmatch(text):
-        raise ExpectedError("a variable's name: letters, digits and '_', no digit first")
-    if text.startswith(OWN_VARIABLES) or text == "HOME":
-        raise ExpectedError(f"another name: HOME and {OWN_VARIABLES}... are set by the tool")
-    return text
+check_variable_name = _make_check(
+    r"(?!BENCH_|HOME$)[A-Za-z_][A-Za-z0-9_]{0,252}",
+    "a variable's name: letters, digits and '_', no digit first; HOME and BENCH_... are set by the tool",
+)
+check_variable_value = _make_check(
+    "[^\0\ud800-\udfff]{0,32768}",
+    "a text without NUL, of at most 32,768 characters; larger things go on the `data` volume",
+)
+check_mount_path = _make_check(
+    rf"(?=.{{1,4096}}$)(?!/(?:dev|dev/shm|proc|sys|tmp)$)(?:/(?!\.\.?(?:/|$))(?:(?![/:]){_PRINTABLE})+)+",
+    "the path of a folder such as `/data`, without ':', '.', '..' and a '/' behind, none of /dev, /proc, /sys, /tmp",
+)
 
 
 def explain_secret_variable(name: str, value: str) -> str | None:
@@ -202,27 +143,6 @@ def explain_secret_variable(name: str, value: str) -> str | None:
     )
 
 
-def check_variable_value(text: str) -> str:
-    """Return the value of an environment variable; ExpectedError if a process cannot have it."""
-    if "\0" in text or _SURROGATE.search(text):
-        raise ExpectedError("a text of whole characters, none of them NUL")
-    if len(text.encode()) > MAX_VARIABLE_BYTES:
-        raise ExpectedError(f"at most {MAX_VARIABLE_BYTES:,} bytes; put larger things on the `data` volume")
-    return text
-
-
-def check_mount_path(text: str) -> str:
-    """Return the folder that a volume can be mounted at; ExpectedError if none can, or something is there."""
-    is_plain = text.startswith("/") and text == posixpath.normpath(text) and not text.startswith("//")
-    if not is_plain or ":" in text or _UNPRINTABLE.search(text) or len(text) > MAX_PATH:
-        raise ExpectedError(
-            "the path of a folder from the root, such as `/data`, without ':', '.', '..' and a '/' behind"
-        )
-    if text in _OCCUPIED_FOLDERS:
-        raise ExpectedError(f"another folder than {', '.join(_OCCUPIED_FOLDERS)}: `/data`, for example")
-    return text
-
-
 def check_option(option: str, text: str, check: Callable[[str], str]) -> str:
     """Return what an option of the command line gives; UserError if it is not what `check` accepts."""
     try:
@@ -233,8 +153,7 @@ def check_option(option: str, text: str, check: Callable[[str], str]) -> str:
 
 def check_queue(text: str) -> str:
     """Return the name of Kueue's LocalQueue, which is a label's value as well; ExpectedError if it is none."""
-    check_label_value(check_object_name(text))
-    return text
+    return check_label_value(check_object_name(text))
 
 
 DnsLabel = Annotated[str, AfterValidator(check_dns_label)]

@@ -100,8 +100,6 @@ def _make_name(tree: Node, name: str) -> Node:
 
 
 GPU_KINDS = "gpu_kinds"
-WORDS = ("T4", "L4", "A10G", "A100", "H100")
-"""The words of the built-in profiles; not every cloud offers each."""
 
 
 def expand_word(tree: Node) -> Node:
@@ -128,7 +126,7 @@ def choose_gpu(tree: Node) -> Node:
             own = _read_entries(entries["gpu"]) | {"name": _read_entries(kind["gpu"])["name"]}
             entries["gpu"] = merge(kind["gpu"], replace(entries["gpu"], value=own))
             entries["pools"] = _add_pool(tree, entries.get("pools"), kind["pool"])
-        elif name.value in WORDS or "compute_capability" not in _read_entries(entries["gpu"]):
+        elif "compute_capability" not in _read_entries(entries["gpu"]):
             raise _explain_unknown(name, kinds)
     return replace(tree, value=entries)
 
@@ -166,8 +164,6 @@ def _explain_unknown(name: Node, kinds: Mapping[str, Node]) -> YamlError:
     own = "for another GPU, write its compute_capability and max_per_node, and all of pools.gpu"
     if not kinds:
         message = f"found {shown}, but this profile knows no GPU by a word; {own}"
-    elif name.value in WORDS:
-        message = f"found {shown}, which this cloud does not offer; it has {words}; {own}"
     else:
         near = suggest_near_word(name.text, list(kinds))
         message = f"found {shown}, expected {words}; " + (f"{near} Or, {own}" if near else own)

@@ -12,7 +12,6 @@ from bench.schema.document import Count, Document
 from runner.capabilities import GpuKind
 from runner.images.names import find_image, make_arguments, name_image
 from runner.kubernetes.names import (
-    MAX_ENVIRONMENT_BYTES,
     OWN_LABELS,
     AnnotationValue,
     DnsLabel,
@@ -158,20 +157,6 @@ class Profile(Document):
         for name, value in self.environment.items():
             if reason := explain_secret_variable(name, value):
                 raise ValueError(f"environment.{name}: {reason}")
-        num_bytes = sum(len(f"{name}={value}".encode()) for name, value in self.environment.items())
-        if num_bytes > MAX_ENVIRONMENT_BYTES:
-            raise ValueError(
-                f"environment: has {num_bytes:,} bytes in all, expected at most {MAX_ENVIRONMENT_BYTES:,}; put larger "
-                "things on the `data` volume"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_mounts(self) -> Self:
-        if self.data and self.compile_cache and self.data.mount_path == self.compile_cache.mount_path:
-            raise ValueError(
-                f"compile_cache.mount_path: {self.compile_cache.mount_path} is the folder of `data`; take another one"
-            )
         return self
 
     @property

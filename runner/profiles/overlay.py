@@ -1,25 +1,16 @@
 """Decide which fields of Kubernetes a profile's overlay may add to a pod, and say why others are refused."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, JsonValue
 
-from runner.kubernetes.names import (
-    OWN_LABELS,
-    check_mount_path,
-    check_variable_name,
-    explain_secret_variable,
-    find_mistake,
-)
-from runner.yaml_input import ExpectedError, quote
+from runner.kubernetes.names import explain_secret_variable, find_mistake
 
 CONTAINER = "bench"
 """The one container of a cell's pod."""
-OWN_VOLUMES = ("tmp", "shm", "data", "compile-cache")
-"""Volumes in manifests/job.yaml.j2."""
 CONTAINER_KEYS = (
     *("name", "env", "envFrom", "imagePullPolicy", "resources", "securityContext", "volumeDevices", "volumeMounts"),
 )
@@ -27,25 +18,23 @@ CONTAINER_KEYS = (
 REFUSALS: Mapping[str, str] = {
     "spec.shareProcessNamespace": "the cell must be process 1 of its container, which gets SIGTERM",
     "spec.nodeName": "it goes around the scheduler, which keeps two cells off one node; use `pools.*.node_selector`",
-    "spec.restartPolicy": "a container that starts again would measure twice; the Job retries",
-    "spec.activeDeadlineSeconds": "it follows from the cell's `timeout_seconds` and the profile's `start_seconds`",
     "spec.resources": "the requests of the container decide what is measured: `pools.*.cpus`, `memory`",
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": "its terms are alternatives, so that "
     "a further one would let cells onto other machines; use `pools.*.node_affinity` or `pools.*.node_requirements`",
-    "spec.nodeSelector.kubernetes.io/arch": "is a key of the profile: write `architecture` there",
     "spec.initContainers": "what runs in the pod beside or before the cell is in none of its figures; put it into the "
     "image, or fill a volume beforehand",
     "spec.ephemeralContainers": "another container would use the cell's CPUs",
     "spec.containers[].resources.claims": "is a key of the profile: write `gpu.request: claim` there",
 }
 """Why a field that would falsify a measurement is refused, by its place in a pod; `[]` stands for every item of a list.
-What would weaken a cell's isolation is refused by Pod Security, in the namespace that `setup` makes."""
+What would weaken a cell's isolation is refused by Pod Security, in the namespace that `setup` makes; another value for
+what the tool sets, when a Job is rendered."""
 
 
 def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return an overlay; ValueError with the place of the first field that is refused or that no pod has."""
-    # The later ones rely on what the earlier ones let through.
-    found = next(chain(_find_unknown_parts(overlay), _find_refused(overlay), _find_replaced(overlay)), None)
+    # The second relies on what the first lets through.
+    found = next(chain(_find_unknown_parts(overlay), _find_refused(overlay)), None)
     if found is not None:
         raise ValueError(found)
     return overlay
@@ -59,22 +48,14 @@ def _find_unknown_parts(overlay: Mapping[str, Any]) -> Iterator[str]:
     for key in overlay:
         if key not in ("metadata", "spec"):
             yield f"{key}: unknown key; an overlay has `metadata` and `spec`, as the template of a pod"
-    metadata = overlay.get("metadata")
+    metadata, spec = overlay.get("metadata", {}), overlay.get("spec", {})
     for key in metadata if isinstance(metadata, dict) else ():
         if key not in ("labels", "annotations"):
             yield f"metadata.{key}: unknown key; an overlay adds `labels` and `annotations`"
     # A pod needs a container. Others that a pod needs, such as its image, the tool adds.
-    least: dict[str, Any] = {"containers": [{"name": CONTAINER}]}
-    spec = overlay.get("spec", {})
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": overlay.get("metadata", {}),
-        "spec": least | spec if isinstance(spec, dict) else spec,
-    }
-    if mistake := find_mistake(pod):
-        place, words = mistake
-        yield f"{place}: {words}"
+    whole = {"containers": [{"name": CONTAINER}]} | spec if isinstance(spec, dict) else spec
+    if mistake := find_mistake({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}):
+        yield ": ".join(mistake)
 
 
 def _find_refused(overlay: Mapping[str, Any]) -> Iterator[str]:
@@ -83,7 +64,7 @@ def _find_refused(overlay: Mapping[str, Any]) -> Iterator[str]:
         reason = REFUSALS.get(re.sub(r"\[\d+\]", "[]", place))
         if reason is not None and value not in (None, False):
             yield f"{place}: is refused: {reason}"
-    for number, container in enumerate(_read_list(overlay, "containers")):
+    for number, container in enumerate((overlay.get("spec") or {}).get("containers") or []):
         yield from _find_refused_container_parts(container, f"spec.containers[{number}]")
 
 
@@ -103,36 +84,10 @@ def _find_refused_container_parts(container: Mapping[str, Any], place: str) -> I
                     f"{place}.resources.{kind}.{name}: is refused: it would change what is measured; "
                     "set `pools.*.cpus`, `pools.*.memory` or `gpu`"
                 )
-
-
-def _find_replaced(overlay: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what has the name of something that the tool sets."""
-    for name in ((overlay.get("metadata") or {}).get("labels")) or {}:
-        if name in OWN_LABELS:
-            yield f"metadata.labels.{name}: is set by the tool; take another key"
-    for number, volume in enumerate(_read_list(overlay, "volumes")):
-        if volume.get("name") in OWN_VOLUMES:
-            yield f"spec.volumes[{number}].name: {volume['name']} is a volume of the tool; take another name"
-    for number, container in enumerate(_read_list(overlay, "containers")):
-        place = f"spec.containers[{number}]"
-        for index, mount in enumerate(container.get("volumeMounts") or ()):
-            yield from _explain(check_mount_path, mount["mountPath"], f"{place}.volumeMounts[{index}].mountPath")
-        for index, variable in enumerate(container.get("env") or ()):
-            yield from _explain(check_variable_name, variable["name"], f"{place}.env[{index}].name")
-            value = variable.get("value")  # without one it may come from a Secret
-            if value and (reason := explain_secret_variable(variable["name"], str(value))):
-                yield f"{place}.env[{index}].value: {reason}"
-
-
-def _explain(check: Callable[[str], str], text: str, place: str) -> Iterator[str]:
-    try:
-        check(text)
-    except ExpectedError as error:
-        yield f"{place}: found {quote(text)}, expected {error}"
-
-
-def _read_list(overlay: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    return (overlay.get("spec") or {}).get(key) or []
+    for index, variable in enumerate(container.get("env") or ()):
+        value = variable.get("value")  # without one it may come from a Secret
+        if value and (reason := explain_secret_variable(variable["name"], str(value))):
+            yield f"{place}.env[{index}].value: {reason}"
 
 
 def _walk(value: Any, key: str, parents: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -16,7 +16,7 @@ from factories import make_cell
 from hostile_texts import HOSTILE_TEXTS
 from profile_files import list_gpu_words, write
 from runner.kubernetes.connection import ApiError, Connection
-from runner.kubernetes.names import MAX_ENVIRONMENT_BYTES, JobKey
+from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer, escape_variable, read_manifest, render_manifest
 from runner.kubernetes.run import ClusterTarget
 from runner.profiles import BUILTIN_PROFILES
@@ -176,15 +176,6 @@ def test_a_pod_that_may_run_as_root_is_not_admitted_there(connection: Connection
     del pod["spec"]["securityContext"]
     with pytest.raises(ApiError, match="violates PodSecurity"):
         create(connection, f"/api/v1/namespaces/{namespace}/pods", json.dumps(pod).encode())
-
-
-def test_a_job_whose_values_are_as_long_as_they_may_be_is_taken(connection: Connection, namespace: str) -> None:
-    environment = {f"V{number}": "\x01" * (MAX_ENVIRONMENT_BYTES // 8 - 3) for number in range(8)}
-    document = make_profile(namespace, "kind").model_dump(mode="json") | {"environment": environment}
-    body = render(Profile.model_validate_json(json.dumps(document)), "cpu")
-    created, warnings = create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
-    assert list_given(json.loads(body), created) == []
-    assert warnings == []
 
 
 # Texts at the edges of what Kubernetes takes as a name, a label, an amount, an image or a path.

@@ -120,9 +120,9 @@ def test_a_manifest_that_kubernetes_allows_is_allowed() -> None:
     ("spec", "path"),
     [
         ({"backoffLimit": "two"}, "Job.spec.backoffLimit: "),
-        ({"podFailurPolicy": {}}, "Job.spec: "),
-        ({"template": {"spec": {"containers": [{"image": "x"}]}}}, "Job.spec.template.spec.containers.0: "),
-        ({"podFailurePolicy": {"rules": [{"onExitCodes": {}}]}}, "Job.spec.podFailurePolicy.rules.0"),
+        ({"podFailurPolicy": {}}, "Job.spec.podFailurPolicy: unknown key; did you mean 'podFailurePolicy'?"),
+        ({"template": {"spec": {"containers": [{"image": "x"}]}}}, "Job.spec.template.spec.containers[0]: "),
+        ({"podFailurePolicy": {"rules": [{"onExitCodes": {}}]}}, "Job.spec.podFailurePolicy.rules[0]"),
     ],
     ids=["wrong kind of value", "unknown key", "missing key", "several"],
 )

@@ -54,11 +54,6 @@ def test_compiled_pytorch_runs_unless_the_images_have_no_compiler() -> None:
     assert make_profile(has_compiler=False).explain_unsupported(make_cell(framework="jax", mode="compiled")) is None
 
 
-def test_a_compile_cache_is_no_folder_of_the_data() -> None:
-    with pytest.raises(ValueError, match="compile_cache.mount_path: /data is the folder of `data`; take another one"):
-        make_profile(data={"claim": "data", "mount_path": "/data"}, compile_cache={"claim": "c", "mount_path": "/data"})
-
-
 GPU = {"name": "Tesla T4", "compute_capability": [7, 5], "max_per_node": 4}
 SLICED = {"clients": [2, 4], "clients_label": "clients"}
 
