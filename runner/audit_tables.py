@@ -12,9 +12,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from bench.errors import UserError
-from collector.audit.devices import UnknownDeviceError, find_device
 from collector.audit.study import list_shipped_tables, make_study_table
-from collector.audit.table import AuditTable, TableRow
+from collector.audit.table import AuditTable, TableRow, UnknownDeviceError, find_device
 from runner.yaml_input import Node, NodeValidator, Scalar, YamlError, quote, read_bytes, read_yaml, suggest_word
 
 # Lists have no place in a cell of CSV.

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -50,38 +50,38 @@ def make_audit_table(table: AuditTable, rows: Sequence[AuditedRow]) -> Table:
 
     Where no run was given, the verdict is that by arithmetic, and the columns of the two are left out.
     """
+    found = [(row, row.arithmetic, row.measured) for row in rows]
     frame = pd.DataFrame(
         {
             "name": [f"{row.number}. {row.name}" for row in rows],
             "figure": [row.figure for row in rows],
-            "rate": [row.arithmetic.flops_per_second for row in rows],
-            "most_rate": [row.arithmetic.most_flops_per_second for row in rows],
-            "share": pd.Series([row.arithmetic.share_of_bound for row in rows], dtype="float64"),
-            "most_share": pd.Series([row.arithmetic.most_share_of_bound for row in rows], dtype="float64"),
-            "arithmetic": [row.arithmetic_in_words if row.measured.reason else "" for row in rows],
-            "measurement": [row.measured.verdict if row.measured.reason else "" for row in rows],
+            "rate": [arithmetic.flops_per_second for _, arithmetic, _ in found],
+            "most_rate": [arithmetic.most_flops_per_second for _, arithmetic, _ in found],
+            "bound": pd.Series([arithmetic.bound_flops_per_second for _, arithmetic, _ in found], dtype="float64"),
+            "arithmetic": [row.arithmetic_in_words if measured.reason else "" for row, _, measured in found],
+            "measurement": [measured.verdict if measured.reason else "" for _, _, measured in found],
             "verdict": [row.verdict_in_words for row in rows],
         }
     )
+    frame = frame.assign(share=frame["rate"] / frame["bound"], most_share=frame["most_rate"] / frame["bound"])
+
+    def make_span(title: str, source: str, unit: Unit, priority: int = ESSENTIAL) -> Column:
+        def format_span(low: float, most: float) -> str:
+            return " to ".join(dict.fromkeys(format_number(value, unit) for value in (low, most)))
+
+        sources = (source, f"most_{source}")
+        return Column(title=title, sources=sources, format=format_span, unit=unit, align="right", priority=priority)
+
     columns = [
         text_column("row", "name"),
         text_column("stated", "figure"),
-        _span_column("implied", "rate", choose_rate_unit(frame["rate"]), priority=2),
-        _span_column("of bound", "share", PERCENT),
+        make_span("implied", "rate", choose_rate_unit(frame["rate"]), 2),
+        make_span("of bound", "share", PERCENT),
         text_column("by arithmetic", "arithmetic", priority=3, is_optional=True),
         text_column("by measurement", "measurement", priority=4, is_optional=True),
         text_column("verdict", "verdict"),
     ]
     return make_table(introduce_table(table), columns, frame)
-
-
-def _span_column(title: str, source: str, unit: Unit, *, priority: int = ESSENTIAL) -> Column:
-
-    def format_span(low: float, most: float) -> str:
-        return " to ".join(dict.fromkeys(format_number(value, unit) for value in (low, most)))
-
-    sources = (source, f"most_{source}")
-    return Column(title=title, sources=sources, format=format_span, unit=unit, align="right", priority=priority)
 
 
 def list_explanations(rows: Sequence[AuditedRow]) -> Iterator[tuple[str, list[str]]]:
@@ -133,21 +133,23 @@ def _write_page(table: AuditTable, rows: Sequence[AuditedRow]) -> Iterator[str]:
     if table.remark:
         yield f"{escape_markdown(table.remark)}\n"
     yield f"{ROW_READING}\n"
-    runs = (
-        "" if any(row.measured.reason for row in rows) else " No run was given: nothing was held against measurements."
-    )
+    has_runs = any(row.measured.reason for row in rows)
+    runs = "" if has_runs else " No run was given: nothing was held against measurements."
     yield f"{count_verdicts('row', [row.verdict_in_words for row in rows])}.{runs}\n"
     shown = make_audit_table(table, rows)
     yield f"| {' | '.join(map(escape_markdown, shown.headings))} |\n|{'---|' * len(shown.columns)}"
     yield from (f"| {' | '.join(map(escape_markdown, texts))} |" for texts in shown.format_rows())
     yield "\n## Peaks\n"
-    sources = {f"{row.device.name}: {row.device.source}" for row in rows}
-    yield from (f"- {escape_markdown(line)}" for line in sorted(sources))
+    yield from _list_items(sorted({f"{row.device.name}: {row.device.source}" for row in rows}))
     yield "\n## The arithmetic"
     for name, lines in list_explanations(rows):
         yield f"\n**{escape_markdown(name)}**\n"
-        yield from (f"- {escape_markdown(line)}" for line in lines)
+        yield from _list_items(lines)
     yield ""
+
+
+def _list_items(lines: Iterable[str]) -> Iterator[str]:
+    return (f"- {escape_markdown(line)}" for line in lines)
 
 
 NOTHING_MEASURED = "nothing that answers it"
@@ -201,45 +203,32 @@ def _write_claims_page(
     yield "# What was measured about the study's claims\n"
     yield f"{escape_markdown(introduce_study())}\n"
     yield f"{CLAIM_READING}\n"
-    yield from _warn_of_few_repeats(context.measurements.summary)
-    yield "| claim | of | verdict |\n|---|---|---|"
-    yield from (_write_claim_row(result) for result in results)
-    yield "\n## What was run\n"
-    for collection in collections:
-        facts = "; ".join(f"{name}: {text}" for name, text in list_facts(collection))
-        yield f"- {escape_markdown(facts)}"
-    for result in results:
-        yield from _write_claim(result)
-    yield ""
-
-
-def _warn_of_few_repeats(rows: pd.DataFrame) -> Iterator[str]:
+    rows = context.measurements.summary
     measured = rows[rows["num_ok"] > 0]
-    few = int((measured["num_counted"] < ENOUGH_REPEATS).sum())
-    if few:
+    if few := int((measured["num_counted"] < ENOUGH_REPEATS).sum()):
         yield (
             f"{few} of the {len(measured)} cells of the study's models at fp32 have fewer than {ENOUGH_REPEATS} "
             "repeats that count: intervals from two repeats are wide, and from one there is none.\n"
         )
-
-
-def _write_claim_row(result: ClaimResult) -> str:
-    names = [finding.title for finding in result.findings]
-    verdict = "; ".join([result.verdict, *names])
-    return f"| {escape_markdown(result.statement)} | {escape_markdown(result.provenance)} | {verdict} |"
-
-
-def _write_claim(result: ClaimResult) -> Iterator[str]:
-    yield f"\n## {escape_markdown(result.statement)}\n"
-    if result.quote:
-        yield f"> {escape_markdown(result.quote)}\n"
-    yield f"**{result.verdict}**, of {escape_markdown(result.provenance)}: {escape_markdown(result.full_reason)}."
-    if result.extremes:
-        yield f"\n{escape_markdown(result.extremes)}."
-    for finding in result.findings:
-        yield f"\nFinding, **{finding.title}**: {escape_markdown(finding.reason)}."
-    if result.arithmetic:
-        yield "\nBy arithmetic, and elsewhere:\n"
-        yield from (f"- {escape_markdown(line)}" for line in result.arithmetic)
-    yield "\nMeasured in these runs:\n"
-    yield from (f"- {escape_markdown(line)}" for line in result.measured or (NOTHING_MEASURED,))
+    yield "| claim | of | verdict |\n|---|---|---|"
+    for result in results:
+        verdict = "; ".join([result.verdict, *(finding.title for finding in result.findings)])
+        of = context.study.describe_provenance(result.claim)
+        yield f"| {escape_markdown(result.claim.statement)} | {escape_markdown(of)} | {verdict} |"
+    yield "\n## What was run\n"
+    facts = ("; ".join(f"{name}: {text}" for name, text in list_facts(collection)) for collection in collections)
+    yield from _list_items(facts)
+    for result in results:
+        yield f"\n## {escape_markdown(result.claim.statement)}\n"
+        if result.claim.quote:
+            yield f"> {escape_markdown(result.claim.quote)}\n"
+        of = context.study.describe_provenance(result.claim)
+        yield f"**{result.verdict}**, of {escape_markdown(of)}: {escape_markdown(result.reason)}."
+        for finding in result.findings:
+            yield f"\nFinding, **{finding.title}**: {escape_markdown(finding.reason)}."
+        if result.arithmetic:
+            yield "\nBy arithmetic, and elsewhere:\n"
+            yield from _list_items(result.arithmetic)
+        yield "\nMeasured in these runs:\n"
+        yield from _list_items(result.measured or (NOTHING_MEASURED,))
+    yield ""

@@ -4,7 +4,7 @@ Knows no study and no table: a time in seconds, readings of its work in FLOPs an
 judged by the reading that is kindest to it, so `implausible` and `impossible` hold under every reading.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -111,16 +111,6 @@ class Rate:
     def severity(self) -> tuple[bool, float]:
         """What orders rates from the most plausible to the least."""
         return self.plausibility == "impossible", self.share_of_limit
-
-
-def imply_rates(works: Sequence[Work], seconds: float, limit: Limit) -> tuple[Rate, ...]:
-    """Return the rate of each reading in `works`, of which there is one at least."""
-    return tuple(Rate(work=work, seconds=seconds, limit=limit) for work in works)
-
-
-def choose_kindest(rates: Sequence[Rate]) -> Rate:
-    """Return the rate of the reading that makes the time the most plausible."""
-    return min(rates, key=lambda rate: rate.severity)
 
 
 def is_too_slow(rate: Rate, low_peak_flops_per_second: float) -> bool:

@@ -10,19 +10,16 @@ import pandas as pd
 from bench.measure.roofline import CACHE_TRANSFERS
 from bench.models.flops import StepCost, count_step_cost
 from bench.registry import FRAMEWORKS, MODELS
-from collector.audit.devices import AuditedDevice, find_device
-from collector.audit.rates import (
-    LARGER_TILE_SAVING,
-    TOLERANCE,
-    Algorithm,
-    Limit,
-    Rate,
-    Work,
-    choose_kindest,
-    describe_algorithm,
-    imply_rates,
+from collector.audit.rates import LARGER_TILE_SAVING, TOLERANCE, Algorithm, Limit, Rate, Work, describe_algorithm
+from collector.audit.table import (
+    PEAK_PRECISIONS,
+    AuditedDevice,
+    AuditTable,
+    StatedPrecision,
+    StatedReading,
+    TableRow,
+    find_device,
 )
-from collector.audit.table import PEAK_PRECISIONS, AuditTable, StatedPrecision, StatedReading, TableRow
 from collector.labels import FRAMEWORK_NAMES
 from collector.prices.table import split_name
 from collector.results.frames import Row, list_rows, select_alone
@@ -30,7 +27,6 @@ from collector.units import (
     GFLOP,
     MILLISECOND,
     PERCENT,
-    Unit,
     choose_rate_unit,
     format_interval,
     format_number,
@@ -38,7 +34,7 @@ from collector.units import (
 )
 
 ArithmeticVerdict = Literal["possible", "implausible", "impossible", "unknown"]
-
+MeasuredVerdict = Literal["reproduced", "not reproduced", "not tested"]
 # The least bytes of a weight that is read in this precision; amp may keep weights in fp16.
 WEIGHT_BYTES: dict[StatedPrecision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "amp": 2, "int8": 1}
 TASK_SAMPLES = {"image-classification": "image", "image-translation": "image"}
@@ -68,31 +64,53 @@ class Arithmetic:
         """The kindest rate over the bound."""
         return None if self.bound_flops_per_second is None else self.flops_per_second / self.bound_flops_per_second
 
-    @property
-    def most_share_of_bound(self) -> float | None:
-        """The largest rate over the bound."""
-        bound = self.bound_flops_per_second
-        return None if bound is None else self.most_flops_per_second / bound
-
 
 def judge_by_arithmetic(row: TableRow, device: AuditedDevice) -> Arithmetic:
     """Return whether the devices of `row` can do its work in its time, with the calculation."""
-    readings = row.list_readings()
-    costs = [_count_cost(row, reading) for reading in readings]
-    works = [_make_work(row, reading, cost) for reading, cost in zip(readings, costs, strict=True)]
-    limit = _make_limit(row, device)
-    rates = imply_rates(works, _count_step_samples(row) / row.samples_per_second_stated, limit)
-    kindest = choose_kindest(rates)
-    verdict, reason = _decide(row, device, costs, kindest)
+    readings, samples = row.list_readings(), row.batch_size or row.samples_per_second_stated
+    costs = [
+        None if reading.flops_per_sample is not None else count_step_cost(row.make_cell(reading))
+        for reading in readings
+    ]
+    bound = device.bound_flops_per_second
+    limit = Limit(
+        device=device.name,
+        flops_per_second=row.num_devices * (bound or 1.0),
+        word="peak" if bound == device.peak_flops_per_second else "bound",
+    )
+    seconds = samples / row.samples_per_second_stated
+    rates = [
+        Rate(work=_make_work(reading, cost, samples), seconds=seconds, limit=limit)
+        for reading, cost in zip(readings, costs, strict=True)
+    ]
+    kindest = min(rates, key=lambda rate: rate.severity)
+    verdict: ArithmeticVerdict = kindest.plausibility
+    if bound is None:
+        verdict, reason = "unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})"
+    elif reason := _explain_memory(row, costs, device):
+        verdict = "impossible"
+    else:
+        reason = _explain(row, kindest, device)
     return Arithmetic(
         verdict=verdict,
         algorithm=kindest.algorithm if verdict == "implausible" else None,
         flops_per_second=kindest.flops_per_second,
         most_flops_per_second=max(rate.most_flops_per_second for rate in rates),
-        bound_flops_per_second=None if device.bound_flops_per_second is None else limit.flops_per_second,
-        lines=tuple(_describe_calculation(row, rate, device, has_label=len(rates) > 1) for rate in rates),
+        bound_flops_per_second=None if bound is None else limit.flops_per_second,
+        lines=tuple(_describe_calculation(row, rate, device, samples, has_label=len(rates) > 1) for rate in rates),
         reason=reason,
     )
+
+
+def _make_work(reading: StatedReading, cost: StepCost | None, samples: float) -> Work:
+    """Return the work of a reading; of a counted model the Winograd share is what would leave its least operations.
+
+    It is the part in 3x3 convolutions of stride 1, and more where FFT saves in larger kernels; at most 1.
+    """
+    if cost is None:
+        return reading.make_work(samples)
+    share = (1 - cost.least_flops / cost.flops) / (1 - 1 / LARGER_TILE_SAVING)
+    return Work(label=reading.name, flops=samples * cost.flops, winograd_share=min(1.0, share))
 
 
 def name_samples(row: TableRow) -> str:
@@ -101,62 +119,7 @@ def name_samples(row: TableRow) -> str:
     return word if row.batch_size == 1 and row.samples_per_second is None else f"{word}s"
 
 
-def describe_figure(row: TableRow) -> str:
-    """Return the figure of the row as stated: `152.73 ms`, `1,198 images/s`."""
-    if row.samples_per_second is not None:
-        return f"{row.samples_per_second:,.10g} {name_samples(row)}/s"
-    return f"{row.seconds:,.10g} s" if row.seconds is not None else f"{row.milliseconds:,.10g} ms"
-
-
-def _decide(
-    row: TableRow, device: AuditedDevice, costs: Sequence[StepCost | None], kindest: Rate
-) -> tuple[ArithmeticVerdict, str]:
-    if device.bound_flops_per_second is None:
-        return "unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})"
-    memory = _explain_memory(row, costs, device)
-    if memory:
-        return "impossible", memory
-    return kindest.plausibility, _explain(row, kindest, device)
-
-
-def _count_cost(row: TableRow, reading: StatedReading) -> StepCost | None:
-    return None if reading.flops_per_sample is not None else count_step_cost(row.make_cell(reading))
-
-
-def _count_step_samples(row: TableRow) -> float:
-    return row.batch_size or row.samples_per_second_stated
-
-
-def _make_limit(row: TableRow, device: AuditedDevice) -> Limit:
-    bound = device.bound_flops_per_second or 1.0
-    word = "peak" if bound == device.peak_flops_per_second else "bound"
-    return Limit(device=device.name, flops_per_second=row.num_devices * bound, word=word)
-
-
-def _make_work(row: TableRow, reading: StatedReading, cost: StepCost | None) -> Work:
-    samples, size = _count_step_samples(row), reading.input_size
-    label = reading.label or (f"size {size}" if size else "the stated work")
-    if cost is not None:
-        return Work(label=label, flops=samples * cost.flops, winograd_share=_find_winograd_share(cost))
-    most = reading.most_flops_per_sample
-    assert reading.flops_per_sample is not None
-    return Work(
-        label=label,
-        flops=samples * reading.flops_per_sample,
-        most_flops=None if most is None else samples * most,
-        winograd_share=1.0 if reading.winograd_share is None else reading.winograd_share,
-    )
-
-
-def _find_winograd_share(cost: StepCost) -> float:
-    """Return what part of the work, all saved by F(4x4, 3x3), would leave the least operations of `cost`.
-
-    It is the part in 3x3 convolutions of stride 1, and more where FFT saves in larger kernels; at most 1.
-    """
-    return min(1.0, (1 - cost.least_flops / cost.flops) / (1 - 1 / LARGER_TILE_SAVING))
-
-
-def _describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice, *, has_label: bool) -> str:
+def _describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice, samples: float, *, has_label: bool) -> str:
     """Return `64 images x 8.18 GFLOP / 152.73 ms = 3.43 TFLOP/s, 42.3 % of the 8.10 TFLOP/s of the Tesla T4 at fp32`.
 
     The reading's label stands in front of it where the row has several.
@@ -164,39 +127,31 @@ def _describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice, *, h
     peak, bound = device.peak_flops_per_second, device.bound_flops_per_second
     unit = choose_rate_unit([rate.flops_per_second, row.num_devices * (bound or 0)])
     operations = "OP" if row.precision == "int8" else "FLOP"
-    per_sample = rate.work.flops / _count_step_samples(row)
-    work = f"{format_significant(per_sample / GFLOP.size)} G{operations}"
-    if rate.work.most_flops is not None:
-        most = rate.work.most_flops / _count_step_samples(row)
-        work = f"{format_significant(per_sample / GFLOP.size)} to {format_significant(most / GFLOP.size)} G{operations}"
-    samples = f"{row.batch_size:,} {name_samples(row)}" if row.samples_per_second is None else describe_figure(row)
-    time = "" if row.samples_per_second is not None else f" / {describe_figure(row)}"
-    found = _write_rate([rate.flops_per_second, rate.most_flops_per_second], unit, operations)
-    line = f"{samples} x {work}{time} = {found}"
-    if has_label:
-        line = f"{rate.work.label}: {line}"
+    most = rate.work.flops if rate.work.most_flops is None else rate.work.most_flops
+
+    def write_rate(*values: float) -> str:
+        numbers = dict.fromkeys(format_number(value, unit) for value in values)
+        return f"{' to '.join(numbers)} {unit.label.replace('FLOP', operations)}"
+
+    def write_share(flops_per_second: float) -> str:
+        shares = [value / flops_per_second for value in (rate.flops_per_second, rate.most_flops_per_second)]
+        return " to ".join(dict.fromkeys(format_number(share, PERCENT) for share in shares))
+
+    works = dict.fromkeys(format_significant(work / samples / GFLOP.size) for work in (rate.work.flops, most))
+    is_rate = row.samples_per_second is not None
+    line = f"{rate.work.label}: " if has_label else ""
+    line += row.figure_with(name_samples(row)) if is_rate else f"{row.batch_size:,} {name_samples(row)}"
+    line += f" x {' to '.join(works)} G{operations}"
+    line += "" if is_rate else f" / {row.figure_with(name_samples(row))}"
+    line += f" = {write_rate(rate.flops_per_second, rate.most_flops_per_second)}"
     if peak is None or bound is None:
         return line
-    line += f", {_share(rate, row.num_devices * peak)} % of the {_write_peak(row, device, peak, unit)}"
-    if bound > peak:
-        line += f", {_share(rate, row.num_devices * bound)} % of its bound of {_write_rate([bound], unit, operations)}"
-    return line
-
-
-def _write_peak(row: TableRow, device: AuditedDevice, peak: float, unit: Unit) -> str:
-    operations = "OP" if row.precision == "int8" else "FLOP"
     devices = f"the {device.name}" if row.num_devices == 1 else f"{row.num_devices} x {device.name}"
-    return f"{_write_rate([row.num_devices * peak], unit, operations)} of {devices} at {row.precision}"
-
-
-def _write_rate(values: Sequence[float], unit: Unit, operations: str) -> str:
-    numbers = dict.fromkeys(format_number(value, unit) for value in values)
-    return f"{' to '.join(numbers)} {unit.label.replace('FLOP', operations)}"
-
-
-def _share(rate: Rate, flops_per_second: float) -> str:
-    shares = [value / flops_per_second for value in (rate.flops_per_second, rate.most_flops_per_second)]
-    return " to ".join(dict.fromkeys(format_number(share, PERCENT) for share in shares))
+    rated = row.num_devices * peak
+    line += f", {write_share(rated)} % of the {write_rate(rated)} of {devices} at {row.precision}"
+    if bound > peak:
+        line += f", {write_share(row.num_devices * bound)} % of its bound of {write_rate(bound)}"
+    return line
 
 
 def _explain(row: TableRow, kindest: Rate, device: AuditedDevice) -> str:
@@ -237,8 +192,6 @@ def _explain_memory(row: TableRow, costs: Sequence[StepCost | None], device: Aud
     )
 
 
-MeasuredVerdict = Literal["reproduced", "not reproduced", "not tested"]
-
 # An interval that spans this factor would agree with a figure and with its double.
 TOO_WIDE = 2.0
 
@@ -270,12 +223,16 @@ def judge_by_measurement(row: TableRow, device: AuditedDevice, summary: pd.DataF
             verdict="not tested",
             reason="no cell of this work, measured on this device under sound conditions",
         )
-    decisive = [cell for cell in cells if _has_narrow_interval(cell)]
-    if not decisive:
-        return Measured(verdict="not tested", reason=f"no interval, or one too wide to tell: {_describe_cells(cells)}")
     assert row.batch_size is not None
     seconds = row.batch_size / row.samples_per_second_stated
-    agreeing = [cell for cell in decisive if _agrees(seconds, cell)]
+    decisive, agreeing = [], []
+    for cell in cells:
+        low, high = _find_interval(cell) or (0.0, 0.0)
+        if 0 < high < TOO_WIDE * low:
+            decisive.append(cell)
+            agreeing += [cell] if low * (1 - TOLERANCE) <= seconds <= high * (1 + TOLERANCE) else []
+    if not decisive:
+        return Measured(verdict="not tested", reason=f"no interval, or one too wide to tell: {_describe_cells(cells)}")
     band = f"widened by {TOLERANCE / PERCENT.size:g} %"
     if agreeing:
         return Measured(verdict="reproduced", reason=f"inside {_describe_cells(agreeing)}, {band}")
@@ -335,16 +292,6 @@ def _is_on_device(cell: Row, device: AuditedDevice) -> bool:
 def _find_interval(cell: Row) -> tuple[float, float] | None:
     low, high = cell["interval_low_seconds"], cell["interval_high_seconds"]
     return (float(low), float(high)) if pd.notna(low) and pd.notna(high) else None
-
-
-def _has_narrow_interval(cell: Row) -> bool:
-    interval = _find_interval(cell)
-    return interval is not None and interval[1] < TOO_WIDE * interval[0]
-
-
-def _agrees(seconds: float, cell: Row) -> bool:
-    low, high = _find_interval(cell) or (0.0, 0.0)
-    return low * (1 - TOLERANCE) <= seconds <= high * (1 + TOLERANCE)
 
 
 def _describe_cells(cells: list[Row]) -> str:
@@ -420,7 +367,7 @@ class AuditedRow:
 
     @property
     def figure(self) -> str:
-        return describe_figure(self.row)
+        return self.row.figure_with(name_samples(self.row))
 
 
 def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple[AuditedRow, ...]:

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from bench.models.flops import count_step_cost
 from bench.schema import Cell, Device, Document, Framework, Phase
-from collector.audit.rates import Limit, Rate, Work, describe_limit, describe_rate, imply_rates
+from collector.audit.rates import Limit, Rate, Work, describe_limit, describe_rate
 from collector.audit.table import AuditTable, StatedDevice, StatedReading, TableRow
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 from collector.results.frames import list_rows
@@ -83,17 +83,17 @@ class Reading(Document):
     train_winograd_share: Share
     """The part of the FLOPs in 3x3 convolutions of stride 1."""
 
-    def count_flops(self, phase: Phase) -> float:
-        """Return the FLOPs per sample, the fewest of a range."""
-        return self.train_flops_per_sample if phase == "train" else self.infer_flops_per_sample
-
-    def count_most_flops(self, phase: Phase) -> float | None:
-        """Return the most FLOPs per sample of a range; None where there is no range."""
-        return self.most_train_flops_per_sample if phase == "train" else self.most_infer_flops_per_sample
-
-    def find_winograd_share(self, phase: Phase) -> float:
-        """Return the part of the FLOPs, 0 to 1, that Winograd's algorithms need fewer of."""
-        return self.train_winograd_share if phase == "train" else self.infer_winograd_share
+    def take(self, phase: Phase) -> StatedReading:
+        """Return the reading of a step of one phase."""
+        is_train = phase == "train"
+        return StatedReading(
+            label=self.label,
+            input_size=self.input_size,
+            is_model=self.is_cell,
+            flops_per_sample=self.train_flops_per_sample if is_train else self.infer_flops_per_sample,
+            most_flops_per_sample=self.most_train_flops_per_sample if is_train else self.most_infer_flops_per_sample,
+            winograd_share=self.train_winograd_share if is_train else self.infer_winograd_share,
+        )
 
 
 class Workload(Document):
@@ -243,39 +243,30 @@ def count_flops(summary: pd.DataFrame) -> Counted:
 
 def read_time(study: Study, entry: Entry, counted: Counted) -> tuple[ReadTime, ...]:
     """Return the entry under each reading of its work, in the data file's order."""
+    limit = study.find_device(entry.device).limit
     works = list_works(study, entry.model, entry.phase, counted)
-    rates = imply_rates(works, entry.seconds, study.find_device(entry.device).limit)
-    return tuple(ReadTime(entry=entry, rate=rate) for rate in rates)
+    return tuple(ReadTime(entry=entry, rate=Rate(work=work, seconds=entry.seconds, limit=limit)) for work in works)
 
 
-def choose_kindest_time(times: Sequence[ReadTime]) -> ReadTime:
+def choose_kindest_time(times: Iterable[ReadTime]) -> ReadTime:
     """Return the most plausible of `times`."""
     return min(times, key=lambda time: time.rate.severity)
 
 
-def choose_harshest_time(times: Sequence[ReadTime]) -> ReadTime:
+def choose_harshest_time(times: Iterable[ReadTime]) -> ReadTime:
     """Return the least plausible of `times`."""
     return max(times, key=lambda time: time.rate.severity)
 
 
-def list_works(study: Study, model: str, phase: Phase, counted: Counted) -> tuple[Work, ...]:
+def list_works(study: Study, model: str, phase: Phase, counted: Counted) -> list[Work]:
     """Return the readings of a step of `model` at its stated batch, in the data file's order."""
-    workload = study.workloads[model]
-    works = []
-    for reading in workload.readings:
-        key = (model, reading.input_size, phase)
-        is_counted = reading.is_cell and key in counted
-        most = reading.count_most_flops(phase)
-        works.append(
-            Work(
-                label=reading.label,
-                flops=workload.batch_size * (counted[key] if is_counted else reading.count_flops(phase)),
-                most_flops=None if most is None else workload.batch_size * most,
-                winograd_share=reading.find_winograd_share(phase),
-                is_counted=is_counted,
-            )
-        )
-    return tuple(works)
+    works, samples = [], study.workloads[model].batch_size
+    for reading in study.workloads[model].readings:
+        work, key = reading.take(phase).make_work(samples), (model, reading.input_size, phase)
+        if reading.is_cell and key in counted:
+            work = replace(work, flops=samples * counted[key], is_counted=True)
+        works.append(work)
+    return works
 
 
 def list_beyond_limit(study: Study, counted: Counted) -> list[ReadTime]:
@@ -311,42 +302,28 @@ def make_study_table() -> AuditTable:
         source=study.source,
         provenance=study.table_name,
         remark=f"Stated protocol: {study.protocol}.",
-        devices=(_state_device(study.gpu), _state_device(study.cpu)),
-        rows=tuple(_make_row(study, entry) for entry in study.table),
-    )
-
-
-def _state_device(device: StudyDevice) -> StatedDevice:
-    return StatedDevice(
-        name=device.name,
-        source=device.bound_reason,
-        tflops={"fp32": device.high_peak_flops_per_second / 1e12},
-        bound_tflops={"fp32": device.bound_flops_per_second / 1e12},
-        measured_as=device.word,
-        num_threads=device.num_threads,
-    )
-
-
-def _make_row(study: Study, entry: Entry) -> TableRow:
-    workload = study.workloads[entry.model]
-    return TableRow(
-        device=study.find_device(entry.device).name,
-        model=entry.model,
-        framework=entry.framework,
-        phase=entry.phase,
-        precision="fp32",
-        batch_size=workload.batch_size,
-        milliseconds=entry.milliseconds,
-        readings=tuple(_state_reading(reading, entry.phase) for reading in workload.readings),
-    )
-
-
-def _state_reading(reading: Reading, phase: Phase) -> StatedReading:
-    return StatedReading(
-        label=reading.label,
-        input_size=reading.input_size,
-        is_model=reading.is_cell,
-        flops_per_sample=reading.count_flops(phase),
-        most_flops_per_sample=reading.count_most_flops(phase),
-        winograd_share=reading.find_winograd_share(phase),
+        devices=tuple(
+            StatedDevice(
+                name=device.name,
+                source=device.bound_reason,
+                tflops={"fp32": device.high_peak_flops_per_second / 1e12},
+                bound_tflops={"fp32": device.bound_flops_per_second / 1e12},
+                measured_as=device.word,
+                num_threads=device.num_threads,
+            )
+            for device in (study.gpu, study.cpu)
+        ),
+        rows=tuple(
+            TableRow(
+                device=study.find_device(entry.device).name,
+                model=entry.model,
+                framework=entry.framework,
+                phase=entry.phase,
+                precision="fp32",
+                batch_size=study.workloads[entry.model].batch_size,
+                milliseconds=entry.milliseconds,
+                readings=tuple(reading.take(entry.phase) for reading in study.workloads[entry.model].readings),
+            )
+            for entry in study.table
+        ),
     )

@@ -93,7 +93,7 @@ def compute_figures(store: Path, run_id: str) -> dict[str, Rows]:
         "sharing": _take_numbers(analysis.sharing, ["cell_id", "environment_id", "role"]),
         "ranking": [*_list_ranking(analysis)],
         "doubts": [{"code": one.code, "severity": one.severity, "count": one.count} for one in list_doubts(analysis)],
-        "claims": [{"id": one.id, "verdict": one.verdict} for one in evaluate_claims(analysis.summary)],
+        "claims": [{"id": one.claim.id, "verdict": one.verdict} for one in evaluate_claims(analysis.summary)],
         "costs": [*_list_costs(analysis)],
         "memory": [*_list_lines(collection.results)],
     }
@@ -123,7 +123,7 @@ def compute_claims(path: Path) -> dict[str, Rows]:
     return {
         "claims": [
             {
-                "id": one.id,
+                "id": one.claim.id,
                 "verdict": one.verdict,
                 "findings": "; ".join(finding.title for finding in one.findings),
                 "measured": _list_numbers(one.measured),

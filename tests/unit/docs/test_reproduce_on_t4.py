@@ -28,7 +28,7 @@ def estimate_step_seconds(cell: Cell) -> float:
     study = load_study()
     workload = study.workloads[cell.model]
     (flops,) = (
-        reading.count_flops(cell.phase) * cell.batch_size
+        (reading.take(cell.phase).flops_per_sample or 0) * cell.batch_size
         for reading in workload.readings
         if reading.is_cell and reading.input_size == cell.input_size
     )

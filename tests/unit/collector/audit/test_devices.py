@@ -3,8 +3,7 @@
 import pytest
 
 from audit_tables import make_row, make_table
-from collector.audit.devices import UnknownDeviceError, find_device
-from collector.audit.table import StatedDevice
+from collector.audit.table import StatedDevice, UnknownDeviceError, find_device
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,7 @@
 
 import pytest
 
-from collector.audit.rates import (
-    Limit,
-    Plausibility,
-    Rate,
-    Work,
-    choose_kindest,
-    describe_rate,
-    imply_rates,
-    is_too_slow,
-)
+from collector.audit.rates import Limit, Plausibility, Rate, Work, describe_rate, is_too_slow
 
 T4 = Limit(device="Tesla T4", flops_per_second=8.1e12)
 
@@ -40,15 +31,6 @@ def test_impossible_is_what_no_algorithm_reaches(
 ) -> None:
     rate = make_rate(teraflops, winograd_share=winograd_share)
     assert (rate.plausibility, rate.algorithm) == (plausibility, algorithm)
-
-
-@pytest.mark.parametrize(
-    ("teraflops", "plausibility"),
-    [((32.5, 33.0), "impossible"), ((33.0, 9.0), "implausible"), ((33.0, 9.0, 8.0), "possible")],
-)
-def test_a_time_is_judged_by_its_kindest_reading(teraflops: tuple[float, ...], plausibility: Plausibility) -> None:
-    works = [Work(label=f"{value}", flops=value * 1e12) for value in teraflops]
-    assert choose_kindest(imply_rates(works, 1.0, T4)).plausibility == plausibility
 
 
 def test_a_range_of_work_is_possible_by_its_fewest_and_a_baseline_by_its_most() -> None:

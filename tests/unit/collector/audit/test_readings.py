@@ -63,8 +63,9 @@ def test_a_classifiers_3x3_convolutions_are_all_but_its_dense_layers(
     macs = convolutions + dense
     assert reading.infer_flops_per_sample == pytest.approx(2 * macs, rel=1e-4)
     assert reading.train_flops_per_sample == pytest.approx(6 * macs, rel=1e-4)
-    for phase in ("train", "infer"):
-        assert reading.find_winograd_share(phase) == pytest.approx(convolutions / macs, abs=5e-5)
+    phases: tuple[Phase, ...] = ("train", "infer")
+    for phase in phases:
+        assert reading.take(phase).winograd_share == pytest.approx(convolutions / macs, abs=5e-5)
     assert count_forward(make_work(model, input_size, 10 if model == "conv6" else 1000)) == 2 * macs
 
 
@@ -72,8 +73,8 @@ def test_397k_parameters_leave_a_range_of_operations() -> None:
     reading = find_reading("conv6", "224 px with 397K parameters")
     phases: tuple[tuple[Phase, int], ...] = (("infer", 1), ("train", 3))
     for phase, times in phases:
-        assert reading.count_flops(phase) == times * 2 * 397_000
-        assert reading.count_most_flops(phase) == pytest.approx(times * 2 * 397_000 * 224**2, rel=1e-9)
+        assert reading.take(phase).flops_per_sample == times * 2 * 397_000
+        assert reading.take(phase).most_flops_per_sample == pytest.approx(times * 2 * 397_000 * 224**2, rel=1e-9)
 
 
 def make_work(model: str, input_size: int, num_classes: int) -> Cell:

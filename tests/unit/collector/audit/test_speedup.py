@@ -7,7 +7,7 @@ import pytest
 
 from bench.schema import Environment
 from collector.audit.measurements import ClaimContext, gather_measurements
-from collector.audit.speedups import evaluate_speedup
+from collector.audit.ratios import evaluate_speedup
 from collector.audit.study import count_flops, load_study
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_environment
