@@ -164,163 +164,121 @@ def _find_price(table: PriceTable, device: Device, machine: str) -> PoolPrice:
 
 SECONDS_PER_HOUR = 3600.0
 NOT_INCLUDED = "not in it: nodes that boot, pull images or are idle, disks, traffic, control planes"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolEstimate:
-    """What the repeats of one device take."""
-
-    device: Device
-    num_repeats: int
-    num_known: int
-    """Repeats of cells of which earlier results say how long they take."""
-    expected_hours: float
-    """Node-hours; a repeat of an unknown cell counts with its time limit."""
-    most_hours: float
-    """Node-hours if every repeat took its time limit."""
-    price: PoolPrice | None
-
-    @property
-    def expected_cost(self) -> float | None:
-        """What the expected hours cost; None where the nodes have no price."""
-        return None if self.price is None else self.expected_hours * self.price.per_hour
-
-
-def estimate_pools(
-    repeats: Sequence[Repeat], durations: Mapping[str, float], prices: Mapping[Device, PoolPrice]
-) -> list[PoolEstimate]:
-    """Return an estimate for each device of the repeats; `durations` in seconds, by the cell's id."""
-    devices: list[Device] = sorted({repeat.planned.cell.device for repeat in repeats})
-    return [
-        _estimate_pool(device, [one for one in repeats if one.planned.cell.device == device], durations, prices)
-        for device in devices
-    ]
-
-
-def _estimate_pool(
-    device: Device, repeats: Sequence[Repeat], durations: Mapping[str, float], prices: Mapping[Device, PoolPrice]
-) -> PoolEstimate:
-    limits = [repeat.planned.timeout_seconds for repeat in repeats]
-    known = [durations.get(repeat.planned.cell.cell_id) for repeat in repeats]
-    expected = [limit if found is None else min(found, limit) for found, limit in zip(known, limits, strict=True)]
-    return PoolEstimate(
-        device=device,
-        num_repeats=len(repeats),
-        num_known=sum(found is not None for found in known),
-        expected_hours=sum(expected) / SECONDS_PER_HOUR,
-        most_hours=sum(limits) / SECONDS_PER_HOUR,
-        price=prices.get(device),
-    )
-
-
-def describe_estimates(estimates: Sequence[PoolEstimate], max_cost: float | None = None) -> Iterator[str]:
-    """Yield the estimates in words, their sum, and whether a cap on the cost leaves room for them."""
-    for one in estimates:
-        hours = _describe_amount(one.expected_hours, one.most_hours, "node-hours", is_known=one.num_known > 0)
-        basis = "by their time limits" if not one.num_known else f"{one.num_known} of them by earlier results"
-        yield f"{one.device}: {one.num_repeats} repeats take {hours}, {basis}{_describe_price(one)}"
-    if not estimates:
-        return
-    yield f"in all: {_describe_sum(estimates)}; {NOT_INCLUDED}"
-    total = _sum_costs(estimates)
-    if max_cost is not None and total is not None and total > max_cost:
-        yield f"--max-cost {max_cost:g}: the run would end before all of it is measured"
-
-
-def _describe_amount(expected: float, most: float, unit: str, *, is_known: bool) -> str:
-    """Return `about 0.50 node-hours, at most 2.00`; the limit alone where nothing is known of any repeat."""
-    return f"about {expected:.2f} {unit}, at most {most:.2f}" if is_known else f"at most {most:.2f} {unit}"
-
-
-def _describe_price(one: PoolEstimate) -> str:
-    if one.price is None:
-        return "; no price: give --machine, or price_per_hour in the profile"
-    expected, most = (hours * one.price.per_hour for hours in (one.expected_hours, one.most_hours))
-    amount = _describe_amount(expected, most, one.price.currency, is_known=one.num_known > 0)
-    return f"; {amount} ({one.price.per_hour:g} per hour, {one.price.source})"
-
-
-def _describe_sum(estimates: Iterable[PoolEstimate]) -> str:
-    estimates = list(estimates)
-    is_known = any(one.num_known for one in estimates)
-    hours, most = (
-        sum(hours) for hours in zip(*((one.expected_hours, one.most_hours) for one in estimates), strict=True)
-    )
-    text = _describe_amount(hours, most, "node-hours", is_known=is_known)
-    cost = _sum_costs(estimates)
-    if cost is None:
-        return text
-    (currency,) = {one.price.currency for one in estimates if one.price is not None}
-    highest = sum(one.most_hours * one.price.per_hour for one in estimates if one.price is not None)
-    return f"{text}; {_describe_amount(cost, highest, currency, is_known=is_known)}"
-
-
-def _sum_costs(estimates: Iterable[PoolEstimate]) -> float | None:
-    """Return the expected cost of all pools; None where one has no price."""
-    costs = [one.expected_cost for one in estimates]
-    return None if None in costs else sum(cost for cost in costs if cost is not None)
-
-
 GUESSED_SECONDS: Mapping[Device, float] = {"cpu": 27.0, "gpu": 16.0}
 """Medians of the 64 repeats on CPUs and 342 on GPUs in docs/results (of cells without tenants), process start included.
 The slowest took 103 s and 51 s."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalEstimate:
-    """Estimates how long the repeats of one device take on this machine, one after the other."""
+class Estimate:
+    """What the repeats of one device take, one after the other."""
 
     device: Device
     num_repeats: int
     num_known: int
-    """Repeats of cells that were measured here before."""
+    """Repeats of cells of which earlier results say how long they take."""
     num_near: int
-    """Repeats of other cells, of whose model, framework and device some were."""
-    seconds: float
-    """A repeat of a cell of which nothing near is known counts as the mean of the others, or with GUESSED_SECONDS."""
+    """Repeats of other cells, of whose model, framework and device earlier results say it."""
+    expected_seconds: float
+    most_seconds: float
+    """If every repeat took its time limit."""
+    price: PoolPrice | None
 
-    def describe(self) -> str:
-        """Return the estimate in a sentence, with what it rests on."""
+    @property
+    def expected_hours(self) -> float:
+        return self.expected_seconds / SECONDS_PER_HOUR
+
+    @property
+    def most_hours(self) -> float:
+        return self.most_seconds / SECONDS_PER_HOUR
+
+    @property
+    def expected_cost(self) -> float | None:
+        """What the expected hours cost; None where the nodes have no price."""
+        return None if self.price is None else self.expected_hours * self.price.per_hour
+
+    def describe_wait(self) -> str:
+        """Return how long the repeats take on this machine, with what the estimate rests on."""
+        num_others = self.num_repeats - self.num_known - self.num_near
+        others = "as the mean of the others"
+        if num_others == self.num_repeats:
+            each = format_wait(self.expected_seconds / self.num_repeats)
+            others = f"a guess, {each} each: nothing like them was measured here before, and large models take longer"
         parts = [
             (self.num_known, "as they took here before"),
             (self.num_near, "as the nearest cells of the same model, framework and device took here"),
-            (self.num_repeats - self.num_known - self.num_near, self._describe_others()),
+            (num_others, others),
         ]
         named = [(number, words) for number, words in parts if number]
         basis = "; ".join(words if len(named) == 1 else f"{number} {words}" for number, words in named)
-        return f"{self.device}: {self.num_repeats} repeats take about {format_wait(self.seconds)} ({basis})"
-
-    def _describe_others(self) -> str:
-        if self.num_known or self.num_near:
-            return "as the mean of the others"
-        each = format_wait(self.seconds / self.num_repeats)
-        return f"a guess, {each} each: nothing like them was measured here before, and large models take longer"
+        return f"{self.device}: {self.num_repeats} repeats take about {format_wait(self.expected_seconds)} ({basis})"
 
 
-def estimate_here(
-    repeats: Sequence[Repeat], durations: Mapping[str, float], near: Mapping[str, float]
-) -> Iterator[LocalEstimate]:
-    """Yield an estimate for each device of the repeats.
+def estimate_repeats(
+    repeats: Sequence[Repeat],
+    durations: Mapping[str, float],
+    *,
+    near: Mapping[str, float] | None = None,
+    prices: Mapping[Device, PoolPrice] | None = None,
+) -> list[Estimate]:
+    """Return an estimate for each device of the repeats.
 
-    `durations`, `near`: seconds by the cell's id, of the cell itself and of the nearest ones.
+    `durations`, `near`: seconds by the cell's id, of the cell itself and of the nearest ones. A repeat of which nothing
+    is known counts as the mean of the others, or with GUESSED_SECONDS, and with its time limit where `near` is None.
     """
+    estimates = []
     devices: list[Device] = sorted({repeat.planned.cell.device for repeat in repeats})
     for device in devices:
-        here = [repeat for repeat in repeats if repeat.planned.cell.device == device]
-        known = [durations.get(repeat.planned.cell.cell_id) for repeat in here]
-        others = [near.get(repeat.planned.cell.cell_id) for repeat in here]
+        planned = [repeat.planned for repeat in repeats if repeat.planned.cell.device == device]
+        known = [durations.get(one.cell.cell_id) for one in planned]
+        others = [(near or {}).get(one.cell.cell_id) for one in planned]
         found = [other if own is None else own for own, other in zip(known, others, strict=True)]
         measured = [seconds for seconds in found if seconds is not None]
-        rest = fmean(measured) if measured else GUESSED_SECONDS[device]
-        limits = [repeat.planned.timeout_seconds for repeat in here]
+        rest = math.inf if near is None else fmean(measured) if measured else GUESSED_SECONDS[device]
+        limits = [one.timeout_seconds for one in planned]
         num_known = sum(own is not None for own in known)
-        yield LocalEstimate(
-            device=device,
-            num_repeats=len(here),
-            num_known=num_known,
-            num_near=len(measured) - num_known,
-            seconds=sum(min(rest if one is None else one, limit) for one, limit in zip(found, limits, strict=True)),
+        estimates.append(
+            Estimate(
+                device=device,
+                num_repeats=len(planned),
+                num_known=num_known,
+                num_near=len(measured) - num_known,
+                expected_seconds=sum(
+                    min(rest if one is None else one, limit) for one, limit in zip(found, limits, strict=True)
+                ),
+                most_seconds=sum(limits),
+                price=(prices or {}).get(device),
+            )
         )
+    return estimates
+
+
+def describe_costs(estimates: Sequence[Estimate], max_cost: float | None = None) -> Iterator[str]:
+    """Yield node-hours and prices in words, their sum, and whether a cap on the cost leaves room for them."""
+    total, costs = "", []
+    for one in estimates:
+        basis = "by their time limits" if not one.num_known else f"{one.num_known} of them by earlier results"
+        price = "no price: give --machine, or price_per_hour in the profile"
+        if one.price is not None:
+            costs.append((one.expected_hours * one.price.per_hour, one.most_hours * one.price.per_hour))
+            amount = _describe_amount(costs[-1:], one.price.currency, [one])
+            price = f"{amount} ({one.price.per_hour:g} per hour, {one.price.source})"
+            total = f"; {_describe_amount(costs, one.price.currency, estimates)}"
+        hours = _describe_amount([(one.expected_hours, one.most_hours)], "node-hours", [one])
+        yield f"{one.device}: {one.num_repeats} repeats take {hours}, {basis}; {price}"
+    if estimates:
+        has_sum = len(costs) == len(estimates)
+        hours = _describe_amount([(one.expected_hours, one.most_hours) for one in estimates], "node-hours", estimates)
+        yield f"in all: {hours}{total if has_sum else ''}; {NOT_INCLUDED}"
+        if max_cost is not None and has_sum and sum(expected for expected, _ in costs) > max_cost:
+            yield f"--max-cost {max_cost:g}: the run would end before all of it is measured"
+
+
+def _describe_amount(amounts: Iterable[tuple[float, float]], unit: str, estimates: Iterable[Estimate]) -> str:
+    """Return `about 0.50 node-hours, at most 2.00`; the limit alone where nothing is known of any repeat."""
+    expected, most = (sum(found) for found in zip(*amounts, strict=True))
+    is_known = any(one.num_known for one in estimates)
+    return f"about {expected:.2f} {unit}, at most {most:.2f}" if is_known else f"at most {most:.2f} {unit}"
 
 
 COMPARED_FIELDS = ("framework", "mode", "precision", "device")

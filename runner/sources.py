@@ -128,17 +128,10 @@ def read_git_revision() -> str | None:
     try:
         commit = _ask_git("rev-parse", "HEAD")
         return f"{commit}-dirty" if _ask_git("status", "--porcelain", "--untracked-files=no") else commit
-    except (OSError, subprocess.TimeoutExpired, GitFailedError):
+    except (OSError, subprocess.SubprocessError):
         return None
 
 
 def _ask_git(*words: str) -> str:
     command = ["git", "-C", str(ROOT), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=False)
-    if done.returncode:
-        raise GitFailedError
-    return done.stdout.strip()
-
-
-class GitFailedError(Exception):
-    """Git found no checkout, or cannot read it."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True).stdout.strip()

@@ -1,7 +1,6 @@
 """Print what a run will take before anything is measured, for `run --dry-run` and `render`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,12 +10,10 @@ from bench.schema import Run
 from bench.store import Store
 from runner.commands.options import CONSOLE, parse_machines
 from runner.estimates import (
-    SECONDS_PER_HOUR,
     PoolPrice,
-    describe_estimates,
+    describe_costs,
     describe_expected_precision,
-    estimate_here,
-    estimate_pools,
+    estimate_repeats,
     find_pool_prices,
     is_at_place,
     read_alike_runs,
@@ -55,19 +52,17 @@ def print_dry_run(
     missing = select_missing(run, Records.of(store, run).read_snapshot(), retries)
     runs = read_alike_runs(store, partial(is_at_place, run))
     durations = read_durations(store, runs, run)
-    pools = estimate_pools(missing, durations, prices)
     is_unpriced = run.cluster is None and not prices
-    here = [*estimate_here(missing, durations, read_near_durations(store, runs, run, durations))] if is_unpriced else []
+    near = read_near_durations(store, runs, run, durations) if is_unpriced else None
+    estimates = estimate_repeats(missing, durations, near=near, prices=prices)
     if events is None:
         say = partial(CONSOLE.print, soft_wrap=True)
         describe_plan(run, missing, say)
+        waits = (one.describe_wait() for one in estimates)
         precision = describe_expected_precision(store, runs, run) if is_unpriced else ()
-        for line in (
-            [*(one.describe() for one in here), *precision] if is_unpriced else describe_estimates(pools, max_cost)
-        ):
+        for line in [*waits, *precision] if is_unpriced else describe_costs(estimates, max_cost):
             say(line)
         return
-    hours = {one.device: one.seconds / SECONDS_PER_HOUR for one in here}
     events.report(
         "estimated",
         matrix=run.matrix,
@@ -85,7 +80,7 @@ def print_dry_run(
                 expected_cost=one.expected_cost,
                 currency=None if one.price is None else one.price.currency,
             )
-            for one in (replace(pool, expected_hours=hours.get(pool.device, pool.expected_hours)) for pool in pools)
+            for one in estimates
         ],
     )
 
@@ -96,5 +91,5 @@ def print_plan_estimate(
     """Print how long all repeats of a plan will take, estimated from earlier results in `store` of any machine."""
     durations = {} if store is None else read_durations(store, read_alike_runs(store, lambda _: True), run)
     repeats = order_repeats(run.cells, run.order_seed)
-    for line in describe_estimates(estimate_pools(repeats, durations, prices)):
+    for line in describe_costs(estimate_repeats(repeats, durations, prices=prices)):
         say(line)

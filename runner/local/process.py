@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.redaction import hide_secrets
-from runner.processes import delay_interrupts, explain_exhaustion
+from runner.processes import delay_interrupts, explain_exhaustion, list_children
 
 TAIL_BYTES = 8_000
 PIPE_BYTES = 2**20  # more than a pipe holds
@@ -264,10 +264,7 @@ def read_tree_bytes(pid: int) -> int:
         return 0
     status = dict(line.split(":", 1) for line in lines if ":" in line)
     own = sum(int(status[key].split()[0]) * 1024 for key in ("RssAnon", "RssShmem", "VmSwap") if key in status)
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
-            own += sum(read_tree_bytes(int(child)) for child in file.read_text().split())
-    return own
+    return own + sum(map(read_tree_bytes, list_children(pid)))
 
 
 def read_available_bytes(root: Path = Path("/")) -> int:

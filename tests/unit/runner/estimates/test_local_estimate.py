@@ -2,7 +2,7 @@
 
 from bench.schema import PlannedCell
 from factories import make_cell
-from runner.estimates import estimate_here
+from runner.estimates import estimate_repeats
 from runner.matrix.plan import order_repeats
 
 CPU, OTHER_CPU, GPU = make_cell(), make_cell(batch_size=8), make_cell(device="gpu")
@@ -17,7 +17,7 @@ def describe(
 ) -> list[str]:
     cells = (CPU, OTHER_CPU, GPU)
     planned = [PlannedCell(cell=cell, repeats=repeats, timeout_seconds=timeout_seconds) for cell in cells]
-    return [one.describe() for one in estimate_here(order_repeats(planned, None), durations, near or {})]
+    return [one.describe_wait() for one in estimate_repeats(order_repeats(planned, None), durations, near=near or {})]
 
 
 def test_a_machine_that_never_measured_gets_a_guess_in_minutes() -> None:
