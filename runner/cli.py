@@ -14,11 +14,10 @@ from bench import __version__
 from bench.errors import TransientError, UserError
 from runner.commands.access import access
 from runner.commands.audit import audit
-from runner.commands.cancel import cancel
 from runner.commands.clean import clean
+from runner.commands.cluster import cancel, doctor, setup
 from runner.commands.compare import compare
 from runner.commands.cost import cost
-from runner.commands.doctor import doctor
 from runner.commands.forecast import forecast
 from runner.commands.images import build, push
 from runner.commands.options import (
@@ -32,7 +31,6 @@ from runner.commands.render import render
 from runner.commands.report import report
 from runner.commands.run import run
 from runner.commands.schema import schema
-from runner.commands.setup import setup
 from runner.commands.status import status
 from runner.commands.watch import watch
 from runner.processes import end_programs, explain_exhaustion, list_children

@@ -1,1 +1,1 @@
-"""The commands of the command line, one file each."""
+"""The commands of the command line, each with its options."""

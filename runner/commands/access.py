@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, FileOption, MarkdownOption
+from runner.commands.options import CONSOLE, FileOption, MarkdownOption, print_shipped
 from runner.terminal import echo
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -33,7 +33,6 @@ def access(
     from collector.access.page import Report, answer_question, write_page
     from collector.files import replace_text
     from runner.access_scenarios import list_shipped_scenarios, load_scenario, look_up_figures, look_up_prices
-    from runner.commands.shipped import print_shipped
 
     if list_scenarios:
         shipped = {name: load_scenario(name)[0].question for name in list_shipped_scenarios()}

@@ -13,6 +13,7 @@ from runner.commands.options import (
     JsonOption,
     StoreOption,
     make_error_console,
+    print_shipped,
 )
 from runner.terminal import echo
 
@@ -49,7 +50,6 @@ def audit(
     from collector.results.load import load_distinct_runs
     from collector.results.summary import summarize_collections
     from runner.audit_tables import describe_shipped_table, load_table
-    from runner.commands.shipped import print_shipped
     from runner.reporting.stored_runs import open_existing_store, print_skipped
 
     if list_tables:

@@ -96,7 +96,7 @@ def _clean_jobs(
     force: bool,
     is_dry_run: bool,
 ) -> None:
-    from runner.commands.cluster_runs import open_job_cleaner
+    from runner.commands.cluster import open_job_cleaner
 
     if not run_id or on is None:
         raise UserError(f"clean: {'--on' if run_id else 'RUN_ID'} is missing; {USE}")

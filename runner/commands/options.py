@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -62,6 +62,12 @@ def find_end_code(interrupt: KeyboardInterrupt) -> int:
     from runner.local.run import EndRequested
 
     return 128 + interrupt.signal_number if isinstance(interrupt, EndRequested) else EXIT_INTERRUPTED
+
+
+def print_shipped(shipped: Mapping[str, str]) -> None:
+    """Print names with what each is, a line each."""
+    for name, text in shipped.items():
+        CONSOLE.print(f"{name}: {text}", soft_wrap=True)
 
 
 MAX_RUN_IDS = 100

@@ -1,6 +1,8 @@
 """The command `status`."""
 
+import socket
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,17 +18,13 @@ from runner.commands.options import (
     StoredRunArgument,
     StoreOption,
 )
-from runner.terminal import echo, join_printable
+from runner.terminal import echo, format_wait, join_printable
 
 if TYPE_CHECKING:  # a shell that completes options waits for what is imported here
     from bench.schema import Run
     from bench.store import Store
     from collector.results.collection import Collection
     from runner.commands.json_documents import StatusDocument
-    from runner.commands.run_state import RunState
-
-PATIENCE_SECONDS = 5.0
-"""How long to wait for an API server that does not answer."""
 
 OnOption = Annotated[
     str | None,
@@ -34,6 +32,48 @@ OnOption = Annotated[
         "--on", metavar="CONTEXT", help="Ask the cluster of this context too: what runs, what waits, and why."
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunState:
+    """What is known of a run that lacks results."""
+
+    is_running: bool | None
+    """Whether its runner is at work; None: it runs elsewhere, and the store does not say."""
+    seconds_left: float | None = None
+    """Of a run that goes on on this machine, the time that its remaining repeats will take; None: not known."""
+
+    def describe(self, number: int) -> str:
+        """Return what is to be said of so many planned repeats without a result."""
+        if self.is_running is None:
+            return f"{number} not there yet"
+        if not self.is_running:
+            return f"{number} missing"
+        wait = "" if self.seconds_left is None else f", about {format_wait(self.seconds_left)} left"
+        return f"{number} to go, running{wait}"
+
+
+def find_run_state(collection: "Collection") -> RunState:
+    """Say whether a run goes on and for how long: what has no result yet is missing only when the run has ended."""
+    from runner.local.host_lock import find_measured_run
+
+    run = collection.run
+    if run.executor != "local" or run.hostname != socket.gethostname():
+        return RunState(is_running=None)
+    if find_measured_run() != run.run_id:
+        return RunState(is_running=False)
+    return RunState(is_running=True, seconds_left=_estimate_seconds_left(collection))
+
+
+def _estimate_seconds_left(collection: "Collection") -> float | None:
+    """Estimate how long the missing repeats take: each as its cell's mean so far, or as the mean of all cells."""
+    from collector.results.frames import MISSING
+
+    results = collection.results
+    seconds = (results["finished_at"] - results["started_at"]).dt.total_seconds()
+    by_cell = seconds.groupby(results["cell_id"]).transform("mean").fillna(seconds.mean())
+    left = by_cell[results["status"] == MISSING]
+    return None if left.isna().any() else float(left.sum())
 
 
 def status(
@@ -49,7 +89,6 @@ def status(
     Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
     """
     from collector.results.frames import MISSING
-    from runner.commands.run_state import find_run_state
     from runner.reporting.stored_runs import load_collection, open_existing_store
 
     opened = open_existing_store(store)
@@ -87,7 +126,7 @@ def _say_what_next(collection: "Collection", num_missing: int, store: str, resum
         say_next(report)
 
 
-def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: "RunState") -> None:
+def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: RunState) -> None:
     from collector.facts import describe_node_faults
     from collector.results.frames import MISSING, UNREADABLE
     from runner.reporting.stored_runs import print_notices
@@ -122,7 +161,7 @@ def _describe_verdicts(verdicts: Counter[str]) -> str:
 
 
 def _make_document(
-    collection: "Collection", counts: Counter[str], cluster: list[str] | None, state: "RunState"
+    collection: "Collection", counts: Counter[str], cluster: list[str] | None, state: RunState
 ) -> "StatusDocument":
     from collector.facts import describe_node_faults
     from collector.results.frames import MISSING
@@ -145,6 +184,7 @@ def _make_document(
 
 
 def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num_missing: int) -> list[str]:
+    from runner.commands.cluster import LOOK_SECONDS
     from runner.kubernetes.cleanup import list_marks
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
@@ -153,7 +193,7 @@ def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num
 
     if run.cluster is None:
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")
-    connection = Connection(context=find_context(on), patience_seconds=PATIENCE_SECONDS)
+    connection = Connection(context=find_context(on), patience_seconds=LOOK_SECONDS)
     namespace = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
     state = inspect_run(connection, namespace, run.run_id, store.url, run.cluster.queue)
     lines = list(state.describe(num_missing))

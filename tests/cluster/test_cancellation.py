@@ -14,7 +14,7 @@ from bench.errors import UserError
 from bench.store import Store, cancelled_prefix, confirmation_run_id
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
-from runner.commands.night import confirm_there
+from runner.commands.run_execution import confirm_there
 from runner.kubernetes.cleanup import Cancellation, RunCancelled, leave_mark
 from runner.kubernetes.connection import Connection
 from runner.matrix.plan import read_user_name

@@ -12,7 +12,7 @@ from bench.store import Store
 from factories import make_result, make_run, put_documents
 from fake_interpreters import make_interpreter, read_log
 from memory_cgroup import MemoryCgroup
-from runner.commands.resume_command import format_resume_command
+from runner.commands.run_execution import format_resume_command
 from runner.run_events import RunEvent
 from s3_server import S3Server
 from stand_in_records import VERDICT_VARIABLE
