@@ -11,7 +11,7 @@ from commands import CallMain
 from runs import wait_for
 
 from fake_kubelet import FakeKubelet
-from runner.commands import doctor as doctor_command
+from runner.commands import cluster
 from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -39,7 +39,7 @@ def examine(
 ) -> Examine:
     """Calls doctor for two CPU and two GPU kinds of cell; returns its exit code and the findings by their checks."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(doctor_command, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(cluster, "LOOK_SECONDS", 0.1)
     (tmp_path / "matrix.yaml").write_text(MATRIX)
 
     def call(*words: str, on: str = "current", profile: str = PROFILE) -> tuple[int, dict[str, Finding]]:
