@@ -57,13 +57,6 @@ def test_without_a_secret_the_profile_names_none_whatever_it_extends(tmp_path: P
     assert load_profile(str(path)).store_secret is None
 
 
-def test_nulls_of_the_profile_remove_what_it_extends(tmp_path: Path) -> None:
-    values = make_values(profile__extends="gke", profile__gpu=None, profile__pools={"gpu": None})
-    path = tmp_path / "profile.yaml"
-    path.write_text(json.dumps(read_config(render(values), "profile")))
-    assert list(load_profile(str(path)).pools) == ["cpu"]
-
-
 @pytest.mark.parametrize("key", ["labels", "environment", "gpu"])
 def test_nulls_below_a_key_that_the_chart_adds_to_are_kept(key: str) -> None:
     values = make_values(profile__extends="gke", claims__enabled=True, **{f"profile__{key}": {"resource": None}})
@@ -104,14 +97,3 @@ def test_claims_name_the_templates_that_are_made(tmp_path: Path) -> None:
     assert gpu.request == "claim"
     made = [item["metadata"]["name"] for item in manifests if item["kind"] == "ResourceClaimTemplate"]
     assert made == [gpu.name_claim_template(1), gpu.name_claim_template(2)]
-
-
-def test_claims_of_another_class_are_made_of_other_templates() -> None:
-    """The spec of a ResourceClaimTemplate cannot be changed."""
-
-    def name_templates(device_class: str) -> set[str]:
-        values = make_values(profile__extends="gke", claims__enabled=True, claims__deviceClass=device_class)
-        return {item["metadata"]["name"] for item in render(values) if item["kind"] == "ResourceClaimTemplate"}
-
-    assert len(name_templates("gpu.nvidia.com")) == 8
-    assert name_templates("gpu.nvidia.com") & name_templates("mig.nvidia.com") == set()

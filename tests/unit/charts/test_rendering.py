@@ -17,7 +17,6 @@ from chart import (
     OVERLAY,
     RELEASE,
     SPREAD,
-    Manifest,
     find,
     find_pod,
     make_values,
@@ -27,7 +26,7 @@ from chart import (
     render_texts,
 )
 from runner.commands.options import EXIT_NOT_OK, EXIT_USER_ERROR
-from runner.kubernetes.permissions import QUEUE_PERMISSIONS, RUN_PERMISSIONS
+from runner.kubernetes.permissions import QUEUE_PERMISSIONS, RUN_PERMISSIONS, Permission
 from runner.kubernetes.setup import SetupTemplate
 from runner.profiles.loading import load_profile
 
@@ -89,7 +88,9 @@ COMBINATIONS = [
 def test_every_pair_of_switches_renders_what_three_versions_of_kubernetes_know(values: dict[str, Any]) -> None:
     manifests = render(make_values(**values))
 
-    assert {"CronJob", "Role", "RoleBinding", "Pod"} <= {manifest["kind"] for manifest in manifests}
+    kinds = {manifest["kind"] for manifest in manifests}
+    assert {"CronJob", "Role", "RoleBinding", "Pod"} <= kinds
+    assert "Secret" not in kinds
     for manifest in manifests:
         for version in VERSIONS:
             kubernetes_validate.validate(manifest, version, strict=True)
@@ -108,32 +109,14 @@ def test_lint_has_no_complaint_about_the_defaults() -> None:
     assert helm_python.lint(CHART, strict=True)["errors"] == []
 
 
-def test_the_role_is_what_the_tool_says_that_a_run_needs() -> None:
-    rules = find(render(make_values()), "Role")["rules"]
-
+@pytest.mark.parametrize(
+    ("queue", "permissions"), [("", RUN_PERMISSIONS), ("q", (*RUN_PERMISSIONS, *QUEUE_PERMISSIONS))]
+)
+def test_the_role_is_what_the_tool_says_that_a_run_needs(queue: str, permissions: tuple[Permission, ...]) -> None:
+    rules = find(render(make_values(kueue__localQueue=queue)), "Role")["rules"]
     assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in rules] == [
-        ([needed.group], [needed.resource], list(needed.verbs)) for needed in RUN_PERMISSIONS
+        ([needed.group], [needed.resource], list(needed.verbs)) for needed in permissions
     ]
-
-
-def test_the_role_with_a_queue_lets_the_runner_explain_what_waits() -> None:
-    rules = find(render(make_values(kueue__localQueue="q")), "Role")["rules"]
-
-    assert [(rule["apiGroups"], rule["resources"], rule["verbs"]) for rule in rules] == [
-        ([needed.group], [needed.resource], list(needed.verbs)) for needed in (*RUN_PERMISSIONS, *QUEUE_PERMISSIONS)
-    ]
-
-
-def test_two_releases_in_one_namespace_share_no_object_and_no_pod() -> None:
-    one, other = (render(make_values(), name=name) for name in ("one", "other"))
-
-    def identify(manifests: list[dict[str, Any]]) -> set[tuple[str, str]]:
-        return {(item["kind"], item["metadata"]["name"]) for item in manifests}
-
-    assert identify(one) & identify(other) == set()
-    for policy in (item for item in one if item["kind"] == "NetworkPolicy"):
-        selected = policy["spec"]["podSelector"]["matchLabels"].items()
-        assert not selected <= find_pod(other)["metadata"]["labels"].items()
 
 
 def test_runner_and_doctor_have_a_token_and_the_store_has_none() -> None:
@@ -186,10 +169,6 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-def name_all(manifests: list[Manifest]) -> set[tuple[str, str]]:
-    return {(item["kind"], item["metadata"]["name"]) for item in manifests}
-
-
 @pytest.mark.parametrize("release", ["a.c", "1", "1.2.3", f"{'x' * 32}.{'y' * 20}", "0" * 53, "benchmatrix.v1"])
 def test_names_are_labels_of_dns_whatever_the_release_is_called(release: str) -> None:
     manifests = render(make_values(**EVERYTHING), name=release)
@@ -201,9 +180,13 @@ def test_names_are_labels_of_dns_whatever_the_release_is_called(release: str) ->
 
 
 @pytest.mark.parametrize(("one", "other"), [("a.c", "a-c"), ("a.b-c", "a-b.c"), ("1", "r1"), ("x" * 52, "x" * 53)])
-def test_releases_with_like_names_share_no_object(one: str, other: str) -> None:
-    first, second = (name_all(render(make_values(**EVERYTHING), name=name)) for name in (one, other))
-    assert first & second == set()
+def test_two_releases_in_one_namespace_share_no_object_and_no_pod(one: str, other: str) -> None:
+    first, second = (render(make_values(**EVERYTHING), name=name) for name in (one, other))
+    names = [{(item["kind"], item["metadata"]["name"]) for item in manifests} for manifests in (first, second)]
+    assert names[0] & names[1] == set()
+    for policy in (item for item in first if item["kind"] == "NetworkPolicy"):
+        selected = policy["spec"]["podSelector"]["matchLabels"].items()
+        assert not selected <= find_pod(second)["metadata"]["labels"].items()
 
 
 def test_a_plain_name_of_a_release_is_kept() -> None:
@@ -319,14 +302,3 @@ def test_versions_of_helm_that_drop_nulls_are_refused(tmp_path: Path) -> None:
         (answers,) = parse([loaded.render(make_values())["benchmatrix/templates/asked.yaml"]])
 
     assert answers == dict.fromkeys(NULL_KEEPERS, "") | dict.fromkeys(NULL_DROPPERS, "true")
-
-
-def test_the_rule_about_versions_of_helm_holds_for_the_one_that_renders(tmp_path: Path) -> None:
-    chart = shutil.copytree(CHART, tmp_path / "benchmatrix")
-    config = chart / "templates" / "_config.tpl"
-    config.write_text(config.read_text().replace(".Capabilities.HelmVersion.Version", '"v4.1.2"'))
-    with (
-        helm_python.Chart.load(chart) as loaded,
-        pytest.raises(helm_python.HelmRenderError, match=re.escape("Helm v4.1.2 drops the nulls")),
-    ):
-        loaded.render(make_values())

@@ -5,7 +5,6 @@ import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import helm_python
@@ -26,46 +25,25 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"nigth": {}}, "at '': additional properties 'nigth' not allowed"),
         ({"schedule__cron": "at two"}, "at '/schedule/cron': 'at two' does not match pattern"),
         ({"customMatrix": {"name": "x", "axes": {"model": ["conv7"]}}}, "at '/customMatrix/axes/model/0': value must"),
-        ({"profile__pool": {}}, "at '/profile': additional properties 'pool' not allowed"),
         ({"profile__extends": "gce"}, "at '/profile/extends': value must be one of 'aks', 'eks', 'eks-auto', 'gke',"),
         (
             {"profile__pools": {"cpu": {"cpus": "four"}}},
             "at '/profile/pools/cpu/cpus': got string, want null or integer",
         ),
-        ({"image__tag": "latest"}, "at '/image/tag': 'not' failed"),
         ({"store__url": "bucket/prefix"}, "at '/store/url': 'bucket/prefix' does not match pattern"),
-        ({"runner__resources": {"request": {}}}, "at '/runner/resources': additional properties 'request' not allowed"),
-        (
-            {"runner__tolerations": [{"operator": "exists"}]},
-            "at '/runner/tolerations/0/operator': value must be one of",
-        ),
         ({"networkPolicy__store": {"cidrs": ["any"]}}, "at '/networkPolicy/store/cidrs/0': 'any' does not match"),
         (
             {"networkPolicy__apiServer": {"peers": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}},
             "at '/networkPolicy/apiServer/peers/0': maxProperties",
         ),
         ({"labels": {"app.kubernetes.io/name": "x"}}, "at '/labels/app.kubernetes.io~1name': false schema"),
-        (
-            {"runner__podLabels": {"batch.kubernetes.io/job-name": "x"}},
-            "at '/runner/podLabels/batch.kubernetes.io~1job-name': ",
-        ),
-        (
-            {"runner__podAnnotations": {"benchmatrix/profile": "{}"}},
-            "at '/runner/podAnnotations/benchmatrix~1profile': ",
-        ),
         ({"schedule": None}, "at '': missing property 'schedule'"),
-        ({"cells__namespace": "a.b"}, "at '/cells/namespace': 'a.b' does not match pattern"),
         ({"profile": {"labels": {"a": "b"}}}, "at '/profile': missing property 'extends'"),
         ({"profile__images": {"jax": {"cpu": "jax: 1"}}}, "at '/profile/images/jax/cpu': 'jax: 1' does not match"),
-        ({"annotations": {"helm.sh/resource-policy": "keep"}}, "at '/annotations/helm.sh~1resource-policy': false"),
         ({"runner__overlay": {"spec": {"hostNetwork": True}}}, "at '/runner/overlay/spec': additional properties"),
         (
             {"runner__overlay": {"spec": {"containers": [{"name": "sidecar"}]}}},
             "at '/runner/overlay/spec/containers/0/name': value must be 'runner'",
-        ),
-        (
-            {"runner__overlay": {"metadata": {"labels": {"app.kubernetes.io/instance": "x"}}}},
-            "at '/runner/overlay/metadata/labels/app.kubernetes.io~1instance': false schema",
         ),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
@@ -79,13 +57,9 @@ def test_a_wrong_value_fails_with_its_path(changes: dict[str, Any], message: str
     "changes",
     [
         {"schedule__cron": "0  2\t* * *"},
-        {"schedule__cron": "@every 24h"},
-        {"trialStore__size": "1.5Gi"},
-        {"trialStore__size": 4_294_967_296},
         {"quota__hard": {"requests.nvidia.com/gpu": 0, "requests.cpu": 1.5}},
         {"networkPolicy__store": {"cidrs": ["10.0.0.0/8", "2001:db8::/32", "::ffff:10.0.0.1/128", "0.0.0.0/0"]}},
         {"cells__namespace": "x" * 63},
-        {"labels": {"app.kubernetes.io/part-of": "benchmarks"}},
         {"runner__resources": {"limits": None}},
         {"profile": {"pools": {"cpu": {"cpus": 1, "memory": "1Gi"}}}},
     ],
@@ -100,21 +74,14 @@ def test_what_kubernetes_takes_is_taken(changes: dict[str, Any]) -> None:
     ("changes", "message"),
     [
         ({"image__repository": ""}, "image.repository: is empty; name where"),
-        ({"image__tag": ""}, "image.tag: is empty, and image.digest as well"),
         ({"store__url": ""}, "store.url: is empty; name the bucket and a prefix of this release's own"),
         ({"profile": {}}, "profile: is empty; say what the cluster is like"),
         ({"runner__serviceAccount": {"create": False}}, "runner.serviceAccount.name: is empty"),
-        ({"cells__serviceAccount": {"create": False}}, "cells.serviceAccount.name: is empty"),
         ({"cells__namespace": NAMESPACE}, f"cells.namespace: is `{NAMESPACE}`, the release's own"),
         ({"claims__enabled": True, "profile__extends": "gke", "profile__gpu": None}, "claims.enabled: is true, but"),
-        ({"claims__enabled": True, "profile": {"pools": {"gpu": {"cpus": 1}}}}, "claims.enabled: is true, but"),
         (
             {"runner__overlay": {"spec": {"volumes": [{"name": "config", "emptyDir": {}}]}}},
             "runner.overlay.spec.volumes: `config` is a volume of the chart; take another name",
-        ),
-        (
-            {"runner__overlay": make_overlay(volumeMounts=[{"name": "x", "mountPath": "/etc/benchmatrix/"}])},
-            "/etc/benchmatrix/ is where the chart mounts a volume of its own; take another mountPath",
         ),
         (
             {"runner__overlay": make_overlay(env=[{"name": "JOB_NAME", "value": "x"}])},
@@ -126,21 +93,6 @@ def test_what_kubernetes_takes_is_taken(changes: dict[str, Any]) -> None:
 def test_what_is_needed_or_does_not_go_together_is_said(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(helm_python.HelmRenderError, match=re.escape(message)):
         render(make_values(**changes))
-
-
-def walk(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(schema, dict):
-        yield path, schema
-    parts = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
-    for key, part in parts:
-        yield from walk(part, f"{path}/{key}")
-
-
-def test_no_object_of_the_schema_takes_unknown_keys() -> None:
-    open_ones = [
-        path for path, part in walk(SCHEMA) if "properties" in part and part.get("additionalProperties") is not False
-    ]
-    assert open_ones == []
 
 
 def test_every_value_is_described_and_has_a_default() -> None:
@@ -164,18 +116,10 @@ def test_what_is_made_of_the_schema_is_in_step() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"
-
-
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
         ({"runner__environment": {"AZURE_STORAGE_ACCOUNT_KEY": "hunter2"}}, "runner.environment.AZURE_STORAGE_ACCOUNT"),
-        (
-            {"runner__environment": {"HTTPS_PROXY": "http://me:hunter2@proxy:3128"}},
-            "runner.environment.HTTPS_PROXY: is",
-        ),
-        ({"profile__environment": {"hf_token": "hunter2"}}, "profile.environment.hf_token: is a credential"),
         (
             {"runner__overlay": make_overlay(env=[{"name": "AWS_SECRET_ACCESS_KEY", "value": "hunter2"}])},
             "runner.overlay.spec.containers[0].env",
@@ -185,7 +129,6 @@ PRIVATE_KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n
             "profile.overlay.spec.containers[0]",
         ),
         ({"store__endpointUrl": "https://me:hunter2@minio.example"}, "store.endpointUrl: has a user or a password"),
-        ({"image__repository": "me:hunter2@registry.example/control"}, "image.repository: has an `@`"),
         ({"store__url": "s3://me:hunter2@bucket/prefix"}, "store.url: has a user or a password"),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
@@ -200,18 +143,11 @@ def test_a_credential_is_refused_and_not_repeated(changes: dict[str, Any], place
     ("name", "value"),
     [
         ("HTTPS_PROXY", "http://proxy.example:3128"),
-        ("TOKENIZERS_PARALLELISM", "false"),
         ("AWS_WEB_IDENTITY_TOKEN_FILE", "/var/run/token"),
-        ("GOOGLE_APPLICATION_CREDENTIALS", "/var/run/config.json"),
         ("GOOGLE_SERVICE_ACCOUNT_KEY", "x"),
-        ("PASSPHRASE_DIR", "/x"),
-        ("azure_storage_sas_key", "x"),
         ("PLAIN", "AccountName=a;AccountKey=x=="),
         ("PLAIN", "https://a.example/c?sv=1&sig=x"),
-        ("PLAIN", "Authorization: Bearer 0123456789abcdef"),
-        ("PLAIN", "Bearer token"),
         ("PLAIN", "design=x"),
-        ("PLAIN", PRIVATE_KEY),
     ],
 )
 def test_the_chart_knows_the_credentials_that_a_profile_refuses(name: str, value: str) -> None:

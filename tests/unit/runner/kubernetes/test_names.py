@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.errors import UserError
-from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import Run
 from factories import make_cell, make_run
 from job_manifests import IMAGES, STORE, load
@@ -42,19 +41,6 @@ def test_two_jobs_never_have_the_same_name(keys: list[JobKey]) -> None:
     assert len({key.job_name for key in keys}) == len(keys)
 
 
-@given(KEYS)
-def test_each_part_of_a_key_changes_the_name(key: JobKey) -> None:
-    parts = {name: getattr(key, name) for name in ("run_id", "cell_id", "number", "retry_round", "fingerprint")}
-    others = [
-        parts | {"run_id": f"a{key.run_id}"},
-        parts | {"cell_id": f"a{key.cell_id}"},
-        parts | {"number": key.number + 1},
-        parts | {"retry_round": key.retry_round + 1},
-        parts | {"fingerprint": key.fingerprint[::-1] + "0"},
-    ]
-    assert key.job_name not in {JobKey(**other).job_name for other in others}
-
-
 def test_a_name_is_the_same_on_every_machine() -> None:
     # printf of the five parts, a line each, through sha256sum
     key = JobKey(
@@ -65,22 +51,6 @@ def test_a_name_is_the_same_on_every_machine() -> None:
         fingerprint="0123456789ab",
     )
     assert key.job_name == "conv6-pytorch-cpu-train-fp32-eager-b64-321952e175da"
-
-
-def test_every_cell_of_the_catalogue_gives_a_name_that_begins_with_its_model() -> None:
-    for name, spec in MODELS.items():
-        for framework, framework_spec in FRAMEWORKS.items():
-            cell = make_cell(
-                model=name,
-                framework=framework,
-                mode=framework_spec.modes[0],
-                phase=spec.phases[0],
-                input_size=spec.input_size,
-                num_classes=spec.num_classes,
-            )
-            key = JobKey(run_id="demo", cell_id=cell.cell_id, number=1, retry_round=0)
-            assert key.job_name.startswith(f"{name}-{framework}"[:40])
-            assert DNS_1123.fullmatch(key.job_name)
 
 
 def test_a_selector_takes_the_jobs_of_one_run_alone() -> None:
@@ -105,21 +75,10 @@ def make_manifest(**spec: Any) -> dict[str, Any]:
     }
 
 
-def catch_message(manifest: dict[str, Any]) -> str:
-    with pytest.raises(UserError) as caught:
-        check_manifest(manifest, source="manifests/job.yaml.j2")
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def test_a_manifest_that_kubernetes_allows_is_allowed() -> None:
-    check_manifest(make_manifest(), source="manifests/job.yaml.j2")
-
-
 @pytest.mark.parametrize(
     ("spec", "path"),
     [
-        ({"backoffLimit": "two"}, "Job.spec.backoffLimit: "),
+        ({"backoffLimit": "two\n" * 250_000}, "Job.spec.backoffLimit: "),
         ({"podFailurPolicy": {}}, "Job.spec.podFailurPolicy: unknown key; did you mean 'podFailurePolicy'?"),
         ({"template": {"spec": {"containers": [{"image": "x"}]}}}, "Job.spec.template.spec.containers[0]: "),
         ({"podFailurePolicy": {"rules": [{"onExitCodes": {}}]}}, "Job.spec.podFailurePolicy.rules[0]"),
@@ -127,13 +86,13 @@ def test_a_manifest_that_kubernetes_allows_is_allowed() -> None:
     ids=["wrong kind of value", "unknown key", "missing key", "several"],
 )
 def test_an_error_names_the_template_and_the_place(spec: dict[str, Any], path: str) -> None:
-    message = catch_message(make_manifest(**spec))
+    check_manifest(make_manifest(), source="manifests/job.yaml.j2")
+    with pytest.raises(UserError) as caught:
+        check_manifest(make_manifest(**spec), source="manifests/job.yaml.j2")
+    message = str(caught.value)
     assert message.startswith(f"manifests/job.yaml.j2: {path}")
     assert message.endswith("the value comes from the profile or the matrix: fix it there")
-
-
-def test_a_long_value_is_not_quoted_in_full() -> None:
-    assert len(catch_message(make_manifest(backoffLimit="two\n" * 250_000))) < 600
+    assert ("\n" in message, len(message) < 600) == (False, True)
 
 
 CELLS = [make_cell(seed=1), make_cell(seed=2)]
@@ -147,11 +106,6 @@ def compute(cells: Any = CELLS, repeats: int = 3, store_url: str = STORE, **chan
 def change_cpus() -> Any:
     pool = load("kind").pools["cpu"]
     return {"cpu": pool.model_copy(update={"cpus": pool.cpus + 1})}
-
-
-def test_it_is_a_label_of_twelve_digits_and_the_same_on_every_machine() -> None:
-    assert re.fullmatch("[0-9a-f]{12}", compute())
-    assert compute() == compute()
 
 
 @pytest.mark.parametrize(
@@ -168,6 +122,7 @@ def test_it_is_a_label_of_twelve_digits_and_the_same_on_every_machine() -> None:
     ids=lambda changes: next(iter(changes)),
 )
 def test_what_decides_on_a_result_or_its_place_changes_it(changes: dict[str, Any]) -> None:
+    assert re.fullmatch("[0-9a-f]{12}", compute())
     assert compute(**changes) != compute()
 
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from importlib_resources import files
 
 from bench.errors import UserError
@@ -14,7 +12,7 @@ from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import Cell
 from factories import make_cell
 from job_manifests import KINDS, OWNER, load, make_full_profile, make_key, make_renderer, plan, render
-from runner.kubernetes.names import KUBERNETES_VERSION, JobKey
+from runner.kubernetes.names import KUBERNETES_VERSION
 from runner.kubernetes.rendering import (
     ANY_NODE,
     MERGE_KEYS,
@@ -22,7 +20,6 @@ from runner.kubernetes.rendering import (
     AvoidedNodes,
     JobOwner,
     NodeWish,
-    merge_overlay,
 )
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
@@ -43,13 +40,7 @@ def test_a_job_is_one_pod_that_is_not_restarted(name: str, device: str) -> None:
         pod["activeDeadlineSeconds"],
         pod["terminationGracePeriodSeconds"],
     ) == ("Never", 600 + 900, 60)
-
-
-def test_the_container_is_told_the_grace_period_of_its_profile() -> None:
-    profile = load("kind").model_copy(update={"termination_grace_period_seconds": 25})
-    pod = render(profile, make_cell())["spec"]["template"]["spec"]
-    assert pod["terminationGracePeriodSeconds"] == 25
-    assert {"name": "BENCH_GRACE_SECONDS", "value": "25"} in pod["containers"][0]["env"]
+    assert {"name": "BENCH_GRACE_SECONDS", "value": "60"} in pod["containers"][0]["env"]
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)
@@ -71,6 +62,8 @@ def test_requests_are_limits_in_whole_cores(name: str, device: str) -> None:
     assert container["resources"]["limits"]["cpu"] == str(profile.pools[device].cpus)  # type: ignore[index]
     assert container["resources"]["limits"]["cpu"].isdecimal()
     assert container["resources"]["limits"].get("nvidia.com/gpu") == ("1" if device == "gpu" else None)
+    assert pod.get("runtimeClassName") == ("nvidia" if (name, device) == ("k3s", "gpu") else None)
+    assert "shareProcessNamespace" not in pod
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)
@@ -106,22 +99,10 @@ def test_a_cpu_cell_tolerates_no_gpu_node() -> None:
         assert "tolerations" not in render(load(name))["spec"]["template"]["spec"]
 
 
-@pytest.mark.parametrize("queue", ["team-a", "team.a", "x" * 63])
-def test_a_queue_makes_a_suspended_job_with_its_label(queue: str) -> None:
-    manifest = render(load("kind"), queue=queue)
+def test_a_queue_makes_a_suspended_job_with_its_label() -> None:
+    manifest = render(load("kind"), queue="team.a")
     assert manifest["spec"]["suspend"] is True
-    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == queue
-
-
-def test_a_claim_takes_the_place_of_the_limit() -> None:
-    gpu = load("gke").gpu
-    assert gpu is not None
-    profile = load("gke", gpu=gpu.model_copy(update={"request": "claim"}))
-    pod = render(profile, make_cell(device="gpu", num_gpus=2))["spec"]["template"]["spec"]
-    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "benchmatrix-2-gpu"}]
-    resources = pod["containers"][0]["resources"]
-    assert resources["claims"] == [{"name": "gpu"}]
-    assert {"cpu", "memory", "ephemeral-storage"} == set(resources["limits"]) == set(resources["requests"])
+    assert manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team.a"
 
 
 def test_a_cell_may_be_moved_where_the_profile_allows_it() -> None:
@@ -179,12 +160,6 @@ def test_a_cell_requests_the_disk_that_it_may_write_to(tmp_size: str, request_si
     assert {"name": "tmp", "emptyDir": {"sizeLimit": tmp_size}} in pod["volumes"]
 
 
-def test_only_gpu_pods_of_k3s_name_a_runtime_class() -> None:
-    gpu, cpu = (render(load("k3s"), make_cell(device=name))["spec"]["template"]["spec"] for name in ("gpu", "cpu"))
-    assert gpu["runtimeClassName"] == "nvidia"
-    assert "runtimeClassName" not in cpu
-
-
 def test_a_requirement_of_the_pool_holds_in_each_alternative() -> None:
     pod = render(load("eks"), make_cell(device="gpu"))["spec"]["template"]["spec"]
     (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
@@ -214,32 +189,20 @@ def test_a_profile_without_the_image_names_the_key() -> None:
     assert catch_message(load_profile("gke")).startswith("profile gke: images.pytorch.cpu: is missing; name the image")
 
 
-def test_a_profile_without_the_pool_names_it() -> None:
-    assert "profile kind: has no pool 'gpu'" in catch_message(load("kind"), make_cell(device="gpu"))
-
-
-@pytest.mark.parametrize("seconds", [86_400.0, 3e9])
-def test_a_cell_that_may_take_longer_than_its_job_is_refused(seconds: float) -> None:
-    message = catch_message(load("kind"), timeout_seconds=seconds)
+def test_a_cell_that_may_take_longer_than_its_job_is_refused() -> None:
+    message = catch_message(load("kind"), timeout_seconds=86_400.0)
     assert message.startswith("profile kind: active_deadline_seconds: 86400 is less than the timeout_seconds of conv6-")
 
 
-@pytest.mark.parametrize("queue", ["", "a b", "-a", "a\nb", "x" * 64, "A"])
+@pytest.mark.parametrize("queue", ["", "a b", "x" * 64])
 def test_a_queue_that_no_label_can_name_is_refused(queue: str) -> None:
     assert catch_message(load("kind"), queue=queue).startswith("--queue: found ")
 
 
-@pytest.mark.parametrize(
-    "owner", ["", "sweep", "sweep/", "/x", "sweep/1", "Sweep/6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1"]
-)
+@pytest.mark.parametrize("owner", ["", "sweep", "sweep/1", "Sweep/6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1"])
 def test_an_owner_that_is_no_job_is_refused(owner: str) -> None:
     with pytest.raises(UserError, match="^--owner"):
         JobOwner.parse(owner)
-
-
-@pytest.mark.parametrize("store", ["s3://b/\0", "s3://b/\udc80", "s3://b/" + "x" * 40_000])
-def test_a_store_that_no_variable_can_hold_is_refused(store: str) -> None:
-    assert catch_message(load("kind"), store_url=store).startswith("--store: found 's3://b/")
 
 
 def share(profile: Profile, **sharing: GpuSharing) -> Profile:
@@ -267,13 +230,6 @@ def test_each_tenant_has_its_number_and_all_have_the_pods_id_as_their_group() ->
     assert [(found["BENCH_TENANT_GROUP"], found["BENCH_ATTEMPT"]) for found in variables] == [(uid, uid)] * 3
     assert len({found["BENCH_CELL"] for found in variables}) == 1
     assert pod["shareProcessNamespace"] is True
-
-
-def test_a_cell_that_is_alone_is_no_tenant() -> None:
-    pod = render_pod(load("kind"))
-    (container,) = pod["containers"]
-    assert "shareProcessNamespace" not in pod
-    assert not {"BENCH_TENANT", "BENCH_TENANT_GROUP"} & read_variables(container).keys()
 
 
 def test_tenants_share_no_folder_but_those_of_the_profile() -> None:
@@ -318,13 +274,6 @@ def test_clients_of_mps_meet_their_server_where_the_device_plugin_puts_it() -> N
     assert "hostIPC" not in render_pod(host, device="gpu")
 
 
-def test_what_an_overlay_adds_to_the_container_every_tenant_has() -> None:
-    variable = {"name": "MINE", "value": "added"}
-    overlay: Any = {"spec": {"containers": [{"name": "bench", "env": [variable]}]}}
-    pod = render_pod(load("kind", overlay=overlay), tenants=2)
-    assert [variable in container["env"] for container in pod["containers"]] == [True, True]
-
-
 def test_the_end_of_any_container_decides_what_the_job_does_next() -> None:
     spec = render(load("kind"), make_cell(tenants=2))["spec"]
     disrupted, interrupted, final = spec["podFailurePolicy"]["rules"]
@@ -356,32 +305,7 @@ def exclude(*names: str) -> dict[str, Any]:
     return {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": list(names)}
 
 
-def render_affinity(name: str, device: str, *avoided: AvoidedNodes) -> list[dict[str, Any]]:
-    """Return the affinity of a Job rendered for each of these nodes, by one renderer as a run has it."""
-    renderer, cell = make_renderer(load(name)), make_cell(device=device)
-    key = JobKey(run_id="r", cell_id=cell.cell_id, number=1, retry_round=0)
-    jobs = [json.loads(renderer.render(plan(cell), key, NodeWish(avoided=nodes))) for nodes in avoided]
-    return [job["spec"]["template"]["spec"]["affinity"] for job in jobs]
-
-
-@pytest.mark.parametrize(("name", "device"), [("gke", "gpu"), ("eks", "gpu"), ("eks", "cpu")])
-def test_excluded_nodes_are_in_every_term_since_one_term_is_enough_for_a_node(name: str, device: str) -> None:
-    before, after, again = render_affinity(name, device, NONE_AVOIDED, BOTH, NONE_AVOIDED)
-    terms = before.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms", [{"matchExpressions": []}])
-    expected = [{"matchExpressions": [*term["matchExpressions"], exclude("bad", "worse")]} for term in terms]
-    assert after["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == expected
-    assert after["nodeAffinity"][PREFERRED] == [
-        {"weight": 100, "preference": {"matchExpressions": [exclude("odd")]}},
-    ]
-    assert after["podAntiAffinity"] == before["podAntiAffinity"]
-    assert again == before
-
-
-NODE = "ip-10-0-1-7.eu-central-1.compute.internal"
-BY_NAME = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE]}]}
-
-
-def render_affinity_of_node_wish(profile: Profile, device: str, wish: NodeWish) -> dict[str, Any]:
+def render_affinity(profile: Profile, device: str, wish: NodeWish) -> dict[str, Any]:
     """Return the affinity of a cell's pod."""
     cell = make_cell(device=device)
     job = json.loads(make_renderer(profile).render(plan(cell), make_key(cell), wish))
@@ -389,12 +313,28 @@ def render_affinity_of_node_wish(profile: Profile, device: str, wish: NodeWish) 
     return affinity
 
 
+@pytest.mark.parametrize(("name", "device"), [("gke", "gpu"), ("eks", "gpu"), ("eks", "cpu")])
+def test_excluded_nodes_are_in_every_term_since_one_term_is_enough_for_a_node(name: str, device: str) -> None:
+    before, after = (render_affinity(load(name), device, NodeWish(avoided=nodes)) for nodes in (NONE_AVOIDED, BOTH))
+    terms = before.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms", [{"matchExpressions": []}])
+    expected = [{"matchExpressions": [*term["matchExpressions"], exclude("bad", "worse")]} for term in terms]
+    assert after["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == expected
+    assert after["nodeAffinity"][PREFERRED] == [
+        {"weight": 100, "preference": {"matchExpressions": [exclude("odd")]}},
+    ]
+    assert after["podAntiAffinity"] == before["podAntiAffinity"]
+
+
+NODE = "ip-10-0-1-7.eu-central-1.compute.internal"
+BY_NAME = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE]}]}
+
+
 @pytest.mark.parametrize(("name", "device"), KINDS)
 def test_every_alternative_of_a_pool_gets_the_required_node_and_keeps_its_own_conditions(
     name: str, device: str
 ) -> None:
-    before = render_affinity_of_node_wish(load(name), device, ANY_NODE)
-    after = render_affinity_of_node_wish(load(name), device, NodeWish(node=NODE))
+    before = render_affinity(load(name), device, ANY_NODE)
+    after = render_affinity(load(name), device, NodeWish(node=NODE))
     terms = before.get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
     expected = [term | BY_NAME for term in terms.get("nodeSelectorTerms", [{}])]
     assert after["nodeAffinity"] == {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": expected}}
@@ -404,15 +344,15 @@ def test_every_alternative_of_a_pool_gets_the_required_node_and_keeps_its_own_co
 def test_a_pod_without_any_affinity_gets_one() -> None:
     pool = load("kind").pools["cpu"].model_copy(update={"is_alone_on_node": False, "node_affinity": ()})
     profile = load("kind", pools={"cpu": pool})
-    assert render_affinity_of_node_wish(profile, "cpu", ANY_NODE) == {}
+    assert render_affinity(profile, "cpu", ANY_NODE) == {}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [BY_NAME]}}
     wish = NodeWish(node=NODE)
-    assert render_affinity_of_node_wish(profile, "cpu", wish) == {"nodeAffinity": required}
+    assert render_affinity(profile, "cpu", wish) == {"nodeAffinity": required}
 
 
 def test_a_machine_type_is_preferred_above_all_else_and_changes_no_requirement() -> None:
     before, after = (
-        render_affinity_of_node_wish(load("eks"), "gpu", wish)["nodeAffinity"]
+        render_affinity(load("eks"), "gpu", wish)["nodeAffinity"]
         for wish in (ANY_NODE, NodeWish(instance_type="g4dn.xlarge"))
     )
     by_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["g4dn.xlarge"]}
@@ -455,6 +395,7 @@ def get_pod(overlay: dict[str, Any], device: str = "gpu") -> dict[str, Any]:
 def test_an_overlay_is_added_to_the_pod() -> None:
     plain, merged = get_pod({}), get_pod(OVERLAY)
     assert merged["metadata"]["labels"] == plain["metadata"]["labels"] | {"team": "a"}
+    assert "team" not in render(load("gke", overlay=OVERLAY))["metadata"]["labels"]
     assert merged["metadata"]["annotations"].items() > plain["metadata"]["annotations"].items()
     old, new = plain["spec"], merged["spec"]
     assert new["runtimeClassName"] == "nvidia"
@@ -466,11 +407,6 @@ def test_an_overlay_is_added_to_the_pod() -> None:
     assert container["env"] == [*old_container["env"], {"name": "SSL_CERT_FILE", "value": "/ca/ca.pem"}]
     assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/tmp", "/dev/shm", "/ca"]
     assert container["resources"] == old_container["resources"]
-
-
-def test_the_labels_of_the_job_stay_as_they_are() -> None:
-    job = render(load("gke", overlay=OVERLAY))
-    assert "team" not in job["metadata"]["labels"]
 
 
 @pytest.mark.parametrize(
@@ -499,13 +435,6 @@ def test_a_value_of_the_tool_is_not_replaced(overlay: dict[str, Any], place: str
     assert str(caught.value).startswith(f"profile gke: overlay.{place}")
 
 
-@pytest.mark.parametrize(
-    "context", [{"fsGroup": 1000}, {"seccompProfile": {"type": "Localhost", "localhostProfile": "a.json"}}]
-)
-def test_groups_and_a_seccomp_profile_of_the_node_may_be_given(context: dict[str, Any]) -> None:
-    assert get_pod({"spec": {"securityContext": context}})["spec"]["securityContext"].items() >= context.items()
-
-
 def test_items_are_told_apart_as_in_the_schema_of_kubernetes() -> None:
     folder = files(kubernetes_validate) / "kubernetes-json-schema" / f"v{KUBERNETES_VERSION}.0-local-strict"
     found = {}
@@ -515,22 +444,3 @@ def test_items_are_told_apart_as_in_the_schema_of_kubernetes() -> None:
                 found[key] = field["x-kubernetes-patch-merge-key"]
     refused = ("initContainers", "ephemeralContainers", "ports", "schedulingGates")
     assert {key: name for key, name in found.items() if key not in refused} == dict(MERGE_KEYS)
-
-
-volumes = st.lists(st.sampled_from(["a", "b", "c"]), unique=True).map(
-    lambda names: [{"name": name, "emptyDir": {}} for name in names]
-)
-
-
-@given(base=volumes, added=volumes)
-def test_a_merged_list_has_every_name_once_and_is_changed_no_further_by_merging_again(
-    base: list[dict[str, Any]], added: list[dict[str, Any]]
-) -> None:
-    job = {"spec": {"template": {"spec": {"volumes": base}}}}
-    overlay = {"spec": {"volumes": added}}
-    before = json.dumps([job, overlay])
-    once = merge_overlay(job, overlay, source="")
-    merged = [item["name"] for item in once["spec"]["template"]["spec"]["volumes"]]
-    assert sorted(merged) == sorted({item["name"] for item in base + added})
-    assert merge_overlay(once, overlay, source="") == once
-    assert json.dumps([job, overlay]) == before
