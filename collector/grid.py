@@ -353,9 +353,8 @@ def describe_ratio(grid: Grid, metric: Metric, key: tuple[str, str], baseline: s
     return said | ({"reason": REASONS[ratio.reason]} if ratio.reason else {})
 
 
-def quote_interval(ratio: Ratio, *, is_inverse: bool = False) -> str:
+def quote_interval(ratio: Ratio) -> str:
     """Return `0.96 to 1.02`, the ends of a ratio's joint interval; empty where it has none."""
     if ratio.low is None or ratio.high is None or math.isinf(ratio.high):
         return ""
-    ends = (1 / ratio.high, 1 / ratio.low) if is_inverse else (ratio.low, ratio.high)
-    return f"{format_significant(ends[0])} to {format_significant(ends[1])}"
+    return f"{format_significant(ratio.low)} to {format_significant(ratio.high)}"

@@ -1,6 +1,6 @@
 """Say in which libraries and settings two frameworks differ that are compared, besides being two frameworks."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import combinations, product
 
 import pandas as pd
@@ -10,7 +10,6 @@ from bench.schema import Environment
 from collector.labels import FRAMEWORK_NAMES
 from collector.results.collection import Collection
 from collector.results.hosts import describe_unequal_products
-from collector.units import join_words
 
 NOT_RECORDED = "not recorded"
 NOT_USED = ""
@@ -69,11 +68,10 @@ GPU_FACTS = ("CUDA", "cuDNN", SEARCH)
 """Facts that say nothing of what a CPU computed, though environments record them there too."""
 
 
-def describe_libraries(pairs: pd.DataFrame, collection: Collection, *, is_short: bool = False) -> str:
+def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
     """Return in which libraries and settings the frameworks of the pairs differ; empty where in none that is recorded.
 
-    `pairs`: rows of `compare_cells`; other comparisons than those of frameworks have nothing to say. `is_short`: which
-    ones differ, without the versions and values, which the table of frameworks has.
+    `pairs`: rows of `compare_cells`; other comparisons than those of frameworks have nothing to say.
     """
     if "framework_subject" not in pairs:
         return ""
@@ -82,26 +80,10 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection, *, is_short:
     is_on_gpu = bool((compared["device"] == "gpu").any())
     names = [name for name in FACTS if is_on_gpu or name not in GPU_FACTS]
     values = {name: owners for name in names if len(owners := _find_owners(name, environments)) > 1}
-    texts = _name_facts(list(values), environments) if is_short else _describe_facts(values, environments)
+    texts = _describe_facts(values, environments)
     is_on_cpu = bool((compared["device"] == "cpu").any())
     rates = describe_unequal_products(collection.host_products) if is_on_cpu else ""
     return " ".join(filter(None, [*texts, *_describe_batch_norms(compared), rates]))
-
-
-def _name_facts(facts: Sequence[str], environments: Mapping[str, list[Environment]]) -> list[str]:
-    """Return which of the facts differ, and which may: they are not recorded of all frameworks, or not precisely."""
-    shown = [name for name in facts if _is_shown_different(name, environments)]
-    others = [name for name in facts if name not in shown]
-    texts = [f"Their {_join_facts(shown)} {'differs' if len(shown) == 1 else 'differ'}."] if shown else []
-    if others:
-        differ = "differs" if len(others) == 1 else "differ"
-        whose = "their" if shown else "the frameworks'"
-        texts.append(f"Whether {whose} {_join_facts(others)} {differ} is not recorded.")
-    return texts
-
-
-def _join_facts(facts: Iterable[str]) -> str:
-    return join_words(map(_name_fact, facts))
 
 
 def _is_shown_different(fact: str, environments: Mapping[str, list[Environment]]) -> bool:
@@ -109,10 +91,6 @@ def _is_shown_different(fact: str, environments: Mapping[str, list[Environment]]
     known = [{FACTS[fact](one) for one in own} - {None, NOT_USED} for own in environments.values()]
     pairs = (sorted((f"{one}.", f"{other}.")) for sides in combinations(known, 2) for one, other in product(*sides))
     return any(not longer.startswith(shorter) for shorter, longer in pairs)
-
-
-def _name_fact(name: str) -> str:
-    return "search of cuDNN's algorithms" if name == SEARCH else name
 
 
 def _list_environments(pairs: pd.DataFrame, collection: Collection) -> dict[str, list[Environment]]:

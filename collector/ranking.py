@@ -17,7 +17,6 @@ from collector.comparisons import FRAMEWORKS, MODES, PRECISIONS, Comparison
 from collector.costs.document import OfferCost
 from collector.labels import label_hardware
 from collector.machines import SIDES, estimate_pair, is_confounded
-from collector.ratio_words import count_tested
 from collector.results.cell_repeats import read_estimate
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, list_rows, select_alone
 from collector.statistics import Estimate, invert_estimate, scale_estimate
@@ -42,8 +41,6 @@ class Judged:
     ratio: Estimate
     """The time of the slower one over that of the faster one."""
     is_different: bool
-    size: int
-    """How many ratios were judged together with this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +76,6 @@ class Cheapest:
     first: Priced
     tied: tuple[Priced, ...]
     """Others of the work that are not told from it, the cheapest first."""
-    num_cells: int
-    """How many cells of the work have a cost with an interval."""
-    num_costs: int
-    """How many costs of the run were compared: the interval of the first holds together with all of these."""
 
 
 def rank_programs(analysis: Analysis) -> list[Ranking]:
@@ -143,7 +136,7 @@ def _find_cheapest(cells: Sequence[Priced], verdicts: Mapping[frozenset[Key], bo
         return own is not None and theirs is not None and own[1] < theirs[0]
 
     tied = tuple(one for one in others if not is_told(one))
-    return Cheapest(first=first, tied=tied, num_cells=len(cells), num_costs=number)
+    return Cheapest(first=first, tied=tied)
 
 
 def _price(row: Row, offer: OfferCost) -> Priced:
@@ -171,7 +164,6 @@ def _list_judged(analysis: Analysis, comparison: Comparison) -> list[Row]:
 def _index_judged(analysis: Analysis) -> dict[tuple[Key, Key], Judged]:
     found = {}
     for comparison in (FRAMEWORKS, MODES):
-        size = count_tested(analysis.comparisons[comparison.name])
         for row in _list_judged(analysis, comparison):
             ratio = read_estimate(row, center="ratio")
             ratio = ratio if comparison.measure == "time ratio" else invert_estimate(ratio)
@@ -179,7 +171,6 @@ def _index_judged(analysis: Analysis) -> dict[tuple[Key, Key], Judged]:
             found[(reference, subject) if ratio.center >= 1 else (subject, reference)] = Judged(
                 ratio=ratio if ratio.center >= 1 else invert_estimate(ratio),
                 is_different=row["decision"] in ("slower", "faster"),
-                size=size,
             )
     return found
 
@@ -194,10 +185,7 @@ def _judge_all(works: Iterable[list[Row]], known: Mapping[tuple[Key, Key], Judge
     # In a table their order is open where their times are equal.
     found = {key: known.get(key) or known.get((key[1], key[0])) for key in pairs}
     others = {key: _estimate(*pairs[key]) for key, judged in found.items() if judged is None}
-    own = {
-        key: Judged(ratio=ratio, is_different=ratio.excludes_one(len(others)), size=len(others))
-        for key, ratio in others.items()
-    }
+    own = {key: Judged(ratio=ratio, is_different=ratio.excludes_one(len(others))) for key, ratio in others.items()}
     return {key: judged or own[key] for key, judged in found.items()}
 
 

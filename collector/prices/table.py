@@ -1,7 +1,7 @@
 """Define a table of prices, carbon intensities and power draws, as people write it in YAML, and find machines in it."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -143,37 +143,26 @@ SLICE_WORD = "mig"
 ANY_CPU = "any"
 
 
-def find_gpu_offers(
-    table: PriceTable, gpu: str, *, num_gpus: int = 1, purchases: Iterable[Purchase] = ("on-demand", "spot")
-) -> list[PriceRow]:
+def find_gpu_offers(table: PriceTable, gpu: str, *, num_gpus: int = 1) -> list[PriceRow]:
     """Return the machines with at least so many GPUs of this name, the lowest price per GPU first.
 
     `gpu`: the name that NVML gives it, or words of it, such as `T4` or `H100`. A slice (MIG) of a GPU has no offers.
     """
     if SLICE_WORD in split_name(gpu):
         return []
-    allowed = set(purchases)
     found = [
         row
         for row in table.prices
         if row.gpu is not None
         and (has_words(gpu, row.gpu) or has_words(row.gpu, gpu))
         and row.gpus_per_machine >= num_gpus
-        and row.purchase in allowed
     ]
     return sorted(found, key=lambda row: row.price_per_hour / row.gpus_per_machine)
 
 
-def find_cpu_offers(
-    table: PriceTable, cpu: str, *, purchases: Iterable[Purchase] = ("on-demand", "spot")
-) -> list[PriceRow]:
+def find_cpu_offers(table: PriceTable, cpu: str) -> list[PriceRow]:
     """Return the machines without GPUs whose `cpu` is this model, the lowest price first."""
-    allowed = set(purchases)
-    found = [
-        row
-        for row in table.prices
-        if row.gpu is None and row.cpu is not None and has_words(cpu, row.cpu) and row.purchase in allowed
-    ]
+    found = [row for row in table.prices if row.gpu is None and row.cpu is not None and has_words(cpu, row.cpu)]
     return sorted(found, key=lambda row: row.price_per_hour)
 
 

@@ -1,11 +1,8 @@
-"""The figures of the report: one chart over the rows of all its panels, and how a panel is cut out of it.
+"""The figures of the report: one chart over the rows of all its panels, from which each panel is cut out."""
 
-`collector.report.figure` cuts them out, for the page and for the files of `benchmatrix report --figure`.
-"""
-
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -16,10 +13,15 @@ from collector.report.plots.marks import AnyChart, to_spec
 from collector.results.frames import Row, list_rows
 from collector.units import format_significant
 
+MAX_TOLD = 12
+"""Points that the text of a plot names; a reader of texts has the table for the others."""
+UNKNOWN = "unknown"
+DataSets = Mapping[str, Sequence[Row]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """How much a panel draws: more would cover each other. A filter chooses others."""
+    """How much a panel draws: more would cover each other."""
 
     column: str
     """What counts as one thing: the rows with one value of this column."""
@@ -37,55 +39,24 @@ POINTS = Limit(column="cell_id", most=500, what="points, spread evenly over the 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One plot, or one for each of its panels.
+    """One panel of a plot."""
 
-    Rows of its data sets are filtered by `cell_id`, or by `cell_id_subject` and `cell_id_reference`; rows without one
-    of these always stay.
-    """
-
+    title: str
     spec: dict[str, Any]
     """Its Vega-Lite document."""
-    title: str = ""
-    description: str = ""
-    """Its content in words, where it has no panels."""
-    panels: Sequence[str] = ()
-    """If not empty, there is one plot for each of these values of the column `panel`; rows without it are in all."""
-    says: str = ""
-    """What a row says in words, with the names of columns in braces: `{name}: {ms} ms`."""
-    row_pixels: int = 0
-    """If not 0, a panel is so many pixels high for each value of its column `row`."""
-    limit: Limit | None = None
+    description: str
+    """Its content in words, for who cannot see it."""
     note: str = ""
-    """How many of how many things a panel that was cut out draws; empty where it draws all."""
+    """How many of how many things it draws; empty where it draws all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureGroup:
-    """Holds the plots that answer one question, with the caption that says how to read them."""
+    """Holds the panels that answer one question, with the caption that says how to read them."""
 
     question: str
     caption: str
     figures: tuple[Figure, ...]
-    omitted: str = ""
-    """What is not drawn, whatever the filter, in words."""
-
-
-def make_figure(chart: AnyChart, description: str, *, title: str = "") -> Figure:
-    """Return what the page needs to draw the chart, which has no panels.
-
-    `description`: says in words what the plot shows, for who cannot see it. `title`: stands above it.
-    """
-    return Figure(title=title, description=description, spec=to_spec(chart))
-
-
-def make_panels(
-    chart: AnyChart, panels: Sequence[str], *, says: str, row_pixels: int = 0, limit: Limit | None = None
-) -> Figure:
-    """Return the figure that is split into panels: one chart over the rows of all of them.
-
-    `chart`: every row of its data sets that belongs to a panel has the column `panel`. For the others see `Figure`.
-    """
-    return Figure(spec=to_spec(chart), panels=tuple(panels), says=says, row_pixels=row_pixels, limit=limit)
 
 
 def name_panels(rows: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
@@ -113,20 +84,21 @@ def show_panels(
     *,
     question: str,
     caption: str,
-    omitted: str = "",
     value: str = "",
     limit: Limit | None = None,
     row_pixels: int = 0,
 ) -> FigureGroup:
     """Return a group with a panel for each value of `panel` of `rows`; those without any `value` are left out.
 
-    `says`, `limit` and `row_pixels`: as of `Figure`.
+    `says`: what a row says in words, with the names of columns in braces: `{name}: {ms} ms`. `row_pixels`: if not 0, a
+    panel is so many pixels high for each value of its column `row`.
     """
     has_value = rows.groupby("panel")[value].transform("count") > 0 if value and len(rows) else rows["panel"].notna()
     known = rows[has_value]
     panels = list(dict.fromkeys(known["panel"]))
-    figure = make_panels(plot(known), panels, says=says, limit=limit, row_pixels=row_pixels) if panels else None
-    return FigureGroup(question=question, caption=caption, figures=(figure,) if figure else (), omitted=omitted)
+    spec = to_spec(plot(known)) if panels else {}
+    figures = tuple(_cut_panel(spec, title, says, limit, row_pixels) for title in panels)
+    return FigureGroup(question=question, caption=caption, figures=figures)
 
 
 def name_series(summary: pd.DataFrame) -> pd.DataFrame:
@@ -172,30 +144,16 @@ def _name_device(row: Row) -> str:
     return label_hardware(row["cpu_model"], row["num_threads"]) or "CPU"
 
 
-MAX_TOLD = 12
-"""Points that the text of a plot names; a reader of texts has the table for the others."""
-UNKNOWN = "unknown"
-DataSets = Mapping[str, Sequence[Row]]
-
-
-def list_panels(figure: Figure) -> list[Figure]:
-    """Return a figure for each panel, with its content in words; the figure itself where it has none."""
-    return [_cut_panel(figure, title) for title in figure.panels] if figure.panels else [figure]
-
-
-def _cut_panel(figure: Figure, title: str) -> Figure:
-    data = {
-        name: [row for row in rows if row.get("panel", title) == title]
-        for name, rows in figure.spec["datasets"].items()
-    }
-    shown = limit_rows(data, figure.limit)
-    spec: dict[str, Any] = _narrow_legends(figure.spec, shown) | {"datasets": shown}
-    if figure.row_pixels:
+def _cut_panel(spec: dict[str, Any], title: str, says: str, limit: Limit | None, row_pixels: int) -> Figure:
+    """Return the figure of a panel; rows of the chart that belong to none are in all."""
+    data = {name: [row for row in rows if row.get("panel", title) == title] for name, rows in spec["datasets"].items()}
+    shown, note = limit_rows(data, limit)
+    own: dict[str, Any] = _narrow_legends(spec, shown) | {"datasets": shown}
+    if row_pixels:
         numbers = {row["row"] for rows in shown.values() for row in rows if "row" in row}
-        spec["height"] = figure.row_pixels * max(1, len(numbers))
-    note = count_drawn(data, figure.limit)
-    words = " ".join(filter(None, [note, describe_rows(shown, figure.says)]))
-    return replace(figure, title=title, spec=spec, description=words, note=note, panels=())
+        own["height"] = row_pixels * max(1, len(numbers))
+    description = " ".join(filter(None, [note, _describe_rows(shown, says)]))
+    return Figure(title=title, spec=own, description=description, note=note)
 
 
 def _narrow_legends(spec: Mapping[str, Any], data: DataSets) -> dict[str, Any]:
@@ -218,46 +176,34 @@ def _narrow_legend(channel: Any, data: DataSets) -> Any:
     return channel | {"legend": channel["legend"] | {"values": values}} if values else channel
 
 
-def count_drawn(data: DataSets, limit: Limit | None) -> str:
-    """Return how many of how many things a panel draws and which, as the page says it; empty where it draws all."""
-    number = 0 if limit is None else len(_list_things(data, limit))
-    if limit is None or number <= limit.most:
-        return ""
-    return f"Drawn are {limit.most} of {number:,} {limit.what}."
-
-
-def limit_rows(data: DataSets, limit: Limit | None) -> dict[str, list[Row]]:
-    """Return the rows of as many things as a panel draws; rows of nothing that is counted stay."""
-    if limit is None:
-        return {name: list(rows) for name, rows in data.items()}
+def limit_rows(data: DataSets, limit: Limit | None) -> tuple[dict[str, list[Row]], str]:
+    """Return the rows of as many things as a panel draws, and of how many; rows of nothing that is counted stay."""
+    things = (
+        [] if limit is None else [row[limit.column] for rows in data.values() for row in rows if limit.column in row]
+    )
+    things = list(dict.fromkeys(things))
+    if limit is None or len(things) <= limit.most:
+        return {name: list(rows) for name, rows in data.items()}, ""
     column = limit.column
-    things = _list_things(data, limit)
-    places: Iterable[int] = range(min(limit.most, len(things)))
-    if limit.is_spread and len(things) > limit.most:
+    places: Iterable[int] = range(limit.most)
+    if limit.is_spread:
         places = np.linspace(0, len(things) - 1, limit.most).round().astype(int).tolist()
     kept = {things[place] for place in places}
-    return {name: [row for row in rows if column not in row or row[column] in kept] for name, rows in data.items()}
+    rows = {name: [row for row in rows if column not in row or row[column] in kept] for name, rows in data.items()}
+    return rows, f"Drawn are {limit.most} of {len(things):,} {limit.what}."
 
 
-def _list_things(data: DataSets, limit: Limit) -> list[Any]:
-    return list(dict.fromkeys(row[limit.column] for rows in data.values() for row in rows if limit.column in row))
-
-
-def describe_rows(data: DataSets, says: str) -> str:
+def _describe_rows(data: DataSets, says: str) -> str:
     """Return what the rows say that have all columns of `says`, the first MAX_TOLD of them.
 
     Rows that stand for no cell of the run, such as where a line begins, say nothing.
     """
-    names = re.findall(r"\{([^}]+)\}", says)
+    names = [name for _, name, *_ in Formatter().parse(says) if name]
     rows = [row for rows in data.values() for row in rows if row.get("cell_id", "") is not None]
-    known = [row for row in rows if names and all(name in row for name in names)]
-    texts = list(dict.fromkeys(_describe_row(row, says) for row in known))
+    known = [row for row in rows if all(name in row for name in names)]
+    texts = list(dict.fromkeys(says.format_map({name: _write(row[name]) for name in names}) for row in known))
     more = f"; {len(texts) - MAX_TOLD} more in the table" if len(texts) > MAX_TOLD else ""
     return "; ".join(texts[:MAX_TOLD]) + more
-
-
-def _describe_row(row: Row, says: str) -> str:
-    return re.sub(r"\{([^}]+)\}", lambda found: _write(row[found[1]]), says)
 
 
 def _write(value: Any) -> str:

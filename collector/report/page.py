@@ -31,7 +31,6 @@ from collector.files import replace_steering, replace_text
 from collector.grid import Grid, Place, describe_ratio, format_figure, format_half_width, make_grid, quote_interval
 from collector.labels import add_labels
 from collector.ranking import list_cheapest, rank_programs
-from collector.report.figure import list_panels
 from collector.report.paper import size_spec
 from collector.report.question_figures import draw_plot
 from collector.report.tables import SECTIONS, Section
@@ -304,7 +303,7 @@ def _draw(name: str, analysis: Analysis) -> list[tuple[str, Sequence[Picture], s
     """Return the groups of a plot with their first MAX_PANELS panels as pictures."""
     groups: list[tuple[str, Sequence[Picture], str]] = []
     for group in draw_plot(name, analysis):
-        panels = [panel for figure in group.figures for panel in list_panels(figure)]
+        panels = group.figures
         more = (
             f" The first {MAX_PANELS} of {len(panels)}; `benchmatrix report --figure {name}` writes all."
             if len(panels) > MAX_PANELS
@@ -315,7 +314,7 @@ def _draw(name: str, analysis: Analysis) -> list[tuple[str, Sequence[Picture], s
             svg = vl_convert.vegalite_to_svg(size_spec(panel, FIGURE_PIXELS, has_title=True), vl_version=_VEGA_LITE)
             address = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
             pictures.append(Picture(address=address, text=panel.description, title=panel.title))
-        groups.append((group.question, pictures, " ".join(filter(None, [group.caption, group.omitted])) + more))
+        groups.append((group.question, pictures, " ".join(filter(None, [group.caption])) + more))
     return groups
 
 
@@ -356,7 +355,6 @@ MAX_STDERR_CHARACTERS = 4000
 class FailureText:
     """The repeats that ended alike, in words."""
 
-    cell_ids: tuple[str, ...]
     title: str
     """How many repeats of how many cells they are, or which of the only cell."""
     status: str
@@ -386,7 +384,6 @@ def _describe_group(status: str, reason: str, rows: Sequence[Row]) -> FailureTex
     writer = next((row for row in rows if not pd.isna(row["stderr_tail"]) and row["stderr_tail"]), None)
     several = f"{count_things(len(rows), 'repeat')} of {count_things(len(by_cell), 'cell')}"
     return FailureText(
-        cell_ids=tuple(cell_id for cell_id, _ in by_cell),
         title=members[0] if len(members) == 1 else several,
         status=status,
         reason=reason,

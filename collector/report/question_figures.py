@@ -23,12 +23,18 @@ from collector.report.figure import (
     number_rows,
     show_panels,
 )
-from collector.report.plots.batches import plot_latencies, plot_memory
-from collector.report.plots.marks import CROSS_CAPTION
-from collector.report.plots.measurements import RATIO_PIXELS, plot_ratios
+from collector.report.plots.marks import CROSS_CAPTION, RATIO_PIXELS, plot_ratios
 from collector.report.plots.roofline import LINE_BREAK, plot_roofline
-from collector.report.plots.sharing import plot_aggregate, plot_slowdown
-from collector.report.plots.trade_offs import SPEEDUP_PIXELS, plot_costs, plot_scaling, plot_speedups
+from collector.report.plots.series import (
+    SPEEDUP_PIXELS,
+    plot_aggregate,
+    plot_costs,
+    plot_latencies,
+    plot_memory,
+    plot_scaling,
+    plot_slowdown,
+    plot_speedups,
+)
 from collector.results.frames import WHOLE_DEVICE, Row, select_alone
 from collector.units import GIB, format_number
 
@@ -266,13 +272,6 @@ QUESTIONS: Mapping[str, Question] = {
         worse="first slower",
         above_is_better=False,
     ),
-    DEVICES.name: Question(
-        question="What does the GPU gain?",
-        caption="The step time on the CPU over that on the GPU, with its 95 % interval. Right of 1 the GPU is faster.",
-        of="time on the CPU / time on the GPU",
-        better="GPU faster",
-        worse="GPU slower",
-    ),
     MODES.name: Question(
         question="What is the mode worth?",
         caption="The step time of the second mode over that of the first, with its 95 % interval; what else "
@@ -288,20 +287,6 @@ QUESTIONS: Mapping[str, Question] = {
         of="time in fp32 / time in the first",
         better="first faster",
         worse="first slower",
-    ),
-    WEAK_SCALING.name: Question(
-        question="How far do more GPUs carry, at the same batch per GPU?",
-        caption="Throughput of n GPUs over n times that of one; 1 is linear. The global batches are named.",
-        of="share of linear",
-        better="above linear",
-        worse="below linear",
-    ),
-    STRONG_SCALING.name: Question(
-        question="How far do more GPUs carry, at the same global batch?",
-        caption="Throughput of n GPUs over n times that of one; 1 is linear.",
-        of="share of linear",
-        better="above linear",
-        worse="below linear",
     ),
 }
 

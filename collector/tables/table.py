@@ -39,8 +39,6 @@ class Column:
     """Whether the column is dropped where no row has a value for it."""
     is_note: bool = False
     """Whether its texts are sentences, which terminals and logs show below the table."""
-    is_whole: bool = False
-    """Whether its texts stay on one line of the page where it is wide enough for tables not to scroll."""
     is_finding: bool = False
     """Whether the table is read for it: it stays a column also where all rows are alike."""
 

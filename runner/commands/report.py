@@ -197,14 +197,13 @@ def _write_figure(
     name: FigureName, analysis: "Analysis", output: Path | None, *, columns: int, panel: int | None, has_title: bool
 ) -> None:
     """Write the panels of a figure, and print what stands above and below them in the report."""
-    from collector.report.figure import list_panels
     from collector.report.paper import number_paths, save_figure
     from collector.report.question_figures import PLOTS, draw_plot
     from runner.reporting.run_end import choose_output
 
     run = analysis.collection.run
     groups = draw_plot(name, analysis)
-    panels = [panel for group in groups for figure in group.figures for panel in list_panels(figure)]
+    panels = [figure for group in groups for figure in group.figures]
     if not panels:
         raise UserError(f"--figure {name}: run {run.run_id} has nothing to draw; it needs {PLOTS[name].needs}")
     chosen = _choose_panel(panels, panel)
@@ -213,7 +212,7 @@ def _write_figure(
         save_figure(figure, path, columns=1 if columns == 1 else 2, has_title=has_title)
         CONSOLE.print(": ".join(filter(None, [str(path), figure.title, figure.note])), soft_wrap=True)
     for group in groups:
-        for text in filter(None, (group.question, group.caption, group.omitted)):
+        for text in filter(None, (group.question, group.caption)):
             CONSOLE.print(text, soft_wrap=True)
 
 

@@ -44,7 +44,7 @@ def test_frameworks_whose_products_run_at_different_rates_are_named(collect: Col
     table = make_roofline_table(analysis)
     assert table is not None
     assert text in table.remark
-    assert text in describe_libraries(analysis.comparisons["frameworks"], analysis.collection, is_short=True)
+    assert text in describe_libraries(analysis.comparisons["frameworks"], analysis.collection)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from collector.report.figure import name_panels
-from collector.report.plots.marks import to_spec
-from collector.report.plots.measurements import plot_ratios
+from collector.report.plots.marks import plot_ratios, to_spec
 
 
 def list_data(spec: dict[str, Any]) -> list[dict[str, Any]]:

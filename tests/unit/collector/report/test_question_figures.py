@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
+import altair as alt
 import pandas as pd
 import pytest
 
@@ -11,7 +12,7 @@ from bench.errors import UserError
 from bench.schema import Shift, Suspicion
 from collector.analysis import analyze_run
 from collector.nights.records import ChangeHistory, RecordedChange
-from collector.report.figure import ROWS, Figure, FigureGroup, list_panels
+from collector.report.figure import ROWS, FigureGroup, show_panels
 from collector.report.paper import number_paths, save_figure, set_width
 from collector.report.plots.marks import number_segments
 from collector.report.question_figures import (
@@ -62,7 +63,7 @@ def test_a_line_breaks_at_a_batch_without_a_figure_and_an_unsound_one_is_crossed
     assert {size: row["is_sound"] for size, row in rows.items()} == {1: True, 4: True, 8: False}
     crossed = [layer for layer in group.figures[0].spec["layer"] if layer["mark"].get("shape") == "cross"]
     assert len(crossed) == 1
-    (panel,) = list_panels(group.figures[0])
+    (panel,) = group.figures
     assert "PyTorch eager, fp32, batch 4: 200 ms" in panel.description
 
 
@@ -81,7 +82,7 @@ def test_the_roofline_is_intensity_against_rate_under_the_roof_of_the_device(col
     assert (point["intensity"], point["tera"]) == pytest.approx((2000, 2), rel=0.01)
     corners = sorted((row["intensity"], row["tera"]) for row in list_rows_with(group, "roof"))
     assert corners == [pytest.approx(corner) for corner in [(1, 1), (4, 4), (25 * 19_696_779_264 / 9_839_400, 4)]]
-    assert group.figures[0].panels == ("Tesla T4",)
+    assert [figure.title for figure in group.figures] == ["Tesla T4"]
 
 
 def test_a_plot_of_changes_names_them_by_what_is_short_first(collect: Collect) -> None:
@@ -154,12 +155,17 @@ def test_cost_and_speedup_are_drawn_of_what_both_devices_do(collect: Collect) ->
 
 def test_a_file_says_how_many_rows_of_its_panel_it_draws() -> None:
     # Of the 42 rows, 41 are of the panel "a", of which 40 are drawn, and one of "b".
-    rows = [{"panel": "a", "row": number, "name": f"cell {number}"} for number in range(41)]
-    spec = {"datasets": {"rows": [*rows, {"panel": "b", "row": 0, "name": "other"}]}}
-    many, one = list_panels(Figure(spec=spec, panels=("a", "b"), says="{name}", limit=ROWS))
+    rows = pd.DataFrame({"panel": ["a"] * 41 + ["b"], "row": [*range(41), 0], "name": "cell"})
+    rows["name"] += " " + rows["row"].astype(str)
+
+    def plot(shown: pd.DataFrame) -> alt.Chart:
+        chart: alt.Chart = alt.Chart(shown).mark_point()
+        return chart
+
+    many, one = show_panels(rows, plot, "{name}", question="?", caption="", limit=ROWS).figures
     assert many.note == "Drawn are 40 of 41 rows, the first of the plan."
     assert many.description.startswith("Drawn are 40 of 41 rows, the first of the plan. cell 0; cell 1; ")
-    assert (one.note, one.description) == ("", "other")
+    assert (one.note, one.description) == ("", "cell 0")
 
 
 def test_segments_end_at_missing_values() -> None:
@@ -173,7 +179,7 @@ def test_the_command_knows_every_plot() -> None:
 
 def test_a_figure_for_a_paper_is_as_wide_as_a_column_and_a_pdf_has_its_fonts(collect: Collect, tmp_path: Path) -> None:
     (group,) = draw_plot("frameworks", analyze_run(collect(*make_framework_pair(1.5))))
-    (figure,) = list_panels(group.figures[0])
+    (figure,) = group.figures
     for name in ("x.svg", "x.pdf"):
         save_figure(figure, tmp_path / name, columns=1, has_title=True)
     svg = (tmp_path / "x.svg").read_text()

@@ -6,7 +6,7 @@ import pytest
 
 from bench.schema import Result
 from collector.analysis import analyze_run
-from collector.report.figure import FigureGroup, list_panels
+from collector.report.figure import FigureGroup
 from collector.report.question_figures import show_sharing
 from factories import make_result
 from measured_runs import Collect, make_repeats
@@ -41,7 +41,7 @@ def test_points_are_the_ratios_and_the_cell_alone_is_where_they_begin(collect: C
     results = [*share(2, "time-slicing", 0.2), *share(4, "time-slicing", 0.5), *share(2, "mps", 0.16)]
     groups = show(collect, *results)
     assert len(groups) == 2
-    (together,), (slowdown,) = (list_panels(group.figures[0]) for group in groups)
+    (together,), (slowdown,) = (group.figures for group in groups)
     assert together.title == slowdown.title == "conv6 train, GPU, batch 64, 32 px, PyTorch eager"
     expected = [("MPS", 2, 1.25), ("time-slicing", 1, 1.0), ("time-slicing", 2, 1.0), ("time-slicing", 4, 0.8)]
     found = [(row["by"], row["tenants"], row["ratio"]) for row in list_points(together.spec)]
@@ -67,10 +67,10 @@ def test_cells_have_panels_of_their_own_and_those_out_of_memory_none(collect: Co
     others = [make_result(infer), make_tenants_result(make_gpu_cell(phase="infer", tenants=2), [0.2], [0.2])]
     fallen = make_fallen_result(make_gpu_cell(tenants=8), *SEVEN_OF_EIGHT)
     groups = show(collect, *share(2, "mps", 0.2), *others, fallen)
-    titles = [[panel.title for figure in group.figures for panel in list_panels(figure)] for group in groups]
+    titles = [[figure.title for figure in group.figures] for group in groups]
     names = [f"conv6 {phase}, GPU, batch 64, 32 px, PyTorch eager" for phase in ("train", "infer")]
     assert titles == [names, names]
-    panel, _ = list_panels(groups[TOGETHER].figures[0])
+    panel, _ = groups[TOGETHER].figures
     assert [row["tenants"] for row in list_points(panel.spec)] == [2, 1]
 
 
