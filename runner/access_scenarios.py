@@ -112,7 +112,7 @@ def _read_measured(kind: Kind, measured: Measured, node: Node) -> KindFigures:
 
     place = node.find_nearest("measured")
     try:
-        collection = load_run(Store.open(measured.store, makes_directory=False), measured.run)
+        collection = load_run(Store.open(measured.store), measured.run)
     except UserError as error:
         raise place.error(str(error)) from None
     cell = _find_cell(measured, collection, place)

@@ -13,7 +13,7 @@ from bench.errors import TransientError, UserError
 from bench.registry import Device
 from bench.schema import Cell, Run
 from bench.store import Store
-from bench.store.stored_runs import read_runs
+from bench.store.documents import read_runs
 from collector.prices.table import PriceTable, find_machine_offers
 from runner.matrix.plan import Repeat
 from runner.price_tables.loading import check_machines, load_prices

@@ -11,7 +11,7 @@ from typing import Literal
 
 from bench.schema import InvalidDocumentError, RemovedResult, Result, Run, Status, measure_attempt, read_result
 from bench.store import ResultKey, Store, parse_result_key, raw_removals_prefix, results_prefix
-from bench.store.raw_removals import index_removed_results, read_raw_removals
+from bench.store.documents import index_removed_results, read_raw_removals
 
 RepeatKey = tuple[str, int]
 """Id of a cell and number of its repeat."""

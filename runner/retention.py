@@ -27,8 +27,7 @@ from bench.store import (
     report_key,
     results_prefix,
 )
-from bench.store.raw_removals import index_removed_results, read_raw_removals
-from bench.store.stored_runs import find_future_runs, read_runs
+from bench.store.documents import find_future_runs, index_removed_results, read_raw_removals, read_runs
 from runner import __version__
 
 MIN_AGE = "1d"

@@ -8,7 +8,7 @@ from bench.errors import TransientError, UserError
 from bench.schema import Cluster, InvalidDocumentError, Run
 from bench.schema import read_run as read_stored_run
 from bench.store import KeyMissing, Store, StoreUnreachable, UnreadableObject, run_key
-from bench.store.stored_runs import CLOCK_TOLERANCE
+from bench.store.documents import CLOCK_TOLERANCE
 from runner.matrix.plan import TIME_FORMAT, Repeat, order_repeats, shorten_name
 from runner.records import NO_RETRIES, Records, RecordSnapshot, Retries
 from runner.terminal import warn_on_stderr

@@ -41,9 +41,8 @@ MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 # Seconds of CPU that others need not wait for before each push, and why they are spent.
 SLOW_MODULES = {
     "faults/test_processes.py": "kills processes, or gives them too little disk, and starts them again",
+    "unit/bench/store/test_buckets.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_contract.py": "starts an S3 server for most of its tests",
-    "unit/bench/store/test_s3_errors.py": "starts an S3 server for most of its tests",
-    "unit/bench/store/test_s3_retries.py": "starts an S3 server for most of its tests",
     "unit/bench/test_attempt.py": "starts a process per failure that it provokes",
     "unit/bench/test_delivery.py": "waits for a store that is away, as the code under test does",
     "unit/charts/test_rendering.py": "renders the chart for every pair of its switches",

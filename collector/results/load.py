@@ -8,7 +8,7 @@ import pandas as pd
 from bench.errors import UserError
 from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_document, read_node_fault, read_run
 from bench.store import KeyMissing, Store, run_key
-from bench.store.stored_runs import read_runs
+from bench.store.documents import read_runs
 from collector.results.attempts import (
     UnreadRecords,
     describe_odd_dates,

@@ -29,7 +29,7 @@ from bench.store import (
     StoreUntrusted,
     UnreadableObject,
 )
-from bench.store.raw_removals import index_removed_results, read_raw_removals
+from bench.store.documents import index_removed_results, read_raw_removals
 from collector.results.documents import Kind
 from collector.results.frames import ATTEMPTS, ENVIRONMENTS, STEPS, TENANTS, Columns, Row, compute_version, make_schema
 

@@ -17,7 +17,7 @@ from scipy import special
 from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, is_confirmation
-from bench.store.stored_runs import read_runs
+from bench.store.documents import read_runs
 from collector.results.collection import Collection, describe_copies, find_copies
 from collector.results.frames import is_shared
 from collector.results.load import load_run

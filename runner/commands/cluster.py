@@ -215,7 +215,7 @@ def open_job_cleaner(
 
     context = find_context(on)
     check_run_id(run_id)
-    opened = None if store is None else Store.open(store, makes_directory=False)
+    opened = None if store is None else Store.open(store)
     run = None if opened is None else read_run(opened, run_id)
     if opened is not None and run is None:
         raise UserError(f"store {opened.url}: no run {run_id} here; name the right one, or the right --store")

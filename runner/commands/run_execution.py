@@ -85,8 +85,7 @@ def execute_run(options: RunOptions) -> None:
     if options.publish and not options.report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
     find_prices(options.machine, options.prices, None)  # before anything is looked up: these may be wrong
-    # Of a run that is only estimated, no directory is made.
-    store = Store.open(options.store, makes_directory=not options.dry_run)
+    store = Store.open(options.store)
     night = NightWatch.plan(store, is_watched=options.watch, webhooks=options.webhook or [])
     planned = _plan_local_run(options, store) if options.on == LOCAL else _plan_cluster_run(options, store)
     if options.dry_run:

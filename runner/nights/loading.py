@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, confirmation_run_id, is_confirmation
-from bench.store.stored_runs import find_future_runs, read_runs
+from bench.store.documents import find_future_runs, read_runs
 from collector.nights.series import read_cell_nights, unify_centers, unify_hosts
 from collector.nights.suspicions import Confirmation, NightRun
 from collector.results.collection import CopyFinder

@@ -10,7 +10,7 @@ from bench import __version__
 from bench.errors import UserError
 from bench.schema import Run
 from bench.store import Store
-from bench.store.stored_runs import read_runs
+from bench.store.documents import read_runs
 from runner.reporting.stored_runs import load_collection, load_history
 from runner.runs import list_passed_over
 

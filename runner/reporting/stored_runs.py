@@ -8,7 +8,7 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Run
 from bench.store import Store, explain_os_error, find_directory, is_confirmation
-from bench.store.stored_runs import find_future_runs, read_runs
+from bench.store.documents import find_future_runs, read_runs
 from runner.terminal import warn_on_stderr
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
@@ -99,7 +99,7 @@ def print_skipped(collection: "Collection", console: Console) -> None:
 
 def print_notices(store: Store, collection: "Collection", console: Console) -> None:
     """Print what did not count of a run, and which of its raw results were removed."""
-    from bench.store.raw_removals import read_raw_removals
+    from bench.store.documents import read_raw_removals
     from collector.facts import describe_raw_removals
 
     print_skipped(collection, console)

@@ -14,7 +14,7 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store, StoreError, cancelled_key, report_key, results_prefix
-from bench.store.raw_removals import read_raw_removals
+from bench.store.documents import read_raw_removals
 from collector.results.load import load_run
 from collector.results.stored_tables import table_key
 from factories import make_validity, put_documents

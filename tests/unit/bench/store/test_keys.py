@@ -1,11 +1,13 @@
 """Keys: the layout of the store, and what is no key."""
 
+from collections.abc import Callable
+
 import pytest
 
 from bench.store import (
     ResultKey,
     cancelled_key,
-    cancelled_prefix,
+    interrupted_key,
     meeting_key,
     meeting_prefix,
     node_fault_key,
@@ -22,30 +24,34 @@ from bench.store import (
 )
 
 CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-0a1b2c3d"
+PARSERS = (parse_result_key, parse_placement_key, parse_node_fault_key)
 
 
 def test_keys_follow_the_layout() -> None:
     assert run_key("smoke-1") == "runs/smoke-1/run.json"
-    assert results_prefix("smoke-1") == "runs/smoke-1/results/"
     assert cancelled_key("smoke-1", "ab12") == "runs/smoke-1/cancelled/ab12.json"
-    assert result_key("smoke-1", CELL_ID, 3, "ab12") == f"runs/smoke-1/results/{CELL_ID}/3-ab12.json"
+    assert interrupted_key("smoke-1", CELL_ID, 3, "ab12") == f"runs/smoke-1/interrupted/{CELL_ID}/3-ab12.json"
 
 
-def test_a_placement_lies_beside_the_results_under_the_same_name() -> None:
-    key = placement_key("smoke-1", CELL_ID, 3, "ab12")
-    assert key == f"runs/smoke-1/placements/{CELL_ID}/3-ab12.json"
-    assert key.startswith(placements_prefix("smoke-1"))
-    assert parse_placement_key(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=3, attempt="ab12")
-    assert parse_result_key(key) is None
-    assert parse_placement_key(result_key("smoke-1", CELL_ID, 3, "ab12")) is None
-
-
-def test_a_node_fault_lies_beside_the_results_under_the_same_name() -> None:
-    key = node_fault_key("smoke-1", CELL_ID, 3, "ab12")
-    assert key == f"runs/smoke-1/node-faults/{CELL_ID}/3-ab12.json"
-    assert key.startswith(node_faults_prefix("smoke-1"))
-    assert parse_node_fault_key(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=3, attempt="ab12")
-    assert parse_result_key(key) is None
+@pytest.mark.parametrize(
+    ("make", "make_prefix", "parse", "folder"),
+    [
+        (result_key, results_prefix, parse_result_key, "results"),
+        (placement_key, placements_prefix, parse_placement_key, "placements"),
+        (node_fault_key, node_faults_prefix, parse_node_fault_key, "node-faults"),
+    ],
+)
+def test_what_is_known_of_an_attempt_lies_under_one_name_in_several_folders(
+    make: Callable[..., str],
+    make_prefix: Callable[[str], str],
+    parse: Callable[[str], ResultKey | None],
+    folder: str,
+) -> None:
+    key = make("smoke-1", CELL_ID, 12, "pod-7")
+    assert key == f"runs/smoke-1/{folder}/{CELL_ID}/12-pod-7.json"
+    assert key.startswith(make_prefix("smoke-1"))
+    assert parse(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=12, attempt="pod-7")
+    assert [other(key) for other in PARSERS if other is not parse] == [None, None]
 
 
 def test_tenants_meet_in_a_folder_of_their_group() -> None:
@@ -55,14 +61,6 @@ def test_tenants_meet_in_a_folder_of_their_group() -> None:
     key = meeting_key("smoke-1", CELL_ID, 3, "ab12", "ready", 7)
     assert key == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/ready-7.json"
     assert key.startswith(tenants_prefix("smoke-1"))
-    assert parse_result_key(key) is None
-    with pytest.raises(ValueError, match="no key of a result"):
-        meeting_prefix("smoke-1", CELL_ID, 0, "ab12")
-
-
-def test_a_result_key_is_parsed_into_its_parts() -> None:
-    key = f"runs/smoke-1/results/{CELL_ID}/12-pod-7.json"
-    assert parse_result_key(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=12, attempt="pod-7")
 
 
 @pytest.mark.parametrize(
@@ -75,33 +73,18 @@ def test_a_result_key_is_parsed_into_its_parts() -> None:
         f"runs/smoke-1/results/{CELL_ID}/1-a.json.bak",
         f"runs/smoke-1/results/{CELL_ID}/1-a.json\n",
         f"runs/smoke-1/results/{CELL_ID}/x/1-a.json",
-        f"runs/smoke/1/results/{CELL_ID}/1-a.json",
         f"x/runs/smoke-1/results/{CELL_ID}/1-a.json",
         "runs/smoke-1/results/no-hash/1-a.json",
-        "",
     ],
 )
-def test_foreign_keys_are_no_result_keys(key: str) -> None:
+def test_other_keys_are_no_result_keys(key: str) -> None:
     assert parse_result_key(key) is None
 
 
-@pytest.mark.parametrize(
-    ("run_id", "cell_id", "repeat", "attempt"),
-    [
-        ("../x", CELL_ID, 1, "a"),
-        ("r", "../x", 1, "a"),
-        ("r", CELL_ID, 0, "a"),
-        ("r", CELL_ID, 1, "A/b"),
-        ("", CELL_ID, 1, "a"),
-    ],
-)
-def test_result_keys_of_hostile_parts_are_refused(run_id: str, cell_id: str, repeat: int, attempt: str) -> None:
-    with pytest.raises(ValueError, match="is no key of a result"):
-        result_key(run_id, cell_id, repeat, attempt)
-
-
-@pytest.mark.parametrize("run_id", ["", "..", "a/b", "A", "a b"])
-def test_run_keys_of_hostile_names_are_refused(run_id: str) -> None:
-    for make_key in (run_key, results_prefix, cancelled_prefix):
-        with pytest.raises(ValueError, match="is no run id"):
-            make_key(run_id)
+@pytest.mark.parametrize("name", ["", "..", "a/b", "A", "a b"])
+def test_names_that_could_leave_their_folder_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is no run id"):
+        run_key(name)
+    for parts in ((name, CELL_ID, 1, "a"), ("r", name, 1, "a"), ("r", CELL_ID, 1, name), ("r", CELL_ID, 0, "a")):
+        with pytest.raises(ValueError, match="is no key of a result"):
+            result_key(*parts)

@@ -8,6 +8,4 @@ from bench.store.errors import StoreUntrusted as StoreUntrusted
 from bench.store.errors import UnreadableObject as UnreadableObject
 from bench.store.errors import explain_os_error as explain_os_error
 from bench.store.keys import *  # noqa: F403  (the layout)
-from bench.store.objects import MAX_DOCUMENT_BYTES as MAX_DOCUMENT_BYTES
-from bench.store.objects import StoredObject as StoredObject
 from bench.store.store import Store as Store

@@ -1,13 +1,15 @@
-"""The layout of the store: the key of every object, and what a key says about its object."""
+"""The layout of the store: the key of every object, what a key says about its object, and how large that may be."""
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 
 from bench.schema import hash_text
 
 NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 ATTEMPT_KEY = re.compile(
-    rf"runs/(?P<run_id>{NAME})/(?P<kind>results|placements|node-faults)/(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/"
+    rf"runs/(?P<run_id>{NAME})/(?P<folder>[a-z-]+)/(?P<cell_id>[a-z0-9-]{{1,54}}-[0-9a-f]{{8}})/"
     rf"(?P<repeat>[1-9][0-9]*)-(?P<attempt>{NAME})\.json"
 )
 CONFIRMATION_ID = re.compile(r"confirm-[0-9a-f]{8}")
@@ -18,15 +20,22 @@ LATEST_RUN_KEY = "latest/run.json"
 # The data set, made from the documents: TABLE/RUN_ID/VERSION.ID.parquet below it.
 TABLES_PREFIX = "tables"
 # Refused in keys: what leaves the store, what file systems or S3 take for something else, and names like those of
-# obstore's staging files (`x.json#1`).
+# files that a directory's writer did not finish (`x.json#1`).
 HOSTILE_PART = re.compile(r"|\.|\.\.|.*[\x00-\x1f\x7f\\].*|.*#[0-9]+", re.DOTALL)
 # What nearly all keys are: looked at as a whole, which takes a quarter of the time.
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+# All documents but the plan describe one attempt, one change or one removal. A Result has 5 KB, with ten thousand
+# steps 300 KB, with 250,000 and their times on the device 12 MB; the harness stops long before.
+MAX_DOCUMENT_BYTES = 16 * 2**20
+# The plan of a run has all its cells: 60 MB for 100,000 of them.
+MAX_PLAN_BYTES = 128 * 2**20
+# The rows of 8,192 results and of their steps (collector.results.dataset.compaction) have a few dozen MB.
+MAX_TABLE_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultKey:
-    """The parts of a result's key."""
+    """The parts of a result's key, and of the keys of what lies beside it under the same name."""
 
     run_id: str
     cell_id: str
@@ -34,76 +43,84 @@ class ResultKey:
     attempt: str
 
 
-def run_key(run_id: str) -> str:
-    """Return the key of the run's plan. This and all that follow raise ValueError for a part that is no name."""
-    return f"{_run_prefix(run_id)}run.json"
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredObject:
+    """One entry of a listing."""
+
+    key: str
+    num_bytes: int = 0
+    version: str = ""
+    """Differs between two objects of one key: the server's ETag; in a directory times and size."""
+    modified_at: datetime | None = None
+    """By the clock of the store; None where it knows no time and says 1970 or the year 1."""
+    problem: str = ""
+    """Why it cannot be read, in words: of links that lead nowhere. Empty: it can be."""
 
 
-def report_key(run_id: str) -> str:
-    return f"{_run_prefix(run_id)}report.html"
+def check_name(name: str) -> str:
+    """Return what is one part of a key; raise ValueError for what cannot be one. So do all that make keys."""
+    if not re.fullmatch(NAME, name):
+        raise ValueError(f"'{name}' is no run id")
+    return name
 
 
-def results_prefix(run_id: str) -> str:
-    return f"{_run_prefix(run_id)}results/"
+def _join(name: str, run_id: str) -> str:
+    return f"runs/{check_name(run_id)}/{name}"
 
 
-def placements_prefix(run_id: str) -> str:
-    return f"{_run_prefix(run_id)}placements/"
-
-
-def node_faults_prefix(run_id: str) -> str:
-    return f"{_run_prefix(run_id)}node-faults/"
-
-
-def tenants_prefix(run_id: str) -> str:
-    return f"{_run_prefix(run_id)}tenants/"
-
-
-def cancelled_prefix(run_id: str) -> str:
-    return f"{_run_prefix(run_id)}cancelled/"
-
-
-def raw_removals_prefix(run_id: str) -> str:
-    return f"{_run_prefix(run_id)}raw-removals/"
-
-
-def result_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
-    key = f"runs/{run_id}/results/{cell_id}/{repeat}-{attempt}.json"
-    if parse_result_key(key) is None:
+def _join_attempt(folder: str, run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
+    key = f"runs/{run_id}/{folder}/{cell_id}/{repeat}-{attempt}.json"
+    if ATTEMPT_KEY.fullmatch(key) is None:
         raise ValueError(f"'{key}' is no key of a result")
     return key
 
 
-def interrupted_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
-    """Return the key of what an attempt measured before it was interrupted: beside the results, for it is no end."""
-    return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/interrupted/", 1)
+def _parse_attempt(folder: str, key: str) -> ResultKey | None:
+    """Return the parts of a key in this folder of a run; None for any other key."""
+    match = ATTEMPT_KEY.fullmatch(key)
+    if match is None or match["folder"] != folder:
+        return None
+    run_id, cell_id, attempt = match["run_id"], match["cell_id"], match["attempt"]
+    return ResultKey(run_id=run_id, cell_id=cell_id, repeat=int(match["repeat"]), attempt=attempt)
 
 
-def placement_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
-    return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/placements/", 1)
+# Of a run, by its id.
+run_key = partial(_join, "run.json")
+report_key = partial(_join, "report.html")
+results_prefix = partial(_join, "results/")
+placements_prefix = partial(_join, "placements/")
+node_faults_prefix = partial(_join, "node-faults/")
+tenants_prefix = partial(_join, "tenants/")
+cancelled_prefix = partial(_join, "cancelled/")
+raw_removals_prefix = partial(_join, "raw-removals/")
 
-
-def node_fault_key(run_id: str, cell_id: str, repeat: int, attempt: str) -> str:
-    return result_key(run_id, cell_id, repeat, attempt).replace("/results/", "/node-faults/", 1)
+# Of one attempt: its result, what it measured before it was interrupted, the pod it had, and why its node was left.
+result_key = partial(_join_attempt, "results")
+interrupted_key = partial(_join_attempt, "interrupted")
+placement_key = partial(_join_attempt, "placements")
+node_fault_key = partial(_join_attempt, "node-faults")
+parse_result_key = partial(_parse_attempt, "results")
+parse_placement_key = partial(_parse_attempt, "placements")
+parse_node_fault_key = partial(_parse_attempt, "node-faults")
 
 
 def cancelled_key(run_id: str, cancellation: str) -> str:
-    return f"{cancelled_prefix(run_id)}{_check_name(cancellation)}.json"
+    return f"{cancelled_prefix(run_id)}{check_name(cancellation)}.json"
 
 
 def raw_removal_key(run_id: str, removal: str) -> str:
-    return f"{raw_removals_prefix(run_id)}{_check_name(removal)}.json"
+    return f"{raw_removals_prefix(run_id)}{check_name(removal)}.json"
 
 
 def meeting_prefix(run_id: str, cell_id: str, repeat: int, group: str) -> str:
     """Return the folder in which the tenants of one repeat meet; `group`: the id that all of them were given."""
-    return result_key(run_id, cell_id, repeat, group).replace("/results/", "/tenants/", 1).removesuffix(".json") + "/"
+    return _join_attempt("tenants", run_id, cell_id, repeat, group).removesuffix(".json") + "/"
 
 
 def meeting_key(run_id: str, cell_id: str, repeat: int, group: str, document: str, tenant: int | None = None) -> str:
     """Return the key of a document of a meeting: `call`, `window`, or of one tenant `ready`, `pace` and `end`."""
     name = document if tenant is None else f"{document}-{tenant}"
-    return f"{meeting_prefix(run_id, cell_id, repeat, group)}{_check_name(name)}.json"
+    return f"{meeting_prefix(run_id, cell_id, repeat, group)}{check_name(name)}.json"
 
 
 def confirmation_run_id(matrix: str, run_id: str) -> str:
@@ -118,38 +135,26 @@ def is_confirmation(run_id: str) -> bool:
 
 def changes_prefix(matrix: str) -> str:
     """Return the folder of what is known of changes over a matrix's nights."""
-    return f"nights/{_check_name(matrix)}/changes/"
+    return f"nights/{check_name(matrix)}/changes/"
 
 
 def suspicion_key(matrix: str, change_id: str) -> str:
-    return f"{changes_prefix(matrix)}{_check_name(change_id)}/suspicion.json"
+    return f"{changes_prefix(matrix)}{check_name(change_id)}/suspicion.json"
 
 
 def decision_key(matrix: str, change_id: str) -> str:
     """Return the key of what became of a suspected change."""
-    return f"{changes_prefix(matrix)}{_check_name(change_id)}/decision.json"
+    return f"{changes_prefix(matrix)}{check_name(change_id)}/decision.json"
 
 
 def notice_key(matrix: str, change_id: str, channel: str) -> str:
-    return f"{changes_prefix(matrix)}{_check_name(change_id)}/notices/{_check_name(channel)}.json"
+    return f"{changes_prefix(matrix)}{check_name(change_id)}/notices/{check_name(channel)}.json"
 
 
 def parse_change_key(key: str) -> tuple[str, str] | None:
     """Return the id of a change and the name of the document that a key is of; None for any other key."""
     match = CHANGE_KEY.fullmatch(key)
     return None if match is None else (match["change_id"], match["document"])
-
-
-def parse_result_key(key: str) -> ResultKey | None:
-    return _parse_attempt_key(key, "results")
-
-
-def parse_placement_key(key: str) -> ResultKey | None:
-    return _parse_attempt_key(key, "placements")
-
-
-def parse_node_fault_key(key: str) -> ResultKey | None:
-    return _parse_attempt_key(key, "node-faults")
 
 
 def check_key(key: str) -> str:
@@ -167,20 +172,8 @@ def find_key_problem(key: str) -> str:
     return "" if hostile is None else f"the part {hostile!r} is not allowed"
 
 
-def _run_prefix(run_id: str) -> str:
-    return f"runs/{_check_name(run_id)}/"
-
-
-def _check_name(run_id: str) -> str:
-    if not re.fullmatch(NAME, run_id):
-        raise ValueError(f"'{run_id}' is no run id")
-    return run_id
-
-
-def _parse_attempt_key(key: str, kind: str) -> ResultKey | None:
-    """Return the parts of a key of one attempt, which are those of its result; None for any other key."""
-    match = ATTEMPT_KEY.fullmatch(key)
-    if match is None or match["kind"] != kind:
-        return None
-    run_id, cell_id, attempt = match["run_id"], match["cell_id"], match["attempt"]
-    return ResultKey(run_id=run_id, cell_id=cell_id, repeat=int(match["repeat"]), attempt=attempt)
+def find_limit(key: str) -> int:
+    """Return how many bytes the object with this key may have."""
+    if key.startswith(f"{TABLES_PREFIX}/"):
+        return MAX_TABLE_BYTES
+    return MAX_PLAN_BYTES if key.endswith("/run.json") else MAX_DOCUMENT_BYTES

@@ -1,25 +1,28 @@
 """Store: reads, writes and lists objects by their keys, and reports every error as one message for the user."""
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from queue import SimpleQueue
 from threading import Thread
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import uuid4
 
 from bench.redaction import hide_url_users
-from bench.store.buckets import Bucket, open_bucket
 from bench.store.directory import Directory
-from bench.store.errors import KeyMissing, StoreError, UnreadableObject, explain_os_error
-from bench.store.keys import NAME, check_key
-from bench.store.objects import StoredObject, find_limit
+from bench.store.errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject, explain_os_error
+from bench.store.keys import NAME, StoredObject, check_key, find_key_problem, find_limit
+
+if TYPE_CHECKING:
+    from bench.store.buckets import Bucket
 
 SCHEMES = ("file", "s3", "gs", "az")
+PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
 CHECK_BYTES = 65_536  # about a result
 DELETE_CHUNK = 1000  # keys in one DeleteObjects of S3
 NUM_READ_AHEAD = 4  # objects for each thread that were asked for and not yet taken: enough that it seldom waits
@@ -33,42 +36,38 @@ class Store:
 
     url: str
     """The URL as the user gave it."""
-    backend: Directory | Bucket = field(repr=False, compare=False)
+    backend: "Directory | Bucket" = field(repr=False, compare=False)
 
     @classmethod
-    def open(cls, url: str, *, makes_directory: bool = True) -> Self:
-        """Open `file://DIRECTORY` (made if absent; all after file:// is the path), `s3://`, `gs://` or `az://`.
+    def open(cls, url: str) -> Self:
+        """Open `file://DIRECTORY` (all after file:// is the path), `s3://`, `gs://` or `az://`.
 
-        `makes_directory`: False for what only reads: a directory that is absent holds nothing then, and stays absent.
-        No request is made. Credentials: boto3's chain for s3, obstore's defaults for gs and az.
+        Nothing is made or asked for. Credentials: boto3's chain for s3, obstore's defaults for gs and az.
         """
         scheme, separator, rest = url.partition("://")
         if not separator:
             shown = re.sub(r"[^\s/]*:[^\s/]*@", "...@", url)
             raise StoreError(f"store '{shown}': not a URL; for a directory write file://{shown}")
+        if scheme == "file":
+            return cls(url=url, backend=Directory.open(url))
         if scheme not in SCHEMES:
             raise StoreError(f"store: '{scheme}://' is unknown; known are {', '.join(SCHEMES)}")
-        if scheme == "file":
-            return cls(url=url, backend=Directory.open(url, makes_directory=makes_directory))
-        if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest):
+        if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest) or find_key_problem(rest.rstrip("/")):
             raise StoreError(
                 f"store: {scheme}:// needs a bucket and may have a prefix, {scheme}://BUCKET/PREFIX, and nothing else"
             )
-        try:
-            check_key(rest.rstrip("/"))
-        except ValueError as error:
-            raise StoreError(f"store {url}: {error}") from error
+        from bench.store.buckets import open_bucket  # takes long to import: only a store that needs it does
+
         return cls(url=url, backend=open_bucket(url))
 
     def put(self, key: str, data: bytes) -> None:
         """Write an object, whole or not at all, in place of one of the same key; retry for `PUT_RETRY_SECONDS`."""
-        check_key(key)
-        self._wait(lambda: self.backend.write(key, data))
+        self._insist(lambda: self.put_with_short_retries(key, data))
 
     def put_with_short_retries(self, key: str, data: bytes) -> None:
-        """Write an object as `put` does, but retry for `RETRY_SECONDS` only: for callers that have a deadline."""
+        """Write an object as `put` does, but retry for 10 s only: for callers that have a deadline."""
         check_key(key)
-        self._wait(lambda: self.backend.write(key, data, is_patient=False))
+        self._wait(lambda: self.backend.write(key, data))
 
     def put_new(self, key: str, data: bytes) -> bool:
         """Write an object if there is none of this key; return False where another is there.
@@ -76,15 +75,14 @@ class Store:
         Of two writers at the same moment one learns it, except on servers that ignore `If-None-Match: *`.
         """
         check_key(key)
-        if self._wait(lambda: self.backend.write_new(key, data)):
+        if self._insist(lambda: self._wait(lambda: self.backend.write_new(key, data))):
             return True
-        # A request whose answer was lost is repeated, and meets its own object.
-        return self._wait(lambda: self.backend.read(key, find_limit(key)), key) == data
+        return self.get(key) == data  # a request whose answer was lost is repeated, and meets its own object
 
     def get(self, key: str) -> bytes:
         """Return an object's bytes; raise KeyMissing where there is none, and UnreadableObject."""
         check_key(key)
-        return self._wait(lambda: self.backend.read(key, find_limit(key)), key)
+        return submit(lambda: self._read(key)).result()
 
     def holds(self, key: str) -> bool:
         """Return whether there is an object of this key, without reading it."""
@@ -110,19 +108,37 @@ class Store:
     ) -> Iterator[tuple[str, bytes | KeyMissing | StoreError]]:
         """Yield every key with its bytes, or with the error that `get` would raise for it, in any order.
 
-        16 at a time: from a local S3 server, 8 to 32 are equally fast (docs/decisions/0030-data-set.md).
+        16 at a time: from a local S3 server, 8 to 32 are equally fast (docs/decisions/0030-data-set.md). The threads
+        live as long as the iterator is asked: one for every object would cost as much as the request itself.
         """
-        for key, data in read_in_threads(
-            lambda key: self.backend.read(key, find_limit(key)), map(check_key, keys), num_parallel
-        ):
-            try:
-                if not isinstance(data, bytes):
-                    with self._translate_errors(key):
-                        raise data
-                found: bytes | KeyMissing | StoreError = data
-            except (KeyMissing, StoreError) as error:
-                found = error
-            yield key, found
+        asked: SimpleQueue[str | None] = SimpleQueue()
+        found: SimpleQueue[tuple[str, bytes | BaseException]] = SimpleQueue()
+
+        def work() -> None:
+            while (key := asked.get()) is not None:
+                try:
+                    found.put((key, self._read(key)))
+                except BaseException as error:
+                    found.put((key, error))
+
+        left, num_asked = map(check_key, keys), 0
+        for _ in range(num_parallel):
+            Thread(target=work, name="store", daemon=True).start()
+        try:
+            while True:
+                for key in islice(left, NUM_READ_AHEAD * num_parallel - num_asked):
+                    asked.put(key)
+                    num_asked += 1
+                if not num_asked:
+                    return
+                key, data = found.get()
+                num_asked -= 1
+                if not isinstance(data, bytes | KeyMissing | StoreError):
+                    raise data
+                yield key, data
+        finally:
+            for _ in range(num_parallel):
+                asked.put(None)
 
     def list_objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield what is below the folder `prefix` ('': all), in any order, without what a killed writer left."""
@@ -130,13 +146,7 @@ class Store:
         if folder:
             check_key(folder)
         pages = self.backend.list_pages(folder)
-        waiting = submit(lambda: next(pages, None))
-        while True:
-            with self._translate_errors():
-                page = waiting.result()
-            if page is None:
-                return
-            waiting = submit(lambda: next(pages, None))  # the server works while this page is looked at
+        while (page := self._wait(lambda: next(pages, None))) is not None:
             yield from page
 
     def list_keys(self, prefix: str) -> Iterator[str]:
@@ -160,7 +170,13 @@ class Store:
 
     def read_clock(self) -> datetime:
         """Return the time by the clock of the store: of an object that is written, and deleted again."""
-        return self._wait(lambda: self.backend.read_clock(f"runs/write-check-{uuid4().hex}"))
+        folder = f"runs/write-check-{uuid4().hex}"
+        self.put_with_short_retries(f"{folder}/x", b" ")
+        try:
+            (found,) = self.list_objects(folder)
+        finally:
+            self.delete(f"{folder}/x")
+        return found.modified_at or datetime.now(UTC)
 
     def check_writable(self) -> None:
         """Write an object of `CHECK_BYTES` and delete it again; raise StoreError with the reason where that fails."""
@@ -168,26 +184,38 @@ class Store:
         self.put_with_short_retries(key, bytes(CHECK_BYTES))
         self.delete(key)
 
-    def _wait(self, work: Callable[[], T], key: str | None = None) -> T:
-        """Return what `work` returns; it has a thread of its own, so that Ctrl-C interrupts the one that waits.
+    def _insist(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns, tried for `PUT_RETRY_SECONDS` where the store is away."""
+        give_up_at = time.monotonic() + PUT_RETRY_SECONDS
+        while True:
+            try:
+                return work()
+            except StoreUnreachable:
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(1)
 
-        `key`: of the object that is read, for KeyMissing.
-        """
-        with self._translate_errors(key):
+    def _wait(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns; it has a thread of its own, so that Ctrl-C interrupts the one that waits."""
+        with self._translate_errors():
             return submit(work).result()
 
+    def _read(self, key: str) -> bytes:
+        with self._translate_errors():
+            try:
+                return self.backend.read(key, find_limit(key))
+            except FileNotFoundError:
+                raise KeyMissing(f"store {self.url}: no object '{key}'") from None
+
     @contextmanager
-    def _translate_errors(self, key: str | None = None) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except StoreError as error:
             raise type(error)(f"store {hide_url_users(self.url)}: {error}") from None
         except OSError as error:
-            if key is not None and isinstance(error, FileNotFoundError):
-                raise KeyMissing(f"store {self.url}: no object '{key}'") from error
-            raise StoreError(
-                f"store {self.url}: {explain_os_error(error.errno, self.backend.place) or error}"
-            ) from error
+            reason = explain_os_error(error.errno, self.backend.place) or error
+            raise StoreError(f"store {self.url}: {reason}") from error
 
 
 def submit(work: Callable[[], T]) -> Future[T]:
@@ -206,40 +234,3 @@ def submit(work: Callable[[], T]) -> Future[T]:
 
     Thread(target=run, name="store", daemon=True).start()
     return future
-
-
-def read_in_threads(
-    read: Callable[[str], bytes], keys: Iterable[str], num_parallel: int
-) -> Iterator[tuple[str, bytes | BaseException]]:
-    """Yield each key with what `read` returns for it, or with the error that it raises, in any order.
-
-    `num_parallel` threads read for as long as the iterator is asked: a thread for every object would cost as much as
-    the request itself.
-    """
-    asked: SimpleQueue[str | None] = SimpleQueue()
-    found: SimpleQueue[tuple[str, bytes | BaseException]] = SimpleQueue()
-
-    def work() -> None:
-        while (key := asked.get()) is not None:
-            try:
-                found.put((key, read(key)))
-            except BaseException as error:
-                found.put((key, error))
-
-    left, num_asked = iter(keys), 0
-    for _ in range(num_parallel):
-        Thread(target=work, name="store", daemon=True).start()
-    try:
-        for key in islice(left, NUM_READ_AHEAD * num_parallel):
-            asked.put(key)
-            num_asked += 1
-        while num_asked:
-            item = found.get()
-            num_asked -= 1
-            for key in islice(left, 1):
-                asked.put(key)
-                num_asked += 1
-            yield item
-    finally:
-        for _ in range(num_parallel):
-            asked.put(None)

@@ -1,0 +1,81 @@
+"""Documents that several commands read: the plans of runs, and which of their raw results were removed on purpose."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from bench.errors import UserError
+from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, Run, read_raw_removal, read_run
+from bench.store.errors import KeyMissing, StoreError, UnreadableObject
+from bench.store.keys import raw_removals_prefix, result_key, run_key
+from bench.store.store import Store
+
+NUM_PARALLEL_READS = 32
+CLOCK_TOLERANCE = timedelta(days=1)
+"""A run that began later than this from now was stamped by a clock that is wrong."""
+
+
+def read_runs(store: Store, run_ids: Iterable[str]) -> tuple[list[Run], dict[str, str]]:
+    """Return these runs in this order, and for each run.json that is missing or cannot be read the reason, by run id.
+
+    Raise StoreError if the store cannot be used.
+    """
+    ids_by_key = {run_key(run_id): run_id for run_id in run_ids}
+    found = {
+        ids_by_key[key]: _read_plan(data, ids_by_key[key])
+        for key, data in store.try_many(ids_by_key, num_parallel=NUM_PARALLEL_READS)
+    }
+    in_order = {run_id: found[run_id] for run_id in ids_by_key.values()}
+    runs = [run for run in in_order.values() if isinstance(run, Run)]
+    return runs, {run_id: reason for run_id, reason in in_order.items() if isinstance(reason, str)}
+
+
+def _read_plan(data: bytes | KeyMissing | StoreError, run_id: str) -> Run | str:
+    if isinstance(data, KeyMissing):
+        return "there is none"
+    if isinstance(data, UnreadableObject):  # one plan that is too large is no reason not to read the others
+        return str(data)
+    if isinstance(data, StoreError):
+        raise data
+    try:
+        run = read_run(data)
+    except InvalidDocumentError as error:
+        return str(error)
+    return run if run.run_id == run_id else f"it is of the run '{run.run_id}'"
+
+
+def find_future_runs(runs: Iterable[Run]) -> dict[str, str]:
+    """Return the runs that began in the future, by run id with what is wrong of them, in words."""
+    latest = datetime.now(UTC) + CLOCK_TOLERANCE
+    return {
+        run.run_id: f"began on {run.created_at:%Y-%m-%d}, which is to come: a clock was or is wrong"
+        for run in runs
+        if run.created_at > latest
+    }
+
+
+def read_raw_removals(store: Store, run_id: str) -> list[RawRemoval]:
+    """Return what says which raw results of the run were removed, the oldest first.
+
+    Raise UserError if one cannot be read: its repeats would be measured again.
+    """
+    removals: list[RawRemoval] = []
+    for key, data in store.get_listed(store.list_keys(raw_removals_prefix(run_id))):
+        if isinstance(data, UnreadableObject):
+            raise data
+        try:
+            removals.append(read_raw_removal(data))
+        except InvalidDocumentError as error:
+            raise UserError(
+                f"{store.url}/{key}: which results were removed cannot be read ({error}); "
+                "use the version of benchmatrix that wrote it"
+            ) from error
+    return sorted(removals, key=lambda removal: removal.at)
+
+
+def index_removed_results(removals: Iterable[RawRemoval]) -> dict[str, RemovedResult]:
+    """Return the removed results by the keys that they had; of one that several removals name, the latest."""
+    return {
+        result_key(removal.run_id, removed.cell_id, removed.repeat, removed.attempt): removed
+        for removal in removals
+        for removed in removal.results
+    }
