@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.registry import MODELS
 from bench.schema import Framework
 from bench_process import Ending, get_result, run_bench
 from factories import make_cell
 
-# What no processor does: 64 float32 operations a cycle (two AVX-512 FMA units) on every core at 6 GHz, each counting
-# for 2.25 (what Winograd's convolution saves).
-MAX_FLOP_PER_CORE_SECOND = 64 * 6e9 * 2.25
 SHORT = {"num_warmup_steps": 2, "max_warmup_seconds": 2.0, "num_steps": 5, "min_seconds": 0.3}
 
 CASES = {
@@ -42,15 +38,11 @@ def ok(
     )
 
 
-def test_a_real_cell_ends_with_one_complete_record(ok: Ending) -> None:
+def test_a_real_cell_ends_with_one_complete_record_of_as_long_as_it_asks_for(ok: Ending) -> None:
     result = get_result(ok)
     assert (ok.exit_code, result.status, result.written_by, result.error) == (0, "ok", "bench", None)
     assert (result.run_id, result.repeat, result.attempt) == ("test-1", 2, "a1")
     assert sum(path.is_file() for path in ok.store.rglob("*")) == 1
-
-
-def test_a_real_cell_is_measured_as_long_as_it_asks_for(ok: Ending) -> None:
-    result = get_result(ok)
     assert result.samples is not None
     assert result.phases.steady_seconds is not None
     assert len(result.samples.step_seconds) >= 5
@@ -68,46 +60,26 @@ def test_the_times_fit_into_what_an_outside_stopwatch_shows(ok: Ending) -> None:
     assert phases["import_seconds"] > 0.05  # nothing of the framework was imported before the clock was read
 
 
-def test_no_step_is_faster_than_any_processor(ok: Ending) -> None:
-    result = get_result(ok)
-    assert result.samples is not None
-    assert result.environment is not None
-    # A forward pass shrinks with the image's area. Training takes three times as much, less the first layer's input
-    # gradient: 2.9 at the least.
-    reference = MODELS[result.cell.model].find_reference()
-    assert reference is not None
-    num_passes = 2.9 if result.cell.phase == "train" else 1
-    area = (result.cell.input_size / reference.input_size) ** 2
-    flop = 2e9 * reference.giga_macs * area * num_passes * result.cell.batch_size
-    fastest = flop / (result.environment.num_visible_cores * MAX_FLOP_PER_CORE_SECOND)
-    assert fastest < min(result.samples.step_seconds)
-
-
-def test_memory_is_the_processs_own_and_no_gpu_is_claimed(ok: Ending) -> None:
-    result = get_result(ok)
-    assert result.memory is not None
-    assert result.environment is not None
-    assert 100e6 < (result.memory.peak_rss_bytes or 0) < 4e9
-    assert (result.memory.peak_memory_allocated_bytes, result.memory.peak_memory_reserved_bytes) == (None, None)
-    assert result.environment.gpu is None
-
-
-def test_a_real_cell_says_who_used_the_cpus_and_how_near_the_peak_it_came(ok: Ending) -> None:
+def test_a_real_cell_says_who_used_the_cpus_and_the_memory_and_how_near_the_peak_it_came(ok: Ending) -> None:
     result = get_result(ok)
     assert result.cpu_use is not None
     assert result.roofline is not None
     assert result.validity is not None
-    assert (result.gpu_use, result.probe_failures) == ((), ())
-    assert 0.0 < result.cpu_use.own_cores <= 1.1  # it had one core
-    assert result.phases.steady_seconds is not None
-    assert result.phases.steady_seconds <= result.cpu_use.window_seconds
+    assert result.memory is not None
+    assert result.environment is not None
     assert result.host_peak is not None
     assert result.calibration is not None
-    assert result.calibration.num_threads == result.host_peak.num_threads
-    assert (result.host_peak.num_threads, result.host_peak.framework) == (1, result.cell.framework)
-    assert result.roofline.peak_flops_per_second == result.host_peak.flops_per_second
-    assert result.roofline.share_of_peak is None or result.roofline.share_of_peak > 0.0
+    assert (result.gpu_use, result.probe_failures, result.environment.gpu) == ((), (), None)
+    assert 0.0 < result.cpu_use.own_cores <= 1.1  # it had one core
     assert result.cpu_use.num_affinity_cores == 1
+    assert (result.phases.steady_seconds or 0.0) <= result.cpu_use.window_seconds
+    assert 100e6 < (result.memory.peak_rss_bytes or 0) < 4e9
+    assert (result.memory.peak_memory_allocated_bytes, result.memory.peak_memory_reserved_bytes) == (None, None)
+    assert result.calibration.num_threads == result.host_peak.num_threads == 1
+    assert result.roofline.peak_flops_per_second == result.host_peak.flops_per_second
+    # What no processor does: 64 float32 operations a cycle (two AVX-512 FMA units) on its core at 6 GHz, each counting
+    # for 2.25 (what Winograd's convolution saves).
+    assert 0.0 < result.roofline.achieved_flops_per_second < 64 * 6e9 * 2.25
     # 0.3 s asked for: so short that a verdict other than valid is certain, and "too-short" is among the reasons.
-    if result.phases.steady_seconds < 0.5:
+    if (result.phases.steady_seconds or 0.0) < 0.5:
         assert "too-short" in [reason.verdict for reason in result.validity.reasons]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.registry import FRAMEWORKS, MODELS, Framework, ModelSpec, list_gaps
+from bench.registry import FRAMEWORKS, MODELS, Framework, list_gaps
 
 ROOT = Path(__file__).parents[3]
 BENCH = ROOT / "images" / "bench" / "src" / "bench"
@@ -17,42 +17,29 @@ PROGRAM = ROOT / "docs" / "make_tables.py"
 FUNCTIONS = (("torch", "build_fake_net(cell"), ("keras", "build_fake_net(cell"), ("flops", "count_fake_net(cell"))
 
 
-# Models
-
-
 @pytest.mark.parametrize("model", MODELS)
 def test_no_model_lacks_anything(model: str) -> None:
     assert list_gaps(model, MODELS[model]) == []
 
 
-@pytest.fixture
-def fake(tmp_path: Path) -> tuple[ModelSpec, Path]:
-    """A complete entry named fake-net and the folder with its definitions."""
+def test_what_an_entry_lacks_is_named(tmp_path: Path) -> None:
+    """A complete entry named fake-net, but for what is missing."""
+    spec, advice = MODELS["conv6"], "see CONTRIBUTING.md, 'Add a model'"
     (tmp_path / "models").mkdir()
     for dialect, function in FUNCTIONS:
         (tmp_path / "models" / f"{dialect}.py").write_text(f"\ndef {function}: Cell) -> Any: ...")
-    return MODELS["conv6"], tmp_path
-
-
-@pytest.mark.parametrize(("dialect", "function"), FUNCTIONS)
-def test_a_definition_that_is_missing_is_named(fake: tuple[ModelSpec, Path], dialect: str, function: str) -> None:
-    spec, folder = fake
-    path = folder / "models" / f"{dialect}.py"
-    path.write_text("")
-    assert list_gaps("fake-net", spec, folder) == [
-        f"model 'fake-net': there is no {function}) in {path}: see CONTRIBUTING.md, 'Add a model'"
-    ]
-
-
-def test_reference_numbers_that_are_missing_are_named(fake: tuple[ModelSpec, Path]) -> None:
-    spec, folder = fake
+    reference = "model 'fake-net': its entry has no Reference(input_size=32, num_classes=10, ...), its default size"
     others = tuple(reference for reference in spec.references if reference.input_size != spec.input_size)
-    expected = [
-        "model 'fake-net': its entry has no Reference(input_size=32, num_classes=10, ...), its default size: "
-        "see CONTRIBUTING.md, 'Add a model'"
-    ]
-    assert list_gaps("fake-net", replace(spec, references=()), folder) == expected
-    assert list_gaps("fake-net", replace(spec, references=others), folder) == expected
+    assert list_gaps("fake-net", spec, tmp_path) == []
+    assert list_gaps("fake-net", replace(spec, references=others), tmp_path) == [f"{reference}: {advice}"]
+    for dialect, function in FUNCTIONS:
+        path = tmp_path / "models" / f"{dialect}.py"
+        text = path.read_text()
+        path.write_text("")
+        assert list_gaps("fake-net", spec, tmp_path) == [
+            f"model 'fake-net': there is no {function}) in {path}: {advice}"
+        ]
+        path.write_text(text)
 
 
 def test_every_definition_belongs_to_an_entry() -> None:
@@ -61,9 +48,6 @@ def test_every_definition_belongs_to_an_entry() -> None:
         definitions = (BENCH / "models" / f"{dialect}.py").read_text()
         found = re.findall(rf"^def {prefix}_(\w+)\(cell: Cell\) -> (?!int|tuple)", definitions, re.M)
         assert set(found) - {"step_cost"} == {name.replace("-", "_") for name in MODELS}
-
-
-# Frameworks
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -77,9 +61,6 @@ def test_every_framework_has_code_and_what_its_images_are_built_from(framework: 
     assert (PROGRAMS / f"check_data_{framework}.py").is_file()
     assert spec.modes
     assert spec.devices
-
-
-# The documentation
 
 
 def test_the_tables_of_the_documentation_are_in_step() -> None:

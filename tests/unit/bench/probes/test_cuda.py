@@ -51,8 +51,8 @@ MIB = 2**20
 class FakeDriver:
     """Functions of the driver that return codes; a copy takes its bytes over the bandwidth, by the driver's clock."""
 
-    def __init__(self, bandwidth: float, **codes: int) -> None:
-        self.bandwidth, self.codes, self.now = bandwidth, codes, 0.0
+    def __init__(self, bandwidth: float = 1e12, mps: int = 0, **codes: int) -> None:
+        self.bandwidth, self.mps, self.codes, self.now = bandwidth, mps, codes, 0.0
         self.calls: list[str] = []
 
     def __getitem__(self, name: str) -> Callable[..., int]:
@@ -60,6 +60,8 @@ class FakeDriver:
             self.calls.append(name)
             if name == "cuMemcpyDtoDAsync_v2":
                 self.now += 2 * arguments[2].value / self.bandwidth
+            if name == "cuDeviceGetAttribute":
+                arguments[0]._obj.value = self.mps if arguments[1].value == 133 else 7  # behind byref
             return self.codes.get(name, 0)
 
         return call
@@ -91,39 +93,21 @@ def test_the_frameworks_context_is_used_and_everything_given_back(monkeypatch: p
     ]
 
 
-class Library:
-    """CUDA's driver library, as far as it says whether MPS is in force."""
-
-    def __init__(self, *, mps: int = 0, code: int = 0) -> None:
-        self.mps = mps
-        self.code = code
-
-    def cuInit(self, flags: int) -> int:  # noqa: N802  (the names are the library's)
-        return 0
-
-    def cuDeviceGet(self, device: object, ordinal: int) -> int:  # noqa: N802
-        return 0
-
-    def cuDeviceGetAttribute(self, answer: object, attribute: int, device: object) -> int:  # noqa: N802
-        answer._obj.value = self.mps if attribute == 133 else 7  # type: ignore[attr-defined]  # behind byref
-        return self.code
-
-
 @pytest.mark.parametrize(
-    ("library", "state"),
-    [(Library(mps=1), True), (Library(mps=0), False), (Library(code=1), None)],
+    ("driver", "state"),
+    [(FakeDriver(mps=1), True), (FakeDriver(mps=0), False), (FakeDriver(cuDeviceGetAttribute=1), None)],
     ids=["in force", "not in force", "an older driver"],
 )
 def test_the_driver_says_whether_mps_is_in_force(
-    monkeypatch: pytest.MonkeyPatch, library: Library, state: bool | None
+    monkeypatch: pytest.MonkeyPatch, driver: FakeDriver, state: bool | None
 ) -> None:
-    monkeypatch.setattr("ctypes.CDLL", lambda name: library)
+    install(monkeypatch, driver)
     assert read_mps_state() is state
 
 
 def test_a_gpu_tenant_tells_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     install_nvml(monkeypatch)
-    monkeypatch.setattr("ctypes.CDLL", lambda name: Library(mps=1))
+    install(monkeypatch, FakeDriver(mps=1))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     place = read_place("gpu")
     assert (place.device, place.is_under_mps) == ("GPU-bbbb2222", True)

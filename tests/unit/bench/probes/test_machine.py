@@ -30,17 +30,12 @@ print(before, read_peak_rss_bytes())
 """
 
 
-def test_the_peak_of_memory_stays_when_the_memory_is_freed() -> None:
-    process = subprocess.run([sys.executable, "-c", ALLOCATE], capture_output=True, text=True, check=True)
-    before, peak = map(int, process.stdout.split())
-    assert peak - before == pytest.approx(300_000_000, abs=10_000_000)
-
-
-def test_the_peak_of_memory_is_that_of_the_process_not_of_its_parent() -> None:
+def test_the_peak_of_memory_stays_when_it_is_freed_and_is_not_that_of_the_parent() -> None:
     block = bytearray(b"x") * 200_000_000  # `ru_maxrss` of a child starts at what its parent had
     process = subprocess.run([sys.executable, "-c", ALLOCATE], capture_output=True, text=True, check=True)
-    before = int(process.stdout.split()[0])
+    before, peak = map(int, process.stdout.split())
     assert before < len(block)
+    assert peak - before == pytest.approx(300_000_000, abs=10_000_000)
 
 
 X86 = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\n"
@@ -141,7 +136,6 @@ def test_two_vcpus_of_a_cloud_machine_are_one_physical_core(tmp_path: Path) -> N
         # Two sockets of two physical cores with two hyperthreads each: 0-3 are the first ones, 4-7 their siblings.
         (set(range(8)), ("0-7", 4, 2, 2)),
         ({0, 1, 4, 5}, ("0-1,4-5", 2, 1, 1)),
-        ({0, 2}, ("0,2", 2, 2, 2)),
         ({0, 4}, ("0,4", 1, 1, 1)),
     ],
 )
@@ -174,17 +168,10 @@ def test_lists_of_cores_are_read_and_written_as_the_kernel_does(text: str, numbe
     assert format_core_list(numbers) == (text or None)
 
 
-def write(path: Path, num_bytes: int) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(bytes(num_bytes))
-    return path
-
-
 def test_every_library_is_read_once_whatever_links_lead_to_it(tmp_path: Path) -> None:
-    library = write(tmp_path / "a" / "libcudnn_engines.so.9", 1000)
-    (tmp_path / "a" / "libcudnn_engines.so").symlink_to(library)
-    write(tmp_path / "b" / "libcublasLt.so.13", 200)
-    write(tmp_path / "b" / "libother.so", 5000)
+    sizes = {"a/libcudnn_engines.so.9": 1000, "b/libcublasLt.so.13": 200, "b/libother.so": 5000}
+    write_tree(tmp_path, {name: "x" * size for name, size in sizes.items()})
+    (tmp_path / "a" / "libcudnn_engines.so").symlink_to(tmp_path / "a/libcudnn_engines.so.9")
     assert read_library_files([tmp_path / "a", tmp_path / "b", tmp_path / "a", tmp_path / "missing"]) == 1200
 
 
@@ -202,11 +189,9 @@ ROOM = 64 * 2**30
     [
         (32 * MIB, ROOM, 128 * MIB),  # STREAM's rule: four times the cache
         (2 * MIB, ROOM, 64 * MIB),
-        (384 * MIB, ROOM, 512 * MIB),
         (None, ROOM, 512 * MIB),
         (32 * MIB, 1536 * MIB, 96 * MIB),  # a sixteenth of what is left
         (32 * MIB, 512 * MIB, None),
-        (32 * MIB, -1, None),
     ],
 )
 def test_arrays_are_past_the_cache_and_never_in_the_way(
@@ -215,17 +200,14 @@ def test_arrays_are_past_the_cache_and_never_in_the_way(
     assert choose_copy_bytes(cache_bytes, room_bytes) == expected
 
 
-def put_cache(root: Path, cpu: int, index: int, level: int, size: str, shared: str) -> None:
-    folder = root / f"cpu{cpu}" / "cache" / f"index{index}"
-    folder.mkdir(parents=True)
-    for name, text in (("level", str(level)), ("size", size), ("shared_cpu_list", shared)):
-        (folder / name).write_text(f"{text}\n")
-
-
 def test_the_last_level_is_counted_once_for_the_cpus_that_share_it(tmp_path: Path) -> None:
-    for cpu, shared in ((0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")):
-        put_cache(tmp_path, cpu, 2, 2, "1024K", str(cpu))
-        put_cache(tmp_path, cpu, 3, 3, "32M", shared)
+    for cpu, shared in enumerate(("0-1", "0-1", "2-3", "2-3")):
+        for level, size, cpus in ((2, "1024K", cpu), (3, "32M", shared)):
+            folder = f"cpu{cpu}/cache/index{level}"
+            write_tree(
+                tmp_path,
+                {f"{folder}/level": f"{level}\n", f"{folder}/size": size, f"{folder}/shared_cpu_list": f"{cpus}"},
+            )
     assert read_cache_bytes([0, 1, 2, 3], tmp_path) == 64 * MIB
     assert read_cache_bytes([0, 1], tmp_path) == 32 * MIB
 

@@ -166,14 +166,12 @@ MPS_ENABLED_ATTRIBUTE = 133
 
 
 def read_mps_state() -> bool | None:
-    try:
-        library = ctypes.CDLL(LIBRARY)
-    except OSError:
-        return None
     device, answer = ctypes.c_int(), ctypes.c_int()
-    if library.cuInit(0) or library.cuDeviceGet(ctypes.byref(device), 0):
-        return None
-    if library.cuDeviceGetAttribute(ctypes.byref(answer), MPS_ENABLED_ATTRIBUTE, device):
+    try:
+        driver = _Driver()
+        driver.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(0))
+        driver.call("cuDeviceGetAttribute", ctypes.byref(answer), ctypes.c_int(MPS_ENABLED_ATTRIBUTE), device)
+    except (OSError, CudaError):
         return None
     return bool(answer.value)
 
