@@ -116,6 +116,17 @@ def make_nights(repeats: FloatArray) -> Nights:
     )
 
 
+def take_first(nights: Nights, number: int) -> Nights:
+    """Return the first `number` nights."""
+    return replace(
+        nights,
+        runs=nights.runs[:number],
+        logs=nights.logs[:, :number],
+        num_repeats=nights.num_repeats[:, :number],
+        sums_of_squares=nights.sums_of_squares[:, :number],
+    )
+
+
 def run_programme(scenario: Scenario, seed: int) -> Outcome:
     """Look at every night, measure again what is suspected, judge it, and return what came of it."""
     drawn = draw(scenario, seed)
@@ -126,7 +137,7 @@ def run_programme(scenario: Scenario, seed: int) -> Outcome:
     has_change = bool(drawn.changed.any())
     last = scenario.change_at + scenario.within if has_change else scenario.num_nights
     for night in range(scenario.change_at if has_change else FIRST_LOOK - 1, last):
-        now = nights.until(night + 1)
+        now = take_first(nights, night + 1)
         suspected = [
             seen
             for seen in look_for_changes(now, Starts(cells=starts, groups={}))
@@ -154,7 +165,7 @@ def confirm_cells(nights: Nights, drawn: Drawn, rows: list[int], night: int) -> 
         nights.sums_of_squares[row, night] = len(both) * both.var()
     if not rows:
         return []
-    now = nights.until(night + 1)
+    now = take_first(nights, night + 1)
     found = [seen for seen in look_for_changes(now) if not seen.is_of_group and seen.rows[0] in rows]
     return [seen for seen in found if seen.shift > 0 and judge_alone(seen, now, drawn.again, night)]
 

@@ -3,18 +3,19 @@
 A change is a level from some night on that differs from the level before it. For every night that could be the first
 after a change, the precision-weighted mean from it on is compared with the one before (a generalised likelihood ratio,
 evaluated anew each night). The night is the unit: repeats of one night share its noise, so they make a night's mean
-more precise and are never counted as nights.
+more precise and are never counted as nights. The noise of nights is what all cells of some hardware share, and how much
+each varies by itself; benchmarks/watch_nights.py compares the methods, and docs/nights.md has the figures.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, special, stats
 
 from bench.schema import Outcome, Shift
-from collector.nights.noise import MIN_GROUP_CELLS, estimate_variances, find_common_effect, find_levels, take_medians
 from collector.nights.series import BoolArray, CellNights, FloatArray, IntArray, Nights, SeriesKey
 
 EFFECT_FLOOR = 0.02
@@ -30,121 +31,6 @@ NUM_SURE_NIGHTS = 7
 """Nights before a change that are asked for where there are more nights than that."""
 MIN_NIGHTS_BEFORE = 2
 CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, kw_only=True)
-class Looks:
-    """What the newest night shows of each series: the most likely change. Shape of every array: (series,)."""
-
-    firsts: IntArray
-    """The first night after the change; -1 where nothing can be said."""
-    shifts: FloatArray
-    """Log of the step time after the change over the one before; NaN where nothing can be said."""
-    errors: FloatArray
-    """Standard errors of `shifts`."""
-    freedom: FloatArray
-    deviations: FloatArray
-    """Standard deviation of the log of a night around the series' level."""
-    before: FloatArray
-    """Level before the change, as a log."""
-    num_before: IntArray
-    num_after: IntArray
-
-    @property
-    def p_values(self) -> FloatArray:
-        """One-sided p-values of a change in the direction of `shifts`, Student's t; 1 where nothing can be said."""
-        with np.errstate(invalid="ignore"):
-            scores = np.abs(self.shifts) / self.errors
-        return np.where(np.isnan(scores), 1.0, stats.t.sf(scores, self.freedom))
-
-    def get_interval(self, row: int) -> tuple[float, float]:
-        """Return the 95 % interval of a series' shift, as logs."""
-        width = float(stats.t.ppf((1 + CONFIDENCE) / 2, self.freedom[row]) * self.errors[row])
-        return float(self.shifts[row]) - width, float(self.shifts[row]) + width
-
-
-def find_group_effects(nights: Nights, starts: IntArray) -> dict[tuple[str, str], FloatArray]:
-    """Return what the cells of each group with MIN_GROUP_CELLS share in each night, as logs."""
-    levels = find_levels(nights.logs, starts)
-    return {
-        group: find_common_effect(nights.logs[rows], levels[rows])
-        for group, rows in nights.find_groups().items()
-        if len(rows) >= MIN_GROUP_CELLS
-    }
-
-
-def spread_over_cells(nights: Nights, effects: dict[tuple[str, str], FloatArray]) -> FloatArray:
-    """Return the effect of each series' group, shape (series, nights); zeros where its group has none."""
-    common = np.zeros_like(nights.logs)
-    for group, rows in nights.find_groups().items():
-        if group in effects:
-            common[rows] = effects[group]
-    return common
-
-
-def _look_at_series(logs: FloatArray, repeat_variances: FloatArray, starts: IntArray) -> Looks:
-    num_series, num_nights = logs.shape
-    variances, freedom = estimate_variances(logs)
-    typical = np.nan_to_num(take_medians(repeat_variances))
-    # What the repeats do not explain; at the least, the standard error with which the variance is known: where repeats
-    # make up most of it, as in a cell on two levels, the rest is not 0, only not seen. A confirmation has many repeats
-    # and shares the rest with its night.
-    own = np.maximum(variances - typical, variances * np.sqrt(np.minimum(1.0, 2 / freedom)))[:, np.newaxis]
-    is_used = ~np.isnan(logs) & (np.arange(num_nights) >= starts[:, np.newaxis])
-    weights = np.where(is_used, 1 / np.maximum(own + np.nan_to_num(repeat_variances), 1e-12), 0.0)
-    values = np.where(is_used, logs, 0.0)
-    counts, sums, totals = (_cumulate(part) for part in (is_used.astype(np.float64), weights, weights * values))
-    num_all = counts[:, -1]
-    best = _Best(num_series)
-    for first in range(1, num_nights):
-        before, after = counts[:, first], num_all - counts[:, first]
-        asked = np.minimum(NUM_SURE_NIGHTS, np.maximum(MIN_NIGHTS_BEFORE, num_all - 1))
-        fits = (before >= asked) & (after >= 1) & is_used[:, -1] & is_used[:, first]
-        best.compare(first, fits, sums, totals, before, after)
-    return Looks(
-        firsts=best.firsts,
-        shifts=best.shifts,
-        errors=best.errors,
-        freedom=freedom,
-        deviations=np.sqrt(variances),
-        before=best.levels,
-        num_before=best.num_before,
-        num_after=best.num_after,
-    )
-
-
-class _Best:
-    """The split of each series whose two sides differ most, of those compared so far."""
-
-    def __init__(self, num_series: int) -> None:
-        self.firsts = np.full(num_series, -1)
-        self.shifts, self.errors, self.levels = (np.full(num_series, np.nan) for _ in range(3))
-        self.num_before, self.num_after = np.zeros(num_series, np.int64), np.zeros(num_series, np.int64)
-        self._scores = np.full(num_series, -np.inf)
-
-    def compare(
-        self, first: int, fits: BoolArray, sums: FloatArray, totals: FloatArray, before: FloatArray, after: FloatArray
-    ) -> None:
-        """Take the split at the night `first` where it fits and differs more; the sums are cumulated over nights."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weight_before, weight_after = sums[:, first], sums[:, -1] - sums[:, first]
-            level = totals[:, first] / weight_before
-            shift = (totals[:, -1] - totals[:, first]) / weight_after - level
-            error = np.sqrt(1 / weight_before + 1 / weight_after)
-            score = np.abs(shift) / error
-        better = fits & (score > self._scores)
-        self._scores[better] = score[better]
-        self.firsts[better] = first
-        pairs = ((self.shifts, shift), (self.errors, error), (self.levels, level))
-        for kept, new in (*pairs, (self.num_before, before), (self.num_after, after)):
-            kept[better] = new[better]
-
-
-def _cumulate(values: FloatArray) -> FloatArray:
-    """Return cumulated sums with a leading zero, shape (series, nights + 1)."""
-    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
-
-
 Group = tuple[str, str]
 """Device and hardware."""
 
@@ -173,10 +59,12 @@ class Seen:
     shift: float
     """Log of the step time after the change over the one before."""
     log_interval: tuple[float, float]
+    """The 95 % interval of the shift."""
     p_value: float
     num_before: int
     num_after: int
     deviation: float
+    """Standard deviation of the log of a night around the series' level."""
     levels: tuple[float, ...]
     """What each of `rows` would be in the newest night without the change, as logs."""
 
@@ -207,59 +95,101 @@ def look(nights: Nights, starts: Starts = NO_STARTS, *, p_value: float = 1.0) ->
     cell_starts = np.array([starts.cells.get(key, 0) for key in nights.keys], dtype=np.int64)
     effects = find_group_effects(nights, cell_starts)
     common = spread_over_cells(nights, effects)
-    cells = _look_at_series(nights.logs - common, nights.variances, cell_starts)
-    p_values = cells.p_values
     found = [
-        _see(cells, float(p_values[row]), row, (row,), nights.keys[row].group, (cells.before[row] + common[row, -1],))
-        for row in _select(cells, p_values, p_value)
+        change.make_seen((row,), nights.keys[row].group, (change.before + common[row, -1],))
+        for row, change in _look_at_series(nights.logs - common, nights.variances, cell_starts, p_value)
     ]
-    return sorted([*found, *_look_at_groups(nights, effects, starts, p_value)], key=lambda seen: seen.p_value)
+    if effects:
+        names, members = list(effects), nights.find_groups()
+        group_starts = np.array([starts.groups.get(name, 0) for name in names], dtype=np.int64)
+        logs = np.array([effects[name] for name in names])
+        for index, change in _look_at_series(logs, np.zeros_like(logs), group_starts, p_value):
+            present = [int(row) for row in members[names[index]] if not np.isnan(nights.logs[row, -1])]
+            levels = take_medians(nights.logs[present, group_starts[index] : change.first])
+            found.append(change.make_seen(tuple(present), names[index], tuple(levels), is_of_group=True))
+    return sorted(found, key=lambda seen: seen.p_value)
 
 
-def _select(looks: Looks, p_values: FloatArray, p_value: float) -> list[int]:
-    return [int(row) for row in np.flatnonzero((looks.firsts >= 0) & (p_values < p_value))]
+class _Change(NamedTuple):
+    """The most likely change of one series: the split of its nights whose two sides differ most."""
+
+    first: int
+    shift: float
+    error: float
+    before: float
+    """Level before the change, as a log."""
+    num_before: int
+    num_after: int
+    p_value: float
+    freedom: float
+    deviation: float
+
+    def make_seen(
+        self, rows: tuple[int, ...], group: Group, levels: Sequence[float], *, is_of_group: bool = False
+    ) -> Seen:
+        width = float(stats.t.ppf((1 + CONFIDENCE) / 2, self.freedom) * self.error)
+        return Seen(
+            rows=rows,
+            group=group,
+            is_of_group=is_of_group,
+            first=self.first,
+            shift=self.shift,
+            log_interval=(self.shift - width, self.shift + width),
+            p_value=self.p_value,
+            num_before=self.num_before,
+            num_after=self.num_after,
+            deviation=self.deviation,
+            levels=tuple(float(level) for level in levels),
+        )
 
 
-def _look_at_groups(
-    nights: Nights, effects: Mapping[Group, FloatArray], starts: Starts, p_value: float
-) -> Iterable[Seen]:
-    if not effects:
-        return
-    names = list(effects)
-    own_starts = np.array([starts.groups.get(name, 0) for name in names], dtype=np.int64)
-    logs = np.array([effects[name] for name in names])
-    looks = _look_at_series(logs, np.zeros_like(logs), own_starts)
-    members, p_values = nights.find_groups(), looks.p_values
-    for index in _select(looks, p_values, p_value):
-        present = [int(row) for row in members[names[index]] if not np.isnan(nights.logs[row, -1])]
-        earlier = nights.logs[present, own_starts[index] : looks.firsts[index]]
-        levels = tuple(take_medians(earlier))
-        yield _see(looks, float(p_values[index]), index, tuple(present), names[index], levels, is_of_group=True)
+def _look_at_series(
+    logs: FloatArray, repeat_variances: FloatArray, starts: IntArray, p_value: float
+) -> Iterator[tuple[int, _Change]]:
+    """Yield the row of each series whose most likely change has a one-sided p-value below `p_value`, with the change.
+
+    `logs`, `repeat_variances`: shape (series, nights); `starts`: shape (series,).
+    """
+    variances, freedom = estimate_variances(logs)
+    typical = np.nan_to_num(take_medians(repeat_variances))
+    # What the repeats do not explain; at the least, the standard error with which the variance is known: where repeats
+    # make up most of it, as in a cell on two levels, the rest is not 0, only not seen. A confirmation has many repeats
+    # and shares the rest with its night.
+    own = np.maximum(variances - typical, variances * np.sqrt(np.minimum(1.0, 2 / freedom)))[:, np.newaxis]
+    is_used = ~np.isnan(logs) & (np.arange(logs.shape[1]) >= starts[:, np.newaxis])
+    weights = np.where(is_used, 1 / np.maximum(own + np.nan_to_num(repeat_variances), 1e-12), 0.0)
+    values = weights * np.where(is_used, logs, 0.0)
+    # Of each night but the first, the sums over the nights before it, and over those from it on.
+    before, after = zip(*(_sum_sides(part) for part in (is_used.astype(np.float64), weights, values)), strict=True)
+    asked = np.minimum(NUM_SURE_NIGHTS, np.maximum(MIN_NIGHTS_BEFORE, is_used.sum(axis=1) - 1))[:, np.newaxis]
+    fits = (before[0] >= asked) & (after[0] >= 1) & is_used[:, -1:] & is_used[:, 1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        levels = before[2] / before[1]
+        shifts = after[2] / after[1] - levels
+        errors = np.sqrt(1 / before[1] + 1 / after[1])
+        scores = np.where(fits, np.nan_to_num(np.abs(shifts) / errors, nan=-np.inf), -np.inf)
+    best = scores.argmax(axis=1)
+    chances: FloatArray = np.asarray(stats.t.sf(scores.max(axis=1), freedom))  # 1 where no split fits
+    for row in np.flatnonzero(chances < p_value):
+        place = row, best[row]
+        change = _Change(
+            first=int(best[row]) + 1,
+            shift=float(shifts[place]),
+            error=float(errors[place]),
+            before=float(levels[place]),
+            num_before=int(before[0][place]),
+            num_after=int(after[0][place]),
+            p_value=float(chances[row]),
+            freedom=float(freedom[row]),
+            deviation=math.sqrt(variances[row]),
+        )
+        yield int(row), change
 
 
-def _see(
-    looks: Looks,
-    p_value: float,
-    index: int,
-    rows: tuple[int, ...],
-    group: Group,
-    levels: tuple[float, ...],
-    *,
-    is_of_group: bool = False,
-) -> Seen:
-    return Seen(
-        rows=rows,
-        group=group,
-        is_of_group=is_of_group,
-        first=int(looks.firsts[index]),
-        shift=float(looks.shifts[index]),
-        log_interval=looks.get_interval(index),
-        p_value=p_value,
-        num_before=int(looks.num_before[index]),
-        num_after=int(looks.num_after[index]),
-        deviation=float(looks.deviations[index]),
-        levels=tuple(float(level) for level in levels),
-    )
+def _sum_sides(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sums before each night but the first, and from it on, shape (series, nights - 1)."""
+    sums = np.cumsum(values, axis=1)
+    return sums[:, :-1], sums[:, -1:] - sums[:, :-1]
 
 
 def measure_alone(seen: Seen, nights: Nights, confirmation: CellNights, cell_ids: Sequence[str]) -> float | None:
@@ -294,3 +224,142 @@ def judge(seen: Seen, alone: float) -> tuple[Outcome, str]:
 
 def _percent(log: float) -> str:
     return f"{100 * math.expm1(log):.1f} %"
+
+
+def find_group_effects(nights: Nights, starts: IntArray) -> dict[Group, FloatArray]:
+    """Return what the cells of each group with MIN_GROUP_CELLS share in each night, as logs."""
+    levels = find_levels(nights.logs, starts)
+    return {
+        group: find_common_effect(nights.logs[rows], levels[rows])
+        for group, rows in nights.find_groups().items()
+        if len(rows) >= MIN_GROUP_CELLS
+    }
+
+
+def spread_over_cells(nights: Nights, effects: Mapping[Group, FloatArray]) -> FloatArray:
+    """Return the effect of each series' group, shape (series, nights); zeros where its group has none."""
+    common = np.zeros_like(nights.logs)
+    for group, rows in nights.find_groups().items():
+        if group in effects:
+            common[rows] = effects[group]
+    return common
+
+
+MIN_GROUP_CELLS = 10
+"""Fewer cells do not tell what they share from what is their own: the median of 10 has 0.4 times the noise of one."""
+TRIMMED_SHARE = 0.1
+"""Of the squared differences of neighbouring nights, the largest ones left out, one at the least: a step of the level
+makes one, and a step that is looked for must not hide in the noise that it is held against."""
+DIFFERENCE_EFFICIENCY = 0.6
+"""Degrees of freedom that a difference adds to a variance. Untrimmed it is 2/3 (J. von Neumann, Annals of Mathematical
+Statistics 12, 1941, 367-395); trimming takes some of it."""
+ASSUMED_DEVIATION = 0.03
+"""Standard deviation of the log of a night, for series that say little themselves and have no others to learn from: the
+upper end of what identical nights showed, 1 to 3 %."""
+PRIOR_FREEDOM = 8.0
+"""Degrees of freedom that the assumed noise, or that of the other cells, is worth, at the most: about two weeks of
+nights. More would pass off a cell that is noisier than the others as a quiet one."""
+MIN_POOLED_SERIES = 20
+"""Series that a spread of variances is estimated from, at the least."""
+
+
+def find_common_effect(logs: FloatArray, levels: FloatArray) -> FloatArray:
+    """Return by how much each night moved all cells of a group, as logs, shape (nights,); zeros for a small group.
+
+    `logs`: shape (cells, nights); `levels`: each cell's level in each night, the same shape. The median over the cells
+    is shrunk by the share of its variance over the nights that its own uncertainty explains: where cells share nothing,
+    nothing is taken from them.
+    """
+    num_cells, num_nights = logs.shape
+    if num_cells < MIN_GROUP_CELLS or num_nights < 3:
+        return np.zeros(num_nights)
+    rest = logs - levels
+    present = ~np.isnan(rest)
+    enough = present.sum(axis=0) >= MIN_GROUP_CELLS
+    effect = np.zeros(num_nights)
+    if enough.sum() < 3:
+        return effect
+    effect[enough] = np.nanmedian(rest[:, enough], axis=0)
+    effect[enough] -= np.median(effect[enough])
+    own = stats.median_abs_deviation(rest[:, enough] - effect[enough], axis=None, scale="normal", nan_policy="omit")
+    uncertainty = np.pi / 2 * float(own) ** 2 / present[:, enough].sum(axis=0).mean()  # of a median of normal values
+    variance = float(effect[enough].var(ddof=1))
+    share = max(0.0, 1 - uncertainty / variance) if variance > 0 else 0.0
+    return np.asarray(share * effect)
+
+
+def find_levels(logs: FloatArray, starts: IntArray) -> FloatArray:
+    """Return the median of each series before and from its night `starts` on, for every night, shape of `logs`."""
+    nights = np.arange(logs.shape[1])
+    is_later = nights >= starts[:, np.newaxis]
+    later = take_medians(np.where(is_later, logs, np.nan))
+    earlier = take_medians(np.where(is_later, np.nan, logs))
+    return np.where(is_later, later[:, np.newaxis], earlier[:, np.newaxis])
+
+
+def estimate_variances(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of a night of each series, and its degrees of freedom, each of shape (series,).
+
+    From the differences of neighbouring nights, so that steps and drifts of the level count little. Cells learn from
+    each other: variances are moderated as limma does (G. K. Smyth, Statistical Applications in Genetics and Molecular
+    Biology 3, 2004, article 3), with PRIOR_FREEDOM at the most. Of fewer than MIN_POOLED_SERIES series,
+    ASSUMED_DEVIATION takes the place of the others.
+    """
+    variances, kept = _trim_differences(logs)
+    freedom: FloatArray = DIFFERENCE_EFFICIENCY * kept.astype(np.float64)
+    prior, prior_freedom = _learn_prior(variances, freedom)
+    total = freedom + prior_freedom
+    return (prior_freedom * prior + freedom * np.where(kept > 0, variances, 0.0)) / total, total
+
+
+def take_medians(logs: FloatArray) -> FloatArray:
+    """Return the median of each row; NaN for one without values, without numpy's warning."""
+    medians = np.full(len(logs), np.nan)
+    has_values = ~np.isnan(logs).all(axis=1)
+    medians[has_values] = np.nanmedian(logs[has_values], axis=1)
+    return medians
+
+
+def _trim_differences(logs: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return half the mean of each row's smallest squared differences, corrected for trimming, and their number.
+
+    Shape (series,) each. A row of fewer than two differences has none.
+    """
+    if logs.shape[1] < 2:
+        return np.zeros(len(logs)), np.zeros(len(logs), dtype=np.int64)
+    missing: BoolArray = np.isnan(logs)
+    order = np.argsort(missing, axis=1, kind="stable")  # nights with values first, in their order
+    squares = np.sort(np.diff(np.take_along_axis(logs, order, axis=1), axis=1) ** 2 / 2, axis=1)  # NaN last
+    counts = np.maximum((~missing).sum(axis=1) - 1, 0)
+    kept = np.maximum(np.minimum(np.ceil(counts * (1 - TRIMMED_SHARE)).astype(np.int64), counts - 1), 0)
+    sums = np.concatenate([np.zeros((len(logs), 1)), np.nancumsum(squares, axis=1)], axis=1)
+    means = np.take_along_axis(sums, kept[:, np.newaxis], axis=1)[:, 0] / np.maximum(kept, 1)
+    return means / _correct_trimming(kept / np.maximum(counts, 1)), kept
+
+
+def _correct_trimming(share: FloatArray) -> FloatArray:
+    """Return the mean of the smallest `share` of squares of standard normal values."""
+    inside = np.clip(share, 1e-6, 1.0)
+    quantile = stats.chi2.ppf(inside, 1)
+    return np.asarray(stats.chi2.cdf(quantile, 3) / inside)
+
+
+def _learn_prior(variances: FloatArray, freedom: FloatArray) -> tuple[float, float]:
+    """Return the variance that series have in common, and how many degrees of freedom that is worth."""
+    usable = (variances > 0) & (freedom >= 1)
+    if usable.sum() < MIN_POOLED_SERIES:
+        return ASSUMED_DEVIATION**2, PRIOR_FREEDOM
+    half = freedom[usable] / 2
+    logs = np.log(variances[usable]) - special.digamma(half) + np.log(half)
+    spread = float(logs.var(ddof=1) - special.polygamma(1, half).mean())
+    prior_freedom = min(PRIOR_FREEDOM, _invert_trigamma(spread))
+    half_prior = prior_freedom / 2
+    center = float(logs.mean() + special.digamma(half_prior) - np.log(half_prior))
+    return float(np.exp(center)), prior_freedom
+
+
+def _invert_trigamma(value: float) -> float:
+    """Return twice the argument at which the trigamma function has `value`; PRIOR_FREEDOM for one that small."""
+    if value <= float(special.polygamma(1, PRIOR_FREEDOM / 2)):
+        return PRIOR_FREEDOM
+    return 2 * float(optimize.brentq(lambda half: float(special.polygamma(1, half)) - value, 1e-3, PRIOR_FREEDOM))

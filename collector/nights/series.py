@@ -83,17 +83,6 @@ class Nights:
             means = single[:, np.newaxis] / self.num_repeats
         return np.where(self.num_repeats > 0, means, np.nan)
 
-    def until(self, num_nights: int) -> "Nights":
-        """Return the first `num_nights` nights."""
-        return Nights(
-            runs=self.runs[:num_nights],
-            keys=self.keys,
-            logs=self.logs[:, :num_nights],
-            num_repeats=self.num_repeats[:, :num_nights],
-            sums_of_squares=self.sums_of_squares[:, :num_nights],
-            facts=tuple(facts[:num_nights] for facts in self.facts),
-        )
-
     def find_groups(self) -> dict[tuple[str, str], IntArray]:
         """Return the rows of the series that share a device and hardware."""
         rows: dict[tuple[str, str], list[int]] = {}

@@ -16,7 +16,7 @@ from collector.nights.detection import (
     measure_alone,
 )
 from collector.nights.records import ChangeHistory
-from collector.nights.series import CellNight, CellNights, Facts, Nights, SeriesKey, tabulate_nights
+from collector.nights.series import CellNights, Facts, Nights, SeriesKey, tabulate_nights
 
 MAX_CELLS = 20
 """Suspicions of one night, at the most: the least likely ones by chance. A confirmation has to fit into what is left of
@@ -53,14 +53,10 @@ class NightRun:
 
     @property
     def again(self) -> CellNights:
-        """The repeats of the confirmation that ran on the night's hardware and machine types."""
-        if self.confirmation is None:
-            return {}
-        return {
-            key: found
-            for key, found in self.confirmation.cells.items()
-            if key in self.cells and _is_same_type(self.cells[key], found)
-        }
+        """The repeats of the confirmation that ran on the night's hardware and, as far as recorded, machine types."""
+        cells = {} if self.confirmation is None else self.confirmation.cells
+        types = {key: (self.cells[key].instance_types, cells[key].instance_types) for key in cells if key in self.cells}
+        return {key: cells[key] for key, (own, again) in types.items() if not own or set(again) <= set(own)}
 
     @property
     def all_cells(self) -> CellNights:
@@ -77,13 +73,9 @@ def suspect(nights: Sequence[NightRun], history: ChangeHistory) -> list[Suspicio
     table, starts = _tabulate(nights, history)
     newest = nights[-1].run
     known = {change.suspicion.change_id for change in history.changes}
-    found = []
-    for seen in look_for_changes(table, starts):
-        if seen.shift < 0 and seen.p_value >= DECISION_P_VALUE:
-            continue
-        suspicion = _make_suspicion(seen, table, nights[-1])
-        if suspicion.change_id not in known:
-            found.append(suspicion)
+    seen = [one for one in look_for_changes(table, starts) if one.shift > 0 or one.p_value < DECISION_P_VALUE]
+    suspicions = (_make_suspicion(one, table, nights[-1]) for one in seen)
+    found = [suspicion for suspicion in suspicions if suspicion.change_id not in known]
     room = MAX_CELLS - sum(change.suspicion.direction == "slower" for change in history.of_night(newest.run_id))
     slower = [suspicion for suspicion in found if suspicion.direction == "slower"]
     return [*slower[: max(0, room)], *(suspicion for suspicion in found if suspicion.direction == "faster")]
@@ -192,11 +184,6 @@ def _find(suspicion: Suspicion, table: Nights, starts: Starts) -> Seen | None:
         if is_same and (is_of_group or table.keys[seen.rows[0]].cell.cell_id in suspicion.cell_ids):
             return seen
     return None
-
-
-def _is_same_type(night: CellNight, again: CellNight) -> bool:
-    """Return whether the machine types are the same, as far as both are recorded."""
-    return not (night.instance_types and again.instance_types) or set(again.instance_types) <= set(night.instance_types)
 
 
 def describe_changes(nights: Nights, rows: Sequence[int], first: int) -> tuple[NightChange, ...]:
