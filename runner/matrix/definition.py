@@ -2,24 +2,23 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
 from bench.registry import MODELS
-from bench.schema import Cell, Document, Name, Neighbour, PlannedCell
+from bench.schema import Cell, Name, Neighbour, PlannedCell
 from runner.yaml_input import Node, NodeValidator, Scalar, describe_found, join_words, quote, unknown_key_error
 
 MAX_COMBINATIONS = 100_000
-"""Combinations of axis values, those that `exclude` removes included; and entries, one for each value of a list."""
+"""Combinations of axis values, those that `exclude` removes included."""
 
 CELL_KEYS = tuple(key for key in Cell.model_fields if key != "schema_version")
 EXECUTION_KEYS = tuple(key for key in PlannedCell.model_fields if key != "cell")
 NEIGHBOUR_KEYS = tuple(Neighbour.model_fields)
 
-_STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include", "neighbours")
 
 
@@ -73,12 +72,12 @@ def read_definition(root: Node) -> MatrixDefinition:
             raise root.error("the key is missing, expected in every matrix; add it", key=key)
     axes = _read_axes(top["axes"])
     return MatrixDefinition(
-        name=read_name(top["name"]),
-        description=read_text(top["description"]).strip() if "description" in top else "",
+        name=_VALIDATORS["name"].validate(top["name"]),
+        description=_VALIDATORS["description"].validate(top["description"]).strip() if "description" in top else "",
         axes=axes,
         defaults=_read_defaults(top["defaults"], axes) if "defaults" in top else {},
-        exclude=_read_entries(top.get("exclude"), _read_exclude, axes),
-        include=_read_entries(top.get("include"), _read_include, axes),
+        exclude=tuple(entry for item in _read_list(top.get("exclude")) for entry in _read_exclude(item, axes)),
+        include=tuple(entry for item in _read_list(top.get("include")) for entry in _read_include(item, axes)),
         neighbours=_read_neighbours(top["neighbours"]) if "neighbours" in top else {},
         axes_node=top["axes"],
     )
@@ -117,25 +116,13 @@ def _read_axis(key: str, node: Node) -> Axis:
 
 
 def _read_setting(key: str, node: Node) -> Setting:
-    return Setting(value=read_value(key, node), node=node)
+    return Setting(value=_VALIDATORS[key].validate(node), node=node)
 
 
 def _read_defaults(node: Node, axes: Mapping[str, Axis]) -> dict[str, Setting]:
     is_axis = dict.fromkeys(axes, "is an axis already, which needs no default; remove it here or under 'axes'")
     entries = _read_mapping(node, [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in axes], is_axis)
     return {key: _read_setting(key, value) for key, value in entries.items()}
-
-
-def _read_entries(
-    node: Node | None, read_entries: Callable[[Node, Mapping[str, Axis]], Iterator[Entry]], axes: Mapping[str, Axis]
-) -> tuple[Entry, ...]:
-    entries: list[Entry] = []
-    for item in _read_list(node):
-        entries += itertools.islice(read_entries(item, axes), MAX_COMBINATIONS + 1)
-        if len(entries) > MAX_COMBINATIONS:
-            message = f"the lists in the entries so far make more than {MAX_COMBINATIONS:,} entries"
-            raise item.error(f"{message}, the limit; shorten a list or split the matrix")
-    return tuple(entries)
 
 
 def _read_exclude(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
@@ -149,8 +136,7 @@ def _read_exclude(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
             if value not in axes[key]:
                 found = f"found {describe_found(setting.node)}, which matches no combination"
                 raise setting.node.error(f"{found}; the axis '{key}' has {join_words(axes[key])}")
-    for on_axes in _combine(chosen):
-        yield Entry(on_axes=on_axes, added={}, node=node)
+    yield from _combine(chosen, {}, node)
 
 
 def _read_include(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
@@ -159,8 +145,7 @@ def _read_include(node: Node, axes: Mapping[str, Axis]) -> Iterator[Entry]:
         raise node.error("found an empty entry, expected keys to add or a whole cell; fill it in or remove it")
     chosen = {key: _read_choice(key, values[key]) for key in axes if key in values}
     added = {key: _read_setting(key, value) for key, value in values.items() if key not in axes}
-    for on_axes in _combine(chosen):
-        yield Entry(on_axes=on_axes, added=added, node=node)
+    yield from _combine(chosen, added, node)
 
 
 def _read_neighbours(node: Node) -> dict[str, dict[str, Setting]]:
@@ -189,10 +174,10 @@ def _read_choice(key: str, node: Node) -> Axis:
     return {setting.value: setting}
 
 
-def _combine(chosen: Mapping[str, Axis]) -> Iterator[dict[str, Setting]]:
-    """Yield every combination of one setting per key, the last key varying fastest; an empty one of no keys."""
+def _combine(chosen: Mapping[str, Axis], added: dict[str, Setting], node: Node) -> Iterator[Entry]:
+    """Yield an entry for every combination of one setting per axis, the last axis varying fastest; one for no axis."""
     for settings in itertools.product(*(values.values() for values in chosen.values())):
-        yield dict(zip(chosen, settings, strict=True))
+        yield Entry(on_axes=dict(zip(chosen, settings, strict=True)), added=added, node=node)
 
 
 def _read_mapping(node: Node, known: Sequence[str], misplaced: Mapping[str, str]) -> dict[str, Node]:
@@ -218,39 +203,14 @@ def _read_list(node: Node | None) -> list[Node]:
     return node.value
 
 
-def read_value(key: str, node: Node) -> Scalar:
-    """Return the value for a key of a cell or of its execution; YamlError if the key does not take it."""
-    value: Scalar = _VALIDATORS[key].validate(node)
-    return value
+def _make_validator(annotation: Any) -> NodeValidator[Any]:
+    return NodeValidator(TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False)))
 
 
-def read_name(node: Node) -> str:
-    """Return the name of a matrix; YamlError if it cannot be one."""
-    name: str = _NAME.validate(node)
-    return name
-
-
-def read_text(node: Node) -> str:
-    """Return a text for people; YamlError if the value is none."""
-    text: str = _TEXT.validate(node)
-    return text
-
-
-def find_annotation(document: type[Document], key: str) -> Any:
-    """Return the type of the values that a file gives for a key of a cell or of its execution.
-
-    A file names a model, and a neighbour that it defines by itself.
-    """
-    info = document.model_fields[key]
-    named: dict[str, Any] = {"model": Literal[tuple(MODELS)], "neighbour": Name | None}
-    return named.get(key, Annotated[info.annotation, info])
-
-
-def _make_validator(document: type[Document], key: str) -> NodeValidator[Any]:
-    return NodeValidator(TypeAdapter(find_annotation(document, key), config=_STRICT))
-
-
-_VALIDATORS = {key: _make_validator(Cell, key) for key in CELL_KEYS}
-_VALIDATORS |= {key: _make_validator(PlannedCell, key) for key in EXECUTION_KEYS}
-_NAME: NodeValidator[str] = NodeValidator(TypeAdapter(Name, config=_STRICT))
-_TEXT: NodeValidator[str] = NodeValidator(TypeAdapter(str, config=_STRICT))
+# A file names a model, and a neighbour that it defines by itself.
+_NAMED: dict[str, Any] = {"model": Literal[tuple(MODELS)], "neighbour": Name | None, "name": Name, "description": str}
+_FIELDS = {**Cell.model_fields, **PlannedCell.model_fields}
+_VALIDATORS = {
+    key: _make_validator(_NAMED.get(key) or Annotated[_FIELDS[key].annotation, _FIELDS[key]])
+    for key in (*CELL_KEYS, *EXECUTION_KEYS, *_NAMED)
+}

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bench.errors import UserError
-from bench.registry import FRAMEWORKS, MODELS, ModelSpec
+from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import Cell, Neighbour, PlannedCell
 from runner.matrix import BUILTIN_FOLDER, list_builtin_matrices
 from runner.matrix.definition import EXECUTION_KEYS, NEIGHBOUR_KEYS, Entry, MatrixDefinition, Setting, read_definition
@@ -139,8 +139,8 @@ def _plan_cell(combination: _Combination, definition: MatrixDefinition, folder: 
         "num_classes": spec.num_classes,
         "mode": DEFAULT_MODES[str(values["framework"])],
     }
-    for key in _list_unfit_defaults(spec):
-        if key not in combination.settings:
+    for key, is_unfit in (("num_classes", spec.num_classes is None), ("data_dir", spec.data is None)):
+        if is_unfit and key not in combination.settings:  # under `defaults` it is meant for the other models
             values.pop(key, None)
     if values.get("data_dir") is not None:
         values["data_dir"] = _find_data_dir(settings["data_dir"], folder)
@@ -152,12 +152,6 @@ def _plan_cell(combination: _Combination, definition: MatrixDefinition, folder: 
     except ValidationError as error:
         raise _cell_error(error, combination, settings) from None
     return PlannedCell.model_validate({"cell": cell} | execution)
-
-
-def _list_unfit_defaults(spec: ModelSpec) -> list[str]:
-    """Return the keys that a model has no use for: under `defaults` they are meant for the other models."""
-    unfit = {"num_classes": spec.num_classes is None, "data_dir": spec.data is None}
-    return [key for key, is_unfit in unfit.items() if is_unfit]
 
 
 def _find_data_dir(setting: Setting, folder: Path | None) -> str:
