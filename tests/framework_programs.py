@@ -21,13 +21,6 @@ ENVIRONMENT = {
 }
 
 
-def choose_core() -> int:
-    """Return the number of the CPU core for programs that get one core: pytest's workers use different ones."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    cores = sorted(os.sched_getaffinity(0))
-    return cores[int(worker) % len(cores)]
-
-
 def ask(interpreter: Path, program: str, *arguments: str) -> Answers:
     """Return the JSON object on the last line that a program of PROGRAMS prints; AssertionError where it fails."""
     command = [str(interpreter), str(PROGRAMS / program), *arguments]

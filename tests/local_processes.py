@@ -1,11 +1,8 @@
 """Processes started through runner.local.process, for its tests, and the ends of what they started."""
 
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,18 +49,6 @@ def end_time_when(is_ready: Callable[[], bool], monkeypatch: pytest.MonkeyPatch,
         return time.monotonic() + skipped_seconds
 
     monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=read_clock, sleep=time.sleep))
-
-
-@contextmanager
-def name_process(name: bytes) -> Iterator[int]:
-    """Run a process that gives itself this name, as every process may, and yield its id."""
-    program = "import ctypes, sys; ctypes.CDLL(None).prctl(15, bytes.fromhex(sys.argv[1])); print(flush=True); input()"
-    command = [sys.executable, "-c", program, name.hex()]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        yield process.pid
-        process.kill()
 
 
 def read_pids(file: Path) -> list[int]:

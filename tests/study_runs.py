@@ -97,9 +97,3 @@ def make_ratios(ratios: Mapping[str, float], **fields: Any) -> list[Result]:
     """Return PyTorch eager at 1 s and TensorFlow's graph mode at `ratios`, model by model."""
     eager = make_inference("pytorch", "eager", dict.fromkeys(ratios, 1.0), **fields)
     return [*eager, *make_inference("tensorflow", "graph", ratios, **fields)]
-
-
-def make_fusion(ratios: Mapping[str, float], **fields: Any) -> list[Result]:
-    """Return TensorFlow without fusion at 1 s and its graph mode at `ratios`, model by model."""
-    unfused = make_inference("tensorflow", "unfused", dict.fromkeys(ratios, 1.0), **fields)
-    return [*unfused, *make_inference("tensorflow", "graph", ratios, **fields)]
