@@ -191,7 +191,7 @@ def _measure_here(local: LocalRun, execution: Execution) -> RunEnd:
 def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
     from runner.kubernetes.cleanup import RunCancelled
     from runner.kubernetes.connection import Connection
-    from runner.kubernetes.progress import ClusterProgress, observe_with_metrics
+    from runner.kubernetes.progress import ClusterProgress
 
     messages, night, port = execution.messages, execution.night, execution.options.metrics_port
     try:
@@ -205,9 +205,10 @@ def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
                 resume = format_resume_command(chosen)
                 messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
             with ClusterProgress(CONSOLE, as_json=execution.events is not None) as progress:
-                observer = observe_with_metrics(progress, connection, port, None if night is None else night.metrics)
-                again = confirm_there(there, chosen, connection, observer, messages) if night else None
-                there.measure(chosen, connection, observer, messages)
+                if port is not None:
+                    progress.serve_metrics(connection, port, *([night.metrics] if night else []))
+                again = confirm_there(there, chosen, connection, progress, messages) if night else None
+                there.measure(chosen, connection, progress, messages)
                 if night is not None and again is not None:
                     night.follow(chosen, messages, again)
             end = execution.finish(there.store, chosen, messages)

@@ -2,6 +2,7 @@
 
 import io
 import json
+from types import SimpleNamespace
 from typing import Any
 
 from rich.console import Console
@@ -47,3 +48,24 @@ def test_a_repeat_that_ended_has_the_same_fields_wherever_it_was_measured() -> N
     (on_machine,), (on_cluster,) = read_events(here), read_events(there)
     assert on_machine.keys() == on_cluster.keys()
     assert on_machine == on_cluster | {"job": None}
+
+
+def test_a_scrape_finds_the_counts_of_the_run_and_of_its_requests() -> None:
+    connection: Any = SimpleNamespace(num_requests={"list jobs": 3}, rate_limiter=SimpleNamespace(num_allowed=4))
+    with ClusterProgress(Console(file=io.StringIO()), as_json=False) as progress:
+        registry = progress.serve_metrics(connection, 0)
+        progress.tick(TrackedJobs([track("cpu", 1)]))
+        progress.finish(track("cpu", 1), make_result(CELL))
+        progress.warn("no node fits")
+
+    found = {
+        name: registry.get_sample_value(f"benchmatrix_{name}", labels)
+        for name, labels in {
+            "repeats": {"state": "to_submit"},
+            "results_total": {"status": "ok"},
+            "api_requests_total": {"request": "list jobs"},
+            "api_parallel_requests": {},
+            "warnings_total": {},
+        }.items()
+    }
+    assert list(found.values()) == [1, 1, 3, 4, 1]
