@@ -13,7 +13,6 @@ from bench.errors import UserError
 from bench.schema import PlannedCell
 from bench.store import Store, StoreError
 from collector.units import join_some
-from runner.kubernetes.changed_pods import describe_pod_changes
 from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
 from runner.kubernetes.connection import ApiError, Connection, JsonObject, decode_answer
 from runner.kubernetes.names import COMPONENT, JobKey
@@ -38,6 +37,7 @@ from runner.kubernetes.permissions import (
     may,
     review_self,
 )
+from runner.kubernetes.placements import describe_pod_changes
 from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.run import ClusterTarget
 from runner.kubernetes.session import POD_FIELDS

@@ -12,14 +12,14 @@ import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from runner.kubernetes.connection import ApiError, Connection
-from runner.kubernetes.pending_pods import WARN_SECONDS
+from runner.kubernetes.failures import WARN_SECONDS
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 
 GROUP = "kueue.x-k8s.io"
@@ -51,10 +51,6 @@ class QueueWait:
     """Waiting does not help: somebody has to change the queue, its quota or the cells."""
 
 
-class WorkloadsUnreadable(Exception):  # noqa: N818  (a degraded answer rather than an error)
-    """The user may not list Workloads; the message says so."""
-
-
 def find_api_version(connection: Connection) -> str | None:
     """Return the API version to use, `kueue.x-k8s.io/v1beta2` where the cluster serves it; None: it has no Kueue."""
     try:
@@ -79,19 +75,30 @@ def choose_api_version(group: Mapping[str, Any]) -> str:
 def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, QueueWait]:
     """Return why Kueue has not started the suspended Jobs, by the Job's uid; Jobs that it has admitted are left out.
 
-    WorkloadsUnreadable if the user may not list Workloads; ApiError if the server does not answer.
+    Where the user may not list Workloads, that is what is said of each. ApiError if the server does not answer.
     """
     version = find_api_version(connection)
     if version is None:
         return {uid: QueueWait(message=NO_KUEUE, is_lasting=True) for uid in job_uids}
     waits = {uid: QueueWait(message=NO_WORKLOAD, is_lasting=True) for uid in job_uids}
-    for workload in _list_workloads(connection, f"/apis/{version}/namespaces/{namespace}/workloads", job_uids):
-        uid = workload["metadata"]["labels"][JOB_UID_LABEL]
-        wait = read_wait(workload)
-        if wait is None:
-            waits.pop(uid, None)
-        else:
-            waits[uid] = wait
+    path = f"/apis/{version}/namespaces/{namespace}/workloads"
+    for begin in range(0, len(job_uids), MAX_UIDS):
+        selector = f"{JOB_UID_LABEL} in ({','.join(job_uids[begin : begin + MAX_UIDS])})"
+        try:
+            workloads = connection.list_items(path, labelSelector=selector, resourceVersion="0")  # from its cache
+        except ApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            hint = "`benchmatrix setup --queue QUEUE --user NAME` by an administrator allows it"
+            words = f"why they wait is not known: {error.message}; {hint}"
+            return dict.fromkeys(job_uids, QueueWait(message=words, is_lasting=False))
+        for workload in workloads:
+            uid = workload["metadata"]["labels"][JOB_UID_LABEL]
+            wait = read_wait(workload)
+            if wait is None:
+                waits.pop(uid, None)
+            else:
+                waits[uid] = wait
     return waits
 
 
@@ -144,18 +151,6 @@ def read_inactivity(queue: Mapping[str, Any]) -> str:
     return ""
 
 
-def _list_workloads(connection: Connection, path: str, job_uids: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for begin in range(0, len(job_uids), MAX_UIDS):
-        selector = f"{JOB_UID_LABEL} in ({','.join(job_uids[begin : begin + MAX_UIDS])})"
-        try:
-            yield from connection.list_items(path, labelSelector=selector, resourceVersion="0")  # from its cache
-        except ApiError as error:
-            if error.status == HTTPStatus.FORBIDDEN:
-                hint = "`benchmatrix setup --queue QUEUE --user NAME` by an administrator allows it"
-                raise WorkloadsUnreadable(f"why they wait is not known: {error.message}; {hint}") from error
-            raise
-
-
 def _describe_checks(status: Mapping[str, Any]) -> str:
     pending = [item for item in status.get("admissionChecks") or () if item.get("state") != "Ready"]
     texts = [f"{item['name']} is {item.get('state')} {item.get('message', '')}".strip() for item in pending]
@@ -177,16 +172,23 @@ class QueuedJobs:
     """Watches the suspended Jobs of a session."""
 
     run: OngoingRun
-    _suspended_since: dict[CellKind, float] = field(default_factory=dict, repr=False)
-    """Since when (time.monotonic) there has been a suspended Job of a kind."""
-    _started_at: dict[CellKind, float] = field(default_factory=dict, repr=False)
-    """When a Job of a kind was last seen that Kueue had started."""
+    _waiting_since: dict[CellKind, float] = field(default_factory=dict, repr=False)
+    """Since when (time.monotonic) there are suspended Jobs of a kind, and none that Kueue has started."""
     _next_request: float = math.inf
 
     def check(self) -> None:
         """Read the Workloads of suspended Jobs if it is time to; to be called about once a second."""
-        now, suspended = time.monotonic(), self._sort_jobs()
-        self._suspended_since = {kind: self._suspended_since.get(kind, now) for kind in suspended}
+        now = time.monotonic()
+        suspended: defaultdict[CellKind, list[TrackedJob]] = defaultdict(list)
+        for tracked in self.run.jobs.list_unfinished():
+            if tracked.state == "in-flight" and tracked.job is not None:
+                cell = tracked.repeat.planned.cell
+                kind = (tracked.node_kind, cell.num_gpus, cell.tenants)
+                if tracked.job.is_suspended:
+                    suspended[kind].append(tracked)
+                else:
+                    self._waiting_since[kind] = now
+        self._waiting_since = {kind: self._waiting_since.get(kind, now) for kind in suspended}
         self._next_request = min(self._next_request, now + READ_SECONDS) if suspended else math.inf
         if now >= self._next_request:
             self._next_request = now + READ_SECONDS
@@ -194,47 +196,27 @@ class QueuedJobs:
             uids = [tracked.job.uid for jobs in samples.values() for tracked in jobs if tracked.job is not None]
             self.run.dispatcher.request(partial(self._explain, uids), partial(self._tell, samples))
 
-    def _sort_jobs(self) -> dict[CellKind, list[TrackedJob]]:
-        """Return the suspended Jobs by kind, and note which kinds have Jobs that Kueue has started."""
-        suspended: defaultdict[CellKind, list[TrackedJob]] = defaultdict(list)
-        for tracked in self.run.jobs:
-            if tracked.state == "in-flight" and tracked.job is not None:
-                cell = tracked.repeat.planned.cell
-                kind = (tracked.node_kind, cell.num_gpus, cell.tenants)
-                if tracked.job.is_suspended:
-                    suspended[kind].append(tracked)
-                else:
-                    self._started_at[kind] = time.monotonic()
-        return suspended
-
-    def _explain(self, job_uids: Sequence[str]) -> Mapping[str, QueueWait] | str:
-        """Return why each Job waits, or in words why that is not known; on a request thread."""
+    def _explain(self, job_uids: Sequence[str]) -> Mapping[str, QueueWait]:
+        """Return why each Job waits, or that it is not known; on a request thread."""
         try:
             return explain_queued_jobs(self.run.connection, self.run.namespace, job_uids)
-        except WorkloadsUnreadable as refusal:
-            return str(refusal)
         except ApiError as error:  # what the run needs is asked for, and refused, elsewhere
-            return f"why they wait is not known: {error.message}"
+            words = f"why they wait is not known: {error.message}"
+            return dict.fromkeys(job_uids, QueueWait(message=words, is_lasting=False))
 
-    def _tell(self, samples: Mapping[CellKind, Sequence[TrackedJob]], waits: Mapping[str, QueueWait] | str) -> None:
+    def _tell(self, samples: Mapping[CellKind, Sequence[TrackedJob]], waits: Mapping[str, QueueWait]) -> None:
+        """Warn, unless the Jobs merely wait for their turn while others of their kind run."""
         for kind, jobs in samples.items():
-            found = [(wait, tracked) for tracked in jobs if (wait := _find_wait(tracked, waits)) is not None]
+            found = [
+                (waits[tracked.job.uid], tracked)
+                for tracked in jobs  # some may have been started since
+                if tracked.job is not None and tracked.job.is_suspended and tracked.job.uid in waits
+            ]
             for wait, tracked in sorted(found, key=lambda pair: not pair[0].is_lasting)[:1]:
-                self._warn(kind, tracked, wait)
-
-    def _warn(self, kind: CellKind, tracked: TrackedJob, wait: QueueWait) -> None:
-        """Warn, unless the Job merely waits for its turn while others of its kind run."""
-        since = max(self._suspended_since.get(kind, math.inf), self._started_at.get(kind, 0.0))
-        if wait.is_lasting or time.monotonic() - since >= WARN_SECONDS:
-            message = f"in the queue, not started: {wait.message} (waiting: {tracked.repeat.planned.cell.slug}, "
-            self.run.dispatcher.warn(f"{message}for example)", f"queue {kind} {_NUMBERS.sub('', wait.message)}")
-
-
-def _find_wait(tracked: TrackedJob, waits: Mapping[str, QueueWait] | str) -> QueueWait | None:
-    """Return why the Job waits, as far as that is known; None if it has been started since."""
-    if tracked.job is None or not tracked.job.is_suspended:
-        return None
-    return QueueWait(message=waits, is_lasting=False) if isinstance(waits, str) else waits.get(tracked.job.uid)
+                if wait.is_lasting or time.monotonic() - self._waiting_since.get(kind, math.inf) >= WARN_SECONDS:
+                    slug = tracked.repeat.planned.cell.slug
+                    message = f"in the queue, not started: {wait.message} (waiting: {slug}, for example)"
+                    self.run.dispatcher.warn(message, f"queue {kind} {_NUMBERS.sub('', wait.message)}")
 
 
 def _find_age(tracked: TrackedJob) -> tuple[float, str]:

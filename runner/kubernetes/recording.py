@@ -19,9 +19,16 @@ from bench.store import (
 )
 from bench.worker.delivery import find_marked_record
 from runner.kubernetes.connection import UNREACHABLE, ApiError, delete_exactly
-from runner.kubernetes.failures import JobOutcome, choose_decisive_pod, explain_job, has_only_waited, judge_job
+from runner.kubernetes.failures import (
+    JOB_NAME_LABEL,
+    JobOutcome,
+    choose_decisive_pod,
+    explain_job,
+    has_only_waited,
+    judge_job,
+    read_start_problems,
+)
 from runner.kubernetes.objects import CONTAINER, JobStatus, PodStatus, read_pod_status
-from runner.kubernetes.pending_pods import JOB_NAME_LABEL, read_start_problems
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 from runner.records import RemovedKeys, find_fault
 

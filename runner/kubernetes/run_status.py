@@ -8,10 +8,10 @@ from http import HTTPStatus
 from typing import Literal
 
 from runner.kubernetes.connection import ApiError, Connection, to_user_error
-from runner.kubernetes.kueue import WorkloadsUnreadable, describe_local_queue, explain_queued_jobs
+from runner.kubernetes.failures import is_starting, read_missing_pod_reasons, read_start_problems
+from runner.kubernetes.kueue import describe_local_queue, explain_queued_jobs
 from runner.kubernetes.names import select_run
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.pending_pods import is_starting, read_missing_pod_reasons, read_start_problems
 from runner.kubernetes.session import POD_FIELDS
 from runner.terminal import format_wait, join_printable
 
@@ -113,10 +113,7 @@ def _count_queue_reasons(connection: Connection, namespace: str, job_uids: Seque
     """Return how many of the suspended Jobs wait in their queue for which reason; those just admitted are left out."""
     if not job_uids:
         return {}
-    try:
-        waits = explain_queued_jobs(connection, namespace, job_uids)
-    except WorkloadsUnreadable as refusal:
-        return {join_printable(str(refusal)): len(job_uids)}
+    waits = explain_queued_jobs(connection, namespace, job_uids)
     return dict(Counter(join_printable(wait.message) for wait in waits.values()).most_common())
 
 

@@ -39,20 +39,18 @@ from typing import Any, TypeVar
 
 from bench.schema import Failure, NodeFault, Result
 from runner.kubernetes.capacity import PoolCapacity, Spending
-from runner.kubernetes.changed_pods import ChangedPods
 from runner.kubernetes.cleanup import CancellationWatcher, RunCancelled, list_marks
 from runner.kubernetes.connection import ApiError, to_user_error
 from runner.kubernetes.dispatcher import TICK_SECONDS
-from runner.kubernetes.failures import JobOutcome, classify, find_interruption, find_node_fault
+from runner.kubernetes.failures import JobOutcome, PendingPods, classify, find_interruption, find_node_fault
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
 from runner.kubernetes.kueue import QueuedJobs
 from runner.kubernetes.names import REPEAT_LABEL
 from runner.kubernetes.nodes import NodeFaults, SharedNodes, read_node_faults
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.pending_pods import PendingPods
-from runner.kubernetes.placements import Placements
+from runner.kubernetes.placements import ChangedPods, Placements
 from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
-from runner.kubernetes.submission import FinishedJob, FinishedJobs, Submission
+from runner.kubernetes.submission import FinishedJobs, Submission
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 
 LAST_EVENTS_SECONDS = 3.0
@@ -113,12 +111,8 @@ class ClusterSession:
             known=list_marks(run.store, run.run_id).union(*run.cancelled_with.values()),
         )
         self.spending, self._capacity = Spending(run=run), PoolCapacity(run=run)
-        self._changed_pods, self._queued_jobs, self._pending_pods = (
-            ChangedPods(run=run),
-            QueuedJobs(run=run),
-            PendingPods(run=run),
-        )
-        self._recorder = ResultRecorder(run=run)
+        self._pending_pods, self._queued_jobs = PendingPods(run=run), QueuedJobs(run=run)
+        self._recorder, self._changed_pods = ResultRecorder(run=run), ChangedPods(run=run)
         self._node_faults = NodeFaults(run=run)
         self._node_faults.load(read_node_faults(run.store, run.run_id))
         self._placements = Placements(run=run)
@@ -268,7 +262,7 @@ class ClusterSession:
         missing = {tracked.repeat.key for tracked in self.run.jobs}
         for job in sorted(jobs, key=lambda job: job.created_at):
             if job.end and job.number and (job.cell_id, job.number) not in missing:
-                self._finished_jobs.add(FinishedJob(status=job, attempt=None))
+                self._finished_jobs.add(job, None)
 
     def _on_job_event(self, job: JobStatus, *, is_deleted: bool) -> None:
         if job.is_cancelled:
@@ -404,7 +398,7 @@ class ClusterSession:
     def _finish(self, tracked: TrackedJob, result: Result) -> None:
         self.run.jobs.move(tracked, "recorded")
         if tracked.job is not None and tracked.job.end:
-            self._finished_jobs.add(FinishedJob(status=tracked.job, attempt=result.attempt))
+            self._finished_jobs.add(tracked.job, result.attempt)
         tracked.job, tracked.pods = None, {}
         self._node_faults.note_result(tracked, result)
         self.spending.add(tracked, result)

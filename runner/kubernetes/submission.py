@@ -9,7 +9,6 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -38,22 +37,14 @@ COMPLETE = "status.successful=1"
 """The field selector of Jobs whose pod has succeeded: an unfinished Job of the same repeat is never deleted."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FinishedJob:
-    """A Job that has finished and whose repeat has its terminal record in the store."""
-
-    status: JobStatus
-    attempt: str | None
-    """The attempt that the record is of. None: an earlier runner saw it end."""
-
-
 @dataclass(kw_only=True)
 class FinishedJobs:
-    """Keeps the newest finished Jobs of a run, and has the others deleted, many with one request."""
+    """Keeps the newest Jobs of a run that have their record, and has the others deleted, many with one request."""
 
     run: OngoingRun
     placements: Placements
-    _kept: deque[FinishedJob] = field(default_factory=deque, repr=False)
+    _kept: deque[tuple[JobStatus, str | None]] = field(default_factory=deque, repr=False)
+    """With the attempt that the record is of; None: an earlier runner saw the Job end."""
     _is_room_needed: bool = False
     """Whether none stays."""
     _num_deletions: int = 0
@@ -61,8 +52,8 @@ class FinishedJobs:
     _is_refused: bool = False
     """Whether the runner has no right to delete many Jobs at once: then they stay until their TTL is over."""
 
-    def add(self, job: FinishedJob) -> None:
-        self._kept.append(job)
+    def add(self, job: JobStatus, attempt: str | None) -> None:
+        self._kept.append((job, attempt))
         self._delete_more()
 
     def make_room(self) -> None:
@@ -78,34 +69,31 @@ class FinishedJobs:
     def _delete_more(self) -> None:
         while self._has_batch() and self._num_deletions < NUM_DELETIONS and not self._is_refused:
             batch = [self._kept.popleft() for _ in range(min(BATCH_SIZE, len(self._kept)))]
-            placed = self.placements.placed
-            known = None if placed.issuperset(job.attempt for job in batch) else frozenset(placed)
+            is_placed = self.placements.placed.issuperset(attempt for _, attempt in batch)
+            delete = partial(self._delete, [job for job, _ in batch], is_placed=is_placed)
             self._num_deletions += 1
-            self.run.dispatcher.record(partial(self._delete, batch, known), self._handle_deleted)
+            self.run.dispatcher.record(delete, self._handle_deleted)
 
     def _has_batch(self) -> bool:
         return bool(self._kept) if self._is_room_needed else len(self._kept) >= NUM_KEPT + BATCH_SIZE
 
-    def _delete(self, batch: list[FinishedJob], placed: AbstractSet[str] | None) -> bool:
+    def _delete(self, batch: list[JobStatus], *, is_placed: bool) -> bool:
         """Delete the Jobs, after the placements that they lack were written; return whether the runner may.
 
-        `placed`: the attempts whose placement is written. None: all of these Jobs' are.
+        `is_placed`: they lack none.
         """
-        by_number: defaultdict[int, list[FinishedJob]] = defaultdict(list)
-        for job in batch:
-            by_number[job.status.number].append(job)
         path = self.run.path("jobs")
         try:
-            for number, jobs in by_number.items():
-                cells = ",".join(sorted({job.status.cell_id for job in jobs}))
+            for number in sorted({job.number for job in batch}):
+                cells = ",".join(sorted({job.cell_id for job in batch if job.number == number}))
                 labels = f"{self.run.labels},{REPEAT_LABEL}={number},{CELL_LABEL} in ({cells})"
-                if placed is not None:
-                    self.placements.write_wanted(labels, lambda attempt: attempt not in placed)
+                if not is_placed:
+                    self.placements.write_wanted(labels, lambda attempt: attempt not in self.placements.placed)
                 query = {"labelSelector": labels, "fieldSelector": COMPLETE, "propagationPolicy": "Background"}
                 self.run.connection.request("deletecollection", path, query=query)
             for job in batch:
-                if job.status.end == "failed":
-                    delete_exactly(self.run.connection, f"{path}/{job.status.name}", job.status.uid)
+                if job.end == "failed":
+                    delete_exactly(self.run.connection, f"{path}/{job.name}", job.uid)
         except ApiError as error:  # their TTL deletes them
             self.run.dispatcher.warn_later(
                 f"finished Jobs are not deleted: {error.message}", "deletion of finished Jobs"

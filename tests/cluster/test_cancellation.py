@@ -79,7 +79,7 @@ def test_a_runner_that_never_saw_its_jobs_looks_for_a_mark_before_it_makes_them_
     call_main: CallMain,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.pending_pods.UNSEEN_SECONDS", 1.0)
+    monkeypatch.setattr("runner.kubernetes.failures.UNSEEN_SECONDS", 1.0)
     start_kubelet(lambda pod: "hang", num_nodes=1)
     setup = Setup.make(connection, namespace, store, make_cells(1))
     faulty.choose_fault = refuse_watches

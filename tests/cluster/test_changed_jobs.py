@@ -8,7 +8,7 @@ from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, wait_for
 
 from bench.store import Store
 from fake_kubelet import FakeKubelet
-from runner.kubernetes import failures, pending_pods
+from runner.kubernetes import failures
 from runner.kubernetes.connection import Connection
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -75,7 +75,7 @@ def test_a_deleted_job_that_its_finalizers_keep_is_told_with_their_names(
     start_kubelet: StartKubelet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pending_pods, "WARN_SECONDS", 1.0)
+    monkeypatch.setattr(failures, "WARN_SECONDS", 1.0)
     kubelet = start_kubelet(num_nodes=1)
     kubelet.may_end.clear()
     setup = Setup.make(connection, namespace, store, make_cells(1))

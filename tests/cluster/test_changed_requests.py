@@ -9,9 +9,9 @@ from runs import make_profile
 
 from bench.schema import PlannedCell
 from factories import make_cell
-from runner.kubernetes.changed_pods import describe_changes
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import JobKey
+from runner.kubernetes.placements import describe_changes
 from runner.kubernetes.rendering import JobRenderer
 from runner.profiles import BUILTIN_PROFILES
 

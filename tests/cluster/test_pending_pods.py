@@ -194,7 +194,7 @@ def test_a_pod_that_waits_for_its_turn_is_not_given_up(
 ) -> None:
     """The session's clock is the test's, so that it does not matter how long the scheduler takes."""
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("runner.kubernetes.pending_pods.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr("runner.kubernetes.failures.time", SimpleNamespace(monotonic=lambda: clock.now))
     kubelet = start_kubelet(num_nodes=1)
     kubelet.may_end.clear()
     setup = Setup.make(connection, namespace, store, make_cells(2), unschedulable_seconds=2)

@@ -11,7 +11,7 @@ from runs import wait_for
 from bench.schema import Cell
 from factories import make_cell
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.pending_pods import read_missing_pod_reasons
+from runner.kubernetes.failures import read_missing_pod_reasons
 
 CLIENTS, STRATEGY = "cloud.google.com/gke-max-shared-clients-per-gpu", "cloud.google.com/gke-gpu-sharing-strategy"
 OFFERED = "extends: gke\ngpu: {name: T4, sharing: {time-slicing: {clients: [2, 4]}, mps: {clients: [2, 4]}}}\n"

@@ -14,7 +14,7 @@ from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
 from bench.store import Store
 from control_plane import AUDITED_NAMESPACE, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.kubernetes import pending_pods, recording, submission
+from runner.kubernetes import failures, recording, submission
 from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.records import Retries
@@ -90,7 +90,7 @@ def test_the_commands_use_all_of_the_role_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 1.0)  # no kubelet hands out a log here
-    monkeypatch.setattr(pending_pods, "NO_POD_SECONDS", 0.5)
+    monkeypatch.setattr(failures, "NO_POD_SECONDS", 0.5)
     for name, number in {"NUM_KEPT": 0, "BATCH_SIZE": 1}.items():  # so that recorded Jobs are deleted
         monkeypatch.setattr(submission, name, number)
     quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}  # so that Jobs wait for a pod

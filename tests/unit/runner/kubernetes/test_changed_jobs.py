@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runner.kubernetes.changed_pods import describe_changes
+from runner.kubernetes.placements import describe_changes
 
 BENCH = {"name": "bench", "image": "a:1", "cpu": "1000m"}
 ASKED: dict[str, Any] = {"spec": {"completions": 1, "suspend": False, "containers": [BENCH]}}

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from bench.exit_codes import EXIT_NODE_FAULT, EXIT_PREEMPTED, EXIT_RESULT_IN_LOG, FINAL_EXIT_CODES
-from bench.schema import PlannedCell
 from cluster_objects import load_job, load_object, load_pod
-from factories import make_cell
+from ongoing_runs import track
 from runner.kubernetes.failures import (
     CONFIGURATION_SECONDS,
     IMAGE_SECONDS,
@@ -25,10 +24,7 @@ from runner.kubernetes.failures import (
     has_only_waited,
     judge_job,
 )
-from runner.kubernetes.names import JobKey
-from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.matrix.plan import Repeat
+from runner.kubernetes.objects import JobStatus, PodStatus, read_pod_status
 
 # The kubelet's words: pkg/kubelet/eviction/helpers.go, active_deadline.go, nodeshutdown/nodeshutdown_manager.go.
 OVER_TMP = 'Usage of EmptyDir volume "tmp" exceeds the limit "8Gi". '
@@ -102,23 +98,30 @@ def test_how_a_pod_ended_that_did_not_end_by_itself(
     assert find_node_fault(pod) == (found.message if found and found.node_fault else "")
 
 
-def test_a_job_failed_for_its_node_also_where_no_pod_is_left_to_say_so() -> None:
-    message = f"Container bench for pod demo/x failed with exit code {EXIT_NODE_FAULT} matching FailJob rule at index 2"
-    for job in (replace(load_job("oom"), message=message), load_job("backoff")):
-        verdict = judge_job(job, None if job.message == message else load_pod("rejected"))
-        assert verdict is not None
-        assert verdict.node_fault
-    assert judge_job(load_job("oom"), None) is None
-    assert judge_job(load_job("deadline"), load_pod("rejected")) is None
+NODE_FAULT_MESSAGE = (
+    f"Container bench for pod demo/x failed with exit code {EXIT_NODE_FAULT} matching FailJob rule at index 2"
+)
 
 
-def test_a_job_that_failed_since_its_pod_was_deleted_is_not_the_cells_end() -> None:
-    verdict = judge_job(load_job("oom"), end(137, is_deleted=True))
-    assert verdict is not None
-    assert (verdict.retry, verdict.node_fault) == (True, False)
-    assert judge_job(load_job("oom"), end(137)) is None
-    assert judge_job(load_job("deadline"), end(137, is_deleted=True)) is None
-    assert judge_job(load_job("oom"), end(137, "DeadlineExceeded", PAST_DEADLINE)) is None
+@pytest.mark.parametrize(
+    ("job", "pod", "blamed"),
+    [
+        (load_job("backoff"), load_pod("rejected"), "its node"),
+        (replace(load_job("oom"), message=NODE_FAULT_MESSAGE), None, "its node"),  # no pod is left to say so
+        (load_job("oom"), end(137, is_deleted=True), "others"),
+        (load_job("oom"), end(137), None),
+        (load_job("oom"), None, None),
+        (load_job("oom"), end(137, "DeadlineExceeded", PAST_DEADLINE), None),
+        (load_job("oom"), end(None, "Evicted", OVER_TMP, **REFUSED), None),
+        (load_job("deadline"), load_pod("rejected"), None),
+        (load_job("deadline"), end(137, is_deleted=True), None),
+    ],
+)
+def test_a_job_that_failed_for_its_node_or_others_is_not_the_cells_end(
+    job: JobStatus, pod: PodStatus | None, blamed: str | None
+) -> None:
+    verdict = judge_job(job, pod)
+    assert (verdict and (verdict.retry, verdict.node_fault)) == (blamed and (True, blamed == "its node"))
 
 
 def test_a_pod_over_its_storage_limit_whose_container_was_not_found_is_no_fault_of_its_node() -> None:
@@ -132,25 +135,16 @@ def test_a_pod_over_its_storage_limit_whose_container_was_not_found_is_no_fault_
     assert (seen.exit_code, seen.has_run) == (None, False)
     assert verdict is not None
     assert (verdict.kind, verdict.node_fault) == ("killed", False)
-    assert judge_job(load_job("oom"), seen) is None
 
 
 UNSCHEDULABLE_SECONDS = 900.0
 
 
-def find(
-    *pods: PodStatus, missing_pod_reason: str = "", seconds_without: float | None = None, job: JobStatus | None = None
-) -> Verdict | None:
-    planned = PlannedCell(cell=make_cell(), repeats=1, timeout_seconds=600.0)
-    tracked = TrackedJob(
-        repeat=Repeat(planned=planned, number=1),
-        key=JobKey(run_id="demo", cell_id=planned.cell.cell_id, number=1, retry_round=0),
-        pods={pod.name: pod for pod in pods},
-        missing_pod_reason=missing_pod_reason,
-        no_pod_since=None if seconds_without is None else time.monotonic() - seconds_without,
-        job=job,
-    )
-    return explain_waiting(tracked, unschedulable_seconds=UNSCHEDULABLE_SECONDS)
+def find(*pods: PodStatus, seconds_without: float | None = None, **fields: Any) -> Verdict | None:
+    tracked = track("cpu", 1)
+    tracked.pods = {pod.name: pod for pod in pods}
+    tracked.no_pod_since = None if seconds_without is None else time.monotonic() - seconds_without
+    return explain_waiting(replace(tracked, **fields), unschedulable_seconds=UNSCHEDULABLE_SECONDS)
 
 
 def wait_for(reason: str, message: str) -> PodStatus:
@@ -182,165 +176,143 @@ def test_a_container_that_cannot_start_is_waited_for_as_its_reason_deserves(
     )
 
 
-def test_pods_that_run_or_failed_hinder_nothing() -> None:
-    assert find() is None
-    assert find(load_pod("running"), load_pod("rejected"), load_pod("preempted")) is None
-
-
-def test_the_newest_pending_pod_counts() -> None:
-    older = load_pod("image")
-    newer = load_pod("unschedulable")
-    assert older.created_at < newer.created_at
-    found = find(newer, older)
-    assert found is not None
-    assert (found.kind, found.patience) == ("unschedulable", UNSCHEDULABLE_SECONDS)
-    assert found.to_failure().message.startswith("no node took the pod: 0/1 nodes are available: 1 Insufficient cpu.")
+MESSAGES = load_object("messages")
+RUNNING = load_job("running")
 
 
 @pytest.mark.parametrize(
-    ("message", "kind", "patience"),
+    ("pods", "fields", "kind", "patience", "words"),
     [
-        ("quota", "unschedulable", UNSCHEDULABLE_SECONDS),  # waited for like a node
-        ("no-account", "bad-configuration", CONFIGURATION_SECONDS),
+        ([], {}, None, None, ""),
+        (["running", "rejected", "preempted"], {}, None, None, ""),
+        (["unschedulable", "image"], {}, "unschedulable", 900.0, "no node took the pod: 0/1 nodes are available: 1 I"),
+        ([], {"missing_pod_reason": MESSAGES["quota"]}, "unschedulable", 900.0, "exceeded quota"),  # as for a node
+        ([], {"missing_pod_reason": MESSAGES["no-account"]}, "bad-configuration", CONFIGURATION_SECONDS, "account"),
+        # Of which nobody says why: it is told, and not given up.
+        ([], {"seconds_without": UNEXPLAINED_SECONDS + 1}, "bad-configuration", math.inf, "look at the Job's `parall"),
+        ([], {"seconds_without": 1.0}, None, None, ""),
+        # Between two pods.
+        ([], {"seconds_without": 99.0, "job": replace(RUNNING, num_failed_pods=1)}, None, None, ""),
+        ([], {"seconds_without": 99.0, "job": replace(RUNNING, num_terminating=1)}, None, None, ""),
     ],
 )
-def test_why_a_pod_could_not_be_created(message: str, kind: str, patience: float) -> None:
-    reason = load_object("messages")[message]
-    found = find(missing_pod_reason=reason)
-    assert found is not None
-    assert (found.kind, found.patience, found.message) == (kind, patience, reason)
-
-
-def test_a_job_without_a_pod_of_which_nobody_says_why_is_told_and_not_given_up() -> None:
-    found = find(seconds_without=UNEXPLAINED_SECONDS + 1)
-    assert found is not None
-    assert found.patience == math.inf
-    assert "its Job has no pod, and no event says why; look at the Job's `parallelism`" in found.to_failure().message
-
-
-@pytest.mark.parametrize("counts", [{"num_failed_pods": 1}, {"num_terminating": 1}])
-def test_a_job_between_two_pods_is_not_told(counts: dict[str, int]) -> None:
-    job = replace(read_job_status(load_object("job-running")), **counts)  # type: ignore[arg-type]  # all are ints
-    assert find(seconds_without=UNEXPLAINED_SECONDS + 1, job=job) is None
-    assert find(seconds_without=1.0) is None
+def test_why_a_job_has_no_running_pod_is_told_and_how_long_it_is_waited_for(
+    pods: list[str], fields: dict[str, Any], kind: str | None, patience: float | None, words: str
+) -> None:
+    found = find(*map(load_pod, pods), **fields)
+    assert (found and (found.kind, found.patience)) == (kind and (kind, patience))
+    assert words in (found.to_failure().message if found else "")
 
 
 STORE = "s3://bucket/prefix"
 
 
-def end_with(code: int, tail: str = "", reason: str = "Error") -> PodStatus:
-    return replace(load_pod("user"), exit_code=code, end_message=tail, end_reason=reason)
+def end_with(code: int, tail: str = "", reason: str = "Error", **more: Any) -> PodStatus:
+    return replace(load_pod("user"), exit_code=code, end_message=tail, end_reason=reason, **more)
+
+
+NEVER_STARTED = replace(
+    load_pod("rejected"), pod_reason="DeadlineExceeded", end_reason="DeadlineExceeded", pod_message=PAST_DEADLINE
+)
 
 
 @pytest.mark.parametrize(
-    ("code", "tail", "reason", "status", "kind", "words"),
+    ("job", "pod", "status", "kind", "words"),
     [
-        (1, "boom", "Error", "failed", "exit", "ended with exit code 1 and left no result"),
-        (2, "x\nerror: BENCH_STORE: not set\n", "Error", "failed", "bad-configuration", "BENCH_STORE: not set"),
-        (2, "only this", "Error", "failed", "bad-configuration", "only this"),
-        (2, "", "Error", "failed", "bad-configuration", "the order or the store is wrong"),
-        (4, "x\nerror: GPU 1 is in use\n", "Error", "failed", "infrastructure", "often it was tried: GPU 1 is in use"),
-        (126, "permission denied", "Error", "failed", "bad-image", "permission denied"),
-        (127, "", "Error", "failed", "bad-image", "the image could not be run: Error"),
-        (128, "no such file: python", "StartError", "failed", "bad-image", "no such file: python"),
-        (134, "terminate called: std::bad_alloc", "Error", "oom", "out-of-memory", "std::bad_alloc"),
-        (134, "Aborted", "Error", "failed", "killed", "ended by SIGABRT"),
-        (137, "", "Error", "failed", "killed", "ended by SIGKILL, perhaps by the kernel for lack of memory"),
-        (137, "", "OOMKilled", "oom", "out-of-memory", "killed by the kernel's OOM killer"),
-        (139, "", "Error", "failed", "killed", "ended by SIGSEGV"),
-        (143, "", "Error", "failed", "killed", "ended by SIGTERM"),
+        ("oom", end_with(1, "boom"), "failed", "exit", "ended with exit code 1 and left no result"),
+        ("oom", end_with(2, "x\nerror: BENCH_STORE: not set\n"), "failed", "bad-configuration", "BENCH_STORE: not set"),
+        ("oom", end_with(2, "only this"), "failed", "bad-configuration", "only this"),
+        ("oom", end_with(2), "failed", "bad-configuration", "the order or the store is wrong"),
+        (
+            "oom",
+            end_with(4, "error: GPU 1 is in use"),
+            "failed",
+            "infrastructure",
+            "often it was tried: GPU 1 is in use",
+        ),
+        ("oom", end_with(126, "permission denied"), "failed", "bad-image", "permission denied"),
+        ("oom", end_with(127), "failed", "bad-image", "the image could not be run: Error"),
+        ("oom", end_with(128, "no such file: python", "StartError"), "failed", "bad-image", "no such file: python"),
+        ("oom", end_with(134, "terminate called: std::bad_alloc"), "oom", "out-of-memory", "std::bad_alloc"),
+        ("oom", end_with(134, "Aborted"), "failed", "killed", "ended by SIGABRT"),
+        ("oom", end_with(137), "failed", "killed", "ended by SIGKILL, perhaps by the kernel for lack of memory"),
+        ("oom", end_with(137, "", "OOMKilled"), "oom", "out-of-memory", "killed by the kernel's OOM killer"),
+        (
+            "oom",
+            end_with(137, is_deleted=True),
+            "failed",
+            "killed",
+            "ended by SIGKILL: the pod was deleted, and killed",
+        ),
+        ("oom", end_with(139), "failed", "killed", "ended by SIGSEGV"),
+        ("oom", end_with(143), "failed", "killed", "ended by SIGTERM"),
+        ("oom", end(137, "Evicted", OVER_TMP), "failed", "killed", f"evicted by the kubelet: {OVER_TMP.strip()}"),
+        ("backoff", load_pod("rejected"), "failed", "infrastructure", "(BackoffLimitExceeded): Job has reached"),
+        ("backoff", load_pod("rejected"), "failed", "infrastructure", "its last pod: OutOfcpu"),
+        ("backoff", None, "failed", "infrastructure", "the specified backoff limit; none of its pods is left"),
+        ("complete", None, "failed", "exit", STORE),
+        (
+            "deadline",
+            None,
+            "timeout",
+            "timeout",
+            "ended by its deadline: Job was active longer than specified deadline",
+        ),
+        (
+            "backoff",
+            end_with(137, PAST_DEADLINE, "DeadlineExceeded"),
+            "timeout",
+            "timeout",
+            f"deadline: {PAST_DEADLINE}",
+        ),
+        (
+            "oom",
+            NEVER_STARTED,
+            "failed",
+            "infrastructure",
+            f"the pod did not start before its deadline: {PAST_DEADLINE}",
+        ),
     ],
 )
-def test_the_exit_of_a_container_shows_what_happened(
-    code: int, tail: str, reason: str, status: str, kind: str, words: str
+def test_a_finished_job_without_a_record_shows_what_happened(
+    job: str, pod: PodStatus | None, status: str, kind: str, words: str
 ) -> None:
-    found, failure = explain_job(load_job("oom"), [end_with(code, tail, reason)], STORE)
+    found, failure = explain_job(load_job(job), [pod] if pod else [], STORE)
     assert (found, failure.kind) == (status, kind)
     assert words in failure.message
-    assert failure.stderr_tail == tail
-
-
-@pytest.mark.parametrize("code", sorted(FINAL_EXIT_CODES))
-def test_every_exit_that_ends_a_job_is_told_with_its_code(code: int) -> None:
-    _, failure = explain_job(load_job("oom"), [end_with(code)], STORE)
-    assert failure.exit_code == code
-    assert failure.kind != "infrastructure" or code == EXIT_RESULT_IN_LOG
-
-
-def test_a_container_that_ended_well_without_a_record_names_the_store() -> None:
-    status, failure = explain_job(load_job("complete"), [], STORE)
-    assert (status, failure.kind, failure.exit_code) == ("failed", "exit", 0)
-    assert STORE in failure.message
-
-
-def test_a_jobs_deadline_is_a_timeout() -> None:
-    status, failure = explain_job(load_job("deadline"), [], STORE)
-    assert (status, failure.kind) == ("timeout", "timeout")
-    assert failure.message == "ended by its deadline: Job was active longer than specified deadline"
-
-
-def test_a_jobs_deadline_is_not_its_cells_while_the_cell_waited() -> None:
-    job = load_job("deadline")
-    assert job.ended_at is not None
-    waiting = replace(load_pod("unschedulable"), started_at=None)
-    assert has_only_waited(job, [waiting], timeout_seconds=600.0)
-    assert has_only_waited(job, [], timeout_seconds=600.0)  # the controller has deleted the pod
-
-    late = replace(load_pod("running"), started_at=job.ended_at - timedelta(seconds=599))
-    assert has_only_waited(job, [late], timeout_seconds=600.0)
-
-
-def test_a_cell_that_had_its_time_has_not_only_waited() -> None:
-    job = load_job("deadline")
-    assert job.ended_at is not None
-    slow = replace(load_pod("running"), started_at=job.ended_at - timedelta(seconds=601))
-    assert not has_only_waited(job, [slow], timeout_seconds=600.0)
-    own = replace(load_pod("oom"), end_reason="DeadlineExceeded", started_at=job.ended_at)
-    assert not has_only_waited(job, [own], timeout_seconds=600.0)
-    assert not has_only_waited(load_job("complete"), [], timeout_seconds=600.0)
-
-
-def test_a_pods_deadline_is_a_timeout_whatever_its_exit_code() -> None:
-    # A kubelet's words: k8s.io/kubernetes/pkg/kubelet/active_deadline.go
-    words = "Pod was active on the node longer than the specified deadline"
-    pod = replace(load_pod("oom"), end_reason="DeadlineExceeded", end_message=words)
-    status, failure = explain_job(load_job("backoff"), [pod], STORE)
-    assert (status, failure.message) == ("timeout", f"ended by its deadline: {words}")
-
-
-def test_a_pod_over_its_storage_limit_has_the_kubelets_words_and_no_guess_about_memory() -> None:
-    words = 'Usage of EmptyDir volume "tmp" exceeds the limit "8Gi". '
-    pod = replace(load_pod("oom"), end_reason="Evicted", pod_reason="Evicted", pod_message=words, exit_code=137)
-    status, failure = explain_job(load_job("oom"), [pod], STORE)
-    assert (status, failure.kind) == ("failed", "killed")
-    assert failure.message == f"evicted by the kubelet: {words.strip()}"
-
-
-def test_a_pod_that_was_deleted_and_killed_is_told_so_without_a_guess_about_memory() -> None:
-    pod = replace(end_with(137), is_deleted=True)
-    _, failure = explain_job(load_job("oom"), [pod], STORE)
-    assert failure.message == "ended by SIGKILL: the pod was deleted, and killed when its grace period was over"
 
 
 def test_a_pod_that_never_started_before_its_deadline_has_the_words_of_its_events() -> None:
-    words = "Pod was active on the node longer than the specified deadline"
-    pod = replace(load_pod("rejected"), pod_reason="DeadlineExceeded", end_reason="DeadlineExceeded", pod_message=words)
-    for problem, expected in (("FailedMount: not found", "FailedMount: not found"), ("", words)):
-        status, failure = explain_job(load_job("oom"), [pod], STORE, problem)
-        assert (status, failure.kind) == ("failed", "infrastructure")
-        assert failure.message == f"the pod did not start before its deadline: {expected}"
+    _, failure = explain_job(load_job("oom"), [NEVER_STARTED], STORE, "FailedMount: not found")
+    assert failure.message == "the pod did not start before its deadline: FailedMount: not found"
 
 
-def test_a_node_that_could_not_start_the_pod_is_infrastructure() -> None:
-    status, failure = explain_job(load_job("backoff"), [load_pod("rejected")], STORE)
-    assert (status, failure.kind) == ("failed", "infrastructure")
-    assert "BackoffLimitExceeded" in failure.message
-    assert "OutOfcpu" in failure.message
+@pytest.mark.parametrize("code", sorted(FINAL_EXIT_CODES))
+def test_every_exit_that_ends_a_job_is_told_with_its_code_and_the_end_of_its_log(code: int) -> None:
+    _, failure = explain_job(load_job("oom"), [end_with(code, "last words")], STORE)
+    assert (failure.exit_code, failure.stderr_tail) == (code, "last words")
+    assert failure.kind != "infrastructure" or code == EXIT_RESULT_IN_LOG
 
 
-def test_a_failed_job_without_pods_says_so() -> None:
-    _, failure = explain_job(load_job("backoff"), [], STORE)
-    assert failure.message.endswith("Job has reached the specified backoff limit; none of its pods is left")
+DEADLINE = load_job("deadline")
+assert DEADLINE.ended_at is not None
+
+
+@pytest.mark.parametrize(
+    ("job", "pods", "expected"),
+    [
+        (DEADLINE, [replace(load_pod("unschedulable"), started_at=None)], True),
+        (DEADLINE, [], True),  # the controller has deleted the pod
+        (DEADLINE, [replace(load_pod("running"), started_at=DEADLINE.ended_at - timedelta(seconds=599))], True),
+        (DEADLINE, [replace(load_pod("running"), started_at=DEADLINE.ended_at - timedelta(seconds=601))], False),
+        (DEADLINE, [replace(load_pod("oom"), end_reason="DeadlineExceeded", started_at=DEADLINE.ended_at)], False),
+        (load_job("complete"), [], False),
+    ],
+)
+def test_a_jobs_deadline_is_its_cells_once_the_cell_had_its_time(
+    job: JobStatus, pods: list[PodStatus], expected: bool
+) -> None:
+    assert has_only_waited(job, pods, timeout_seconds=600.0) == expected
 
 
 def test_the_deciding_pod_is_the_newest_whose_container_ended() -> None:

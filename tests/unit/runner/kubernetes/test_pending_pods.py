@@ -11,7 +11,7 @@ import pytest
 from cluster_objects import load_job, load_pod
 from ongoing_runs import SameThread, make_ongoing, track
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.pending_pods import (
+from runner.kubernetes.failures import (
     Pause,
     PendingPods,
     is_starting,
@@ -161,7 +161,7 @@ def make_pending(folder: Path, server: Objects, *jobs: TrackedJob) -> PendingPod
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr("runner.kubernetes.pending_pods.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr("runner.kubernetes.failures.time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 

@@ -26,7 +26,6 @@ from runner.kubernetes.submission import (
     MAX_KEPT,
     NUM_DELETIONS,
     NUM_KEPT,
-    FinishedJob,
     FinishedJobs,
     Submission,
 )
@@ -341,7 +340,7 @@ def make_finished_jobs(folder: Path, server: Selectors, dispatcher: SameThread) 
 def add_jobs(finished_jobs: FinishedJobs, count: int) -> None:
     status = load_job("complete")
     for number in range(count):
-        finished_jobs.add(FinishedJob(status=replace(status, number=1 + number % 2), attempt=f"a{number}"))
+        finished_jobs.add(replace(status, number=1 + number % 2), f"a{number}")
 
 
 def test_the_jobs_of_another_run_of_the_same_name_are_left_alone(tmp_path: Path) -> None:
