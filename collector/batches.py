@@ -191,29 +191,19 @@ def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
     return lines
 
 
-@dataclass(frozen=True, kw_only=True)
-class SingleBatches:
-    """Cells whose batches would be on a line, were they not of several versions of the framework."""
-
-    key: Mapping[str, object]
-    """LINE_COLUMNS of them, less the version."""
-    batch_by_version: tuple[tuple[str | None, int], ...]
-    """The versions with one batch size alone, which is on no line; None: not recorded."""
-
-
-def list_single_batches(results: pd.DataFrame) -> list[SingleBatches]:
-    """Return the batches that are on no line (`fit_lines`) because all others of their cells ran in other versions."""
-    names = [name for name in LINE_COLUMNS if name != VERSION]
-    found = []
-    for key, rows in _select_measured(results).groupby(names, dropna=False, sort=True):
-        by_version = [
-            (_take_known(version), sorted(set(_find_batches(own))))
-            for version, own in rows.groupby(VERSION, dropna=False, sort=True)
-        ]
-        alone = tuple((version, int(batches[0])) for version, batches in by_version if len(batches) == 1)
-        if alone and len({batch for _, batches in by_version for batch in batches}) > 1:
-            found.append(SingleBatches(key=_name_key(names, key), batch_by_version=alone))
-    return found
+def describe_single_batches(results: pd.DataFrame) -> list[str]:
+    """Return a sentence for each batch that is on no line since the others of its cells ran in other versions."""
+    rows = _select_measured(results)
+    rows = rows.assign(batch=_find_batches(rows))
+    others = [name for name in LINE_COLUMNS if name != VERSION]
+    own, all_batches = (rows.groupby(by, dropna=False)["batch"].transform("nunique") for by in (LINE_COLUMNS, others))
+    alone = rows[(own == 1) & (all_batches > 1)].drop_duplicates(LINE_COLUMNS)
+    keys = [_name_key(LINE_COLUMNS, key) for key in alone[LINE_COLUMNS].itertuples(index=False, name=None)]
+    return [
+        f"{describe_key(key)}: batch {batch} is on no line. Other batches ran in other versions of {key['framework']}, "
+        "which may need other memory; measure a second batch in the same version."
+        for key, batch in zip(keys, alone["batch"], strict=True)
+    ]
 
 
 def _select_measured(results: pd.DataFrame) -> pd.DataFrame:
@@ -253,7 +243,7 @@ def hold_out_largest(line: MemoryLine) -> float | None:
 
 
 MAX_NAMED = 3
-"""Environments, and batches on no line, that a sentence names; the others are counted."""
+"""Environments that a sentence names; the others are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,7 +260,7 @@ class ProbedLimit:
 def describe_line(line: MemoryLine, level: float, probes: Sequence[ProbedLimit] = ()) -> list[str]:
     """Return the line's sentence, the largest batch for each card, and what each search found beside the line."""
     intro = (
-        f"{describe_key(line)}: {format_number(line.fixed_bytes, GIB)} GiB and "
+        f"{describe_key(line.key)}: {format_number(line.fixed_bytes, GIB)} GiB and "
         f"{format_number(line.sample_bytes, MIB)} MiB a sample, from {len(line.batches)} batches, {line.batches[0]} to "
         f"{line.batches[-1]}"
     )
@@ -312,30 +302,13 @@ def _list_cautions(line: MemoryLine) -> Iterator[str]:
         )
 
 
-def describe_key(line: MemoryLine) -> str:
-    version = line.key[VERSION] or "(version not recorded)"
-    return _describe_cells(line.key, f"{line.key['framework']} {version}")
-
-
-def describe_single_batches(single: SingleBatches) -> str:
-    """Return which batches are on no line, and in which versions they ran."""
-    framework = single.key["framework"]
-    named = [
-        f"batch {batch} in a version that is not recorded" if version is None else f"batch {batch} in {version}"
-        for version, batch in single.batch_by_version
-    ]
-    return (
-        f"{_describe_cells(single.key, str(framework))}: on no line: {join_some(named, MAX_NAMED)}. Other batches ran "
-        f"in other versions of {framework}, which may need other memory; measure a second batch in the same version."
-    )
-
-
-def _describe_cells(key: Mapping[str, object], program: str) -> str:
+def describe_key(key: Mapping[str, object]) -> str:
+    """Return in words what LINE_COLUMNS say."""
     gpus = "" if key["num_gpus"] == 1 else f" x {key['num_gpus']}, batch of one GPU"
     data = "" if key["data_dir"] is None else f", data {key['data_dir']}"
     return (
-        f"{key['model']} {key['phase']}, {program} {key['mode']}, {key['precision']}, "
-        f"size {key['input_size']}, {key['gpu_name'] or 'GPU not recorded'}{gpus}{data}"
+        f"{key['model']} {key['phase']}, {key['framework']} {key[VERSION] or '(version not recorded)'} {key['mode']}, "
+        f"{key['precision']}, size {key['input_size']}, {key['gpu_name'] or 'GPU not recorded'}{gpus}{data}"
     )
 
 

@@ -55,6 +55,14 @@ class Doubt:
         return SIGNS[self.severity]
 
 
+def _beware(code: str, title: str, text: str, *, count: int = 1, cells: tuple[str, ...] = ()) -> Doubt:
+    return Doubt(code=code, severity="beware", title=title, text=text, count=count, cells=cells)
+
+
+def _unknown(code: str, title: str, text: str, *, count: int = 1) -> Doubt:
+    return Doubt(code=code, severity="unknown", title=title, text=text, count=count)
+
+
 def list_doubts(analysis: Analysis) -> list[Doubt]:
     """Return the doubts of a run, those to beware of first; within a severity in the order of the rules."""
     found = [doubt for rule in RULES for doubt in rule(analysis)]
@@ -68,11 +76,10 @@ def _find_bad_repeats(analysis: Analysis) -> Iterator[Doubt]:
     for status, rows in bad.groupby("status", sort=False):
         number, cells = len(rows), _name_cells(analysis, rows["cell_id"])
         more = f" {state_resumption(analysis.collection)}".rstrip() if status in ("missing", "unreadable") else ""
-        yield Doubt(
-            code=f"repeats-{status}",
-            severity="beware",
-            title=f"{count_things(number, 'repeat')} {status}",
-            text=f"{number:,} of {len(results):,} planned repeats: {status}, in {_list(cells)}.{more}",
+        yield _beware(
+            f"repeats-{status}",
+            f"{count_things(number, 'repeat')} {status}",
+            f"{number:,} of {len(results):,} planned repeats: {status}, in {_list(cells)}.{more}",
             count=number,
             cells=cells,
         )
@@ -91,12 +98,12 @@ def _find_not_valid(analysis: Analysis) -> Iterator[Doubt]:
             cells, verdicts = _name_cells(analysis, rows["cell_id"]), count_values(rows["verdict"])
             text = f"{count_things(len(rows), 'repeat')} that ended ok {words}: {verdicts}, in {_list(cells)}."
             title = f"{verdicts}, {'left out' if code == 'repeats-left-out' else 'counted'}"
-            yield Doubt(code=code, severity="beware", title=title, text=text, count=len(rows), cells=cells)
+            yield _beware(code, title, text, count=len(rows), cells=cells)
     unsound = measured.loc[measured["num_sound"] == 0, "label"].tolist()
     if unsound:
         title = f"{count_things(len(unsound), 'cell')} without a sound repeat"
         text = f"{title}: the figures are of repeats whose conditions were at fault, and nothing is compared with them."
-        yield Doubt(code="unsound", severity="beware", title=title, text=text, count=len(unsound), cells=tuple(unsound))
+        yield _beware("unsound", title, text, count=len(unsound), cells=tuple(unsound))
 
 
 def _find_unsure(analysis: Analysis) -> Iterator[Doubt]:
@@ -106,9 +113,7 @@ def _find_unsure(analysis: Analysis) -> Iterator[Doubt]:
     if single:
         title = f"{count_things(len(single), 'cell')} of one repeat"
         text = f"{title}: nothing is known of the spread between repeats, so there is no interval and no verdict."
-        yield Doubt(
-            code="one-repeat", severity="beware", title=title, text=text, count=len(single), cells=tuple(single)
-        )
+        yield _beware("one-repeat", title, text, count=len(single), cells=tuple(single))
     judged = measured[(measured["num_machines"] == 1) & (measured["num_counted"] > 1)]
     apart = (judged["most_repeat_seconds"] / judged["least_repeat_seconds"] - 1).astype("float64").fillna(0.0)
     differ = (judged["disagreement"].fillna("") != "") | (apart > MAX_APART)
@@ -122,11 +127,10 @@ def _find_unsure(analysis: Analysis) -> Iterator[Doubt]:
         text = (
             f"The repeats of {count_things(len(names), 'cell')} disagree or lie more than {100 * MAX_APART:.0f} % apart"
         )
-        yield Doubt(
-            code="repeats-apart",
-            severity="beware",
-            title=f"repeats up to {format_number(most, PERCENT, 2)} % apart",
-            text=f"{text}: {'; '.join(list_some(named, MAX_NAMED))}. More repeats would tell which speed is usual.",
+        yield _beware(
+            "repeats-apart",
+            f"repeats up to {format_number(most, PERCENT, 2)} % apart",
+            f"{text}: {'; '.join(list_some(named, MAX_NAMED))}. More repeats would tell which speed is usual.",
             count=len(names),
             cells=tuple(names),
         )
@@ -142,11 +146,10 @@ def _find_others_on_machine(analysis: Analysis) -> Iterator[Doubt]:
         rows = alone[contaminated | foreign.reindex(alone.index, fill_value=False)]
         cells = _name_cells(analysis, rows["cell_id"])
         text = f"Others used the machine during {count_things(len(rows), 'repeat')}, in {_list(cells)}."
-        yield Doubt(
-            code="contaminated",
-            severity="beware",
-            title=f"others on the machine in {count_things(len(rows), 'repeat')}",
-            text=f"{text} {_describe_others(alone)}",
+        yield _beware(
+            "contaminated",
+            f"others on the machine in {count_things(len(rows), 'repeat')}",
+            f"{text} {_describe_others(alone)}",
             count=len(rows),
             cells=cells,
         )
@@ -162,17 +165,16 @@ def _find_others_on_machine(analysis: Analysis) -> Iterator[Doubt]:
     unseen = [part for part in parts if part]
     if unseen and len(alone):
         text = f"Not visible here: {join_words(unseen)}. {_describe_others(alone)}"
-        yield Doubt(code="others-unseen", severity="unknown", title="others may be unseen", text=text)
+        yield _unknown("others-unseen", "others may be unseen", text)
     beside = ok["other_containers"].dropna()
     if len(beside):
         names = sorted({name for text in beside.unique() for name in text.split(", ")})
         text = f"Containers that do not measure ran in the pods of {count_things(len(beside), 'repeat')}"
         title = f"{count_things(len(names), 'other container')} in the pod"
-        yield Doubt(
-            code="other-containers",
-            severity="beware",
-            title=title,
-            text=f"{text} ({join_words(list_some(names, MAX_NAMED))}), with a share of cores and memory.",
+        yield _beware(
+            "other-containers",
+            title,
+            f"{text} ({join_words(list_some(names, MAX_NAMED))}), with a share of cores and memory.",
             count=len(beside),
         )
 
@@ -201,20 +203,15 @@ def _find_clocks(analysis: Analysis) -> Iterator[Doubt]:
         cells = _name_cells(analysis, ok.loc[throttled, "cell_id"])
         number = int(throttled.sum())
         title = f"{count_things(number, 'repeat')} throttled"
-        yield Doubt(
-            code="throttled",
-            severity="beware",
-            title=title,
-            text=f"{title}: clocks were held down, in {_list(cells)}.",
-            count=number,
-            cells=cells,
+        yield _beware(
+            "throttled", title, f"{title}: clocks were held down, in {_list(cells)}.", count=number, cells=cells
         )
     unread = int((gpu["gpu_throttle_reasons"].isna() | gpu["gpu_sm_clock_share"].isna()).sum())
     if unread or masked:
         parts = [f"{unread:,} of {len(gpu):,} repeats on a GPU" if unread else ""]
         parts += [f"{count_things(masked, 'repeat')} of a graver verdict" if masked else ""]
         text = f"Whether clocks were held down is not recorded of {join_words(filter(None, parts))}."
-        yield Doubt(code="clocks-unread", severity="unknown", title="clocks not read", text=text, count=unread + masked)
+        yield _unknown("clocks-unread", "clocks not read", text, count=unread + masked)
 
 
 def _find_host_drift(analysis: Analysis) -> Iterator[Doubt]:
@@ -227,7 +224,7 @@ def _find_host_drift(analysis: Analysis) -> Iterator[Doubt]:
             "a cell's repeats met different speeds."
         )
         title = f"host CPU speed changed by {describe_widest_drift(drifted)}"
-        yield Doubt(code="host-speed", severity="beware", title=title, text=text, count=len(drifted))
+        yield _beware("host-speed", title, text, count=len(drifted))
 
 
 def _find_unchecked(analysis: Analysis) -> Iterator[Doubt]:
@@ -236,7 +233,7 @@ def _find_unchecked(analysis: Analysis) -> Iterator[Doubt]:
         named = "; ".join(list_some([f"{name} ({number:,})" for name, number in texts.most_common()], MAX_NAMED))
         text = f"Repeats name conditions that they could not check: {named}."
         title = f"{count_things(len(texts), 'condition')} not checked"
-        yield Doubt(code="unchecked", severity="unknown", title=title, text=text, count=texts.total())
+        yield _unknown("unchecked", title, text, count=texts.total())
 
 
 def _find_environments(analysis: Analysis) -> Iterator[Doubt]:
@@ -245,16 +242,16 @@ def _find_environments(analysis: Analysis) -> Iterator[Doubt]:
     drivers = sorted(ok["driver_version"].dropna().unique())
     if len(drivers) > 1:
         text = f"GPUs ran with {count_things(len(drivers), 'driver')}: {join_words(list_some(drivers, MAX_NAMED))}."
-        yield Doubt(code="drivers", severity="beware", title=f"{len(drivers)} drivers", text=text, count=len(drivers))
+        yield _beware("drivers", f"{len(drivers)} drivers", text, count=len(drivers))
     for framework, rows in ok.groupby("framework", sort=True):
         versions, name = sorted(rows["framework_version"].dropna().unique()), FRAMEWORK_NAMES.get(str(framework))
         if len(versions) > 1:
             title = f"{len(versions)} versions of {name}"
             text = f"{title} ran: {join_words(list_some(versions, MAX_NAMED))}."
-            yield Doubt(code="versions", severity="beware", title=title, text=text, count=len(versions))
+            yield _beware("versions", title, text, count=len(versions))
         elif not versions:
             title = f"version of {name} not known"
-            yield Doubt(code="versions", severity="unknown", title=title, text=f"The {title}.")
+            yield _unknown("versions", title, f"The {title}.")
     mixed = measured[measured["num_environments"] > 1]
     if len(mixed):
         found = [analysis.collection.environments[name] for name in dict.fromkeys(mixed["environment_id"])]
@@ -264,7 +261,7 @@ def _find_environments(analysis: Analysis) -> Iterator[Doubt]:
         title = f"{count_things(number, 'cell')} in several environments"
         text = f"{title}, one row each; they differ in {join_words(list_some(fields, 2 * MAX_NAMED))}."
         cells = tuple(dict.fromkeys(mixed["label"]))
-        yield Doubt(code="environments", severity="beware", title=title, text=text, count=number, cells=cells)
+        yield _beware("environments", title, text, count=number, cells=cells)
 
 
 def _find_lone_machines(analysis: Analysis) -> Iterator[Doubt]:
@@ -280,7 +277,7 @@ def _find_lone_machines(analysis: Analysis) -> Iterator[Doubt]:
         named = join_words(list_some([f"one {noun} ({kind})" for noun, kind in found], MAX_NAMED))
         text = f"Measured on {named}: by how much others of the kind differ is not known."
         title = join_words(f"one {noun}" for noun in dict.fromkeys(noun for noun, _ in found))
-        yield Doubt(code="one-machine", severity="unknown", title=title, text=text, count=len(found))
+        yield _unknown("one-machine", title, text, count=len(found))
 
 
 def _find_libraries(analysis: Analysis) -> Iterator[Doubt]:
@@ -293,7 +290,7 @@ def _find_libraries(analysis: Analysis) -> Iterator[Doubt]:
     text = describe_libraries(usable[pd.Series(is_free, index=usable.index, dtype=bool)], analysis.collection)
     if text:
         text = f"{text} How much of a ratio that explains is not known."
-        yield Doubt(code="libraries", severity="unknown", title="libraries of frameworks differ", text=text)
+        yield _unknown("libraries", "libraries of frameworks differ", text)
 
 
 def _find_documents(analysis: Analysis) -> Iterator[Doubt]:
@@ -304,23 +301,21 @@ def _find_documents(analysis: Analysis) -> Iterator[Doubt]:
         reasons = Counter(document.reason for document in collection.skipped).most_common()
         named = "; ".join(list_some([f"{reason} ({number:,})" for reason, number in reasons], MAX_NAMED))
         text = f"{title}: what they say is in no figure ({named})."
-        yield Doubt(code="skipped", severity="beware", title=title, text=text, count=len(collection.skipped))
+        yield _beware("skipped", title, text, count=len(collection.skipped))
     if collection.doubts:
         text = " ".join(f"{one[:1].upper()}{one[1:]}." for one in collection.doubts)
-        yield Doubt(
-            code="dates", severity="beware", title="dates that cannot be", text=text, count=len(collection.doubts)
-        )
+        yield _beware("dates", "dates that cannot be", text, count=len(collection.doubts))
     retried = int((collection.results["num_attempts"] > 1).sum())
     if retried:
         title = f"{count_things(retried, 'repeat')} retried"
         text = f"{title}: figures come from the earliest attempt that ended ok and undisturbed."
-        yield Doubt(code="retried", severity="unknown", title=title, text=text, count=retried)
+        yield _unknown("retried", title, text, count=retried)
     commit, dirty, _ = (run.git_revision or "").partition("-dirty")
     if dirty or not commit:
         title = "changed code of the tool" if dirty else "revision of the tool not known"
         what = f"revision {commit[:12]} with changes that no revision has" if dirty else "of a revision not recorded"
         text = f"Planned by benchmatrix {run.tool_version}, {what}."
-        yield Doubt(code="tool", severity="unknown", title=title, text=text)
+        yield _unknown("tool", title, text)
 
 
 def _find_left_out(analysis: Analysis) -> Iterator[Doubt]:
@@ -330,7 +325,7 @@ def _find_left_out(analysis: Analysis) -> Iterator[Doubt]:
         named = "; ".join(list_some([f"{reason} ({number:,})" for reason, number in reasons], MAX_NAMED))
         title = f"{count_things(len(left_out), 'cell')} left out"
         text = f"{title}, as they cannot run here: {named}."
-        yield Doubt(code="left-out", severity="unknown", title=title, text=text, count=len(left_out))
+        yield _unknown("left-out", title, text, count=len(left_out))
 
 
 def _select_ok(analysis: Analysis) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import pandas as pd
 from collector.costs.document import CellCost, CostDocument, Figure, OfferCost, describe_place
 from collector.files import escape_markdown
 from collector.tables.table import CELL, Column, Table, interval_column, make_table, number_column, text_column
+from collector.tables.table import write_markdown as write_tables
 from collector.units import JOULE, Unit
 
 Row = dict[str, object]
@@ -164,26 +165,13 @@ def list_basis_lines(document: CostDocument) -> Iterator[str]:
 
 def write_markdown(document: CostDocument) -> str:
     """Return tables, answers and their basis as Markdown, in which no text of a result is read as markup."""
-    return "\n".join(_list_parts(document)) + "\n"
-
-
-def _list_parts(document: CostDocument) -> Iterator[str]:
-    for table in (make_job_table(document), make_sample_table(document)):
-        if table is not None:
-            yield from _write_table(table)
+    tables = [table for table in (make_job_table(document), make_sample_table(document)) if table is not None]
+    parts = [write_tables(tables)]
     for title, lines in (
         ("Answers", list(list_answer_lines(document))),
         ("Without a price", list(list_unpriced_lines(document))),
         ("What this rests on", list(list_basis_lines(document))),
     ):
         if lines:
-            yield f"**{title}**\n"
-            yield from (f"- {escape_markdown(line)}" for line in lines)
-            yield ""
-
-
-def _write_table(table: Table) -> Iterator[str]:
-    yield f"**{escape_markdown(table.caption)}**\n"
-    yield f"| {' | '.join(map(escape_markdown, table.headings))} |\n|{'---|' * len(table.columns)}"
-    yield from (f"| {' | '.join(map(escape_markdown, texts))} |" for texts in table.format_rows())
-    yield ""
+            parts.append("\n".join([f"**{title}**\n", *(f"- {escape_markdown(line)}" for line in lines), ""]))
+    return "\n".join(parts)

@@ -1,6 +1,5 @@
 """Write figures and tables to files: for papers, one column or two wide, in LaTeX and Markdown, and pages."""
 
-import json
 import re
 import resource
 from collections.abc import Iterable, Iterator
@@ -11,7 +10,7 @@ import altair as alt
 import vl_convert
 
 from bench.errors import UserError
-from collector.files import escape_markdown, replace_file, replace_text
+from collector.files import replace_file, replace_text
 from collector.report.figure import Figure
 from collector.tables.table import Table
 
@@ -26,15 +25,25 @@ FONT_PIXELS = 11.0
 PICTURE_DPI = 300.0
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 """Fonts with equal widths of letters. A PDF embeds the first, which vl-convert brings along; an SVG names them."""
+MIN_ADDRESS_BYTES = 72 * 2**30
+"""V8, which draws, reserves 64 GiB of addresses for its heap and takes hardly any memory of them."""
 FORMATS = (".svg", ".png", ".pdf")
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
 
 
-def check_figure_path(path: Path) -> None:
-    """Raise UserError where the file's ending names no format of a figure, or where figures cannot be drawn."""
+def check_figure_path(path: Path, option: str = "--output") -> None:
+    """Raise UserError where the file's ending names no format of a figure, or where figures cannot be drawn.
+
+    Where this process may not reserve what V8 reserves, V8 would end it by SIGTRAP.
+    """
     if path.suffix.lower() not in FORMATS:
-        raise UserError(f"--output {path}: the ending says the format; it takes {', '.join(FORMATS)}")
-    check_addresses(f"--output {path}")
+        raise UserError(f"{option} {path}: the ending says the format; it takes {', '.join(FORMATS)}")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < MIN_ADDRESS_BYTES:
+        raise UserError(
+            f"{option} {path}: this process may take {limit // 2**20:,} MiB of addresses, and what draws pictures "
+            f"reserves {MIN_ADDRESS_BYTES // 2**20:,}; raise the limit (`ulimit -v unlimited`)"
+        )
 
 
 def number_paths(path: Path, number: int) -> list[Path]:
@@ -125,11 +134,6 @@ def write_latex(tables: Iterable[Table]) -> str:
     return LATEX_PREAMBLE + "".join("\n".join(_list_latex(table)) + "\n" for table in tables)
 
 
-def write_markdown(tables: Iterable[Table]) -> str:
-    """Return the tables as Markdown, each under its caption, numbers aligned to the right."""
-    return "\n".join("\n".join(_list_markdown(table)) + "\n" for table in tables)
-
-
 def name_label(caption: str) -> str:
     """Return the label of a table in LaTeX, made of the letters and digits of its caption."""
     return f"tab:{re.sub('[^a-z0-9]+', '-', caption.lower()).strip('-')}"
@@ -146,63 +150,9 @@ def _list_latex(table: Table) -> Iterator[str]:
     yield "\\bottomrule\n\\end{tabular}\n\\end{table}"
 
 
-def _list_markdown(table: Table) -> Iterator[str]:
-    yield f"**{escape_markdown(table.caption)}**\n"
-    if table.remark:
-        yield f"{escape_markdown(table.remark)}\n"
-    rules = ("---:" if column.align == "right" else "---" for column in table.columns)
-    yield f"| {' | '.join(map(escape_markdown, table.headings))} |\n| {' | '.join(rules)} |"
-    yield from (f"| {' | '.join(map(escape_markdown, row))} |" for row in table.format_rows())
-
-
 def _join_caption(table: Table) -> str:
     return ". ".join(filter(None, [table.caption, table.remark]))
 
 
 def _flatten(text: str) -> str:
     return "".join(filter(str.isprintable, " ".join(text.split())))
-
-
-PICTURE_WIDTH_PIXELS = 800
-MIN_ADDRESS_BYTES = 72 * 2**30
-"""V8, which draws, reserves 64 GiB of addresses for its heap and takes hardly any memory of them."""
-
-
-class _ScriptEncoder(json.JSONEncoder):
-    """Writes JSON that can stand in a script element: a name such as `</script>` in a table would end it."""
-
-    def encode(self, o: Any) -> str:
-        return super().encode(o).replace("<", "\\u003c")
-
-
-def check_plot_path(path: Path) -> None:
-    """Raise UserError where the file's ending names no format of a plot, or where pictures cannot be drawn."""
-    if path.suffix not in (".html", ".png", ".svg"):
-        raise UserError(f"--plot {path}: the ending says the format; it takes .html, .png or .svg")
-    if path.suffix != ".html":
-        check_addresses(f"--plot {path}")
-
-
-def check_addresses(option: str) -> None:
-    """Raise UserError where this process may not reserve what V8 reserves: V8 would end it by SIGTRAP."""
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < MIN_ADDRESS_BYTES:
-        raise UserError(
-            f"{option}: this process may take {limit // 2**20:,} MiB of addresses, and what draws pictures reserves "
-            f"{MIN_ADDRESS_BYTES // 2**20:,}; raise the limit (`ulimit -v unlimited`)"
-        )
-
-
-def save_plot(chart: alt.LayerChart, path: Path) -> None:
-    """Write a chart to an .html file that opens offline, or to a .png or .svg. UserError for another ending."""
-    check_plot_path(path)
-    if path.suffix == ".html":
-        replace_text(path, chart.to_html(inline=True, json_kwds={"cls": _ScriptEncoder}))
-        return
-    spec = chart.properties(width=PICTURE_WIDTH_PIXELS).to_dict()  # a picture has no container to be as wide as
-    if path.suffix == ".svg":
-        replace_text(path, vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE))
-        return
-    picture = vl_convert.vegalite_to_png(spec, vl_version=_VEGA_LITE, scale=2)
-    with replace_file(path) as file:
-        file.write(picture)

@@ -45,22 +45,17 @@ Boot = tuple[str, datetime | None]
 """The id of a boot, and when it began."""
 
 
-class _Marks(NamedTuple):
-    """What recognises a host: places that share one of these are on it."""
+_Marks = frozenset[Boot | str]
+"""What recognises a host: its boots, ids that outlive a reboot, UUIDs of cards. Places that share one are on it."""
 
-    boots: frozenset[Boot]
-    others: frozenset[str]
-    """Ids that outlive a reboot, and UUIDs of cards."""
 
-    def overlaps(self, other: "_Marks") -> bool:
-        return bool(self.boots & other.boots or self.others & other.others)
-
-    def describe(self) -> str:
-        """Return `boot 1a2b3c4d of 2026-11-21 22:28:26`, the host's first boot; an id where no boot is known."""
-        if not self.boots:
-            return f"id {min(self.others)[:_NUM_DIGITS]}"
-        boot_id, booted_at = min(self.boots, key=lambda boot: (str(boot[1]), boot[0]))
-        return f"boot {boot_id[:_NUM_DIGITS]}" + (f" of {booted_at:%Y-%m-%d %H:%M:%S}" if booted_at else "")
+def _describe_marks(marks: _Marks) -> str:
+    """Return `boot 1a2b3c4d of 2026-11-21 22:28:26`, the host's first boot; an id where no boot is known."""
+    boots = [mark for mark in marks if isinstance(mark, tuple)]
+    if not boots:
+        return f"id {min(mark for mark in marks if isinstance(mark, str))[:_NUM_DIGITS]}"
+    boot_id, booted_at = min(boots, key=lambda boot: (str(boot[1]), boot[0]))
+    return f"boot {boot_id[:_NUM_DIGITS]}" + (f" of {booted_at:%Y-%m-%d %H:%M:%S}" if booted_at else "")
 
 
 def join_ids(ids: Iterable[str]) -> str | None:
@@ -95,10 +90,10 @@ def _name_hosts_of(hostname: str | None, places: Sequence[Place]) -> Iterable[tu
     hosts = _join_marks([marks[place] for place in places if place.is_recorded])
     if hostname is None or not hosts or (len(hosts) == 1 and not _names_other_cards(places)):
         return [(place, hostname) for place in places]
-    named = [(f"{hostname} ({host.describe()})", host) for host in hosts]
+    named = [(f"{hostname} ({_describe_marks(host)})", host) for host in hosts]
 
     def find_name(place: Place) -> str:
-        found = [name for name, host in named if host.overlaps(marks[place])]
+        found = [name for name, host in named if host & marks[place]]
         return found[0] if len(found) == 1 else f"{hostname} (boot not recorded)"
 
     return [(place, find_name(place)) for place in places]
@@ -122,21 +117,15 @@ def _identify_boots(found: Collection[Boot]) -> dict[Boot, Boot]:
 
 
 def _list_marks(place: Place, boots: Mapping[Boot, Boot]) -> _Marks:
-    return _Marks(
-        boots=frozenset([boots[place.boot_id, place.booted_at]] if place.boot_id else []),
-        others=frozenset([*_split(place.lasting_ids), *_split(place.gpu_uuid)]),
-    )
+    own = [boots[place.boot_id, place.booted_at]] if place.boot_id else []
+    return frozenset([*own, *_split(place.lasting_ids), *_split(place.gpu_uuid)])
 
 
 def _join_marks(found: Iterable[_Marks]) -> list[_Marks]:
     hosts: list[_Marks] = []
     for marks in found:
-        same = [marks, *(host for host in hosts if host.overlaps(marks))]
-        joined = _Marks(
-            boots=frozenset(boot for one in same for boot in one.boots),
-            others=frozenset(mark for one in same for mark in one.others),
-        )
-        hosts = [host for host in hosts if not host.overlaps(marks)] + [joined]
+        joined = marks.union(*(host for host in hosts if host & marks))
+        hosts = [*(host for host in hosts if not host & marks), joined]
     return hosts
 
 

@@ -1,6 +1,6 @@
 """Tables for people: columns that know how to show the values of a data frame, and how they are printed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from collector.files import escape_markdown
 from collector.ratio_words import format_ratio, format_ratios
 from collector.units import NOT_THERE, Unit, format_interval, format_number
 
@@ -272,3 +273,17 @@ def _render(table: Table) -> RichTable:
     for row in table.format_rows():
         rendered.add_row(*map(Text, row))  # as Text: a name in brackets is no markup
     return rendered
+
+
+def write_markdown(tables: Iterable[Table]) -> str:
+    """Return the tables as Markdown, each under its caption, numbers aligned to the right."""
+    return "\n".join("\n".join(_list_markdown(table)) + "\n" for table in tables)
+
+
+def _list_markdown(table: Table) -> Iterator[str]:
+    yield f"**{escape_markdown(table.caption)}**\n"
+    if table.remark:
+        yield f"{escape_markdown(table.remark)}\n"
+    rules = ("---:" if column.align == "right" else "---" for column in table.columns)
+    yield f"| {' | '.join(map(escape_markdown, table.headings))} |\n| {' | '.join(rules)} |"
+    yield from (f"| {' | '.join(map(escape_markdown, row))} |" for row in table.format_rows())

@@ -83,7 +83,7 @@ DemandFactorOption = Annotated[
 MaxFactorOption = Annotated[
     float, typer.Option(metavar="FACTOR", help="Refuse a forecast whose interval spans more than this factor.")
 ]
-PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the plot to this HTML, PNG or SVG file.")]
+PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the plot to this SVG, PNG or PDF file.")]
 
 
 def forecast(
@@ -111,11 +111,11 @@ def forecast(
     from collector.forecast.fit import fit_forecast, measure_gap
     from collector.forecast.series import Request, load_series
     from collector.forecast.words import describe_forecast, describe_future, describe_gap
-    from collector.report.paper import check_plot_path, save_plot
-    from collector.report.plots.forecast import plot_forecast
+    from collector.report.paper import check_figure_path, save_figure
+    from collector.report.plots.forecast import show_forecast
 
     if plot:
-        check_plot_path(plot)
+        check_figure_path(plot, "--plot")
     fields = {"quantity": quantity, "value": value, "date": date, "unit": unit, "at_least": at_least, "since": since}
     request = Request(**fields, where=tuple(where or ()))  # type: ignore[arg-type]  # of the fields' types
     loaded, until = load_series(table, series, request), choose_year(year)
@@ -132,7 +132,7 @@ def forecast(
     for line in [*describe_forecast(fitted), *(describe_gap(gap) if gap else ())]:
         CONSOLE.print(line)
     if plot:
-        save_plot(plot_forecast(fitted), plot)
+        save_figure(show_forecast(fitted), plot, columns=2, has_title=False)
         CONSOLE.print(str(plot), soft_wrap=True)
 
 

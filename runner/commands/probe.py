@@ -178,7 +178,7 @@ def _search(search: "Probe", python: list[str], console: Console) -> "ProbeRepor
 
 
 def _predict(run_ids: list[str], store: str, searches: list[Path], level: float) -> None:
-    from collector.batches import describe_line, describe_single_batches, fit_lines, list_single_batches
+    from collector.batches import describe_line, describe_single_batches, fit_lines
     from collector.results.load import join_results, load_distinct_runs
     from runner.reporting.stored_runs import open_existing_store, print_skipped
 
@@ -190,7 +190,7 @@ def _predict(run_ids: list[str], store: str, searches: list[Path], level: float)
         print_skipped(collection, make_error_console())
     results = join_results(collections)
     lines = fit_lines(results)
-    on_no_line = [describe_single_batches(single) for single in list_single_batches(results)]
+    on_no_line = describe_single_batches(results)
     if not lines:
         raise UserError(_explain_no_line(run_ids, on_no_line))
     probed = [

@@ -174,8 +174,9 @@ def _write_formats(
     from collector.export import write_collection
     from collector.files import replace_text
     from collector.report.page import write_page
-    from collector.report.paper import write_latex, write_markdown
+    from collector.report.paper import write_latex
     from collector.report.tables import list_tables
+    from collector.tables.table import write_markdown
     from runner.reporting.run_end import analyze_stored, choose_output, choose_report_path
 
     folder = choose_output(output, collection.run)

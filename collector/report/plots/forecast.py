@@ -6,7 +6,8 @@ import altair as alt
 import pandas as pd
 
 from collector.forecast.fit import CANDIDATES, Forecast
-from collector.report.plots.marks import BLUE, GREY, INK, ORANGE
+from collector.report.figure import Figure
+from collector.report.plots.marks import BLUE, GREY, INK, ORANGE, to_spec
 
 _COLOURS = [ORANGE, BLUE, GREY]
 _DASHES = [[2, 2], [1, 0], [1, 3]]
@@ -17,6 +18,12 @@ _MAX_POWERS_OF_TWO = 16
 BAR_STEP = 0.035
 """How far apart the candidates' intervals stand behind the year asked for, as a share of all years: 11 pixels of the
 narrowest plot, so that their names do not touch."""
+
+
+def show_forecast(forecast: Forecast) -> Figure:
+    """Return the plot as a figure, with what it shows in words."""
+    words = f"{forecast.series.subject} by year, with the candidates and their intervals up to {forecast.year}"
+    return Figure(title=forecast.series.subject, spec=to_spec(plot_forecast(forecast)), description=words)
 
 
 def plot_forecast(forecast: Forecast) -> alt.LayerChart:

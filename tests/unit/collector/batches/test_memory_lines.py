@@ -15,9 +15,9 @@ from collector.batches import (
     describe_key,
     describe_line,
     describe_probe,
+    describe_single_batches,
     fit_line,
     fit_lines,
-    list_single_batches,
 )
 
 MIB = 2**20
@@ -186,12 +186,12 @@ def test_versions_of_a_framework_are_on_lines_of_their_own_and_an_unknown_one_is
         "2.14.0": (580, 660),
         None: (300, 310),
     }
-    assert [describe_key(line).split(", ")[1] for line in lines] == [
+    assert [describe_key(line.key).split(", ")[1] for line in lines] == [
         "pytorch 2.11.0 eager",
         "pytorch 2.14.0 eager",
         "pytorch (version not recorded) eager",
     ]
-    assert list_single_batches(results) == []
+    assert describe_single_batches(results) == []
 
 
 def test_memory_that_is_the_same_at_all_batches_has_no_largest_batch() -> None:

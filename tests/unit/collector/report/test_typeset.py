@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from collector.report.paper import escape_latex, write_latex, write_markdown
-from collector.tables.table import CELL, Table, interval_column, make_table, number_column
+from collector.report.paper import escape_latex, write_latex
+from collector.tables.table import CELL, Table, interval_column, make_table, number_column, write_markdown
 from collector.units import MILLISECOND
 
 
