@@ -45,6 +45,9 @@ READ = "Read what was measured"
 DECIDE = "Decide"
 CLUSTER = "Run on a cluster"
 TOOL = "The tool itself"
+MORE = "More options"
+MAX_EVERYDAY = 11
+"""Options that the help of a command shows first, --help aside, in the order of its function."""
 
 app = typer.Typer(
     name=PROGRAM,
@@ -240,17 +243,23 @@ def _run() -> int:
 def make_command() -> Any:
     """Return the command line as one command, of a class that typer does not export."""
     command: Any = typer.main.get_command(app)
-    _take_no_value(command)
+    _arrange_help(command)
     return command
 
 
-def _take_no_value(command: Any) -> None:
-    """Remove the type of flags from the help: `--json <bool>` would look as if it took a value."""
+def _arrange_help(command: Any) -> None:
+    """Put all but the first options of a command into a panel of their own, and remove the type of flags.
+
+    `--json <bool>` would look as if it took a value.
+    """
+    options = [param for param in command.params if param.param_type_name == "option" and not param.rich_help_panel]
+    for param in options[MAX_EVERYDAY:]:
+        param.rich_help_panel = MORE
     for param in command.params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
     for below in getattr(command, "commands", {}).values():
-        _take_no_value(below)
+        _arrange_help(below)
 
 
 def _invoke(words: list[str]) -> None:

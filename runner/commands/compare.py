@@ -84,16 +84,16 @@ def compare(
     b: SideBOption = None,
     run_ids: RunsOption = None,
     where: WhereOption = None,
+    store: StoreOption = DEFAULT_STORE,
     metric: MetricOption = None,
     floor: FloorOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    store_b: StoreBOption = None,
-    include_invalid: IncludeInvalidOption = False,
-    same_hardware: SameHardwareOption = False,
     fail_undecided: FailUndecidedOption = False,
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
     output: FileOption = None,
+    store_b: StoreBOption = None,
+    include_invalid: IncludeInvalidOption = False,
+    same_hardware: SameHardwareOption = False,
 ) -> None:
     """Say whether B is slower than A, cell by cell: two runs, or two selections of what was measured.
 

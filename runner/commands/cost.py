@@ -48,9 +48,8 @@ MaxCostOption = Annotated[
     float | None,
     typer.Option(
         "--max-cost",
-        "--budget",
         metavar="AMOUNT",
-        help="Name the fastest machine whose job costs no more than this; --budget is its former name.",
+        help="Name the fastest machine whose job costs no more than this.",
     ),
 ]
 EpochsOption = Annotated[float | None, typer.Option(metavar="NUMBER", help="Epochs of the data set; default: 1.")]
@@ -68,19 +67,19 @@ WholeMachinesOption = Annotated[
 def cost(
     run_ids: StoredRunsArgument = None,
     store: StoreOption = DEFAULT_STORE,
-    prices: PricesOption = None,
-    machine: MachinesOption = None,
     dataset: DataSetOption = None,
     epochs: EpochsOption = None,
     deadline: DeadlineOption = None,
     max_cost: MaxCostOption = None,
-    spot: SpotOption = False,
     cloud: CloudOption = None,
     region: RegionOption = None,
-    whole_machines: WholeMachinesOption = False,
+    spot: SpotOption = False,
     as_json: JsonOption = False,
     as_markdown: MarkdownOption = False,
     output: FileOption = None,
+    prices: PricesOption = None,
+    machine: MachinesOption = None,
+    whole_machines: WholeMachinesOption = False,
 ) -> None:
     """Say what measured cells cost in money, energy and CO2, and which machine is the cheapest or the fastest."""
     if as_json and as_markdown:

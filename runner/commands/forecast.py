@@ -95,9 +95,10 @@ def forecast(
     date: DateOption = None,
     unit: UnitOption = None,
     where: WhereOption = None,
-    at_least: AtLeastOption = None,
     since: SinceOption = None,
     demand: DemandOption = None,
+    plot: PlotOption = None,
+    at_least: AtLeastOption = None,
     demand_quantity: DemandQuantityOption = "parameters",
     demand_series: DemandSeriesOption = "frontier",
     demand_where: DemandWhereOption = None,
@@ -105,7 +106,6 @@ def forecast(
     demand_factor: DemandFactorOption = BYTES_OF_16_BITS_IN_GB,
     level: LevelOption = 95.0,
     max_factor: MaxFactorOption = 100.0,
-    plot: PlotOption = None,
 ) -> None:
     """Forecast a series, such as GPU memory: candidates, their backtest, the winner, growth, calibrated intervals."""
     from collector.forecast.fit import fit_forecast, measure_gap

@@ -56,6 +56,9 @@ EarlierOption = Annotated[
 
 def render(
     matrix: MatrixArgument,
+    earlier: EarlierOption = None,
+    machine: MachinesOption = None,
+    prices: PricesOption = None,
     as_json: JsonLinesOption = False,
     manifests: ManifestsOption = None,
     on: OnOption = None,
@@ -64,9 +67,6 @@ def render(
     store: StoreOption = None,
     queue: QueueOption = None,
     run_id: RunIdOption = None,
-    machine: MachinesOption = None,
-    prices: PricesOption = None,
-    earlier: EarlierOption = None,
 ) -> None:
     """Print what the cells of MATRIX are and what they take, or write their manifests; measure nothing."""
     from runner.commands.estimates import find_prices

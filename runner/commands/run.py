@@ -53,7 +53,10 @@ class RunOptions:
             autocompletion=complete_run_id,
         ),
     ] = None
-    new: Annotated[bool, typer.Option("--new", help="Start a new run even if one is unfinished.")] = False
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say how many node-hours and what price the run will take; measure nothing."),
+    ] = False
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Measure again what did not end well.")] = False
     retry_contaminated: Annotated[
         bool,
@@ -63,13 +66,45 @@ class RunOptions:
             "long it took.",
         ),
     ] = False
-    dry_run: Annotated[
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="AMOUNT",
+            help="End the run when its estimated cost reaches this amount, in the currency of the prices: "
+            "`price_per_hour` of the profile's pools, or those of --machine.",
+        ),
+    ] = None
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            "--deadline",
+            parser=read_durations("--deadline", least="1s"),
+            metavar="TIME",
+            help="Time after the beginning of the run, such as 8h, when no further repeat begins, and unfinished Jobs "
+            "are deleted.",
+        ),
+    ] = None
+    python: PythonOption = None
+    output: OutputOption = None
+    as_json: JsonLinesOption = False
+    new: Annotated[bool, typer.Option("--new", help="Start a new run even if one is unfinished.")] = False
+    report: Annotated[bool, typer.Option(help="Collect and report at the end.")] = True
+    publish: Annotated[
         bool,
-        typer.Option("--dry-run", help="Say how many node-hours and what price the run will take; measure nothing."),
+        typer.Option("--publish", help="Put the report into the store too: runs/RUN_ID/report.html and latest/."),
     ] = False
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Then look at the runs of this matrix as nights, measure again what is suspected, and report what is "
+            "confirmed; see docs/nights.md.",
+        ),
+    ] = False
+    webhook: WebhookOption = None
     machine: MachinesOption = None
     prices: PricesOption = None
-    python: PythonOption = None
     profile: Annotated[
         str | None,
         typer.Option(
@@ -106,15 +141,6 @@ class RunOptions:
             rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None
-    max_cost: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="AMOUNT",
-            help="End the run when its estimated cost reaches this amount, in the currency of the prices: "
-            "`price_per_hour` of the profile's pools, or those of --machine.",
-        ),
-    ] = None
     give_up_after: Annotated[
         float | None,
         typer.Option(
@@ -136,16 +162,6 @@ class RunOptions:
             rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None
-    deadline: Annotated[
-        float | None,
-        typer.Option(
-            "--deadline",
-            parser=read_durations("--deadline", least="1s"),
-            metavar="TIME",
-            help="Time after the beginning of the run, such as 8h, when no further repeat begins, and unfinished Jobs "
-            "are deleted.",
-        ),
-    ] = None
     owner: Annotated[
         str | None,
         typer.Option(
@@ -154,22 +170,6 @@ class RunOptions:
             rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None
-    as_json: JsonLinesOption = False
-    output: OutputOption = None
-    report: Annotated[bool, typer.Option(help="Collect and report at the end.")] = True
-    publish: Annotated[
-        bool,
-        typer.Option("--publish", help="Put the report into the store too: runs/RUN_ID/report.html and latest/."),
-    ] = False
-    watch: Annotated[
-        bool,
-        typer.Option(
-            "--watch",
-            help="Then look at the runs of this matrix as nights, measure again what is suspected, and report what is "
-            "confirmed; see docs/nights.md.",
-        ),
-    ] = False
-    webhook: WebhookOption = None
 
 
 def run(**given: Any) -> None:

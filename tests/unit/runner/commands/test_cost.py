@@ -85,7 +85,7 @@ def test_copies_of_runs_are_named_and_do_not_count(
 
 def test_a_job_has_a_deadline_and_a_budget(call_main: CallMain, store: Path, workspace: Workspace) -> None:
     # 64,000 samples are 1,000 steps of a tenth of a second: 100 s, at 0.001 EUR a second.
-    words = ("gpu", "--prices", "prices.yaml", "--dataset", "64000", "--deadline", "2m", "--budget", "0.05")
+    words = ("gpu", "--prices", "prices.yaml", "--dataset", "64000", "--deadline", "2m", "--max-cost", "0.05")
     code, out, _ = call_main("cost", *words, "--output", "cost.txt")
     assert (code, out) == (0, "cost.txt\n")
     text = (workspace.folder / "cost.txt").read_text()
@@ -100,8 +100,8 @@ def test_a_job_has_a_deadline_and_a_budget(call_main: CallMain, store: Path, wor
         (("none",), "error: store file://results: has no run 'none'; did you mean "),
         (("--json", "--markdown"), "error: --json and --markdown: give one of them"),
         (("--deadline", "2h"), "error: --deadline: is for a whole job; say which with --dataset"),
-        (("--budget", "3"), "error: --max-cost: is for a whole job; say which with --dataset"),
-        (("--budget", "-1", "--dataset", "cifar10"), "error: --max-cost -1: expected a number above 0"),
+        (("--max-cost", "3"), "error: --max-cost: is for a whole job; say which with --dataset"),
+        (("--max-cost", "-1", "--dataset", "cifar10"), "error: --max-cost -1: expected a number above 0"),
         (("--epochs", "2"), "error: --epochs: is for a whole job; say which with --dataset"),
         (
             ("--epochs", "1e300", "--dataset", "cifar10"),

@@ -94,7 +94,7 @@ def test_a_trial_that_hangs_ends_with_the_time(call_probe: CallProbe, workspace:
     hangs = 'case "$BENCH_CELL" in *\'"batch_size":4,\'*) sleep 60;; esac'
     make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=hangs)
 
-    code, out, _ = call_probe("--time-limit", "10")
+    code, out, _ = call_probe("--deadline", "10")
 
     assert code == 1
     assert "time-limit" in out.splitlines()[-2]
@@ -230,7 +230,7 @@ def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
         (["--num-gpus", "2"], "--num-gpus 2: "),
         (["--device", "gpu"], "this cannot be probed here: no NVIDIA GPU is visible on this machine"),
         (["--precision", "tf32"], "this cannot be probed here: tf32 is a mode of NVIDIA GPUs"),
-        (["--time-limit", "0"], "--deadline 0: "),
+        (["--deadline", "0"], "--deadline 0: "),
     ],
 )
 def test_an_error_of_the_user_is_one_message(words: list[str], message: str, call_probe: CallProbe) -> None:
