@@ -1,5 +1,6 @@
 """Define a table of prices, carbon intensities and power draws, as people write it in YAML, and find machines in it."""
 
+import datetime
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -8,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bench.schema.document import Count, Day, Document, Price, Watts
+from bench.schema.document import Count, Document, Price, Watts
 
 Words = Annotated[str, Field(min_length=1, max_length=500)]
 Purchase = Literal["on-demand", "spot"]
@@ -34,7 +35,7 @@ class PriceRow(Document):
     cpu: Words | None = None
     """Words that the model name of the machine's CPU holds. None: not known."""
     vcpus: Count
-    date: Day
+    date: datetime.date
     """The day of the price list; the day on which it was read where the list has none."""
     source: Words
     """The address of the price list."""
@@ -92,7 +93,7 @@ class PowerRow(Document):
     """Words that the name of the GPU, or the model name of the CPU, holds. `any` of a vCPU: of every CPU."""
     idle_watts: Watts | None = None
     full_watts: Annotated[float, Field(ge=0.001, le=1e6)]
-    date: Day
+    date: datetime.date
     source: Words
 
     @model_validator(mode="after")

@@ -10,15 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.schema import InvalidDocumentError, Result, Run, read_result, read_run
-from factories import make_failed_result, make_result, make_run
+from factories import make_result, make_run
 from schema_cases import change_document
 
 MAX_REASON_CHARACTERS = 300
-
-
-@pytest.mark.parametrize("document", [make_result(), make_failed_result(status="oom")])
-def test_a_result_is_read_as_it_was_written(document: Result) -> None:
-    assert read_result(document.to_json()) == document
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ All documents are frozen, versioned and strict: unknown fields, NaN, negative ti
 Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
 """
 
+from functools import partial
 from typing import Any
 
 from bench.registry import Device, Framework, Mode, Phase
@@ -21,6 +22,7 @@ from bench.schema.document import (
     SCHEMA_VERSION,
     SMALLEST_POSITIVE,
     Document,
+    InvalidDocumentError,
     Name,
     StoredDocument,
     bound_time,
@@ -28,10 +30,10 @@ from bench.schema.document import (
     describe_clock,
     hash_text,
     measure_attempt,
+    read_document,
     read_time_of_day,
 )
 from bench.schema.environment import Environment, Gpu, Machine, MachineIdentity
-from bench.schema.failure import Failure, FailureKind, Status
 from bench.schema.measurement import (
     Calibration,
     CpuUse,
@@ -52,24 +54,12 @@ from bench.schema.measurement import (
     Verdict,
 )
 from bench.schema.night import Alarm, AlarmedChange, Decision, Direction, NightChange, Notice, Outcome, Shift, Suspicion
-from bench.schema.placement import Node, NodeFault, Placement
-from bench.schema.raw_removal import RawRemoval, RemovedResult
-from bench.schema.reading import (
-    InvalidDocumentError,
-    read_decision,
-    read_document,
-    read_node_fault,
-    read_notice,
-    read_placement,
-    read_raw_removal,
-    read_result,
-    read_run,
-    read_suspicion,
-)
-from bench.schema.result import Result
-from bench.schema.run import Cluster, Ending, LeftOutCell, MissingRepeat, PlannedCell, Run
-from bench.schema.tenancy import (
+from bench.schema.result import (
     CommonWindow,
+    Failure,
+    FailureKind,
+    Result,
+    Status,
     Tenancy,
     TenantCall,
     TenantPace,
@@ -77,6 +67,28 @@ from bench.schema.tenancy import (
     TenantReady,
     TenantRecord,
 )
+from bench.schema.run import (
+    Cluster,
+    Ending,
+    LeftOutCell,
+    MissingRepeat,
+    Node,
+    NodeFault,
+    Placement,
+    PlannedCell,
+    RawRemoval,
+    RemovedResult,
+    Run,
+)
+
+read_result = partial(read_document, Result)
+read_run = partial(read_document, Run)
+read_placement = partial(read_document, Placement)
+read_node_fault = partial(read_document, NodeFault)
+read_raw_removal = partial(read_document, RawRemoval)
+read_suspicion = partial(read_document, Suspicion)
+read_decision = partial(read_document, Decision)
+read_notice = partial(read_document, Notice)
 
 
 def export_json_schema() -> dict[str, Any]:

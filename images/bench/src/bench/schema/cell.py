@@ -10,7 +10,6 @@ from bench.schema.document import (
     SCHEMA_VERSION,
     Count,
     Document,
-    PlanDocument,
     PositiveSeconds,
     Seconds,
     Version,
@@ -51,7 +50,7 @@ class Neighbour(Document):
     num_classes: Annotated[int, Field(ge=2, le=10**7)] | None
 
 
-class Cell(PlanDocument):
+class Cell(Document):
     """Says what to measure and how: one value on each axis. Equal cells have equal `cell_id` on every machine."""
 
     schema_version: Version = SCHEMA_VERSION

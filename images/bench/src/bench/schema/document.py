@@ -1,12 +1,13 @@
-"""What every document of the contract shares: the version, the strictness, and the types of single values."""
+"""What every document of the contract shares: the version, the strictness, the types of values, and being read."""
 
 import hashlib
-from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, Literal
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 SCHEMA_VERSION: Literal[2] = 2
+MAX_REASON_CHARACTERS = 300
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 """Before this project and all that it measures. A machine without a battery for its clock begins in 1970."""
@@ -32,13 +33,6 @@ def check_version(value: object) -> object:
     return value
 
 
-def check_day(value: date) -> date:
-    """Return `value`; ValueError where it lies before EARLIEST or after LATEST."""
-    if not EARLIEST.date() <= value <= LATEST.date():
-        raise ValueError(f"{value.isoformat()} is not between {EARLIEST.date()} and {LATEST.date()}")
-    return value
-
-
 def check_time(value: datetime) -> datetime:
     """Return `value`; ValueError where it lies before EARLIEST or after LATEST."""
     if not EARLIEST <= value <= LATEST:
@@ -60,8 +54,6 @@ Operations = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 """Floating-point operations of a step: 64 GPUs of 2 PFLOP/s take over a minute for the most of them."""
 Integer = Annotated[int, Field(ge=-MAX_INTEGER - 1, le=MAX_INTEGER)]
 Time = Annotated[AwareDatetime, AfterValidator(check_time)]
-Day = Annotated[date, AfterValidator(check_day)]
-"""Of a row of a table that people write."""
 Price = Annotated[float, Field(ge=1e-6, le=1e12)]
 """Of an hour, a machine or a budget, in any currency: a machine that costs a million dollars, in a currency of which a
 dollar buys a million."""
@@ -72,7 +64,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 CellId = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,54}-[0-9a-f]{8}$")]
 
 
-_FIELD_SETS: dict[frozenset[str], set[str]] = {}
+DocumentT = TypeVar("DocumentT", bound="Document")
 
 
 class Document(BaseModel):
@@ -87,36 +79,9 @@ class Document(BaseModel):
         use_attribute_docstrings=True,
     )
 
-    def model_post_init(self, context: Any, /) -> None:
-        """Share one set of names among all documents with the same fields set.
-
-        Pydantic gives every document a set of its own, which nothing reads here: 2.2 KB for a Cell read from JSON,
-        three times as much as the cell itself. A run may plan 100,000 of them.
-        """
-        names = frozenset(self.__pydantic_fields_set__)
-        shared = _FIELD_SETS.setdefault(names, self.__pydantic_fields_set__)
-        object.__setattr__(self, "__pydantic_fields_set__", shared)
-
     def to_json(self) -> bytes:
         """Return the document as UTF-8 JSON, indented for people."""
         return self.model_dump_json(indent=1).encode()
-
-
-class PlanDocument(Document):
-    """Base of the documents of which a plan has 100,000: they share the names of their fields, as other objects do.
-
-    Pydantic gives each one a dictionary of its own, which takes 832 of the 1,190 bytes of a Cell
-    (https://github.com/pydantic/pydantic-core/issues/1758); attributes that are set one by one share their names
-    (https://peps.python.org/pep-0412/), and take 264.
-    """
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Set the fields one by one."""
-        super().model_post_init(context)
-        values = self.__dict__
-        object.__delattr__(self, "__dict__")
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
 
 
 class StoredDocument(Document):
@@ -124,6 +89,38 @@ class StoredDocument(Document):
 
     signature: str | None = Field(default=None, exclude=True, repr=False)
     """Ignored: earlier versions could sign their documents."""
+
+
+class InvalidDocumentError(ValueError):
+    """A text is no valid document of the expected kind; the message is the reason, in one line without the place.
+
+    Not a UserError: whether a damaged document is skipped, measured again or reported is for the reader to decide.
+    """
+
+
+def read_document(kind: type[DocumentT], data: bytes) -> DocumentT:
+    """Return the document of the given kind in `data`, UTF-8 JSON; raise InvalidDocumentError where it holds none."""
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        raise InvalidDocumentError(_describe_validation_error(kind, error)) from None
+
+
+def _describe_validation_error(kind: type[Document], error: ValidationError) -> str:
+    errors = error.errors(include_url=False, include_context=False)
+    first = errors[0]
+    # Before all others: of another version nearly every field can be wrong.
+    version = next((item for item in errors if item["loc"] == ("schema_version",)), None)
+    if version is not None:
+        text = f"schema_version is {version['input']!r:.300}, this version reads {SCHEMA_VERSION}"
+    elif first["type"] == "json_invalid":
+        text = f"no JSON: {first['msg'].removeprefix('Invalid JSON: ')}"
+    else:
+        place = "".join(f"{part}." for part in first["loc"])[:-1]
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        text = f"no {kind.__name__}: {place and place + ': '}{first['msg']}{more}"
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_REASON_CHARACTERS else line[: MAX_REASON_CHARACTERS - 1] + "…"
 
 
 def hash_text(text: str) -> str:

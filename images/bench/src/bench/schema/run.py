@@ -1,4 +1,4 @@
-"""Run: what one execution of a matrix set out to do."""
+"""Run: what one execution of a matrix set out to do; on a cluster a Placement and NodeFaults; removals."""
 
 import json
 from collections import Counter
@@ -9,25 +9,29 @@ from pydantic import Field, model_validator
 from bench.schema.cell import Cell
 from bench.schema.document import (
     SCHEMA_VERSION,
+    Bytes,
     CellId,
     Count,
     Document,
     Integer,
     Name,
     Number,
-    PlanDocument,
+    PositiveAmount,
     PositiveSeconds,
+    Seconds,
     StoredDocument,
     Time,
     Version,
     hash_text,
 )
+from bench.schema.measurement import Verdict
+from bench.schema.result import Status
 
 # Readers hold a row for every planned repeat.
 MAX_REPEATS = 10_000
 
 
-class PlannedCell(PlanDocument):
+class PlannedCell(Document):
     """A cell with what the executor needs to know about it."""
 
     cell: Cell
@@ -36,7 +40,7 @@ class PlannedCell(PlanDocument):
     """How long one attempt may take, import included."""
 
 
-class LeftOutCell(PlanDocument):
+class LeftOutCell(Document):
     """A cell of the matrix that cannot run where the run takes place."""
 
     cell: Cell
@@ -122,3 +126,116 @@ class Run(StoredDocument):
     def num_repeats(self) -> int:
         """Planned repeats of all cells."""
         return sum(planned.repeats for planned in self.cells)
+
+
+class Node(Document):
+    """What a node of a cluster says of itself. A field that it has no label for is null: unknown."""
+
+    instance_type: str | None = None
+    """The cloud's machine type, such as `n1-standard-4`: the label `node.kubernetes.io/instance-type`."""
+    region: str | None = None
+    """`topology.kubernetes.io/region`."""
+    zone: str | None = None
+    """`topology.kubernetes.io/zone`."""
+    is_spot: bool | None = None
+    """The cloud may take the machine back at any time and sells it cheaper for that. null: no label says."""
+    capacity_label: str | None = None
+    """The label that `is_spot` was read from, as `KEY=VALUE`; null where a missing label says it."""
+    kubelet_version: str | None = None
+    container_runtime: str | None = None
+    """Such as `containerd://2.1.4`."""
+    os_image: str | None = None
+    num_cpus: Count | None = None
+    """Cores of the node, hyperthreads counted."""
+    gpu_labels: dict[str, str] = {}
+    """What labels say of its GPUs: `nvidia.com/gpu.product`, `cloud.google.com/gke-accelerator` and the like."""
+
+
+class Placement(StoredDocument):
+    """Where in a cluster one attempt at one repeat ran. Locally there is none."""
+
+    schema_version: Version = SCHEMA_VERSION
+    run_id: Name
+    cell_id: CellId
+    repeat: Count
+    attempt: Name
+    """The pod's uid, as in the Result of the attempt."""
+    pod: str
+    node_name: str
+    image_id: str | None = None
+    """The image that ran, by digest: `imageID` of the container's status. null: the runtime named none."""
+    qos_class: str | None = None
+    """`Guaranteed`, `Burstable` or `BestEffort`."""
+    cpu_request_cores: PositiveAmount | None = None
+    """Cores that the container requested."""
+    other_containers: tuple[str, ...] = ()
+    """The names of containers that ran in the pod beside those that measured, such as a proxy that a policy added."""
+    node: Node | None = None
+    """null: the runner may not read nodes, or the node was gone."""
+
+
+class NodeFault(StoredDocument):
+    """One attempt that a node could not measure for a reason of its own; the repeat is measured again."""
+
+    schema_version: Version = SCHEMA_VERSION
+    run_id: Name
+    cell_id: CellId
+    repeat: Count
+    attempt: Name
+    """The pod's uid; where the pod is gone, the Job's."""
+    retry_round: Number
+    """How many terminal records the repeat had then: 0, or more if it was measured again."""
+    pool: Literal["cpu", "gpu"]
+    node_name: str | None = None
+    """null: the pod was gone before a runner saw it."""
+    hostname: str | None = None
+    """The node's label `kubernetes.io/hostname`, by which later Jobs keep off it. null: it could not be read."""
+    reason: str
+    """What the container or the kubelet said, in one line."""
+    at: Time
+    """When the attempt ended."""
+    num_in_a_row: Count = 1
+    """How many attempts on this node had ended so since the last that ended ok, as far as the runner knew."""
+    is_left_out: bool = False
+    """Later Jobs of the run keep off the node."""
+
+
+class RemovedResult(Document):
+    """A raw result that was removed, with what later commands need to know of it without its rows."""
+
+    cell_id: CellId
+    repeat: Count
+    attempt: Name
+    status: Status
+    attempt_seconds: Seconds
+    """From the start of the attempt to its end."""
+    verdict: Verdict | None = None
+    """None: it had none, or was removed by a version that did not record it."""
+    is_contaminated: bool | None = None
+    """Whether others disturbed the measurement, also where the verdict is a graver one. None: not recorded."""
+    num_bytes: Bytes
+    version: str
+    """Tells it from another object of the same key; see `bench.store.StoredObject`."""
+
+
+class RawRemoval(StoredDocument):
+    """Which raw results of a run were removed on purpose. Their repeats are measured; their rows are in the data set.
+
+    It is written before the first of them is deleted: what it names and what is still there was not deleted yet.
+    """
+
+    schema_version: Version = SCHEMA_VERSION
+    run_id: Name
+    at: Time
+    tool_version: str
+    policy: str
+    """What asked for it, such as `--raw-older-than 90d`."""
+    results: Annotated[tuple[RemovedResult, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _check_results(self) -> Self:
+        names = Counter((removed.cell_id, removed.repeat, removed.attempt) for removed in self.results)
+        for name, count in names.items():
+            if count > 1:
+                raise ValueError(f"results: {name} is named {count} times")
+        return self
