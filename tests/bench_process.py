@@ -26,6 +26,32 @@ class Ending:
     store: Path
 
 
+def start_bench(
+    python: Path | str,
+    cell: Cell,
+    folder: Path,
+    *program: str,
+    preexec: Callable[[], None] | None = None,
+    cwd: Path | None = None,
+    **variables: str,
+) -> "subprocess.Popen[str]":
+    """Start `python -m bench`, or `program` in its place, for one cell; `variables` override the environment."""
+    group = "g" if cell.tenants > 1 else None
+    url = f"file://{folder / 'store'}"
+    order = Order(cell=cell, run_id="test-1", repeat=2, attempt="a1", store_url=url, tenant_group=group)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
+    path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src"), "TZ": "America/New_York"}
+    return subprocess.Popen(
+        [str(python), *(program or ("-m", "bench"))],
+        env={**inherited, **path, **order.to_variables(), **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=cwd or folder,
+        preexec_fn=preexec,
+    )
+
+
 def run_bench(
     python: Path | str,
     cell: Cell,
@@ -35,27 +61,16 @@ def run_bench(
     cwd: Path | None = None,
     **variables: str,
 ) -> Ending:
-    """Run `python -m bench` for one cell and return how it ended; `variables` override the environment."""
-    store = folder / "store"
-    group = "g" if cell.tenants > 1 else None
-    order = Order(cell=cell, run_id="test-1", repeat=2, attempt="a1", store_url=f"file://{store}", tenant_group=group)
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
-    path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src"), "TZ": "America/New_York"}
+    """Run `python -m bench` for one cell and return how it ended."""
     started_at, start = datetime.now(UTC), time.perf_counter()
-    process = subprocess.run(
-        [str(python), "-m", "bench"],
-        env={**inherited, **path, **order.to_variables(), **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=cwd or folder,
-        preexec_fn=preexec,
-    )
+    process = start_bench(python, cell, folder, preexec=preexec, cwd=cwd, **variables)
+    output, _ = process.communicate()
     wall_seconds = time.perf_counter() - start
+    store = folder / "store"
     record = store / "runs" / "test-1" / "results" / cell.cell_id / "2-a1.json"
     return Ending(
         exit_code=process.returncode,
-        output=process.stdout,
+        output=output,
         result=Result.model_validate_json(record.read_bytes()) if record.exists() else None,
         started_at=started_at,
         wall_seconds=wall_seconds,

@@ -26,7 +26,7 @@ from bench.tenants.meeting import Meeting
 from bench.worker import main as program
 from bench.worker.request import Order
 from bench.worker.shutdown import SigtermListener
-from bench_process import Ending, get_result, run_bench
+from bench_process import Ending, get_result, run_bench, start_bench
 from factories import make_cell
 from workspace import HANG_GUARD_SECONDS
 
@@ -229,30 +229,6 @@ runpy.run_module("bench", run_name="__main__", alter_sys=True)
 """
 
 
-def start_measuring(
-    python: Path, cell: Cell, folder: Path, *program: str, timeout_seconds: float | None = None
-) -> "subprocess.Popen[str]":
-    """Start `python -m bench`, or `program` in its place, with the order to measure the cell."""
-    order = Order(
-        cell=cell,
-        run_id="test-1",
-        repeat=1,
-        attempt="a1",
-        store_url=f"file://{folder}/store",
-        timeout_seconds=timeout_seconds,
-    )
-    path = {"PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
-    return subprocess.Popen(
-        [str(python), *(program or ("-m", "bench"))],
-        env=inherited | path | order.to_variables(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-    )
-
-
 def read_record(folder: Path, kind: str) -> Result:
     (path,) = (folder / "store" / "runs" / "test-1" / kind).glob("*/*.json")
     return Result.model_validate_json(path.read_bytes())
@@ -261,7 +237,7 @@ def read_record(folder: Path, kind: str) -> Result:
 def test_sigterm_leaves_what_was_measured_beside_the_results(
     tmp_path: Path, interpreters: dict[Framework, Path]
 ) -> None:
-    process = start_measuring(interpreters["pytorch"], ENDLESS, tmp_path, "-c", TELLS_OF_STEPS)
+    process = start_bench(interpreters["pytorch"], ENDLESS, tmp_path, "-c", TELLS_OF_STEPS)
     assert process.stdout is not None
     assert any(line == "two steps\n" for line in process.stdout)
     process.send_signal(signal.SIGTERM)
@@ -279,7 +255,7 @@ def test_sigterm_leaves_what_was_measured_beside_the_results(
 
 
 def test_the_end_of_the_time_is_a_terminal_record(tmp_path: Path, interpreters: dict[Framework, Path]) -> None:
-    process = start_measuring(interpreters["pytorch"], ENDLESS, tmp_path, timeout_seconds=1.5)
+    process = start_bench(interpreters["pytorch"], ENDLESS, tmp_path, BENCH_TIMEOUT_SECONDS="1.5")
     output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
 
     assert process.returncode == EXIT_NOT_OK, output
@@ -287,34 +263,3 @@ def test_the_end_of_the_time_is_a_terminal_record(tmp_path: Path, interpreters: 
     assert result.status == "timeout"
     assert result.error is not None
     assert result.error.message == "still running after timeout_seconds = 1.5"
-
-
-def test_a_child_of_the_process_dies_of_sigterm_and_the_process_gets_no_signal(tmp_path: Path) -> None:
-    program = """
-import os, signal, sys, time
-from pathlib import Path
-from bench.worker.attempt import Attempt
-from bench.worker.delivery import Delivery
-from bench.worker.main import Interruption
-from bench.worker.request import Order
-from bench.worker.shutdown import SigtermListener
-from bench.store import Store
-order = Order.from_variables(os.environ)
-store = Store.open(order.store_url)
-delivery = Delivery(store=store)
-listener = SigtermListener()
-listener.start()
-Interruption(attempt=Attempt(order), terminal=delivery, interrupted=delivery, timeout_seconds=None).watch(listener)
-child = os.fork()
-if child == 0:
-    time.sleep(60)
-    os._exit(0)
-os.kill(child, signal.SIGTERM)
-_, status = os.waitpid(child, 0)
-time.sleep(0.5)
-print(os.WTERMSIG(status), "alive")
-"""
-    order = Order(cell=make_cell(), run_id="test-1", repeat=1, attempt="a1", store_url=f"file://{tmp_path}/store")
-    environment = {**os.environ, **order.to_variables(), "PYTHONPATH": str(ROOT / "images" / "bench" / "src")}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "15 alive\n"), done.stderr

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.exit_codes import EXIT_PREEMPTED, EXIT_SIGINT
-from bench.worker.request import Order
+from bench_process import start_bench
 from factories import make_cell
 from fake_interpreters import await_end, is_running
 from workspace import HANG_GUARD_SECONDS
@@ -21,25 +22,18 @@ ROOT = Path(__file__).parents[4]
 SLOW_IMPORT = "import time\nprint('importing', flush=True)\ntime.sleep(600)\n"
 
 
-def start_bench(folder: Path, store_url: str, *, first_paths: str = "", **variables: str) -> "subprocess.Popen[str]":
-    order = Order(cell=make_cell(), run_id="test-1", repeat=1, attempt="a1", store_url=store_url)
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
-    path = f"{first_paths}:{ROOT / 'images' / 'bench' / 'src'}".lstrip(":")
-    return subprocess.Popen(
-        [sys.executable, "-m", "bench"],
-        env=inherited | {"PYTHONPATH": path} | order.to_variables() | variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell ignores it for what runs beside it
-    )
+def start(folder: Path, **variables: Any) -> "subprocess.Popen[str]":
+    def hear_interrupts() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell ignores it for what runs beside it
+
+    return start_bench(sys.executable, make_cell(), folder, preexec=hear_interrupts, **variables)
 
 
 def start_and_import(folder: Path, **variables: str) -> "subprocess.Popen[str]":
     """Start it where its first import takes long, as from a file system that is slow to read, and wait for that."""
     (folder / "pydantic.py").write_text(SLOW_IMPORT)
-    process = start_bench(folder, "file:///-", first_paths=str(folder), **variables)
+    path = f"{folder}:{ROOT / 'images' / 'bench' / 'src'}"
+    process = start(folder, PYTHONPATH=path, **variables)
     assert process.stdout is not None
     assert process.stdout.readline() == "importing\n"
     return process
@@ -50,7 +44,7 @@ def start_and_await_store(folder: Path, silent_server: socket.socket) -> "Iterat
     """Start it, and hand it out while it waits for an answer of its store."""
     endpoint = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
     keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"}
-    process = start_bench(folder, "s3://bucket/x", AWS_ENDPOINT_URL=endpoint, **keys)
+    process = start(folder, BENCH_STORE="s3://bucket/x", AWS_ENDPOINT_URL=endpoint, **keys)
     connection, _ = silent_server.accept()
     with connection:
         yield process
@@ -102,6 +96,26 @@ def test_sigterm_while_the_store_is_awaited_ends_the_container_at_once(
 def test_outside_a_container_sigterm_ends_the_process_as_usual(tmp_path: Path) -> None:
     process = start_and_import(tmp_path, BENCH_PARENT_PID=str(os.getpid()))
     assert end(process) == (-signal.SIGTERM, "")
+
+
+FORK = """
+import os, signal, time
+from bench.worker.shutdown import SigtermListener
+SigtermListener().start()
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+os.kill(child, signal.SIGTERM)
+_, status = os.waitpid(child, 0)
+time.sleep(0.5)
+print(os.WTERMSIG(status), "alive")
+"""
+
+
+def test_a_child_of_the_process_dies_of_sigterm_and_the_process_gets_no_signal() -> None:
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "15 alive\n"), done.stderr
 
 
 START_AND_SLEEP = '''
