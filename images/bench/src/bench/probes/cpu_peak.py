@@ -43,23 +43,13 @@ def calculate_peak(
     precision: Precision, num_threads: int, *, cpuinfo: Path = CPUINFO, system_cpu: Path = SYSTEM_CPU
 ) -> TheoreticalPeak:
     allowed = read_affinity()
-    fields = read_first_processor(cpuinfo)
+    cores = {list_siblings(cpu, system_cpu) or frozenset({cpu}) for cpu in allowed}
+    first_processor = cpuinfo.read_text().strip().split("\n\n")[0] if cpuinfo.exists() else ""
     return TheoreticalPeak(
-        num_cores=min(num_threads, count_cores(allowed, system_cpu)),
-        flops_per_cycle=find_flops_per_cycle(fields, precision),
+        num_cores=min(num_threads, len(cores)),
+        flops_per_cycle=find_flops_per_cycle(parse_cpuinfo(first_processor), precision),
         clock_hertz=read_highest_clock(allowed, cpuinfo, system_cpu),
     )
-
-
-def read_first_processor(cpuinfo: Path) -> dict[str, str]:
-    if not cpuinfo.exists():
-        return {}
-    return parse_cpuinfo(cpuinfo.read_text().strip().split("\n\n")[0])
-
-
-def count_cores(allowed: Collection[int], system_cpu: Path = SYSTEM_CPU) -> int:
-    """Return the number of physical cores behind the CPUs `allowed`; each is one where no siblings are shown."""
-    return len({frozenset(list_siblings(cpu, system_cpu) or {cpu}) for cpu in allowed})
 
 
 def find_flops_per_cycle(fields: dict[str, str], precision: Precision) -> int | None:
@@ -84,14 +74,11 @@ def read_highest_clock(
     allowed: Collection[int], cpuinfo: Path = CPUINFO, system_cpu: Path = SYSTEM_CPU
 ) -> float | None:
     """Return the highest clock in Hz that cpufreq names for the CPUs `allowed`, or /proc/cpuinfo for any."""
-    clocks = [1e3 * int(path.read_text()) for path in _list_maximum_files(allowed, system_cpu) if path.exists()]
+    maxima = [system_cpu / f"cpu{cpu}" / "cpufreq" / "cpuinfo_max_freq" for cpu in allowed]
+    clocks = [1e3 * int(path.read_text()) for path in maxima if path.exists()]
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     clocks += [1e6 * float(line.partition(":")[2]) for line in lines if line.startswith("cpu MHz")]
     return max((clock for clock in clocks if clock > 0), default=None)
-
-
-def _list_maximum_files(allowed: Collection[int], system_cpu: Path) -> list[Path]:
-    return [system_cpu / f"cpu{cpu}" / "cpufreq" / "cpuinfo_max_freq" for cpu in allowed]
 
 
 def _find_amd_limit(family: int, model: int) -> int:

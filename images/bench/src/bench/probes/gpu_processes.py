@@ -13,7 +13,7 @@ from typing import Any
 import pynvml
 
 from bench.probes.nvml import Device, NvmlError, open_nvml
-from bench.schema import ForeignProcess, GpuUse
+from bench.schema import GpuUse
 
 
 def find_visible_devices(num_gpus: int) -> list[Device]:
@@ -130,20 +130,14 @@ def _look_at_device(use: GpuUse, device: Device, own_pids: Collection[int], is_u
     free: dict[str, Any] = {"memory_free_after_bytes": device.read_memory_free_bytes()}
     if not own:
         return use.model_copy(update={"processes_visible": False} | free)
-    used = device.read_memory_used_bytes()
+    used, sizes = device.read_memory_used_bytes(), [process.memory_bytes for process in own]
+    is_known = used is not None and None not in sizes
     update: dict[str, Any] = {
         "processes_visible": True,
         "foreign_processes_after": tuple(process for process in processes if process.pid not in own_pids),
-        "foreign_memory_after_bytes": None if used is None else _subtract_own(used, own),
+        "foreign_memory_after_bytes": max(0, (used or 0) - sum(filter(None, sizes))) if is_known else None,
     }
     return use.model_copy(update=update | free)
-
-
-def _subtract_own(used_bytes: int, own: Sequence[ForeignProcess]) -> int | None:
-    sizes = [process.memory_bytes for process in own]
-    if None in sizes:
-        return None
-    return max(0, used_bytes - sum(size for size in sizes if size is not None))
 
 
 def read_device_memory() -> DeviceMemory:

@@ -9,6 +9,7 @@ the libraries had been read before (H200, 2026-11-22).
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,10 +26,9 @@ def read_library_files(folders: Sequence[Path] | None = None) -> int:
     """
     num_bytes = 0
     for path in _list_files(find_library_folders() if folders is None else folders):
-        try:
-            num_bytes += _read_file(path)
-        except OSError:
-            continue
+        with suppress(OSError), path.open("rb", buffering=0) as file:
+            while chunk := file.read(CHUNK_BYTES):
+                num_bytes += len(chunk)
     return num_bytes
 
 
@@ -49,11 +49,3 @@ def _list_files(folders: Sequence[Path]) -> Iterator[Path]:
                 if target not in seen and target.is_file():
                     seen.add(target)
                     yield target
-
-
-def _read_file(path: Path) -> int:
-    num_bytes = 0
-    with path.open("rb", buffering=0) as file:
-        while chunk := file.read(CHUNK_BYTES):
-            num_bytes += len(chunk)
-    return num_bytes

@@ -10,6 +10,7 @@ import platform
 import re
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -182,29 +183,19 @@ def _read_lower(file: Path) -> str:
 
 def read_place(device: Device) -> TenantPlace:
     """Return where this process runs; on a GPU its context must be there already. What cannot be read is None."""
-    on_gpu = device == "gpu"
+    on_gpu, time_namespace, uuid = device == "gpu", None, None
+    with suppress(OSError):  # before Linux 5.6
+        time_namespace = os.readlink("/proc/self/ns/time")
+    if on_gpu:
+        with suppress(NvmlError), open_nvml():
+            uuid = next((gpu.uuid for gpu in find_visible_devices(1)), None)
     return TenantPlace(
         boot_id=_read_text(Path("/proc/sys/kernel/random/boot_id")),
-        time_namespace=_read_time_namespace(),
-        device=_read_uuid() if on_gpu else None,
+        time_namespace=time_namespace,
+        device=uuid,
         pids=tuple(sorted(list_own_pids())),
         is_under_mps=read_mps_state() if on_gpu else None,
     )
-
-
-def _read_time_namespace() -> str | None:
-    try:
-        return os.readlink("/proc/self/ns/time")
-    except OSError:  # before Linux 5.6
-        return None
-
-
-def _read_uuid() -> str | None:
-    try:
-        with open_nvml():
-            return next((device.uuid for device in find_visible_devices(1)), None)
-    except NvmlError:
-        return None
 
 
 # Switches that a user can set from outside and that change times or precision. A set one is recorded with the settings.
@@ -248,12 +239,12 @@ def read_environment(
         memory_total_bytes=read_memory_total_bytes(),
         memory_limit_bytes=read_memory_limit_bytes(),
         versions={**framework.versions, "numpy": version("numpy"), **read_compiler_version(cell)},
-        settings={**framework.settings, **read_timing_variables(), **chosen_caches},
+        settings={
+            **framework.settings,
+            **{name: os.environ[name] for name in TIMING_VARIABLES if name in os.environ},
+            **chosen_caches,
+        },
         gpus=read_gpus(cell.num_gpus, framework.cuda_version, framework.cudnn_version) if on_gpu else (),
         image=image,
         git_revision=git_revision,
     )
-
-
-def read_timing_variables() -> dict[str, str]:
-    return {name: os.environ[name] for name in TIMING_VARIABLES if name in os.environ}

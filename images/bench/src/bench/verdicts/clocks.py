@@ -59,7 +59,11 @@ def note_clocks(inputs: ValidityInputs) -> Iterator[str]:
             reason = explain_low_clock(gpu)
             if reason is not None or share >= MIN_CLOCK_SHARE:
                 yield f"{_name(gpu, inputs)} ran at {_describe_clock(gpu, share)}: {reason or _list_reasons(gpu)}"
-        yield from (f"{_name(gpu, inputs)} {text}" for text in _compare_window(gpu))
+        if gpu.window is not None and gpu.window.sm_clock_mhz and gpu.sm_clock_mhz:
+            timed, sampled = median(gpu.window.sm_clock_mhz), median(gpu.sm_clock_mhz)
+            if abs(timed - sampled) > MAX_UNNOTED_LOSS * sampled:
+                clocks = f"{timed:.0f} MHz in the timed window, at {sampled:.0f} MHz in the sampling pass"
+                yield f"{_name(gpu, inputs)} ran at {clocks}"
         limit, default = gpu.power_limit_watts, gpu.default_power_limit_watts
         if limit is not None and default and limit > default * (1 + MAX_LIMIT_LOSS):
             yield f"{_name(gpu, inputs)} may take {limit:g} W, by default {default:g} W"
@@ -135,13 +139,6 @@ def _find_lowered_limits(gpu: GpuUse) -> Iterator[str]:
     ):
         if limit is not None and default and limit < default * (1 - MAX_LIMIT_LOSS):
             yield f": its {words} is {limit:g} {unit}, lowered from the default of {default:g} {unit}"
-
-
-def _compare_window(gpu: GpuUse) -> Iterator[str]:
-    if gpu.window is not None and gpu.window.sm_clock_mhz and gpu.sm_clock_mhz:
-        timed, sampled = median(gpu.window.sm_clock_mhz), median(gpu.sm_clock_mhz)
-        if abs(timed - sampled) > MAX_UNNOTED_LOSS * sampled:
-            yield f"ran at {timed:.0f} MHz in the timed window, at {sampled:.0f} MHz in the sampling pass"
 
 
 def _name(gpu: GpuUse, inputs: ValidityInputs) -> str:

@@ -106,7 +106,8 @@ class Attempt:
             raise
         except Exception as error:  # whatever a framework raises becomes the record, with its traceback
             status, failure = describe_failure(error, self._framework)
-            self.is_node_fault = status == "failed" and not self._has_stepped and is_node_fault(error)
+            has_stepped = self._phases.first_step_seconds is not None or self._recorder.warmup_steps
+            self.is_node_fault = status == "failed" and not has_stepped and is_node_fault(error)
             result = self._make_result(status, error=failure)
         else:
             result = self._make_result("ok", **measured)
@@ -125,10 +126,6 @@ class Attempt:
                 warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
             )
         return self._part.name_result(self._make_result(status, error=failure, samples=samples))
-
-    @property
-    def _has_stepped(self) -> bool:
-        return self._phases.first_step_seconds is not None or bool(self._recorder.warmup_steps or self._recorder.steps)
 
     def _measure(self) -> dict[str, Any]:
         """Return what only a complete measurement has, by the names of a Result's fields."""

@@ -105,7 +105,10 @@ def use_compile_cache(folder: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> Non
 
     A variable that is set already stays as it is.
     """
-    machine = Path(folder) / _name_machine(cpuinfo)
+    fields = parse_cpuinfo(cpuinfo.read_text())
+    found = {key: fields[key] for key in _CPU_FIELDS if key in fields}
+    slug = re.sub("[^a-z0-9]+", "-", found.get("model name", "cpu").lower()).strip("-")
+    machine = Path(folder) / f"{slug}-{hash_text(repr(sorted(found.items())))}"
     for name, child in FOLDERS.items():
         os.environ.setdefault(name, str(machine / child))
     for name, value in LIMITS.items():
@@ -118,10 +121,3 @@ def read_chosen_caches() -> dict[str, str]:
     Call it before the framework is imported: Inductor sets its own to the default.
     """
     return {name: os.environ[name] for name in (COMPILE_CACHE_VARIABLE, *FOLDERS) if name in os.environ}
-
-
-def _name_machine(cpuinfo: Path) -> str:
-    fields = parse_cpuinfo(cpuinfo.read_text())
-    found = {key: fields[key] for key in _CPU_FIELDS if key in fields}
-    slug = re.sub("[^a-z0-9]+", "-", found.get("model name", "cpu").lower()).strip("-")
-    return f"{slug}-{hash_text(repr(sorted(found.items())))}"

@@ -107,11 +107,8 @@ def is_node_fault(error: BaseException) -> bool:
         return True
     if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or NO_SPACE in str(error):
         return explain_full_disk() is not None
-    return _is_of_a_library(error) and _CUDA_FAULT.search(str(error)) is not None
-
-
-def _is_of_a_library(error: BaseException) -> bool:
-    return isinstance(error, RuntimeError | OSError) or type(error).__module__.startswith("tensorflow.")
+    is_of_a_library = isinstance(error, RuntimeError | OSError) or type(error).__module__.startswith("tensorflow.")
+    return is_of_a_library and _CUDA_FAULT.search(str(error)) is not None
 
 
 TEMPORARY_FOLDER = "/tmp"

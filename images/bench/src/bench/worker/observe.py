@@ -61,18 +61,15 @@ class Observer:
         `watches_idle`: whether nobody else is going to use them during the import, so that their idle power shows.
         """
         if self._cell.device == "gpu":
-            self.gpu_use = self.run("GPU baseline", (), self._read_baselines)
+            self.gpu_use = self.run("GPU baseline", (), read_gpu_baselines, self._cell.num_gpus)
+            if self._is_under_mps:
+                self.gpu_use = tuple(map(leave_out_mps, self.gpu_use))
         if self.gpu_use and watches_idle:
             self._idle_watch = self.run("idle power", None, IdleWatch, self.gpu_use)
 
-    def _read_baselines(self) -> tuple[GpuUse, ...]:
-        baselines = read_gpu_baselines(self._cell.num_gpus)
-        return tuple(leave_out_mps(use) for use in baselines) if self._is_under_mps else baselines
-
     def end_idle_watch(self) -> None:
-        watch = self._idle_watch
-        if watch is not None:
-            self.gpu_use = self.run("idle power", self.gpu_use, watch.end)
+        if self._idle_watch is not None:
+            self.gpu_use = self.run("idle power", self.gpu_use, self._idle_watch.end)
 
     def measure_host_before(self, framework: Framework) -> None:
         """Measure the host's matrix product before the first step of a CPU cell; its memory enters no peak."""
