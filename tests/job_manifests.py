@@ -13,8 +13,7 @@ from runner.kubernetes.rendering import (
 )
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
-from runner.profiles.model import CompileCache, Data, Profile
-from runner.profiles.pools import Gpus, NodeRequirement, Pool, Toleration
+from runner.profiles.model import CompileCache, Data, Gpus, NodeRequirement, Pool, Profile, Toleration
 
 OWNER = JobOwner(name="sweep-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"

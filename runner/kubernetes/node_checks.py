@@ -24,8 +24,7 @@ from runner.kubernetes.kueue import find_api_version, read_inactivity
 from runner.kubernetes.objects import read_quantity
 from runner.kubernetes.run import ClusterTarget
 from runner.kubernetes.tracked_jobs import name_node_kind
-from runner.profiles.model import Profile
-from runner.profiles.pools import is_shared
+from runner.profiles.model import Profile, is_shared
 from runner.sources import find_source
 
 SETUP = "`benchmatrix setup` creates it"

@@ -25,7 +25,7 @@ from runner.kubernetes.failures import find_last_line, find_node_fault
 from runner.kubernetes.objects import JobStatus, PodStatus
 from runner.kubernetes.rendering import HOSTNAME_LABEL, NONE_AVOIDED, AvoidedNodes, NodeWish
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
-from runner.profiles.pools import is_shared
+from runner.profiles.model import is_shared
 
 MIN_FAULTS = 2
 """Faults of a node in a row, with nothing ended ok between them, after which it is left out. One may be a passing one:

@@ -117,18 +117,20 @@ def choose_gpu(tree: Node) -> Node:
     YamlError if the name is a word that the profile does not offer.
     """
     entries = dict(_read_entries(tree))
-    kinds = _read_entries(entries.pop(GPU_KINDS, None))
-    name = _read_entries(entries.get("gpu")).get("name")
-    if name is not None and isinstance(name.value, str):
-        kind = _find_kind(kinds, name.value)
-        if kind is not None:
-            # An entry says NVML's name of its GPU, whichever of the two the profile says.
-            own = _read_entries(entries["gpu"]) | {"name": _read_entries(kind["gpu"])["name"]}
-            entries["gpu"] = merge(kind["gpu"], replace(entries["gpu"], value=own))
-            entries["pools"] = _add_pool(tree, entries.get("pools"), kind["pool"])
-        elif "compute_capability" not in _read_entries(entries["gpu"]):
-            raise _explain_unknown(name, kinds)
-    return replace(tree, value=entries)
+    kinds, gpu = _read_entries(entries.pop(GPU_KINDS, None)), _read_entries(entries.get("gpu"))
+    tree = replace(tree, value=entries)
+    name = gpu.get("name")
+    if name is None or not isinstance(name.value, str):
+        return tree
+    for word, parts in ((word, _read_entries(kind)) for word, kind in kinds.items()):
+        nvml_name = _read_entries(parts["gpu"])["name"]  # is its name, whichever of the two the profile says
+        if name.value in (word, nvml_name.value):
+            entries["gpu"] = replace(entries["gpu"], value=gpu | {"name": nvml_name})
+            pools = replace(tree, value={"gpu": parts["pool"]})
+            return merge(replace(tree, value={"gpu": parts["gpu"], "pools": pools}), tree)
+    if "compute_capability" not in gpu:
+        raise _explain_unknown(name, kinds)
+    return tree
 
 
 def merge(base: Node, own: Node) -> Node:
@@ -139,24 +141,6 @@ def merge(base: Node, own: Node) -> Node:
         key: merge(base.value[key], value) if key in base.value else value for key, value in own.value.items()
     }
     return replace(own, value=merged)
-
-
-def _find_kind(kinds: Mapping[str, Node], name: str) -> Mapping[str, Node] | None:
-    """Return the entry of this word, or of the GPU that NVML calls so."""
-    for word, kind in kinds.items():
-        parts = _read_entries(kind)
-        if name in (word, _read_entries(parts.get("gpu"))["name"].value):
-            return parts
-    return None
-
-
-def _add_pool(tree: Node, pools: Node | None, pool: Node) -> Node:
-    if pools is not None and not isinstance(pools.value, dict):
-        return pools  # the check of the whole says what is wrong with it
-    found = _read_entries(pools)
-    own = found.get("gpu")
-    merged = pool if own is None else merge(pool, own)
-    return replace(tree if pools is None else pools, value={**found, "gpu": merged})
 
 
 def _explain_unknown(name: Node, kinds: Mapping[str, Node]) -> YamlError:

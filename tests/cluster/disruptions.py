@@ -15,7 +15,7 @@ from bench.store import Store
 from fake_kubelet import Behaviour, FakeKubelet, Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes.connection import Connection
-from runner.profiles.pools import Toleration
+from runner.profiles.model import Toleration
 
 
 @dataclass

@@ -23,8 +23,7 @@ from runner.kubernetes.rendering import (
 )
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
-from runner.profiles.model import CompileCache, Profile
-from runner.profiles.pools import GpuSharing
+from runner.profiles.model import CompileCache, GpuSharing, Profile
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)

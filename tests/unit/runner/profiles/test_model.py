@@ -10,8 +10,7 @@ from bench.errors import UserError
 from factories import make_cell
 from profile_files import write
 from runner.profiles.loading import load_profile
-from runner.profiles.model import Profile
-from runner.profiles.pools import GpuSharing, NodeRequirement
+from runner.profiles.model import GpuSharing, NodeRequirement, Profile
 
 LEAST = {"pools": {"cpu": {"cpus": 1, "memory": "1Gi"}}}
 
