@@ -7,7 +7,6 @@ import pytest
 
 from bench.schema import EARLIEST, LATEST, Machine, Result, Verdict
 from collector.facts import describe_windows, list_facts, state_outcome
-from collector.units import list_some
 from factories import START, make_cell, make_environment, make_failed_result, make_result, make_validity
 from measured_runs import Collect
 
@@ -91,10 +90,3 @@ def test_a_clock_that_was_not_set_does_not_say_when_a_run_began(
 def test_when_a_run_was_is_not_known_where_no_clock_was_set(collect: Collect) -> None:
     measured = dict(list_facts(collect(make_result(**UNSET))))["measured"]
     assert measured == "not known: of 1 repeat the machine's clock was not set"
-
-
-@pytest.mark.parametrize(
-    ("number", "words"), [(0, []), (2, ["0", "1"]), (3, ["0", "1", "1 more"]), (1002, ["0", "1", "1,000 more"])]
-)
-def test_the_first_texts_stand_before_the_number_of_the_others(number: int, words: list[str]) -> None:
-    assert list_some([str(one) for one in range(number)], 2) == words

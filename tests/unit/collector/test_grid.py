@@ -8,7 +8,7 @@ from scipy import stats
 from bench.schema import LeftOutCell, Result
 from bench.store import Store
 from collector.analysis import analyze_run
-from collector.grid import describe_ratio, format_figure, format_half_width, format_ratio, make_grid
+from collector.grid import describe_ratio, format_figure, format_ratio, make_grid
 from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_result, make_run, make_validity
 from measured_runs import Collect, make_repeats, put_and_load
 from price_tables import make_price, make_price_table
@@ -116,11 +116,6 @@ def test_costs_are_a_metric_where_there_are_prices(collect: Collect) -> None:
     assert (cost.name, cost.unit.label) == ("cost", "EUR")
     assert figures == pytest.approx(seconds, rel=1e-3)
     assert describe_ratio(grid, cost, key, "PyTorch eager") == {"text": "2.00×", "verdict": "none"}
-
-
-def test_one_repeat_has_no_half_width(collect: Collect) -> None:
-    grid = make_grid(analyze_run(collect(make_result())))
-    assert format_half_width(grid.places["conv6 train", "PyTorch eager"].row) == "one repeat"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from bench.schema import Cell, Result
-from collector.comparisons import DEVICES, FRAMEWORKS, STRONG_SCALING, Comparison, compare_cells
+from collector.comparisons import DEVICES, FRAMEWORKS, Comparison, compare_cells
 from collector.ratio_words import MACHINES_DIFFER
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
@@ -111,19 +111,6 @@ def test_a_cpu_is_a_machine_and_a_gpu_over_its_hosts_cpu_is_one_card_and_its_hos
     assert compare(collect, *cpu, *make_on(PYTORCH, "h1:a", 0.1, 0.2), comparison=DEVICES)["scope"] == (
         "one card and its host"
     )
-
-
-def test_a_gpu_over_another_hosts_cpu_is_a_comparison_across_machines(collect: Collect) -> None:
-    results = [*make_on(make_cell(), "h1", 1.0, 1.1), *make_on(PYTORCH, "h2:a", 0.1, 0.2)]
-    row = compare(collect, *results, comparison=DEVICES, repeats=2)
-    assert row["scope"] == "across machines, one card and one host"
-    assert row["note"].endswith("; across machines: Tesla T4 on h2 GPU-a; CPU on h1")
-
-
-def test_several_cards_of_one_host_over_one_of_them_are_one_machine(collect: Collect) -> None:
-    several = make_cell(device="gpu", num_gpus=2)
-    results = [*make_on(PYTORCH, "h1:a", 1.0, 1.1), *make_on(several, "h1:a,b", 0.5, 0.6)]
-    assert compare(collect, *results, comparison=STRONG_SCALING)["scope"] == "one machine"
 
 
 def test_a_ratio_across_two_single_cards_is_named_so_and_has_the_repeats_interval(collect: Collect) -> None:

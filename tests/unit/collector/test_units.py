@@ -17,6 +17,8 @@ from collector.units import (
     format_interval,
     format_number,
     format_significant,
+    join_some,
+    list_some,
 )
 
 
@@ -75,3 +77,17 @@ def test_samples_per_second_have_the_same_digits_everywhere() -> None:
     assert format_interval(2611.2, 2637.9, THROUGHPUT) == "2,611 to 2,638"
     assert format_number(0.0024, MILLISECOND) == "2.40"
     assert format_number(2624.4, THROUGHPUT) == format_number(2624.4, THROUGHPUT, NUM_TIME_DIGITS)
+
+
+@pytest.mark.parametrize(
+    ("number", "joined", "listed"),
+    [
+        (0, "", []),
+        (2, "0, 1", ["0", "1"]),
+        (3, "0, 1 and 1 more", ["0", "1", "1 more"]),
+        (1002, "0, 1 and 1,000 more", ["0", "1", "1,000 more"]),
+    ],
+)
+def test_the_first_texts_stand_before_the_number_of_the_others(number: int, joined: str, listed: list[str]) -> None:
+    texts = [str(one) for one in range(number)]
+    assert (join_some(texts, 2), list_some(texts, 2)) == (joined, listed)

@@ -12,6 +12,7 @@ from collector.prices.table import (
     find_cpu_offers,
     find_gpu_offers,
     find_power,
+    has_words,
 )
 
 
@@ -101,3 +102,19 @@ def test_the_power_with_the_most_words_counts_and_any_cpu_is_the_rest() -> None:
         find_power(table, "gpu", "Tesla T4"),
     ]
     assert [row and row.full_watts for row in found] == [400.0, 300.0, 4.0, 3.5, None]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "expected"),
+    [
+        ("Tesla T4", "T4", True),
+        ("NVIDIA A100-SXM4-40GB", "A100 40GB", True),
+        ("NVIDIA A100-SXM4-80GB", "A100 40GB", False),
+        ("NVIDIA L40S", "L4", False),
+        ("NVIDIA H100 PCIe", "H100 80GB HBM3", False),
+        ("NVIDIA H200", "nvidia h200", True),
+        ("NVIDIA H200", "nvidia", False),
+    ],
+)
+def test_a_name_holds_whole_words(name: str, words: str, expected: bool) -> None:
+    assert has_words(name, words) is expected

@@ -4,11 +4,10 @@ import pytest
 
 from collector.analysis import Analysis, analyze_run
 from collector.report.figure import FigureGroup
-from collector.report.question_figures import draw_plot, show_comparisons
+from collector.report.question_figures import show_comparisons
 from collector.results.frames import list_rows
 from collector.statistics import Estimate
-from measured_runs import Collect, make_repeats
-from shared_runs import make_gpu_cell
+from measured_runs import Collect
 from spread_runs import make_framework_pair
 
 
@@ -42,22 +41,4 @@ def test_lines_of_ratios_are_the_intervals_of_the_table(collect: Collect) -> Non
     analysis = analyze_run(collect(*make_framework_pair(0.9), *make_framework_pair(1.2, batch_size=1)))
     drawn = list_drawn(show_comparisons({"frameworks": analysis.comparisons["frameworks"]}))
     for own, expected in zip(sorted(drawn), sorted(list_joint(analysis, "frameworks")), strict=True):
-        assert own == pytest.approx(expected)
-
-
-def test_lines_of_speedups_are_the_intervals_of_the_table(collect: Collect) -> None:
-    results = [
-        result
-        for phase, device, seconds in (
-            *(("train", "cpu", 0.5), ("train", "gpu", 0.1)),
-            *(("infer", "cpu", 0.4), ("infer", "gpu", 0.05)),
-        )
-        for result in make_repeats(
-            make_gpu_cell(phase=phase).model_copy(update={"device": device}), seconds, 1.02 * seconds, 1.04 * seconds
-        )
-    ]
-    analysis = analyze_run(collect(*results))
-    for own, expected in zip(
-        sorted(list_drawn(draw_plot("speedups", analysis))), sorted(list_joint(analysis, "devices")), strict=True
-    ):
         assert own == pytest.approx(expected)

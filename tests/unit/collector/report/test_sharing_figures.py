@@ -52,16 +52,6 @@ def test_points_are_the_ratios_and_the_cell_alone_is_where_they_begin(collect: C
     assert "4 tenants by time-slicing: each 5.02 times slower" in slowdown.description
 
 
-def test_intervals_are_drawn_where_they_are_known(collect: Collect) -> None:
-    (group, _) = show(collect, *share(2, "mps", 0.2))
-    (figure,) = group.figures
-    rules = [layer for layer in figure.spec["layer"] if layer["encoding"].get("y2", {}).get("field") == "ratio_high"]
-    assert len(rules) == 1
-    (group, _) = show(collect, make_tenants_result(make_gpu_cell(tenants=4), *([0.4],) * 4))
-    (figure,) = group.figures
-    assert not [layer for layer in figure.spec["layer"] if "y2" in layer["encoding"]]
-
-
 def test_cells_have_panels_of_their_own_and_those_out_of_memory_none(collect: Collect) -> None:
     infer = make_gpu_cell(phase="infer")
     others = [make_result(infer), make_tenants_result(make_gpu_cell(phase="infer", tenants=2), [0.2], [0.2])]

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.schema import Cell, Precision, Result, Validity
+from bench.schema import Cell, Precision, Result
 from collector.analysis import analyze_run
 from collector.results.collection import Collection
 from collector.results.hosts import list_drifted
@@ -14,7 +14,6 @@ from collector.tables.cells import make_roofline_table
 from factories import (
     make_cell,
     make_environment,
-    make_phases,
     make_result,
     make_roofline,
     make_validity,
@@ -28,8 +27,6 @@ TENSORFLOW = make_cell(batch_size=1, framework="tensorflow", mode="graph")
 WORK = 10**9
 STEP_SECONDS = WORK / 1e10
 ACHIEVED = WORK / STEP_SECONDS
-UNKNOWN = Validity(verdict="valid", reasons=(), unchecked=("peak of the device not known",))
-NOTHING = make_roofline(peak_flops_per_second=None, share_of_peak=None, min_step_seconds=None, share_of_roofline=None)
 
 
 def make_repeat(
@@ -74,22 +71,6 @@ def test_all_results_of_a_host_are_compared_with_its_highest_figure(collect: Col
     assert list(summary["share_of_peak"]) == pytest.approx([0.05, 0.05])
 
 
-def test_both_shares_of_a_repeat_with_two_levels_are_those_of_its_mean(collect: Collect) -> None:
-    steps = (0.5, 0.5, 0.8)
-    samples = make_result(PYTORCH, step_seconds=steps).samples
-    assert samples is not None
-    mean = samples.model_copy(update={"summarized_by": "mean"})
-    phases = make_phases(steps, samples.warmup_step_seconds)
-    results = select_measured(collect(make_repeat(1, 1.0e11, 2.0e11, None, samples=mean, phases=phases)))
-    assert list(results["share_of_roofline"]) == pytest.approx([WORK / 2e11 / 0.6])  # the mean
-
-
-def test_the_calculation_counts_where_it_is_the_highest(collect: Collect) -> None:
-    collection = collect(make_repeat(1, 3e11, 1e11, 1e11), make_repeat(2, 2e11, 1e11, 1e11))
-    assert list_peaks(collection) == [3e11, 3e11]
-    assert collection.results["peak_source"][0] == "cores x width x clock; the highest of 2 results on this host"
-
-
 def test_hosts_threads_and_precisions_have_peaks_of_their_own(collect: Collect) -> None:
     half: Precision = "bf16"
     collection = collect(
@@ -99,12 +80,6 @@ def test_hosts_threads_and_precisions_have_peaks_of_their_own(collect: Collect) 
         make_repeat(1, None, 4e11, None, cell=make_cell(precision=half, batch_size=1)),
     )
     assert list_peaks(collection) == [1e11, 2e11, 3e11, 4e11]
-
-
-def test_a_result_without_figures_gets_those_of_the_others(collect: Collect) -> None:
-    disturbed = make_repeat(1, None, None, None, roofline=NOTHING, validity=UNKNOWN)
-    collection = collect(disturbed, make_repeat(2, None, 1e11, None))
-    assert list(select_measured(collection)["share_of_peak"]) == pytest.approx([0.1, 0.1])
 
 
 def test_a_gpus_peak_is_that_of_its_datasheet(collect: Collect) -> None:

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -78,23 +77,6 @@ def test_different_environments_are_not_summarised_together(collect: Collect) ->
     assert all("one of 2" in note for note in summary["note"])
 
 
-def test_another_host_of_the_same_kind_is_summarised_together(collect: Collect) -> None:
-    results = [
-        make_result(repeat=number, environment=make_environment(hostname=f"bench-{number}")) for number in (1, 2, 3)
-    ]
-    assert summarize_cells(collect(*results))["num_ok"].to_list() == [3]
-
-
-def test_a_cells_interval_does_not_depend_on_the_other_cells(collect: Collect) -> None:
-    rng = np.random.default_rng(0)
-    results = [make_result(repeat=number, step_seconds=rng.lognormal(size=9).tolist()) for number in (1, 2, 3)]
-    others = make_repeats(make_cell(batch_size=2), 1.0, 2.0, 3.0)
-    alone = summarize_cells(collect(*results))
-    among = summarize_cells(collect(*others, *results))
-    columns = ["interval_low_seconds", "interval_high_seconds"]
-    assert alone[columns].iloc[0].to_list() == among[columns].iloc[1].to_list()
-
-
 def test_percentiles_appear_when_there_are_steps_enough(collect: Collect) -> None:
     cell = make_cell(phase="infer")
     drifting = make_validity("not-steady", "noisy")
@@ -123,17 +105,6 @@ def test_no_repeat_is_left_out_for_its_outcome(collect: Collect, verdict: Verdic
     assert row["center_step_seconds"] == pytest.approx(3.0)
     assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 3, f"1 {verdict}")
     assert row["note"].startswith("repeats disagree: ")  # and nothing was left out
-
-
-def test_a_noisy_repeat_is_preferred_to_one_under_faulty_conditions(collect: Collect) -> None:
-    cell = make_cell()
-    results = [
-        make_result(cell, repeat=1, step_seconds=(1.0,) * 3, validity=make_validity("noisy")),
-        make_result(cell, repeat=2, step_seconds=(9.0,) * 3, validity=make_validity("contaminated")),
-    ]
-    (row,) = summarize_cells(collect(*results, repeats=2)).to_dict("records")
-    assert (row["center_step_seconds"], row["num_valid"], row["num_counted"]) == (1.0, 0, 1)
-    assert row["note"].startswith("figures from 1 of 2 ok, those with sound conditions")
 
 
 def test_the_mean_stands_for_a_repeat_whose_steps_have_two_levels(collect: Collect) -> None:
@@ -200,26 +171,6 @@ def test_conditions_are_medians_and_peaks_of_the_repeats_that_count(collect: Col
     assert (row["share_of_peak"], row["gpu_mean_power_watts"], row["gpu_max_temperature_celsius"]) == (
         pytest.approx(CONV6_SECONDS_OF_A_T4 / 0.1), 50.0, 70,
     )  # fmt: skip
-
-
-def test_of_two_cells_of_the_same_work_the_slower_one_has_the_lower_share(collect: Collect) -> None:
-    """Conv6's three repeats on an H200: by the median of the shares TensorFlow, the slower one, had 70 against 68 %."""
-    seconds = {"pytorch": (0.0634, 0.0634, 0.0635), "tensorflow": (0.0696, 0.0614, 0.0614)}
-    results = [
-        make_result(
-            make_cell(framework=framework, device="gpu"),
-            repeat=repeat,
-            step_seconds=(center,) * 3,
-            roofline=make_roofline(share_of_peak=CONV6_SECONDS_OF_A_T4 / center),
-        )
-        for framework, centers in seconds.items()
-        for repeat, center in enumerate(centers, start=1)
-    ]
-    rows = {row["framework"]: row for row in summarize_cells(collect(*results)).to_dict("records")}
-    for row in rows.values():
-        assert row["share_of_peak"] == pytest.approx(CONV6_SECONDS_OF_A_T4 / row["center_step_seconds"])
-    assert rows["tensorflow"]["center_step_seconds"] > rows["pytorch"]["center_step_seconds"]
-    assert rows["tensorflow"]["share_of_peak"] < rows["pytorch"]["share_of_peak"]
 
 
 @pytest.mark.parametrize(("slowest", "expected"), [(1511, False), (1510, True)])

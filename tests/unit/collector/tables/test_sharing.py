@@ -4,18 +4,15 @@ from bench.schema import Result
 from collector.analysis import Analysis, analyze_run
 from collector.tables.cells import make_training_table
 from collector.tables.comparisons import (
-    make_fallen_table,
     make_shared_device_table,
     make_tenant_latency_table,
     make_tenant_speed_table,
 )
 from collector.tables.table import Table
-from factories import make_result
 from measured_runs import Collect, make_repeats
-from shared_runs import TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
+from shared_runs import make_gpu_cell, make_tenants_result
 
 ALONE, TWO, FOUR = make_gpu_cell(), make_gpu_cell(tenants=2), make_gpu_cell(tenants=4)
-MIXED = make_gpu_cell(phase="infer", batch_size=1, tenants=2, neighbour=TRAINING)
 NAME = "conv6 train, GPU, batch 64, 32 px, {} tenants by time-slicing, PyTorch eager"
 
 
@@ -41,17 +38,6 @@ def test_each_tenant_stands_beside_the_same_work_alone(collect: Collect) -> None
     assert "not compared, because" not in row
 
 
-def test_work_that_was_not_measured_alone_says_so(collect: Collect) -> None:
-    results = [make_tenants_result(MIXED, [0.04], [0.1]), make_result(make_gpu_cell(phase="infer", batch_size=1))]
-    table = make_tenant_speed_table(analyze_run(collect(*results)))
-    assert table is not None
-    roles, reasons = (table.headings.index(name) for name in ("tenants with", "not compared, because"))
-    assert [(row[roles], row[reasons]) for row in table.format_rows()] == [
-        ("the cell", ""),
-        ("its neighbour", "the run has no cell that is its neighbour alone (tenants 1, the whole device)"),
-    ]
-
-
 def test_percentiles_without_steps_enough_are_no_columns(collect: Collect) -> None:
     shared = [make_tenants_result(TWO, [1.0] * 6, [1.0] * 6, repeat=repeat) for repeat in (1, 2)]  # 12 steps
     table = make_tenant_latency_table(analyze_run(collect(*make_repeats(ALONE, 0.4, 0.4), *shared)))
@@ -69,18 +55,6 @@ def test_all_tenants_stand_beside_one_alone(collect: Collect) -> None:
     assert (row["memory, fullest tenant, GiB"], row["device, peak in use, GiB"]) == ("1.00", "9.00")
     assert table is not None
     assert table.remark.endswith("1 ratio was tested: it differs from 1.")
-
-
-def test_tenants_that_fell_out_of_memory_are_named(collect: Collect) -> None:
-    analysis = analyze_run(collect(*share(make_fallen_result(FOUR, "ok", "oom", "ok", "oom"))))
-    table = make_fallen_table(analysis)
-    assert table is not None
-    message = "OutOfMemoryError: CUDA out of memory"
-    assert table.format_rows() == [
-        (NAME.format(4), "1", "1", "2 of 3", message),
-        (NAME.format(4), "1", "3", "2 of 3", message),
-    ]
-    assert "no ok repeat (1 oom, 2 missing)" in find_row(make_tenant_speed_table(analysis), NAME.format(4)).values()
 
 
 def test_step_times_say_whose_they_are(collect: Collect) -> None:

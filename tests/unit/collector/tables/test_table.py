@@ -50,20 +50,10 @@ def test_a_column_shows_its_values_in_its_unit(column: Column, heading: str, tex
     assert table.format_rows() == [(text,) for text in texts]
 
 
-def test_a_column_may_be_made_of_several() -> None:
-    column = Column(title="both", sources=("label", "count"), format="{} {}".format)
-    assert make_table("", [column], ROWS).format_rows() == [("conv6 1234",), ("vgg16 5",)]
-
-
 @pytest.mark.parametrize(("source", "is_kept"), [("note", False), ("reason", True), ("seconds", True)])
 def test_an_optional_column_is_dropped_where_no_row_has_a_value(source: str, is_kept: bool) -> None:
     columns = [text_column("cell", "label"), text_column("other", source, is_optional=True)]
     assert ("other" in make_table("", columns, ROWS).headings) == is_kept
-
-
-def test_a_table_without_rows_has_headings() -> None:
-    table = make_table("", [text_column("cell", "label"), number_column("time", "seconds", MILLISECOND)], ROWS.head(0))
-    assert (table.headings, table.format_rows()) == (["cell", "time, ms"], [])
 
 
 def test_a_dropped_column_leaves_the_others_in_their_order() -> None:
