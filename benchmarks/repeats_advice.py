@@ -1,19 +1,20 @@
 """Simulates how often the number of repeats that `compare` proposes for an undecided pair decides it.
 
-Prints the table of docs/compare.md, "How many repeats"; tests/repeat_proposals.py says what is drawn. Needs no
-framework and takes about three minutes: PYTHONPATH=images/bench/src:. .venv/bin/python benchmarks/repeats_advice.py
+Prints the table of docs/compare.md, "How many repeats". A pair is measured; where it stays undecided and a number of
+repeats is proposed, it is measured anew with as many a side and judged again, by the code of the command. Its true
+ratio and the true spread of its repeats do not change meanwhile; the proposal knows both only from the repeats that it
+has. Needs no framework and takes about three minutes:
+PYTHONPATH=images/bench/src:. .venv/bin/python benchmarks/repeats_advice.py
 """
 
-import sys
-from pathlib import Path
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from collector.statistics import Estimate, RepeatVariances, estimate_center, estimate_ratio, measure_variance
 from collector.versus.noise import NONE, Component, assume_noise
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from repeat_proposals import Design, simulate  # noqa: E402
+from collector.versus.verdicts import RatioTest, Verdict, count_repeats, judge
 
 SEED = 20261123
 NUM_PAIRS = 1000
@@ -21,6 +22,70 @@ ASSUMED = assume_noise(is_same_machine=True).between_runs
 TRUTHS = ((NONE, 1.0), (NONE, 1.02), (NONE, 1.05), (ASSUMED, 1.0), (ASSUMED, 1.05), (ASSUMED, 1.15))
 """What the runs do to a pair, and its true ratio: of one run none, one and two and a half deviations of a repeat; of
 two runs none, one within the floor, one beyond it."""
+
+
+MAX_DRAWS = 40_000
+"""Pairs that are drawn at most until enough have a proposal."""
+DEVIATION = 0.02
+"""The standard deviation of the log of one repeat: only its relation to the ratio and the floor matters."""
+SURE = Estimate(center=1.0, log_standard_error=0.01, degrees_of_freedom=4)
+"""A ratio that shows nothing: the others of a family are such ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """What is simulated."""
+
+    num_repeats: int
+    """Of a side, when the number is proposed."""
+    ratio: float
+    """The true one."""
+    noise: Component
+    num_tests: int
+
+
+def simulate(rng: np.random.Generator, design: Design, num_pairs: int) -> tuple[list[int], int]:
+    """Return the numbers that were proposed for `num_pairs` undecided pairs, and how many of these they decided."""
+    numbers: list[int] = []
+    decided = 0
+    for _ in range(MAX_DRAWS):
+        test = measure(rng, design, design.num_repeats)
+        if judge_one(test, design).decision != "undecided":
+            continue
+        number = count_repeats(test, design.num_tests)
+        if number is None:
+            continue
+        numbers.append(number)
+        decided += judge_one(measure(rng, design, number), design).decision != "undecided"
+        if len(numbers) == num_pairs:
+            break
+    return numbers, decided
+
+
+def measure(rng: np.random.Generator, design: Design, num_repeats: int) -> RatioTest:
+    """Return the test of a pair with so many repeats a side, whose truth is that of the design.
+
+    The runs of the default floor shift each side by what the default says.
+    """
+    shift = math.sqrt(design.noise.log_variance) * rng.standard_normal()
+    sides = [
+        estimate_center(list(np.exp(center + DEVIATION * rng.standard_normal(num_repeats))))
+        for center in (math.log(design.ratio) + shift, 0.0)
+    ]
+    one, other = (measure_variance(side, num_repeats) for side in sides)
+    assert one is not None
+    assert other is not None
+    return RatioTest(
+        ratio=estimate_ratio(*sides),
+        noise=design.noise,
+        runs_share=1.0,
+        variances=RepeatVariances(one=one, other=other),
+    )
+
+
+def judge_one(test: RatioTest, design: Design) -> Verdict:
+    others = [replace(test, ratio=SURE, noise=NONE)] * (design.num_tests - 1)
+    return judge([test, *others])[0]
 
 
 def main() -> None:

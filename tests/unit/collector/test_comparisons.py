@@ -39,12 +39,6 @@ def test_tensorflow_is_compared_with_pytorch_on_the_same_workload_and_hardware(c
     assert row["note"] == "TensorFlow: 2 ok of 3 planned"
 
 
-def test_every_mode_is_compared(collect: Collect) -> None:
-    cells = [make_cell(framework="tensorflow", mode=mode) for mode in ("eager", "graph")]
-    results = [result for cell in [make_cell(), *cells] for result in make_repeats(cell, 0.1)]
-    assert compare_cells(summarize_cells(collect(*results)), FRAMEWORKS)["mode_subject"].to_list() == ["eager", "graph"]
-
-
 def test_a_different_protocol_does_not_keep_cells_apart(collect: Collect) -> None:
     longer = make_cell(framework="tensorflow", num_steps=2, num_warmup_steps=2, min_seconds=0.1, max_warmup_seconds=9.0)
     results = [*make_repeats(make_cell(), 0.1, 0.1), *make_repeats(longer, 0.1, 0.1)]
@@ -57,19 +51,6 @@ def test_a_different_protocol_does_not_keep_cells_apart(collect: Collect) -> Non
 def test_cells_that_do_other_work_are_not_compared(collect: Collect, changes: dict[str, Any]) -> None:
     results = [*make_repeats(make_cell(), 0.1), *make_repeats(make_cell(framework="tensorflow", **changes), 0.1)]
     assert len(compare_cells(summarize_cells(collect(*results)), FRAMEWORKS)) == 0
-
-
-def test_a_side_without_rows_gives_the_frame_of_sides_that_do_not_match(tmp_path: Path) -> None:
-    """Of a side without rows nothing is computed, and what is made once for all such runs is nobody's to change."""
-    other = make_repeats(make_cell(framework="tensorflow", batch_size=8), 0.1)
-    both = summarize_cells(collect_results(tmp_path / "both", *make_repeats(make_cell(), 0.1), *other))
-    alone = summarize_cells(collect_results(tmp_path / "alone", *make_repeats(make_cell(), 0.1)))
-
-    unmatched, nothing = compare_cells(both, FRAMEWORKS), compare_cells(alone, FRAMEWORKS)
-
-    pd.testing.assert_frame_equal(nothing, unmatched)
-    nothing["own"] = "mine"
-    pd.testing.assert_frame_equal(compare_cells(alone, FRAMEWORKS), unmatched)
 
 
 def test_frameworks_on_different_hardware_are_named_and_not_compared(collect: Collect) -> None:
@@ -123,19 +104,6 @@ def test_without_an_interval_there_is_no_verdict(collect: Collect) -> None:
     (row,) = compare_cells(summarize_cells(collect(*results, repeats=1)), FRAMEWORKS).to_dict("records")
     assert row["verdict"] == "no verdict: one repeat counts, no interval"
     assert row["ratio"] == pytest.approx(9.0)
-
-
-def test_jax_is_compared_with_pytorch_too(collect: Collect) -> None:
-    cells = [make_cell(mode="compiled"), make_cell(framework="jax", mode="compiled")]
-    versions = ({"torch": "2.11.0"}, {"jax": "0.11.2"})
-    results = [
-        result
-        for cell, seconds, packages in zip(cells, (0.2, 0.1), versions, strict=True)
-        for result in make_repeats(cell, seconds, seconds, environment=make_environment(versions=packages))
-    ]
-    (row,) = compare_cells(summarize_cells(collect(*results)), FRAMEWORKS).to_dict("records")
-    assert (row["subject"], row["reference"]) == ("JAX compiled", "PyTorch compiled")
-    assert row["ratio"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

@@ -154,16 +154,6 @@ def test_on_the_same_cards_the_ratio_is_taken_on_each(collect: Collect) -> None:
     assert "the machine is a random effect: the interval is from its ratio on each" in row["note"]
 
 
-def test_a_note_names_three_machines_and_counts_the_others(collect: Collect) -> None:
-    results = [
-        *make_on(PYTORCH, "h1:a", 1.0, 1.0),
-        *(result for n in range(1, 6) for result in make_on(TENSORFLOW, f"h{n}:{n}", 1.0, first=n)),
-    ]
-    row = compare(collect, *results, repeats=5)
-    named = "TensorFlow on h1 GPU-1, h2 GPU-2, h3 GPU-3 and 2 more; PyTorch on h1 GPU-a"
-    assert f"across machines: {named}" in row["note"]
-
-
 def test_the_interval_from_the_cards_holds_the_ratio_of_the_kind_where_that_from_the_repeats_does_not() -> None:
     """Two cards a side that differ by 3 % as a rule; the whole table is that of benchmarks/interval_coverage.py."""
     rng = np.random.default_rng(5)

@@ -49,18 +49,6 @@ def make_row(center: float, error: float, freedom: float = 4) -> Row:
     return {"p_value": estimate.p_value, "estimate": estimate, "direction": direction, "verdict": "A or B takes longer"}
 
 
-def test_a_difference_that_the_number_of_tests_explains_is_not_shown() -> None:
-    # p is 0.02 at t(4) = 3.747: 0.04 as one of two tests, 0.06 as one of three. A row that was not tested is no test.
-    rows: list[Row] = [make_row(math.exp(0.3747), 0.1), {"p_value": None}, make_row(0.5, 0.01)]
-    adjusted = adjust_verdicts(rows)
-    assert adjusted[0]["p_adjusted"] == pytest.approx(0.04, rel=1e-3)
-    assert [row.get("decision") for row in adjusted] == ["slower", None, "faster"]
-    assert [row.get("verdict") for row in adjusted] == ["A or B takes longer", None, "A or B takes longer"]
-    (first, *_) = adjust_verdicts([*rows, make_row(1.0, 0.1)])
-    assert first["p_adjusted"] == pytest.approx(0.06, rel=1e-3)
-    assert (first["decision"], first["verdict"]) == ("undecided", NO_DIFFERENCE)  # a pair has one verdict
-
-
 ROWS = st.lists(
     st.builds(
         make_row,

@@ -3,6 +3,7 @@
 import pytest
 
 from audit_tables import GIGA, audit_row, make_row
+from collector.audit.rates import Limit, Rate, Work, describe_rate, is_too_slow
 from collector.audit.table import StatedDevice, StatedReading
 
 
@@ -121,3 +122,12 @@ def test_weights_cannot_be_read_faster_than_the_memory_gives_them() -> None:
     assert fast.reason == "reading the weights once, 277 MB less what the cache keeps, takes 0.839 ms at 320 GB/s"
     training = audit_row(make_row(**fields | {"phase": "train"}, seconds=None, milliseconds=1.5)).arithmetic
     assert training.verdict == "possible"  # how often a step crosses the memory depends on the optimiser
+
+
+def test_a_range_of_work_is_possible_by_its_fewest_and_a_baseline_by_its_most() -> None:
+    work = Work(label="224 px", flops=1e9, most_flops=40e9)
+    rate = Rate(work=work, seconds=5.0, limit=Limit(device="Xeon", flops_per_second=198.4e9, word="bound"))
+    assert rate.plausibility == "possible"
+    assert "0.200 to 8.00 GFLOP/s, 0.101 to 4.03 % of the 198 GFLOP/s bound of a Xeon" in describe_rate(rate)
+    assert not is_too_slow(rate, 70e9)  # a tenth of 70 is 7
+    assert is_too_slow(rate, 81e9)

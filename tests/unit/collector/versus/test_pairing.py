@@ -1,6 +1,5 @@
 """Cells are paired by what they measure; what has no partner, or two, is named."""
 
-import random
 from typing import Any
 
 from bench.schema import Cell
@@ -61,25 +60,3 @@ def test_the_nearest_cell_is_named_by_what_differs() -> None:
     assert describe_nearest([list_rows(cell)], [list_rows(far), list_rows(near)], "B") == ["batch_size is 32 in B"]
     assert describe_nearest([list_rows(cell)], [list_rows(far)], "B") == [""]
     assert describe_nearest([list_rows(cell)], [], "B") == [""]
-
-
-def test_the_nearest_is_the_first_of_those_that_differ_in_the_fewest_fields() -> None:
-    rng = random.Random(5)
-    values = {
-        "batch_size": (1, 2, 3),
-        "phase": ("train", "infer"),
-        "seed": (0, 1, 2),
-        "num_steps": (1, 2),
-        "tenants": (1, 2),
-    }
-    cells = [list_rows(make_cell(**{name: rng.choice(some) for name, some in values.items()})) for _ in range(120)]
-    others = cells[60:]
-    for cell, described in zip(cells[:60], describe_nearest(cells[:60], others, "B"), strict=True):
-        differing = [[name for name in values if cell[0][name] != other[0][name]] for other in others]
-        fewest = min(differing, key=len)
-        if len(fewest) in (0, 3, 4, 5):
-            assert described == ""
-        else:
-            near = others[differing.index(fewest)][0]
-            expected = {f"{name} is {near[name]} in B" for name in fewest}
-            assert set(described.split(", ")) == expected

@@ -81,17 +81,6 @@ def test_a_cell_that_varied_more_than_the_others_has_to_differ_by_more(own_devia
     assert verdict.decision == decision
 
 
-def test_a_cell_that_stands_out_is_known_by_its_own_history_alone() -> None:
-    noise = Component(log_variance=0.01**2, degrees_of_freedom=1000)
-    freedoms = [
-        replace(
-            make_test(1.05, 1e-6, noise=noise), own=Component(log_variance=deviation**2, degrees_of_freedom=1)
-        ).with_noise.degrees_of_freedom
-        for deviation in (0.005, 0.021)
-    ]
-    assert freedoms == pytest.approx([1000, 1], rel=1e-3)
-
-
 def test_many_ratios_are_adjusted_for_their_number() -> None:
     one = make_test(1.06, 0.015)
     assert judge([one])[0].decision == "worse"
