@@ -125,18 +125,18 @@ def list_others(spec: Mapping[str, Any]) -> tuple[str, ...]:
     (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/). Others have ended by then.
     """
     beside = [found for found in spec.get("initContainers", ()) if found.get("restartPolicy") == "Always"]
-    added = [found for found in spec.get("containers", ()) if not is_own(found["name"])]
+    added = [found for found in spec.get("containers", ()) if not _is_own(found["name"])]
     return tuple(sorted(sys.intern(found["name"]) for found in (*beside, *added)))
 
 
 def is_measured(statuses: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether all containers that measure have ended, by the statuses of a pod's containers, and others not."""
     states = {found["name"]: "terminated" in found.get("state", {}) for found in statuses}
-    own = [has_ended for name, has_ended in states.items() if is_own(name)]
+    own = [has_ended for name, has_ended in states.items() if _is_own(name)]
     return bool(own) and all(own) and not all(states.values())
 
 
-def is_own(name: str) -> bool:
+def _is_own(name: str) -> bool:
     return re.fullmatch(OWN_CONTAINER, name) is not None
 
 
@@ -236,38 +236,33 @@ class PodStatus:
 def read_job_status(job: dict[str, Any]) -> JobStatus:
     metadata, status = job["metadata"], job.get("status", {})
     labels = metadata.get("labels", {})
-    found = next(
-        (item for item in status.get("conditions", ()) if item["type"] in _ENDS and item["status"] == "True"), None
-    )
-    end: Literal["complete", "failed"] | None = _ENDS[found["type"]] if found else None
+    ends = (item for item in status.get("conditions", ()) if item["type"] in _ENDS and item["status"] == "True")
+    found: dict[str, Any] = next(ends, {})
     spec = job["spec"].get("template", {}).get("spec", {})
+    fields = (field for term in list_required_terms(spec) for field in term.get("matchFields", ()))
+    # As `rendering.NodeWish` writes it, in every term.
+    node = next((str(field["values"][0]) for field in fields if field["key"] == "metadata.name"), "")
     return JobStatus(
         name=metadata["name"],
         uid=metadata["uid"],
         cell_id=labels.get(CELL_LABEL, ""),
         number=_read_number(labels),
         pool=labels.get(POOL_LABEL, ""),
-        end=end,
-        reason=found.get("reason", "") if found else "",
-        message=found.get("message", "") if found else "",
+        end=_ENDS[found["type"]] if found else None,
+        reason=found.get("reason", ""),
+        message=found.get("message", ""),
         is_suspended=bool(job["spec"].get("suspend")),
         num_active=status.get("active", 0),
         num_ready=status.get("ready", 0),
         num_terminating=status.get("terminating", 0),
         num_failed_pods=status.get("failed", 0),
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
-        ended_at=_read_time(status.get("completionTime") or (found or {}).get("lastTransitionTime")),
+        ended_at=_read_time(status.get("completionTime") or found.get("lastTransitionTime")),
         is_cancelled=CANCELLED in metadata.get("annotations", {}),
         store=sys.intern(labels.get(STORE_LABEL, "")),  # as all Jobs of a run: held once
-        required_node=sys.intern(_read_required_node(spec)),
+        required_node=sys.intern(node),
         kept_by=", ".join(metadata.get("finalizers", ())) if "deletionTimestamp" in metadata else "",
     )
-
-
-def _read_required_node(pod: Mapping[str, Any]) -> str:
-    """Return the node that every term of a pod's node affinity names, as `rendering.node_wish` writes it."""
-    fields = (field for term in list_required_terms(pod) for field in term.get("matchFields", ()))
-    return next((str(field["values"][0]) for field in fields if field["key"] == "metadata.name"), "")
 
 
 def read_remaining_job(job: dict[str, Any]) -> JobStatus | None:
@@ -280,9 +275,13 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
     labels = metadata.get("labels", {})
     conditions = {item["type"]: item for item in status.get("conditions", ())}
     scheduled, disrupted = conditions.get("PodScheduled", {}), conditions.get(NODE_DISRUPTION, {})
-    container = _find_named(status.get("containerStatuses", ()))
-    state = container.get("state", {})
-    waiting, terminated = _find_waiting(status.get("containerStatuses", ())), state.get("terminated", {})
+    is_unschedulable = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
+    is_disrupted = disrupted.get("status") == "True"
+    disruption = f"{disrupted.get('reason', NODE_DISRUPTION)}: {disrupted.get('message', '')}".rstrip(": ")
+    statuses = status.get("containerStatuses", ())
+    container = _find_named(statuses)
+    state, requests = container.get("state", {}), _find_named(pod["spec"].get("containers", ())).get("resources", {})
+    waiting, terminated = _find_waiting(statuses), state.get("terminated", {})
     is_known = terminated.get("reason") != STATUS_UNKNOWN
     return PodStatus(
         name=metadata["name"],
@@ -294,8 +293,8 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         phase=status.get("phase", ""),
         node=pod["spec"].get("nodeName", ""),
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
-        unschedulable=_read_unschedulable(scheduled),
-        disruption=_describe_disruption(disrupted),
+        unschedulable=scheduled.get("message", "") or "Unschedulable" if is_unschedulable else "",
+        disruption=disruption if is_disrupted else "",
         waiting_reason=waiting.get("reason", ""),
         waiting_message=waiting.get("message", ""),
         exit_code=terminated.get("exitCode") if is_known else None,
@@ -310,9 +309,9 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         has_run="running" in state or ("terminated" in state and is_known),
         image_id=container.get("imageID", ""),
         qos_class=status.get("qosClass", ""),
-        cpu_request=_read_requests(pod["spec"]).get("cpu", ""),
+        cpu_request=requests.get("requests", {}).get("cpu", ""),
         other_containers=list_others(pod["spec"]),
-        is_held=status.get("phase") == "Running" and is_measured(status.get("containerStatuses", ())),
+        is_held=status.get("phase") == "Running" and is_measured(statuses),
     )
 
 
@@ -341,22 +340,6 @@ def read_store_url(job: Mapping[str, Any]) -> str:
     container = _find_named(job["spec"]["template"]["spec"]["containers"])
     value = next((entry.get("value", "") for entry in container.get("env", ()) if entry["name"] == STORE_VARIABLE), "")
     return str(value).replace("$$", "$")  # Kubernetes reads $(NAME) as a reference, and $$ as a dollar
-
-
-def _read_unschedulable(scheduled: Mapping[str, Any]) -> str:
-    is_unschedulable = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
-    return scheduled.get("message", "") or "Unschedulable" if is_unschedulable else ""
-
-
-def _read_requests(spec: Mapping[str, Any]) -> dict[str, Any]:
-    requests: dict[str, Any] = _find_named(spec.get("containers", ())).get("resources", {}).get("requests", {})
-    return requests
-
-
-def _describe_disruption(condition: dict[str, Any]) -> str:
-    if condition.get("status") != "True":
-        return ""
-    return f"{condition.get('reason', NODE_DISRUPTION)}: {condition.get('message', '')}".rstrip(": ")
 
 
 def _read_time(text: str | None) -> datetime | None:

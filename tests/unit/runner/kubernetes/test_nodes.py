@@ -383,27 +383,6 @@ def test_a_cell_waits_for_its_node_only_while_a_cell_of_the_run_is_there(
     assert sharing.check() == ([second] if is_released else [])
 
 
-def test_a_job_that_an_earlier_runner_bound_to_a_node_is_released_too(store: Store) -> None:
-    sharing = Sharing(store, GRAPH)
-    (tracked,) = sharing.jobs
-    sharing.nodes.note_job(tracked, replace(load_job("running"), required_node="gone"))
-    tracked.state, tracked.pods = "in-flight", {"x": load_pod("unschedulable")}
-    assert sharing.check() == [tracked]
-    sharing.nodes.note_job(tracked, load_job("running"))  # the one that was created in its place
-    assert sharing.check() == []
-
-
-def test_a_runner_that_comes_back_sends_the_rest_of_a_block_to_the_node_of_its_finished_cells(store: Store) -> None:
-    place(store, 0, "node-1", instance_type="m6i.xlarge")
-    sharing = Sharing(store, GRAPH, COMPILED, OTHER)
-    jobs = sharing.jobs
-    assert sharing.first == [jobs[0], jobs[2]]
-    assert [sharing.nodes.find_wish(jobs[index]) for index in (0, 2)] == [NodeWish(node="node-1"), ANY_NODE]
-    sharing.note(jobs[0], "node-1")
-    assert sharing.let_go == [jobs[1]]
-    assert sharing.nodes.find_wish(jobs[1]) == NodeWish(node="node-1")
-
-
 def test_where_the_node_of_the_finished_cells_is_gone_the_rest_prefers_its_machine_type(store: Store) -> None:
     place(store, 0, "node-1", instance_type="c3-standard-8")
     sharing = Sharing(store, GRAPH, COMPILED, nodes=Nodes("node-2"))

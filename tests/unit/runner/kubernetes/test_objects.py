@@ -29,33 +29,25 @@ CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa"
 )
 def test_a_job_says_whether_and_how_it_ended(state: str, end: str | None, reason: str) -> None:
     job = load_job(state)
-    assert (job.end, job.reason) == (end, reason)
-    assert (state == "suspended") == job.is_suspended
+    assert (job.end, job.reason, job.is_suspended) == (end, reason, state == "suspended")
     assert (job.cell_id, job.number, job.pool) == (CELL_ID, 1, "cpu")
+    assert (job.num_active, job.num_ready) == ((1, 1) if state == "running" else (0, 0))
 
 
-def test_a_running_job_counts_its_pods() -> None:
-    job = load_job("running")
-    assert (job.num_active, job.num_ready, job.num_failed_pods) == (1, 1, 0)
-    assert job.ended_at is None
-
-
-def test_a_job_that_is_about_to_fail_has_not_ended_yet() -> None:
+def test_a_job_ends_when_its_condition_changed_and_not_while_it_is_about_to_fail() -> None:
+    assert load_job("deadline").ended_at == datetime(2026, 11, 21, 8, 57, 5, tzinfo=UTC)
     job = load_object("job-oom")
     job["status"]["conditions"] = [item for item in job["status"]["conditions"] if item["type"] == "FailureTarget"]
     assert read_job_status(job).end is None
 
 
-def test_the_end_of_a_failed_job_is_when_its_condition_changed() -> None:
-    assert load_job("deadline").ended_at == datetime(2026, 11, 21, 8, 57, 5, tzinfo=UTC)
-
-
-def test_a_job_of_which_nothing_is_known_yet_is_read() -> None:
-    job = load_object("job-running")
-    del job["status"]
-    del job["metadata"]["labels"]
+def test_objects_of_which_nothing_is_known_yet_are_read() -> None:
+    job, pod = load_object("job-running"), load_object("pod-unschedulable")
+    del job["status"], job["metadata"]["labels"], pod["status"]
     seen = read_job_status(job)
     assert (seen.end, seen.num_ready, seen.cell_id, seen.is_cancelled) == (None, 0, "", False)
+    made = read_pod_status(pod)
+    assert (made.phase, made.exit_code, made.started_at, made.unschedulable) == ("", None, None, "")
 
 
 def test_a_cancelled_job_is_known_by_its_annotation() -> None:
@@ -74,58 +66,39 @@ def test_a_job_says_which_node_its_pods_have_to_run_on() -> None:
         assert read_job_status(job).required_node == wish.node
 
 
-def test_a_pod_without_a_node_has_the_schedulers_words() -> None:
-    pod = load_pod("unschedulable")
-    assert pod.unschedulable.startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    assert (pod.phase, pod.node) == ("Pending", "")
-
-
-def test_a_pod_with_a_node_is_not_unschedulable() -> None:
-    assert [load_pod(state).unschedulable for state in ("running", "image", "oom")] == ["", "", ""]
-
-
-def test_a_pod_held_back_by_a_scheduling_gate_is_not_unschedulable() -> None:
-    pod = load_object("pod-unschedulable")
-    pod["status"]["conditions"][0]["reason"] = "SchedulingGated"
-    assert read_pod_status(pod).unschedulable == ""
+NO_CPU = "Pod was rejected: Node didn't have enough resource: cpu, requested: 1000, used: 3100, capacity: 4000"
 
 
 @pytest.mark.parametrize(
-    ("state", "disruption"),
+    ("state", "fields"),
     [
-        ("preempted", "PreemptionByScheduler: default-scheduler: preempting to accommodate a higher priority pod"),
-        ("evicted", "EvictionByEvictionAPI: Eviction API: evicting"),
-        ("oom", ""),
-        ("rejected", ""),
-    ],
-)
-def test_a_pod_that_its_node_took_down_says_why(state: str, disruption: str) -> None:
-    assert load_pod(state).disruption == disruption
-
-
-@pytest.mark.parametrize(
-    ("state", "code", "reason", "message"),
-    [
-        ("oom", 137, "OOMKilled", "out of memory"),
-        ("user", 2, "Error", "Traceback\nerror: BENCH_STORE: not set"),
-        ("running", None, "", ""),
+        ("oom", {"exit_code": 137, "end_reason": "OOMKilled", "end_message": "out of memory", "disruption": ""}),
+        ("user", {"exit_code": 2, "end_reason": "Error", "end_message": "Traceback\nerror: BENCH_STORE: not set"}),
+        ("running", {"exit_code": None, "end_reason": "", "end_message": "", "unschedulable": "", "disruption": ""}),
+        ("rejected", {"exit_code": None, "end_reason": "OutOfcpu", "end_message": NO_CPU, "disruption": ""}),
+        ("evicted", {"disruption": "EvictionByEvictionAPI: Eviction API: evicting"}),
+        ("image", {"unschedulable": ""}),
         (
-            "rejected",
-            None,
-            "OutOfcpu",
-            "Pod was rejected: Node didn't have enough resource: cpu, requested: 1000, used: 3100, capacity: 4000",
+            "secret",
+            {
+                "waiting_reason": "CreateContainerConfigError",
+                "waiting_message": 'secret "benchmatrix-store" not found',
+            },
         ),
     ],
 )
-def test_the_end_of_a_pod_is_its_containers_or_its_own(state: str, code: int | None, reason: str, message: str) -> None:
+def test_the_state_of_a_pod_is_its_containers_or_its_own(state: str, fields: dict[str, Any]) -> None:
     pod = load_pod(state)
-    assert (pod.exit_code, pod.end_reason, pod.end_message) == (code, reason, message)
+    assert {name: getattr(pod, name) for name in fields} == fields
 
 
-def test_why_a_container_waits_is_read() -> None:
-    pod = load_pod("secret")
-    assert pod.waiting_reason == "CreateContainerConfigError"
-    assert pod.waiting_message == 'secret "benchmatrix-store" not found'
+def test_a_pod_without_a_node_has_the_schedulers_words_unless_a_gate_holds_it_back() -> None:
+    pod = load_pod("unschedulable")
+    assert pod.unschedulable.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert (pod.phase, pod.node) == ("Pending", "")
+    gated = load_object("pod-unschedulable")
+    gated["status"]["conditions"][0]["reason"] = "SchedulingGated"
+    assert read_pod_status(gated).unschedulable == ""
 
 
 def test_a_container_that_a_mesh_added_is_not_the_cells() -> None:
@@ -133,13 +106,6 @@ def test_a_container_that_a_mesh_added_is_not_the_cells() -> None:
     sidecar = {"name": "istio-proxy", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
     pod["status"]["containerStatuses"].insert(0, sidecar)
     assert read_pod_status(pod).exit_code == 137
-
-
-def test_a_pod_that_was_just_created_is_read() -> None:
-    pod = load_object("pod-unschedulable")
-    del pod["status"]
-    seen = read_pod_status(pod)
-    assert (seen.phase, seen.exit_code, seen.started_at, seen.unschedulable) == ("", None, None, "")
 
 
 def make_waiting(name: str, reason: str) -> dict[str, Any]:

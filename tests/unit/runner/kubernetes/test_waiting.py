@@ -1,6 +1,6 @@
-"""What is said of pods that do not start and of Jobs that have none, and how often that is asked."""
+"""What is asked about pods that do not start and Jobs that have none, how often, and when waiting ends."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,67 +22,72 @@ from runner.kubernetes.failures import (
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 
-class Events:
-    """An API server that has these events."""
+class Objects:
+    """An API server that has these events, less those of reasons that a selector leaves out, and these pods."""
 
-    def __init__(self, *events: dict[str, Any]) -> None:
-        self.events = list(events)
+    def __init__(self, *events: dict[str, Any], pods: tuple[dict[str, Any], ...] = ()) -> None:
+        self.found = {"events": events, "pods": pods}
+        self.asked: list[str] = []
+
+    def read_items(self, path: str, read: Callable[[dict[str, Any]], Any], query: dict[str, str]) -> list[Any]:
+        kind = path.rpartition("/")[2]
+        self.asked.append(kind)
+        excluded = [word.removeprefix("reason!=") for word in query.get("fieldSelector", "").split(",")]
+        return [read(item) for item in self.found[kind] if item.get("reason") not in excluded]
 
     def list_items(self, path: str, **query: str) -> list[dict[str, Any]]:
-        assert path == "/api/v1/namespaces/space/events"
-        excluded = [word.removeprefix("reason!=") for word in query["fieldSelector"].split(",")]
-        return [event for event in self.events if event["reason"] not in excluded]
+        return self.read_items(path, lambda item: item, query)
 
 
-def say(reason: str, message: str, *, uid: str = "p1", kind: str = "Warning", at: str = "06:00:00") -> dict[str, Any]:
-    time = f"2026-11-22T{at}Z"
+def say(
+    reason: str, message: str, at: str, *, uid: str = "p1", job: str = "", last_seen: str | None = None
+) -> dict[str, Any]:
+    """Return an event of a pod or a Job; what ends well is no warning."""
     return {
-        "involvedObject": {"uid": uid},
-        "type": kind,
+        "involvedObject": {"uid": uid, "name": job},
+        "type": "Normal" if reason == "Pulling" else "Warning",
         "reason": reason,
         "message": message,
-        "lastTimestamp": time,
+        "lastTimestamp": f"2026-11-22T{at}Z",
         "eventTime": None,
+        "series": last_seen and {"lastObservedTime": f"2026-11-22T{last_seen}Z", "count": 9},
     }
 
 
-def read(*events: dict[str, Any]) -> dict[str, str]:
-    return read_start_problems(cast(Connection, Events(*events)), "space")
-
-
-def test_the_newest_warning_of_a_pod_is_its_problem_on_one_line() -> None:
-    sandbox = say("FailedCreatePodSandBox", "plugin type=calico\nfailed (add)", at="06:00:07")
-    mount = say("FailedMount", "volume data not found", uid="p2", at="06:00:01")
-    assert read(sandbox, say("FailedMount", "timed out", at="06:00:03"), mount) == {
-        "p1": "FailedCreatePodSandBox: plugin type=calico failed (add)",
-        "p2": "FailedMount: volume data not found",
-    }
-
-
-def test_a_problem_is_over_once_the_image_is_being_pulled() -> None:
-    pulling = say("Pulling", "Pulling image x", kind="Normal", at="06:01:00")
-    assert read(say("FailedMount", "timed out", at="06:00:03"), pulling) == {}
-
-
-def test_a_series_of_events_counts_by_when_it_was_seen_last() -> None:
-    repeated = say("FailedAttachVolume", "in use by another node", at="06:00:00")
-    repeated["series"] = {"lastObservedTime": "2026-11-22T06:05:00.000000Z", "count": 9}
-    pulling = say("Pulling", "Pulling image x", kind="Normal", at="06:01:00")
-    assert read(repeated, pulling) == {"p1": "FailedAttachVolume: in use by another node"}
+SANDBOX = say("FailedCreatePodSandBox", "plugin type=calico\nfailed (add)", "06:00:07")
+PULLING = say("Pulling", "Pulling image x", "06:01:00")
 
 
 @pytest.mark.parametrize(
-    ("reason", "message"),
+    ("events", "problems"),
     [
-        ("DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted"),
-        ("MissingClusterDNS", "kubelet does not have ClusterDNS IP configured. Falling back to Default policy."),
+        (
+            [
+                SANDBOX,
+                say("FailedMount", "timed out", "06:00:03"),
+                say("FailedMount", "no volume", "06:00:01", uid="p2"),
+            ],
+            {"p1": "FailedCreatePodSandBox: plugin type=calico failed (add)", "p2": "FailedMount: no volume"},
+        ),
+        ([SANDBOX, PULLING], {}),  # what came before it is over
+        (
+            [say("FailedAttachVolume", "in use", "06:00:00", last_seen="06:05:00.000000"), PULLING],
+            {"p1": "FailedAttachVolume: in use"},
+        ),
+        # What a kubelet says of its name servers is no problem, and hides none.
+        *[
+            (
+                [SANDBOX, say(reason, "Nameserver limits were exceeded", "06:00:19")],
+                {"p1": "FailedCreatePodSandBox: plugin type=calico failed (add)"},
+            )
+            for reason in ("DNSConfigForming", "MissingClusterDNS")
+        ],
     ],
 )
-def test_what_a_kubelet_says_of_its_name_servers_is_no_problem_and_hides_none(reason: str, message: str) -> None:
-    sandbox = say("FailedCreatePodSandBox", "no address left", at="06:00:07")
-    harmless = say(reason, message, at="06:00:19")
-    assert read(harmless) == {}
-    assert read(sandbox, harmless) == {"p1": "FailedCreatePodSandBox: no address left"}
+def test_the_newest_warning_of_a_pod_is_its_problem_on_one_line(
+    events: list[dict[str, Any]], problems: dict[str, str]
+) -> None:
+    assert read_start_problems(cast(Connection, Objects(*events)), "space") == problems
 
 
 @pytest.mark.parametrize(
@@ -100,23 +105,6 @@ def test_a_pod_is_starting_from_when_it_has_a_node_until_its_status_says_more(
     assert is_starting(replace(load_pod("image"), waiting_reason=reason, node=node)) == expected
 
 
-class Objects:
-    """An API server that has these events and pods, whatever is selected."""
-
-    def __init__(self, *, events: tuple[dict[str, Any], ...] = (), pods: tuple[dict[str, Any], ...] = ()) -> None:
-        self.found = {"events": events, "pods": pods}
-        self.asked: list[str] = []
-
-    def read_items(self, path: str, read: Callable[[dict[str, Any]], Any], query: Mapping[str, str]) -> list[Any]:
-        kind = path.rpartition("/")[2]
-        self.asked.append(kind)
-        return [read(item) for item in self.found[kind]]
-
-
-def say_of_job(job_name: str, message: str, at: str) -> dict[str, Any]:
-    return {"involvedObject": {"name": job_name}, "message": message, "lastTimestamp": at, "eventTime": None}
-
-
 def make_pod(job_name: str, *, deleted_at: str | None) -> dict[str, Any]:
     deletion = {} if deleted_at is None else {"deletionTimestamp": deleted_at}
     labels = {"batch.kubernetes.io/job-name": job_name}
@@ -124,23 +112,15 @@ def make_pod(job_name: str, *, deleted_at: str | None) -> dict[str, Any]:
 
 
 def test_of_each_job_the_newest_message_counts() -> None:
-    server = Objects(
-        events=(
-            say_of_job("a", "later", "2026-11-22T06:00:09Z"),
-            say_of_job("b", "other", "2026-11-22T06:00:01Z"),
-            say_of_job("a", "earlier", "2026-11-22T06:00:03Z"),
-        )
-    )
+    named = [("a", "later", "06:00:09"), ("b", "other", "06:00:01"), ("a", "earlier", "06:00:03")]
+    server = Objects(*(say("FailedCreate", message, at, job=job) for job, message, at in named))
     assert read_missing_pod_reasons(cast(Connection, server), "space") == {"a": "later", "b": "other"}
 
 
 def test_a_pod_is_overdue_when_the_time_that_it_was_given_to_end_is_over() -> None:
-    pods = (
-        make_pod("late", deleted_at="2020-01-01T00:00:00Z"),
-        make_pod("ending", deleted_at="2200-01-01T00:00:00Z"),
-        make_pod("running", deleted_at=None),
-    )
-    found = read_overdue_pods(cast(Connection, Objects(pods=pods)), "space", "some=labels")
+    ends = {"late": "2020-01-01T00:00:00Z", "ending": "2200-01-01T00:00:00Z", "running": None}
+    server = Objects(pods=tuple(make_pod(name, deleted_at=at) for name, at in ends.items()))
+    found = read_overdue_pods(cast(Connection, server), "space", "some=labels")
     assert list(found) == ["late"]
     assert "pod late-x should have ended by 2020-01-01T00:00:00Z, but node node-1" in found["late"]
 
@@ -169,7 +149,7 @@ def test_however_many_jobs_lack_a_pod_it_is_asked_once_and_then_less_and_less_of
     clock: SimpleNamespace, tmp_path: Path
 ) -> None:
     jobs, words = make_lacking(200), "exceeded quota: q, used: count/pods=9"
-    server = Objects(events=tuple(say_of_job(tracked.name, words, "2026-11-22T06:00:00Z") for tracked in jobs))
+    server = Objects(*(say("FailedCreate", words, "06:00:00", job=tracked.name) for tracked in jobs))
     pending = make_pending(tmp_path, server, *jobs)
     asked_at = []
     for second in range(250):
