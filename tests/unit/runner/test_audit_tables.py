@@ -46,12 +46,8 @@ def test_a_device_of_the_table_or_of_the_row_serves(tmp_path: Path) -> None:
 ROW_ERRORS = [
     (ROW.replace("fp32", "fp23"), "precision", "did you mean 'fp32'?"),
     (ROW.replace("fp32", "16"), "precision", "expected 'fp32', "),
-    (ROW.replace("infer", "test"), "phase", "'train' or 'infer'"),
     (ROW.replace("152.73", "fast"), "milliseconds", "expected a finite number"),
-    (ROW.replace("152.73", "-1"), "milliseconds", "at least 1e-06"),
     (ROW.replace("152.73", "0"), "milliseconds", "at least 1e-06"),
-    (ROW.replace("152.73", ".nan"), "milliseconds", "a finite number"),
-    (ROW.replace("64", "64.5"), "batch_size", "a whole number"),
     (ROW.replace("batch_size", "batch"), "batch", "did you mean 'batch_size'?"),
     (ROW.replace("device: T4, ", ""), "device", "docs/audit.md says what it takes"),
     (ROW.replace("T4", "Tesla T5"), "device", "did you mean 'Tesla T4'?"),
@@ -71,7 +67,6 @@ ROW_ERRORS = [
     (ROW.replace(", milliseconds: 152.73", ""), "milliseconds", "found none of them"),
     (ROW.replace("batch_size: 64, ", ""), "batch_size", "are of a step"),
     (ROW.replace("}", ", peak_tflops: 1}"), "peak_source", "belong together"),
-    (ROW.replace("}", ", readings: []}"), "readings", "at least 1"),
     (
         ROW.replace("}", ", readings: [{input_size: 32}, {input_sise: 1}]}"),
         "readings[1].input_sise",
@@ -91,10 +86,7 @@ def test_an_error_in_a_row_names_file_line_row_and_column(tmp_path: Path, row: s
 CSV_ERRORS = [
     (LINE.replace("fp32", "fp23"), "row 2, column precision", "did you mean 'fp32'?"),
     (LINE.replace("152.73", "1e999"), "row 2, column milliseconds", "a finite number"),
-    (LINE.replace("152.73", "fast"), "row 2, column milliseconds", "found the text 'fast'"),
-    (LINE.replace("64", "six"), "row 2, column batch_size", "a whole number"),
     (LINE.replace("152.73", ""), "row 2, column milliseconds", "found none of them"),
-    (LINE.replace("T4", ""), "row 2, column device", "is missing"),
     (LINE.replace("T4", "Tesla T5"), "row 2, column device", "did you mean 'Tesla T4'?"),
     (LINE.replace("152.73", "1,152.73"), "row 2", "found 7 cells, expected 6"),
 ]
@@ -114,16 +106,10 @@ FILE_ERRORS = [
     ("table.csv", f"device,{HEADER}{LINE}", 1),
     ("table.csv", f'{HEADER}"T4,', 2),
     ("table.yaml", "", 1),
-    ("table.yaml", "- a", 1),
     ("table.yaml", f"{TOP}rows: []", 3),
-    ("table.yaml", f"{TOP}rows: 3", 3),
-    ("table.yaml", f"{TOP}rows: [3]", 3),
     ("table.yaml", f"{TOP}defaults: 3\nrows: [{ROW}]", 3),
     ("table.yaml", f"{TOP}row: 3\nrows: [{ROW}]", 3),
-    ("table.yaml", f"title: a\nrows: [{ROW}]", 1),
     ("table.yaml", f"{TOP}devices: [{{name: a, source: b}}]\nrows: [{ROW}]", 3),
-    ("table.yaml", f"{TOP}devices: [{{name: a, source: b, cores: 2}}]\nrows: [{ROW}]", 3),
-    ("table.yaml", f"{TOP}devices: [{{name: a, tflops: {{fp32: 1}}}}]\nrows: [{ROW}]", 3),
     (
         "table.yaml",
         f"{TOP}devices: [{{name: a, source: b, tflops: {{fp64: 1}}}}]\nrows: [{ROW}]",
@@ -136,12 +122,6 @@ FILE_ERRORS = [
 def test_an_error_outside_of_rows_names_file_and_line(tmp_path: Path, name: str, text: str, line: int) -> None:
     error = catch_error(tmp_path, name, text)
     assert error.line == line
-
-
-@pytest.mark.parametrize("name", ["no.csv", "no.yaml"])
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, name: str) -> None:
-    with pytest.raises(YamlError, match="there is no such file"):
-        load_table(str(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["most_flops_per_sample", "winograd_share"])

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from bench.errors import UserError
 from bench.schema import Cell, Result, Run, Verdict
 from bench.store import Store
 from factories import make_cell, make_run, make_validity, put_documents
@@ -205,13 +204,6 @@ def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: 
         put_documents(store, make_run(run_id=f"smoke-big-20260301-12{minute:02}00-0000"), [])
 
     assert find_unfinished_run(store, make_own_run()) == run
-
-
-def test_the_name_of_a_run_of_another_plan_is_refused() -> None:
-    here, there = make_own_run(), make_own_run(repeats=5)
-
-    with pytest.raises(UserError, match=r"m\.yaml: run smoke-.* other cells or repeats \(10 repeats, here 2\); give"):
-        check_same_plan(there, here.plan_id, here.num_repeats, "m.yaml")
 
 
 def test_a_plan_is_the_same_whatever_the_order_of_its_cells() -> None:

@@ -93,16 +93,6 @@ def test_what_a_killed_runner_left_is_ended_before_the_next_one_starts(start_run
             await_end(pid)
 
 
-def test_a_run_whose_child_lives_on_after_its_end_does_not_block_the_next(start_runner: StartRunner) -> None:
-    start = "child = subprocess.Popen(['sleep', '1000'], pass_fds=[lock], start_new_session=True); print(child.pid)"
-    ended = start_runner(HOLD.format(start=start, seconds=0))
-    orphan = int(read_line(ended))
-    ended.wait()
-
-    with hold_host_lock("run-2"):
-        await_end(orphan)
-
-
 def test_of_many_at_once_one_gets_the_lock_and_nobody_is_killed(start_runner: StartRunner) -> None:
     killed = start_runner(HOLD.format(start=START_GROUP, seconds=1000))
     read_line(killed)

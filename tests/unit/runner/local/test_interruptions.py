@@ -6,9 +6,7 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,6 @@ from bench.schema import Run
 from bench.store import run_key
 from fake_interpreters import is_running, read_log, read_pids
 from local_processes import await_death
-from tiny_checkout import make_checkout
 from workspace import HANG_GUARD_SECONDS, MATRIX, Workspace, name_repeats, open_terminal
 
 
@@ -52,7 +49,7 @@ def test_a_run_that_is_ended_again_and_again_measures_every_repeat_once(number: 
     assert {result.status for result in results} == {"ok"}  # the interpreter fails where another one runs
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_says_which_command_goes_on_and_that_one_does(number: int, workspace: Workspace) -> None:
     workspace.make_hanging_python()
     inherited = signal.signal(number, signal.SIG_DFL)  # under `nohup`, the tests ignore SIGHUP, and so would the runner
@@ -88,25 +85,6 @@ def test_ctrl_c_in_a_terminal_ends_the_run_and_tidies_the_screen(workspace: Work
 
     assert terminal.process.returncode == 130
     assert "\x1b[?25h" in terminal.text  # the cursor is shown again
-
-
-def test_an_interrupt_in_an_installation_ends_it(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in make_checkout(workspace.folder / "checkout").items():
-        monkeypatch.setenv(name, value)
-    program = (
-        "import sys\nfrom pathlib import Path\nfrom runner import sources\n"
-        "sources.ROOT = Path(sys.argv.pop(1))\nfrom runner.cli import main\nmain()"
-    )
-    runner = workspace.start(sys.executable, "-c", program, str(workspace.folder / "checkout"), "run", "quick.yaml")
-    await_line(runner, "installing pytorch-cpu: new environment")
-    installing = await_child(runner.pid)
-
-    os.killpg(runner.pid, signal.SIGINT)
-    output = runner.communicate(timeout=HANG_GUARD_SECONDS)[0]
-
-    assert runner.returncode == 130, output
-    await_death([installing])
-    assert "interrupted; what is finished is kept. To resume:" in output
 
 
 def test_a_second_runner_is_refused_with_one_message_and_leaves_nothing(workspace: Workspace) -> None:
@@ -160,12 +138,3 @@ def await_line(process: "subprocess.Popen[str]", word: str) -> None:
     """Return when the process has printed a line with `word`."""
     assert process.stdout is not None
     assert any(word in line for line in process.stdout)
-
-
-def await_child(pid: int) -> int:
-    """Return the first child of a process as soon as there is one."""
-    deadline = time.monotonic() + HANG_GUARD_SECONDS
-    while not (children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    return int(children[0])

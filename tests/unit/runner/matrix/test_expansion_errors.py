@@ -18,16 +18,6 @@ ERRORS = {
         10,
         "include[1]",
     ),
-    "two entries that default to the same cell": (
-        swap("phase: ", "seed: [1]\n  phase: ") + "include:\n" + OWN_CELL + OWN_CELL.replace("}", ", seed: 0}"),
-        11,
-        "include[1]",
-    ),
-    "folder for a model that reads none": (
-        swap("[conv6]", "[matmul]") + "exclude: [{phase: train}]\ninclude: [{data_dir: .}]\n",
-        9,
-        "include[0].data_dir",
-    ),
     "classes that the model has not": (
         swap("[conv6]", "[cyclegan]") + "include: [{num_classes: 10}]\n",
         8,
