@@ -7,7 +7,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check --root-user-action=ignore
 IMAGES := $(patsubst images/%/requirements-cpu.in,%,$(wildcard images/*/requirements-cpu.in))
-COMPILE := $(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-package benchmatrix-bench
+COMPILE := $(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header
 # What an image installs: its frameworks as pinned in the .in file, and what the package `bench` needs.
 define lock-image
 $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2).in images/bench/pyproject.toml -o images/$(1)/requirements-$(2).txt

@@ -1,5 +1,6 @@
-"""Run the command line as `python -m benchmatrix`."""
+"""The command line: `benchmatrix`, or `python -m benchmatrix`."""
 
 from runner.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

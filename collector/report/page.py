@@ -54,7 +54,7 @@ FIGURE_PIXELS = 620
 HEADLINE = ("GPU", "driver", "CPU", "frameworks", "measured")
 """The facts that stand in the first line of the page."""
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
-TEMPLATES = resources.files("collector.report") / "templates"
+TEMPLATES = resources.files(__package__) / "templates"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,9 +331,7 @@ def state_policy(styles: Iterable[str], scripts: Iterable[str]) -> str:
 
 def open_templates() -> Environment:
     """Return the templates of all pages: every text that they show is escaped, and cannot turn around what follows."""
-    return Environment(
-        loader=PackageLoader("collector.report"), autoescape=True, undefined=StrictUndefined, finalize=_show
-    )
+    return Environment(loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, finalize=_show)
 
 
 def load_style() -> str:

@@ -49,7 +49,7 @@ def load_framework(cell: Cell, num_threads: int) -> Framework:
     A context belongs to building: all frameworks' imports and idle GPUs are measured alike. Raises
     ImportError where it is not installed, DeviceMissingError where the cell's device is seen not to be there.
     """
-    module = import_module(f"bench.frameworks.{cell.framework}")
+    module = import_module(f"{__package__}.{cell.framework}")
     return cast(Framework, module.load(cell, num_threads))
 
 

@@ -13,4 +13,4 @@ def build_model(cell: Cell, dialect: Dialect) -> Any:
     CycleGAN: an nn.ModuleDict or a dict of keras.Models. Inputs and outputs are those of the definition; images are
     (batch, 3, size, size) for torch and (batch, size, size, 3) for keras, logits (batch, num_classes).
     """
-    return getattr(import_module(f"bench.models.{dialect}"), name_definition(cell.model, dialect))(cell)
+    return getattr(import_module(f"{__name__}.{dialect}"), name_definition(cell.model, dialect))(cell)
