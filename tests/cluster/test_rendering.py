@@ -1,8 +1,6 @@
 """Rendered Jobs on a real API server: it reads what was meant, and admits the pods, Guaranteed, under `restricted`."""
 
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,7 @@ from hostile_texts import HOSTILE_TEXTS
 from profile_files import list_gpu_words, write
 from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.names import JobKey
-from runner.kubernetes.rendering import JobRenderer, escape_variable, read_manifest, render_manifest
-from runner.kubernetes.run import ClusterTarget
+from runner.kubernetes.rendering import JobRenderer, escape_variable, render_manifest
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
@@ -59,39 +56,6 @@ def list_given(want: Any, got: Any, path: str = "") -> list[str]:
             for found in list_given(one, other, f"{path}[{number}]")
         ]
     return [] if want == got else [path]
-
-
-def test_the_api_server_reads_the_yaml_as_pyyaml_does(connection: Connection, namespace: str) -> None:
-    text = render_hostile_yaml(namespace)
-    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-
-    body = connection.request(
-        "create", path, query={"dryRun": "All"}, body=text.encode(), content_type="application/yaml"
-    )
-
-    want, got = read_manifest(text), json.loads(body)
-    assert list_given(want, got) == []
-    variables = {item["name"]: item.get("value") for item in want["spec"]["template"]["spec"]["containers"][0]["env"]}
-    assert [escape_variable(found) for found in HOSTILE_TEXTS] == [
-        variables[f"TEXT_{number}"] for number in range(len(HOSTILE_TEXTS))
-    ]
-
-
-@pytest.mark.parametrize(("base", "device"), DIFFERENT_KINDS)
-def test_kubectl_accepts_a_job(connection: Connection, namespace: str, tmp_path: Path, base: str, device: str) -> None:
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
-    path = tmp_path / "job.json"
-    path.write_bytes(render(make_profile(namespace, base), device))
-
-    done = subprocess.run(
-        ["kubectl", "apply", "--dry-run=server", "--validate=strict", "--context", connection.context, "-f", str(path)],
-        capture_output=True,
-        text=True,
-    )
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "created (server dry run)" in done.stdout
 
 
 def render(profile: Profile, device: str) -> bytes:
@@ -168,16 +132,6 @@ def test_a_pod_with_an_overlay_is_admitted_too(connection: Connection, namespace
     assert created["spec"]["securityContext"]["runAsUser"] == 1000
 
 
-def test_a_pod_that_may_run_as_root_is_not_admitted_there(connection: Connection, namespace: str) -> None:
-    restrict(connection, namespace)
-    template = json.loads(render(make_profile(namespace), "cpu"))["spec"]["template"]
-    pod = template | {"apiVersion": "v1", "kind": "Pod"}
-    pod["metadata"] |= {"name": "cell"}
-    del pod["spec"]["securityContext"]
-    with pytest.raises(ApiError, match="violates PodSecurity"):
-        create(connection, f"/api/v1/namespaces/{namespace}/pods", json.dumps(pod).encode())
-
-
 # Texts at the edges of what Kubernetes takes as a name, a label, an amount, an image or a path.
 CANDIDATES = (
     *("a", "A", "1", "", " ", "é", "a b", "a\n", "a.b", "a..b", ".a", "a.", "a-b", "-a", "a-", "a_b", "_a", "a--b"),
@@ -239,15 +193,3 @@ def test_the_api_server_takes_what_a_profile_may_say_and_refuses_what_it_may_not
         for text in refused:
             with pytest.raises(ApiError, match="is invalid: .*Invalid value"):
                 create_dry(harmless.replace('"harmless"', json.dumps(text)).encode())
-
-
-@pytest.mark.parametrize(
-    ("namespace_option", "queue", "option"),
-    [("../kube-system", None, "--namespace"), ("a/b", None, "--namespace"), ("", None, "--namespace")]
-    + [(None, "", "--queue"), (None, "a b", "--queue"), (None, "a\n", "--queue")],
-)
-def test_a_namespace_or_queue_of_the_command_line_is_checked_before_anything_is_sent(
-    connection: Connection, namespace_option: str | None, queue: str | None, option: str
-) -> None:
-    with pytest.raises(UserError, match=f"^{option}: found .* expected a name of a-z"):
-        ClusterTarget.find(connection.context, "kind", namespace_option, queue)
