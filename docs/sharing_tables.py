@@ -36,6 +36,8 @@ FIGURES: Mapping[str, str] = {
     "jain_index": "Jain's index of the tenants' shares:",
 }
 """Column of `tabulate_sharing` to the sentence above its table."""
+ON_PAGE = ("aggregate_ratio", "p99_ratio")
+"""What docs/sharing.md has; the page of the runs has all."""
 
 
 def make_sharing_page(text: str, runs: Iterable[tuple[str, StoredRun]]) -> str:
@@ -58,19 +60,31 @@ def describe_run(folder: str, run: StoredRun) -> str:
     """Return what a run says of sharing, as Markdown."""
     facts = run.facts
     where = f"[What was measured](results/{folder}/README.md): {facts['measured']}."
-    return "\n\n".join([f"### {facts['GPU']}, `{run.run_id}`", where, *list_sharing_tables(run.analysis)])
+    sharing = run.analysis.sharing
+    tables = list_figures(sharing[sharing["neighbour"].isna()], {name: FIGURES[name] for name in ON_PAGE})
+    return "\n\n".join([f"### {facts['GPU']}, `{run.run_id}`", where, *tables])
 
 
 def list_sharing_tables(analysis: Analysis) -> list[str]:
     """Return the tables of a run's shared cells as Markdown, each with the sentence above it."""
     sharing = analysis.sharing
     alike = sharing[sharing["neighbour"].isna()]
-    parts = [part for column, words in FIGURES.items() for part in _describe_figure(alike, column, words)]
+    parts = list_figures(alike, FIGURES)
     mixed = sharing[sharing["neighbour"].notna()]
     if len(mixed):
         parts += ["Different work on one GPU: what a neighbour does.", tabulate_mixed(mixed)]
     fallen = make_fallen_table(analysis)
     return parts if fallen is None else [*parts, "Out of memory:", write_markdown(fallen)]
+
+
+def list_figures(alike: pd.DataFrame, figures: Mapping[str, str]) -> list[str]:
+    """Return the table of each of the figures that is known, with the sentence above it."""
+    return [
+        part
+        for column, words in figures.items()
+        if alike[column].notna().any()
+        for part in (words, tabulate_by_tenants(alike, column))
+    ]
 
 
 def tabulate_by_tenants(rows: pd.DataFrame, column: str) -> str:
@@ -164,7 +178,3 @@ def _split_cells(sharing: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
     """Return the rows of each cell with its title, the cell alone before its tenants."""
     rows = add_panels_of_cells(read_ratio(sharing, "aggregate_ratio"))
     return ((str(title), found) for title, found in rows.groupby("panel", sort=False))
-
-
-def _describe_figure(rows: pd.DataFrame, column: str, words: str) -> list[str]:
-    return [words, tabulate_by_tenants(rows, column)] if rows[column].notna().any() else []
