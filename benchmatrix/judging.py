@@ -45,7 +45,7 @@ def compare(
     >>> found.metric.name, len(found.cells) > 0
     ('step-time', True)
     """
-    from runner.reporting.compared_runs import RunChoice, compare_runs
+    from runner.stored_runs import RunChoice, compare_runs
 
     if isinstance(a, str) != (b is None or isinstance(b, str)):
         raise TypeError("a, b: expected two ids of runs, or conditions for both sides")

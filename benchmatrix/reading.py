@@ -22,7 +22,7 @@ def list_runs(store: str = DEFAULT_STORE) -> list[str]:
     >>> list_runs("file://docs/results/2026-11-21-h200")
     ['study-h200-2']
     """
-    from runner.reporting.stored_runs import open_existing_store
+    from runner.stored_runs import open_existing_store
 
     return sorted(open_existing_store(store, "store").list_run_ids())
 
@@ -82,7 +82,7 @@ def load_steps(run: str | None = None, store: str = DEFAULT_STORE) -> "pd.DataFr
 def load_collections(runs: str | Sequence[str] | None, store: str) -> "list[Collection]":
     """Return the runs as the collector has them, each once. Raise UserError."""
     from collector.results.load import load_runs
-    from runner.reporting.stored_runs import find_newest_run, open_existing_store
+    from runner.stored_runs import find_newest_run, open_existing_store
 
     opened = open_existing_store(store, "store")
     if runs is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from collector.prices.table import PriceRow
-from runner.price_tables.loading import load_prices
+from runner.price_tables import load_prices
 
 HOURS = 5
 """About four hours of measuring, half an hour of setting up, some slack: the section "How long it takes"."""

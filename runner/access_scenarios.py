@@ -25,7 +25,7 @@ from collector.access.scenario import (
 )
 from collector.access.simulation import WorkingTime
 from collector.prices.table import PriceTable, find_gpu_offers, find_machine_offers
-from runner.price_tables.loading import load_prices
+from runner.price_tables import load_prices
 from runner.yaml_input import Node, NodeValidator, join_words, read_yaml, suggest_word
 
 if TYPE_CHECKING:  # pandas takes a second to import: only what reads a run does it

@@ -4,10 +4,13 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from bench.errors import TransientError, UserError
 from bench.registry import Device
@@ -15,10 +18,12 @@ from bench.schema import Cell, Run
 from bench.store import Store
 from bench.store.documents import read_runs
 from collector.prices.table import PriceTable, find_machine_offers
-from runner.matrix.plan import Repeat
-from runner.price_tables.loading import check_machines, load_prices
+from runner.matrix.plan import Repeat, order_repeats
+from runner.price_tables import check_machines, load_prices
 from runner.profiles.model import Profile
-from runner.records import Records
+from runner.records import Records, Retries
+from runner.run_events import EstimateDocument, RunEvents
+from runner.runs import describe_plan, select_missing
 from runner.terminal import format_wait
 
 if TYPE_CHECKING:
@@ -119,6 +124,8 @@ def find_pool_prices(
     `machines`: machine types by device, looked up in the price table `prices` (None: the shipped one), on demand, in
     the cheapest region. They go before the profile's `price_per_hour`.
     """
+    if prices is not None and not machines:
+        raise UserError("--prices: its prices are looked up by machine type; add --machine DEVICE=MACHINE")
     found: dict[Device, PoolPrice] = {}
     if profile is not None:
         for device, pool in profile.pools.items():
@@ -390,3 +397,64 @@ def _read_variances(store: Store, run_id: str, cell_ids: set[str]) -> Iterator[t
         variance = measure_variance(read_estimate(row), row["num_counted"])
         if variance is not None:
             yield variance, row["num_counted"] - 1
+
+
+def print_dry_run(
+    run: Run,
+    store: Store,
+    prices: Mapping[Device, PoolPrice],
+    events: RunEvents | None,
+    console: Console,
+    *,
+    retries: Retries,
+    max_cost: float | None,
+) -> None:
+    """Print what the run lacks and what that will take, by earlier results of the same cells at the same place.
+
+    On this machine that is minutes; node-hours where somebody asks for the price by naming a machine, and on clusters.
+    `events`: where the same is reported instead, as one event.
+    """
+    missing = select_missing(run, Records.of(store, run).read_snapshot(), retries)
+    runs = read_alike_runs(store, partial(is_at_place, run))
+    durations = read_durations(store, runs, run)
+    is_unpriced = run.cluster is None and not prices
+    near = read_near_durations(store, runs, run, durations) if is_unpriced else None
+    estimates = estimate_repeats(missing, durations, near=near, prices=prices)
+    if events is None:
+        say = partial(console.print, soft_wrap=True)
+        describe_plan(run, missing, say)
+        waits = (one.describe_wait() for one in estimates)
+        precision = describe_expected_precision(store, runs, run) if is_unpriced else ()
+        for line in [*waits, *precision] if is_unpriced else describe_costs(estimates, max_cost):
+            say(line)
+        return
+    events.report(
+        "estimated",
+        matrix=run.matrix,
+        store=store.url,
+        num_cells=len(run.cells),
+        num_repeats=run.num_repeats,
+        num_missing=len(missing),
+        estimates=[
+            EstimateDocument(
+                device=one.device,
+                num_repeats=one.num_repeats,
+                num_known=one.num_known,
+                expected_hours=one.expected_hours,
+                most_hours=one.most_hours,
+                expected_cost=one.expected_cost,
+                currency=None if one.price is None else one.price.currency,
+            )
+            for one in estimates
+        ],
+    )
+
+
+def print_plan_estimate(
+    run: Run, store: Store | None, prices: Mapping[Device, PoolPrice], say: Callable[[str], None]
+) -> None:
+    """Print how long all repeats of a plan will take, estimated from earlier results in `store` of any machine."""
+    durations = {} if store is None else read_durations(store, read_alike_runs(store, lambda _: True), run)
+    repeats = order_repeats(run.cells, run.order_seed)
+    for line in describe_costs(estimate_repeats(repeats, durations, prices=prices)):
+        say(line)

@@ -65,6 +65,7 @@ def _send(handle: int, number: int) -> None:
         signal.pidfd_send_signal(handle, number)
 
 
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -78,6 +79,35 @@ def handle_signals(numbers: Sequence[int], handler: Callable[[int, FrameType | N
     finally:
         for number, former in previous.items():
             signal.signal(number, former)
+
+
+class EndRequested(KeyboardInterrupt):
+    """A signal has asked the process to end. It ends what runs as Ctrl-C does; only the exit code tells them apart."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+
+
+@contextmanager
+def end_like_interrupt() -> Iterator[None]:
+    """Make SIGTERM and SIGHUP end the block as Ctrl-C does, with EndRequested. An ignored signal stays ignored.
+
+    So does each of them after the first: a terminal that is closed sends two, which would end the tidying up.
+    """
+
+    def interrupt(signal_number: int, frame: FrameType | None) -> None:
+        for number in ENDING_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        raise EndRequested(signal_number)
+
+    with handle_signals(ENDING_SIGNALS, interrupt):
+        yield
+
+
+def find_end_code(interrupt: KeyboardInterrupt) -> int:
+    """Return the exit code for what interrupted a command: Ctrl-C, SIGTERM or SIGHUP, as a shell gives it."""
+    return 128 + getattr(interrupt, "signal_number", signal.SIGINT)
 
 
 @contextmanager

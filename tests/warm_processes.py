@@ -28,8 +28,8 @@ MODULES = (
     "runner.commands.report",
     "runner.commands.run",
     "runner.local.run",
-    "runner.reporting.run_end",
-    "runner.reporting.stored_runs",
+    "runner.reporting",
+    "runner.stored_runs",
     "stub_framework",
 )
 Program = Literal["benchmatrix", "bench"]

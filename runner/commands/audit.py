@@ -50,7 +50,7 @@ def audit(
     from collector.results.load import load_distinct_runs
     from collector.results.summary import summarize_collections
     from runner.audit_tables import describe_shipped_table, load_table
-    from runner.reporting.stored_runs import open_existing_store, print_skipped
+    from runner.stored_runs import open_existing_store, print_skipped
 
     if list_tables:
         print_shipped({name: describe_shipped_table(name) for name in list_shipped_tables()})

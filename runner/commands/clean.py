@@ -112,8 +112,8 @@ def _clean_jobs(
 def _clean_store(url: str, older_than: str, *, is_deleted: bool, is_confirmed: bool) -> None:
     """Show whose raw results are old, and delete them if that is asked for and confirmed."""
     from runner.commands.options import parse_duration
-    from runner.reporting.stored_runs import open_existing_store
     from runner.retention import MIN_AGE, plan_removal, read_held_results, remove_raw_results
+    from runner.stored_runs import open_existing_store
 
     age = timedelta(seconds=parse_duration("--raw-older-than", older_than, least=MIN_AGE))
     store = open_existing_store(url)

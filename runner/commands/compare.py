@@ -99,7 +99,7 @@ def compare(
 
     Exit codes: 0 nothing is shown to be worse, 1 something is, 2 nothing can be compared.
     """
-    from runner.reporting.compared_runs import RunChoice, compare_runs
+    from runner.stored_runs import RunChoice, compare_runs
 
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")

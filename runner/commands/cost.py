@@ -126,8 +126,8 @@ def _evaluate(
 ) -> "CostDocument":
     from collector.costs.evaluation import evaluate_costs
     from collector.results.load import load_distinct_runs
-    from runner.price_tables.loading import check_machines, check_place, load_prices
-    from runner.reporting.stored_runs import find_newest_run, open_existing_store, print_skipped
+    from runner.price_tables import check_machines, check_place, load_prices
+    from runner.stored_runs import find_newest_run, open_existing_store, print_skipped
 
     table = load_prices(prices)
     check_machines(table, question.machines, prices)

@@ -139,7 +139,7 @@ def export_schema(kind: str) -> dict[str, Any]:
 
 def _find_model(kind: str) -> type[BaseModel]:
     if kind == "probe":
-        from runner.probe.search import ProbeReport
+        from runner.probe import ProbeReport
 
         return ProbeReport
     if kind == "render":

@@ -57,13 +57,6 @@ def make_error_console() -> Console:
     return make_console(to_stderr=True)
 
 
-def find_end_code(interrupt: KeyboardInterrupt) -> int:
-    """Return the exit code for what interrupted a command: Ctrl-C, SIGTERM or SIGHUP, as a shell gives it."""
-    from runner.local.run import EndRequested
-
-    return 128 + interrupt.signal_number if isinstance(interrupt, EndRequested) else EXIT_INTERRUPTED
-
-
 def print_shipped(shipped: Mapping[str, str]) -> None:
     """Print names with what each is, a line each."""
     for name, text in shipped.items():

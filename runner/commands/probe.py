@@ -16,18 +16,18 @@ from runner.commands.options import (
     JsonOption,
     PythonOption,
     complete_run_id,
-    find_end_code,
     make_error_console,
     read_durations,
     refuse_given,
 )
+from runner.processes import end_like_interrupt, find_end_code
 from runner.terminal import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.schema import Cell
     from collector.batches import ProbedLimit
     from runner.capabilities import GpuKind
-    from runner.probe.search import Probe, ProbeReport
+    from runner.probe import Probe, ProbeReport
 
 RUN_PANEL = "With --run"
 OF_RUNS = ("store", "search", "level")
@@ -123,7 +123,7 @@ def probe(
         raise UserError(f"MODEL is missing; give one of {', '.join(MODELS)}, or --run RUN_ID")
     refuse_given(context, OF_RUNS, "is for predictions from a run; add --run RUN_ID, or leave it out")
     from runner.local.hardware import find_gpu
-    from runner.probe.search import make_cell
+    from runner.probe import make_cell
 
     gpu = find_gpu()
     cell = make_cell(
@@ -147,7 +147,7 @@ def probe(
 def _plan_search(cell: "Cell", gpu: "GpuKind | None", max_batch_size: int, deadline: float) -> "Probe":
     """Return the search. Raise UserError if these bounds leave nothing to try, or this machine cannot run the cell."""
     from runner.local.hardware import explain_unsupported
-    from runner.probe.search import Probe
+    from runner.probe import Probe
 
     if max_batch_size < cell.num_gpus:
         raise UserError(f"--max-batch-size {max_batch_size}: is below the smallest batch, {cell.num_gpus}; give more")
@@ -163,8 +163,8 @@ def _plan_search(cell: "Cell", gpu: "GpuKind | None", max_batch_size: int, deadl
 
 def _search(search: "Probe", python: list[str], console: Console) -> "ProbeReport":
     from runner.local.host_lock import hold_host_lock
-    from runner.local.run import end_like_interrupt, find_interpreters, parse_interpreters
-    from runner.probe.display import show_search
+    from runner.local.run import find_interpreters, parse_interpreters
+    from runner.probe import show_search
 
     given = parse_interpreters(python, tuple(FRAMEWORKS))
     try:
@@ -179,7 +179,7 @@ def _search(search: "Probe", python: list[str], console: Console) -> "ProbeRepor
 def _predict(run_ids: list[str], store: str, searches: list[Path], level: float) -> None:
     from collector.batches import describe_line, describe_single_batches, fit_lines
     from collector.results.load import join_results, load_distinct_runs
-    from runner.reporting.stored_runs import open_existing_store, print_skipped
+    from runner.stored_runs import open_existing_store, print_skipped
 
     if not 0 < level < 100:
         raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
@@ -218,7 +218,7 @@ def _explain_no_line(run_ids: list[str], on_no_line: list[str]) -> str:
 def _read_probe(path: Path) -> "ProbeReport":
     """Read a search that found a limit. Raise UserError where it is none."""
     from bench.schema import InvalidDocumentError, read_document
-    from runner.probe.search import ProbeReport
+    from runner.probe import ProbeReport
 
     try:
         report = read_document(ProbeReport, read_input(path))

@@ -18,6 +18,7 @@ from runner.commands.options import (
     PricesOption,
     ProfileOption,
     QueueOption,
+    parse_machines,
 )
 from runner.profiles import BUCKET_URLS
 from runner.terminal import echo
@@ -69,19 +70,20 @@ def render(
     run_id: RunIdOption = None,
 ) -> None:
     """Print what the cells of MATRIX are and what they take, or write their manifests; measure nothing."""
-    from runner.commands.estimates import find_prices
+    from runner.estimates import find_pool_prices
     from runner.kubernetes.names import check_option, check_queue
     from runner.matrix.expansion import load_matrix
     from runner.matrix.plan import plan_run
 
     loaded = load_matrix(matrix, is_data_here=manifests is None)
-    find_prices(machine, prices, None)  # before anything is printed: these may be wrong
+    machines = parse_machines(machine or [])
+    find_pool_prices(None, machines, prices)  # before anything is printed: these may be wrong
     if manifests is None:
         _refuse_options(on=on, profile=profile, namespace=namespace, store=store, queue=queue, run_id=run_id)
         _print_cells(loaded, as_json=as_json)
         if not as_json:
             _print_estimate(
-                plan_run(loaded, lambda _: None, run_id=loaded.name), earlier, find_prices(machine, prices, None)
+                plan_run(loaded, lambda _: None, run_id=loaded.name), earlier, find_pool_prices(None, machines, prices)
             )
             say_next(f"benchmatrix run {matrix}")
         return
@@ -93,12 +95,12 @@ def render(
     run = _plan(loaded, chosen, on or ANY_CLUSTER, queue, run_id)
     write_manifests(manifests, run, chosen, _check_store(store), queue)
     _print_plan(run, manifests)
-    _print_estimate(run, earlier, find_prices(machine, prices, chosen))
+    _print_estimate(run, earlier, find_pool_prices(chosen, machines, prices))
 
 
 def _print_estimate(run: "Run", earlier: str | None, prices: "Mapping[Device, PoolPrice]") -> None:
-    from runner.commands.estimates import print_plan_estimate
-    from runner.reporting.stored_runs import open_existing_store
+    from runner.estimates import print_plan_estimate
+    from runner.stored_runs import open_existing_store
 
     store = None if earlier is None else open_existing_store(earlier, "--earlier")
     print_plan_estimate(run, store, prices, partial(echo, err=True))

@@ -16,26 +16,27 @@ import typer
 from rich.console import Console
 
 from bench.errors import TransientError, UserError
-from bench.registry import FRAMEWORKS
+from bench.registry import FRAMEWORKS, Device
 from bench.schema import Run
 from bench.store import Store
-from runner.commands.estimates import find_prices, print_dry_run
-from runner.commands.options import CONSOLE, EXIT_NOT_OK, LOCAL, find_end_code, make_error_console
+from runner.commands.options import CONSOLE, EXIT_NOT_OK, LOCAL, make_error_console, parse_machines
 from runner.commands.run import RunOptions
+from runner.estimates import PoolPrice, find_pool_prices, print_dry_run
 from runner.local.executor import CapOptions
-from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
+from runner.local.run import LocalRun, parse_interpreters
+from runner.processes import end_like_interrupt, find_end_code
 from runner.records import NO_RETRIES, Retries
-from runner.reporting.run_end import RunEnd, finish_run, say_how_to_retry
+from runner.reporting import RunEnd, finish_run, say_how_to_retry
 from runner.run_events import RunEvents
 from runner.runs import read_run
 
 if TYPE_CHECKING:  # the collector takes a second to import, the package `kubernetes` half a second
+    from runner.alarms import NightMetrics, Webhook
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.run import ClusterRun
     from runner.kubernetes.tracked_jobs import ClusterObserver
-    from runner.nights.display import NightMetrics
-    from runner.nights.watch import NightReport, Watch
-    from runner.nights.webhooks import Webhook
+    from runner.nights import NightReport, Watch
+    from runner.profiles.model import Profile
 
 CLUSTER_ALONE = ("profile", "namespace", "queue", "max_nodes", "give_up_after", "metrics_port", "owner")
 UNSCHEDULABLE_SECONDS = 900.0
@@ -84,7 +85,7 @@ def execute_run(options: RunOptions) -> None:
     """Measure what the run lacks and end it, or say what it will take. Exit with 1 unless every repeat is ok."""
     if options.publish and not options.report:
         raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
-    find_prices(options.machine, options.prices, None)  # before anything is looked up: these may be wrong
+    _find_prices(options, None)  # before anything is looked up: these may be wrong
     store = Store.open(options.store)
     night = NightWatch.plan(store, is_watched=options.watch, webhooks=options.webhook or [])
     planned = _plan_local_run(options, store) if options.on == LOCAL else _plan_cluster_run(options, store)
@@ -104,6 +105,10 @@ def execute_run(options: RunOptions) -> None:
         raise typer.Exit(EXIT_NOT_OK)
 
 
+def _find_prices(options: RunOptions, profile: "Profile | None") -> dict[Device, PoolPrice]:
+    return find_pool_prices(profile, parse_machines(options.machine or []), options.prices)
+
+
 def _list_retries(options: RunOptions) -> Retries:
     return Retries(failed=options.retry_failed, contaminated=options.retry_contaminated)
 
@@ -112,7 +117,7 @@ def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
     for name in CLUSTER_ALONE:
         if getattr(options, name) is not None:
             raise UserError(f"--{name.replace('_', '-')}: is for runs on a cluster; add --on CONTEXT, or leave it out")
-    prices = find_prices(options.machine, options.prices, None)
+    prices = _find_prices(options, None)
     return LocalRun(
         matrix=options.matrix,
         store=store,
@@ -138,7 +143,7 @@ def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
         raise UserError("--python: is for runs on this machine; on a cluster the profile's images are used")
     target = ClusterTarget.find(options.on, options.profile, options.namespace, options.queue)
     if options.machine:
-        prices = find_prices(options.machine, options.prices, target.profile)
+        prices = _find_prices(options, target.profile)
         target = replace(target, profile=price_profile(target.profile, prices))
     return ClusterRun(
         matrix=options.matrix,
@@ -160,9 +165,11 @@ def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
 def _print_dry_run(options: RunOptions, planned: "LocalRun | ClusterRun") -> None:
     run = planned.choose_run()
     profile = None if isinstance(planned, LocalRun) else planned.target.profile
-    prices = find_prices(options.machine, options.prices, profile)
+    prices = _find_prices(options, profile)
     events = RunEvents(CONSOLE) if options.as_json else None
-    print_dry_run(run, planned.store, prices, events, retries=_list_retries(options), max_cost=options.max_cost)
+    print_dry_run(
+        run, planned.store, prices, events, CONSOLE, retries=_list_retries(options), max_cost=options.max_cost
+    )
     if isinstance(planned, LocalRun) and (first := planned.describe_installation(run)) is not None:
         (make_error_console() if options.as_json else CONSOLE).print(first, soft_wrap=True)
 
@@ -287,8 +294,7 @@ class NightWatch:
             if webhooks:
                 raise UserError("--webhook: is for runs that are watched; add --watch, or leave it out")
             return None
-        from runner.nights.display import NightMetrics
-        from runner.nights.webhooks import parse_webhooks
+        from runner.alarms import NightMetrics, parse_webhooks
 
         return cls(store=store, webhooks=parse_webhooks(webhooks), metrics=NightMetrics())
 
@@ -297,7 +303,7 @@ class NightWatch:
 
         What goes wrong here is said, and the night still gets its report. TransientError if the store is away.
         """
-        from runner.nights.webhooks import send_alarms
+        from runner.alarms import send_alarms
 
         try:
             report = self._look(run, console, again)
@@ -318,8 +324,8 @@ class NightWatch:
                 time.sleep(METRICS_SECONDS)
 
     def _look(self, run: Run, console: Console, again: MeasureAgain) -> "NightReport":
-        from runner.nights.display import list_lines
-        from runner.nights.watch import Watch
+        from runner.alarms import list_lines
+        from runner.nights import Watch
 
         watch = Watch(store=self.store, matrix=run.matrix)
         report = watch.look()
@@ -340,7 +346,7 @@ class NightWatch:
     def _measure_again(
         self, watch: "Watch", report: "NightReport", console: Console, again: MeasureAgain
     ) -> "NightReport":
-        from runner.nights.confirmation import write_matrix
+        from runner.nights import write_matrix
 
         run_id = report.pending[0].confirmation_run_id
         assert run_id is not None  # only a change for the better has none, and it never waits

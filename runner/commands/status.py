@@ -89,7 +89,7 @@ def status(
     Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
     """
     from collector.results.frames import MISSING
-    from runner.reporting.stored_runs import load_collection, open_existing_store
+    from runner.stored_runs import load_collection, open_existing_store
 
     opened = open_existing_store(store)
     collection = load_collection(opened, run_id)
@@ -129,7 +129,7 @@ def _say_what_next(collection: "Collection", num_missing: int, store: str, resum
 def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: RunState) -> None:
     from collector.facts import describe_node_faults
     from collector.results.frames import MISSING, UNREADABLE
-    from runner.reporting.stored_runs import print_notices
+    from runner.reporting import print_notices
 
     others = {status: number for status, number in counts.most_common() if status != MISSING}
     ended = [
@@ -166,7 +166,7 @@ def _make_document(
     from collector.facts import describe_node_faults
     from collector.results.frames import MISSING
     from runner.commands.json_documents import NotCountedDocument, StatusDocument
-    from runner.reporting.stored_runs import MAX_NAMED
+    from runner.stored_runs import MAX_NAMED
 
     skipped = collection.skipped[:MAX_NAMED]
     return StatusDocument(

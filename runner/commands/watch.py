@@ -21,7 +21,7 @@ from runner.terminal import echo
 if TYPE_CHECKING:  # the collector takes a second to import
     from rich.console import Console
 
-    from runner.nights.watch import NightReport
+    from runner.nights import NightReport
 
 WatchedMatrixOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="The name of the matrix to watch; default: that of the newest run.")
@@ -49,10 +49,9 @@ def watch(
 ) -> None:
     """Look at the newest night of a matrix: what got slower, and is it so when it is measured again?"""
     from collector.files import replace_text
-    from runner.nights.display import format_metrics, list_lines, make_document
-    from runner.nights.watch import Watch
-    from runner.nights.webhooks import parse_webhooks, send_alarms
-    from runner.reporting.stored_runs import open_existing_store
+    from runner.alarms import format_metrics, list_lines, make_document, parse_webhooks, send_alarms
+    from runner.nights import Watch
+    from runner.stored_runs import open_existing_store
 
     webhooks = parse_webhooks(webhook or [])
     opened = open_existing_store(store)
@@ -76,7 +75,7 @@ def watch(
 
 def _write_confirmation(path: Path, report: "NightReport", store: str, messages: "Console") -> None:
     """Write the matrix of what waits, or else of what is confirmed, and print the command that measures it."""
-    from runner.nights.confirmation import write_matrix
+    from runner.nights import write_matrix
 
     again = report.pending or [change.suspicion for change in report.regressions]
     if again:

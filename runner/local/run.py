@@ -3,15 +3,13 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 
@@ -31,7 +29,6 @@ from runner.local.virtual_environments import (
 )
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat
-from runner.processes import handle_signals
 from runner.records import Records, Retries
 from runner.run_events import RunEvents
 from runner.runs import (
@@ -46,7 +43,6 @@ from runner.runs import (
 )
 
 # Handled like Ctrl-C: what is finished stays, the measuring process is killed.
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 # What an interpreter needs to measure, by module and by the name that pip knows it by.
 PACKAGES = {"pynvml": "nvidia-ml-py", "PIL": "pillow"}
@@ -246,27 +242,3 @@ def parse_interpreters(values: list[str], frameworks: tuple[Framework, ...]) -> 
             raise UserError(f"--python {value}: no such program; it takes the name or path of a Python interpreter")
         interpreters |= dict.fromkeys(chosen, Path(found).absolute())
     return interpreters
-
-
-class EndRequested(KeyboardInterrupt):
-    """A signal has asked the process to end. It ends what runs as Ctrl-C does; only the exit code tells them apart."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(signal_number)
-        self.signal_number = signal_number
-
-
-@contextmanager
-def end_like_interrupt() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end the block as Ctrl-C does, with EndRequested. An ignored signal stays ignored.
-
-    So does each of them after the first: a terminal that is closed sends two, which would end the tidying up.
-    """
-
-    def interrupt(signal_number: int, frame: FrameType | None) -> None:
-        for number in ENDING_SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        raise EndRequested(signal_number)
-
-    with handle_signals(ENDING_SIGNALS, interrupt):
-        yield

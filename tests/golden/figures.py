@@ -26,8 +26,8 @@ from collector.results.summary import summarize_collections
 from collector.versus.comparison import Question, compare_sides
 from collector.versus.noise import load_related_runs
 from collector.versus.selections import METRICS, select_runs
-from runner.nights.watch import Watch
-from runner.price_tables.loading import load_prices
+from runner.nights import Watch
+from runner.price_tables import load_prices
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]

@@ -8,7 +8,7 @@ from collector.costs.evaluation import CostQuestion, evaluate_costs
 from collector.costs.tables import list_answer_lines
 from collector.prices.table import CarbonRow, PowerRow, PriceRow, PriceTable
 from collector.results.load import load_runs
-from runner.price_tables.loading import load_prices
+from runner.price_tables import load_prices
 
 PAGE = Path(__file__).parents[3] / "docs" / "cost.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from collector.prices.table import find_machine_offers
-from runner.price_tables.loading import load_prices
+from runner.price_tables import load_prices
 
 TEXT = (Path(__file__).parents[3] / "docs" / "kubernetes.md").read_text(encoding="utf-8")
 

@@ -9,12 +9,12 @@ from bench.schema import Cell, Result, Run, Verdict
 from bench.store import Store
 from factories import make_cell, make_run, make_validity, put_documents
 from runner.records import Retries
-from runner.reporting.stored_runs import find_newest_run
 from runner.runs import (
     check_same_plan,
     find_unfinished_run,
     read_run,
 )
+from runner.stored_runs import find_newest_run
 from stored_runs import (
     CELL_A,
     CELL_B,

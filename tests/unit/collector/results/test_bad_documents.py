@@ -10,7 +10,7 @@ from bench.store import Store, result_key
 from collector.results.collection import Collection
 from collector.results.load import load_run
 from factories import RUN_ID, make_result, make_run, put_documents
-from runner.reporting.stored_runs import print_skipped
+from runner.stored_runs import print_skipped
 
 GOOD = make_result()
 

@@ -15,8 +15,7 @@ from factories import (
     make_run,
     put_documents,
 )
-from runner.probe.batch_search import Trial
-from runner.probe.search import ProbeReport
+from runner.probe import ProbeReport, Trial
 from workspace import Workspace
 
 CallMain = Callable[..., tuple[int, str, str]]

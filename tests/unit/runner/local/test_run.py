@@ -24,8 +24,9 @@ from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.executor import CapOptions, LocalCaps
 from runner.local.host_lock import hold_host_lock
-from runner.local.run import LocalRun, end_like_interrupt, parse_interpreters
+from runner.local.run import LocalRun, parse_interpreters
 from runner.matrix.plan import order_repeats
+from runner.processes import end_like_interrupt
 from runner.records import NO_RETRIES, Retries
 from stored_runs import list_missing_repeats
 

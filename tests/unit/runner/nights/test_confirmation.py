@@ -7,7 +7,7 @@ import yaml
 from bench.schema import Cell, PlannedCell
 from factories import make_cell, make_run
 from runner.matrix.expansion import load_matrix
-from runner.nights.confirmation import describe_matrix
+from runner.nights import describe_matrix
 from schema_cases import make_neighbour
 
 CELLS = (

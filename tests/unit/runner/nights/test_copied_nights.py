@@ -8,7 +8,7 @@ import pytest
 from bench.schema import read_result
 from bench.store import Store
 from nights import SimulatedNights
-from runner.nights.watch import Watch
+from runner.nights import Watch
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from bench.store import Store
 from nights import CELLS, SLOWED, SimulatedNights
-from runner.nights.display import list_lines, make_document
-from runner.nights.watch import Watch
+from runner.alarms import list_lines, make_document
+from runner.nights import Watch
 
 NOT_LOOKED_AT = (
     "1 of 3 planned cells are not looked at: none of their repeats counts (they have no result or "

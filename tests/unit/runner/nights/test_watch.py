@@ -12,7 +12,7 @@ from collector.nights.records import read_history
 from factories import START, make_cell, make_placement, make_result
 from machine_facts import make_identity
 from nights import CELLS, SLOWED, SimulatedNights
-from runner.nights.watch import NightReport, Watch
+from runner.nights import NightReport, Watch
 
 SLOWER = {SLOWED.cell_id: 1.9}
 HALF = {"cpu_quota_cores": 1.0}

@@ -10,16 +10,15 @@ from bench.errors import UserError
 from bench.schema import Alarm
 from bench.store import Store
 from nights import SLOWED, SimulatedNights
-from runner.nights import webhooks
-from runner.nights.display import format_metrics
-from runner.nights.watch import NightReport, Watch
-from runner.nights.webhooks import parse_webhooks, send_alarms
+from runner import alarms
+from runner.alarms import format_metrics, parse_webhooks, send_alarms
+from runner.nights import NightReport, Watch
 from webhook_receiver import Receiver, receive
 
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    monkeypatch.setattr(webhooks, "RETRIES", webhooks.RETRIES.new(backoff_factor=0))
+    monkeypatch.setattr(alarms, "RETRIES", alarms.RETRIES.new(backoff_factor=0))
     with receive() as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""runner.probe.batch_search: which batches are tried on which machine, and what is known then."""
+"""runner.probe: which batches are tried on which machine, and what is known then."""
 
 import random
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.probe.batch_search import BatchSearch, Footprint, Trial, TrialOutcome, predict_limit, search_largest_batch
+from runner.probe import BatchSearch, Footprint, Trial, TrialOutcome, predict_limit, search_largest_batch
 
 
 def make_trial(batch_size: int, outcome: TrialOutcome) -> Trial:

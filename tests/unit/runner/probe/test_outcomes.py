@@ -1,9 +1,9 @@
-"""runner.probe.search: whether a batch fits, and how much memory it took, from the record of its trial."""
+"""runner.probe: whether a batch fits, and how much memory it took, from the record of its trial."""
 
 import pytest
 
 from factories import make_cell, make_failed_result, make_gpu_use, make_memory, make_result
-from runner.probe.search import name_outcome, read_needed_bytes, read_obtainable_bytes, read_peak_bytes
+from runner.probe import name_outcome, read_needed_bytes, read_obtainable_bytes, read_peak_bytes
 
 GIB = 2**30
 

@@ -15,7 +15,7 @@ from fake_interpreters import make_interpreter, make_measuring_interpreter, read
 from local_processes import await_death
 from memory_cgroup import MemoryCgroup
 from runner.capabilities import GpuKind
-from runner.probe.search import ProbeReport
+from runner.probe import ProbeReport
 from workspace import HANG_GUARD_SECONDS, PROGRAM, Workspace
 
 GIB = 2**30
@@ -167,8 +167,8 @@ def test_a_real_search_finds_what_fits_into_the_memory_that_there_is(
 ) -> None:
     """PyTorch multiplies 3,000 x 3,000 matrices, 36 MB each, three for every sample of the batch."""
     program = (
-        "from runner import cli\nfrom runner.probe import search\n"
-        "search.read_available_bytes = lambda: 3 * 2**28\n"  # of which 90% may be taken
+        "from runner import cli\nfrom runner import probe\n"
+        "probe.read_available_bytes = lambda: 3 * 2**28\n"  # of which 90% may be taken
         "cli.main()\n"
     )
     words = ["probe", "matmul", "--input-size", "3000", "--device", "cpu", "--json", "--max-batch-size", "16"]

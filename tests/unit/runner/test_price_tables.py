@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from collector.prices.table import PriceTable
-from runner.price_tables.loading import load_prices
+from runner.price_tables import load_prices
 from runner.yaml_input import YamlError
 
 TOP = "title: Ours\ncurrency: EUR\n"

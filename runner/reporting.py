@@ -1,21 +1,29 @@
-"""Analyse a run for its report, and what `benchmatrix run` does when everything is measured: print, write, publish."""
+"""Analyse runs for their reports; the end of a run: print, write, publish; the site of a store."""
 
+import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
+from bench import __version__
+from bench.errors import UserError
 from bench.schema import Ending, InvalidDocumentError, MissingRepeat, Run, read_run, read_time_of_day
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, KeyMissing, Store, report_key
-from runner.reporting.stored_runs import load_collection, load_history, print_skipped
+from bench.store.documents import read_runs
+from runner.runs import list_passed_over
+from runner.stored_runs import MAX_NAMED, load_collection, print_skipped
+from runner.terminal import warn_on_stderr
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.analysis import Analysis
+    from collector.nights.records import ChangeHistory
     from collector.prices.table import PriceTable
+    from collector.report.page import SiteRun
     from collector.results.collection import Collection
 
 REPORT_NAME = "report.html"
@@ -62,6 +70,31 @@ def choose_report_path(output: Path | None, run: Run) -> Path:
     return path
 
 
+def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
+    """Return the changes that `watch` recorded over the nights of the run's matrix; StoreError if it cannot.
+
+    What of it does not count is named on stderr: a change that nobody can read was suspected all the same.
+    """
+    from collector.nights.records import read_history
+
+    history = read_history(store, collection.run.matrix)
+    for document in history.skipped[:MAX_NAMED]:
+        warn_on_stderr(f"{document.key}: {document.reason}")
+    if (num_more := len(history.skipped) - MAX_NAMED) > 0:
+        warn_on_stderr(f"{num_more:,} more documents of nights do not count")
+    return history
+
+
+def print_notices(store: Store, collection: "Collection", console: Console) -> None:
+    """Print what did not count of a run, and which of its raw results were removed."""
+    from bench.store.documents import read_raw_removals
+    from collector.facts import describe_raw_removals
+
+    print_skipped(collection, console)
+    for line in describe_raw_removals(read_raw_removals(store, collection.run.run_id)):
+        console.print(line, soft_wrap=True)
+
+
 def analyze_stored(store: Store, collection: "Collection", prices: "PriceTable") -> "Analysis":
     """Return what a report says of a run, its nights and what changed since the last run of its matrix included."""
     from collector.analysis import analyze_run
@@ -81,7 +114,7 @@ def finish_run(
     from collector.export import write_collection
     from collector.report.page import write_page
     from collector.report.terminal import print_summary
-    from runner.price_tables.loading import load_prices
+    from runner.price_tables import load_prices
 
     collection = load_collection(store, run.run_id, writes_tables=True)
     print_skipped(collection, console)
@@ -175,3 +208,91 @@ def _is_newer_there(store: Store, run: Run) -> bool:
     except (KeyMissing, InvalidDocumentError):  # none yet, or one of another version of this tool
         return False
     return latest.created_at > run.created_at
+
+
+MARK = "made-from.txt"
+"""The file beside a run's page that says what the page was made from."""
+TITLE_BYTES = 4096
+"""Of a list of runs, in which its title stands: what is before it has 500 bytes."""
+
+
+def write_site(store: Store, site: Path, prices: "PriceTable", tell: Callable[[str], None]) -> Path:
+    """Write the pages of all runs of `store` into the folder `site`; return the path of the list of runs.
+
+    A page whose run, nights, prices and version of the tool are those of its last writing is left as it is. A run that
+    cannot be read stands in the list with the reason. `tell` gets a line for each page. Raise StoreError if the store
+    cannot be used, UserError where a file cannot be written.
+    """
+    from collector.files import check_folder
+    from collector.report.page import INDEX, write_index
+
+    check_folder(site / INDEX)
+    _check_index(site / INDEX)
+    runs, unreadable = read_runs(store, store.list_run_ids())
+    lines = [_write_run(store, run, site, prices, tell) for run in runs]
+    for line in list_passed_over(unreadable, "has no page"):
+        tell(line)
+    lines += [_describe_unreadable(run_id, reason) for run_id, reason in unreadable.items()]
+    return write_index(lines, site)
+
+
+def _check_index(path: Path) -> None:
+    """Raise UserError where the page that the list of runs would replace is somebody else's."""
+    from collector.report.page import TITLE
+
+    if not os.path.isfile(path):
+        return
+    try:
+        with open(path, "rb") as file:
+            is_own = TITLE.encode() in file.read(TITLE_BYTES)
+    except OSError:
+        is_own = False
+    if not is_own:
+        raise UserError(f"{path}: is no list of runs that --site wrote, and would be replaced; name another folder")
+
+
+def _write_run(store: Store, run: Run, site: Path, prices: "PriceTable", tell: Callable[[str], None]) -> "SiteRun":
+    from collector.analysis import analyze_run
+    from collector.files import replace_text
+    from collector.report.page import INDEX, describe_run, name_folder, write_run_pages
+
+    try:
+        collection = load_collection(store, run.run_id)
+    except UserError as error:
+        tell(f"{run.run_id}: {error}")
+        return _describe_unreadable(run.run_id, str(error), run=run)
+    history = load_history(store, collection)
+    mark, source = site / name_folder(run.run_id) / MARK, _name_source(collection, history, prices)
+    if _read_mark(mark) == source and os.path.isfile(mark.parent / INDEX):
+        tell(f"{run.run_id}: unchanged")
+    else:
+        tell(f"{write_run_pages(analyze_run(collection, history=history, prices=prices), site)}")
+        replace_text(mark, source, may_be_read=True)
+    return describe_run(collection)
+
+
+def _describe_unreadable(run_id: str, reason: str, *, run: Run | None = None) -> "SiteRun":
+    from collector.report.page import SiteRun
+
+    return SiteRun(
+        run_id=run_id,
+        matrix=run.matrix if run else "runs that cannot be read",
+        created_at=f"{run.created_at:%Y-%m-%d %H:%M}" if run else "",
+        outcome=f"cannot be read: {reason}",
+        address="",
+    )
+
+
+def _read_mark(path: Path) -> str | None:
+    """Return what a page was made from; None where nothing says so that can be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return None
+
+
+def _name_source(collection: "Collection", history: "ChangeHistory", prices: "PriceTable") -> str:
+    """Return a digest of all that a page is made from: what counts of the run, what was seen of its nights, and how."""
+    results = collection.results.to_csv(index=False)
+    parts = (__version__, repr(prices), collection.run.run_id, results, repr(collection.skipped), repr(history))
+    return hashlib.sha256("\n".join(parts).encode("utf-8", errors="surrogatepass")).hexdigest()

@@ -1,11 +1,11 @@
-"""runner.reporting.run_end: where a finished run's report is put, in which order, and what it says is missing."""
+"""runner.reporting: where a finished run's report is put, in which order, and what it says is missing."""
 
 from datetime import UTC, datetime, timedelta
 
 from bench.schema import Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
 from factories import make_cell, make_run
-from runner.reporting.run_end import RepeatState, describe_ending, publish_report
+from runner.reporting import RepeatState, describe_ending, publish_report
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CELL = make_cell()

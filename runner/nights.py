@@ -1,0 +1,302 @@
+"""Look at the newest night of a matrix, keep what is suspected and decided in the store, and say what is left to do.
+
+All state is in the store, under keys that follow from the night: killed at any moment, the same call goes on.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.errors import TransientError, UserError
+from bench.schema import Neighbour, PlannedCell, Run, Suspicion
+from bench.store import Store, confirmation_run_id, decision_key, is_confirmation, suspicion_key
+from bench.store.documents import find_future_runs, read_runs
+from collector.files import replace_text
+from collector.nights.detection import MIN_NIGHTS_BEFORE
+from collector.nights.records import ChangeHistory, RecordedChange, read_history
+from collector.nights.series import read_cell_nights, unify_centers, unify_hosts
+from collector.nights.suspicions import Confirmation, NightRun, decide, suspect
+from collector.results.collection import CopyFinder
+from collector.results.frames import WITHOUT_RECORD
+from collector.results.load import load_run
+from runner.matrix.expansion import name_neighbours
+from runner.matrix.plan import shorten_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightReport:
+    """What is known of the newest night."""
+
+    matrix: str
+    night: Run
+    num_nights: int
+    num_cells: int
+    """Cells of the night with a repeat that counts."""
+    num_uncounted: int
+    """Planned cells of the night without one: nothing can be said of them."""
+    num_too_new: int
+    """Of `num_cells`, those with too few nights before: nothing can be said of them yet."""
+    history: ChangeHistory
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> list[RecordedChange]:
+        """The changes that were seen in this night."""
+        return self.history.of_night(self.night.run_id)
+
+    @property
+    def pending(self) -> list[Suspicion]:
+        """What has to be measured again."""
+        return [change.suspicion for change in self.changes if change.is_pending]
+
+    @property
+    def regressions(self) -> list[RecordedChange]:
+        """The regressions that this night confirmed."""
+        return [change for change in self.changes if change.is_regression]
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """Watches one matrix in one store."""
+
+    store: Store
+    matrix: str | None = None
+    """None: that of the newest run."""
+
+    def look(self, *, is_final: bool = False) -> NightReport:
+        """Look at the newest night, record what is new, and return what is known of it.
+
+        `is_final`: what is not measured again by now will not be. UserError if the store has no run of the matrix.
+        """
+        runs, left_out = list_runs(self.store, self.matrix)
+        matrix = choose_matrix(runs, left_out, self.store, self.matrix)
+        loaded = load_nights(self.store, matrix, runs, left_out)
+        if not loaded.nights:
+            raise UserError(f"store {self.store.url}: no run of {matrix} can be read: {'; '.join(loaded.warnings)}")
+        history = read_history(self.store, matrix)
+        history = self._decide_open(loaded.nights, history, is_final=is_final)
+        history = self._suspect_new(loaded.nights, history)
+        newest = loaded.nights[-1]
+        return NightReport(
+            matrix=matrix,
+            night=newest.run,
+            num_nights=len(loaded.nights),
+            **_count_cells(loaded.nights),
+            history=history,
+            warnings=(*loaded.warnings, *(f"{document.key}: {document.reason}" for document in history.skipped)),
+        )
+
+    def _decide_open(self, nights: Sequence[NightRun], history: ChangeHistory, *, is_final: bool) -> ChangeHistory:
+        """Decide what waits, the oldest first: what is confirmed moves the level that later nights are compared with.
+
+        What an older night left open stays undecided, unless its confirmation is there.
+        """
+        newest = nights[-1].run.run_id
+        columns = {night.run.run_id: column for column, night in enumerate(nights)}
+        for change in history.changes:
+            if not change.is_pending:
+                continue
+            run_id = change.suspicion.night_run_id
+            column = columns.get(run_id)
+            until = nights[: column + 1] if column is not None else ()
+            if until:
+                history = self._decide(change, until, history, is_final=is_final or run_id != newest)
+        return history
+
+    def _decide(
+        self, change: RecordedChange, nights: Sequence[NightRun], history: ChangeHistory, *, is_final: bool
+    ) -> ChangeHistory:
+        decision = decide(change.suspicion, nights, history, is_final=is_final)
+        if decision is None:
+            return history
+        self.store.put(decision_key(decision.matrix, decision.change_id), decision.to_json())
+        decided = replace(change, decision=decision)
+        return replace(history, changes=tuple(decided if known is change else known for known in history.changes))
+
+    def _suspect_new(self, nights: Sequence[NightRun], history: ChangeHistory) -> ChangeHistory:
+        """Record what the newest night shows. Once it was measured again, nothing new is suspected in it."""
+        if nights[-1].confirmation is not None:
+            return history
+        for suspicion in suspect(nights, history):
+            self.store.put(suspicion_key(suspicion.matrix, suspicion.change_id), suspicion.to_json())
+            change = RecordedChange(suspicion=suspicion)
+            history = replace(history, changes=(*history.changes, change))
+            if suspicion.direction == "faster":
+                history = self._decide(change, nights, history, is_final=True)
+        return history
+
+
+def _count_cells(nights: Sequence[NightRun]) -> dict[str, int]:
+    """Return how many cells of the newest night can be compared with nights before, and how many cannot."""
+    newest, before = nights[-1], nights[:-1]
+    ids = {key.cell.cell_id for key in newest.cells}
+    known = {
+        key.cell.cell_id for key in newest.cells if sum(key in night.cells for night in before) >= MIN_NIGHTS_BEFORE
+    }
+    planned = {planned.cell.cell_id for planned in newest.run.cells}
+    return {"num_cells": len(ids), "num_uncounted": len(planned - ids), "num_too_new": len(ids - known)}
+
+
+MAX_NIGHTS = 90
+"""Nights that are looked at, the newest: three months say enough about noise, and a drift that takes longer than that
+is one of less than 1 % a month."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedNights:
+    """The nights of a matrix, the oldest first, and what could not be read."""
+
+    nights: tuple[NightRun, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def list_runs(store: Store, matrix: str | None = None) -> tuple[list[Run], Mapping[str, str]]:
+    """Return the runs of a store without confirmations, the oldest first, and why others are left out, by run id.
+
+    A run that is dated in the future would be the newest night until that day, and hide all that are measured before.
+    `matrix`: the only one of interest; of the runs that are known to be of others, it is not said why they are left
+    out. None: all are, since the newest run decides which matrix is looked at.
+    """
+    found, unreadable = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
+    left_out = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
+    future = find_future_runs(found)
+    left_out |= {
+        run.run_id: future[run.run_id] for run in found if run.run_id in future and matrix in (None, run.matrix)
+    }
+    runs = [run for run in found if run.run_id not in future]
+    return sorted(runs, key=lambda run: (run.created_at, run.run_id)), left_out
+
+
+def choose_matrix(runs: list[Run], left_out: Mapping[str, str], store: Store, name: str | None) -> str:
+    """Return the matrix to watch: the one named, else that of the newest run. UserError if there is none."""
+    example = ": ".join(next(iter(left_out.items()), ()))
+    if not runs and left_out:
+        raise UserError(f"store {store.url}: none of {len(left_out):,} runs can be looked at, such as {example}")
+    if not runs and name is None:
+        raise UserError(
+            f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
+        )
+    if name is None:
+        return runs[-1].matrix
+    known = sorted({run.matrix for run in runs})
+    if name not in known:
+        others = f"; it has runs of {', '.join(known)}" if known else ""
+        passed_over = f"; not looked at: {example}" if example else ""
+        raise UserError(f"--matrix {name}: store {store.url} has no run of it{others}{passed_over}")
+    return name
+
+
+def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[str, str]) -> LoadedNights:
+    """Return the newest MAX_NIGHTS runs of a matrix with their repeats. StoreError if the store cannot be used."""
+    own = [run for run in runs if run.matrix == matrix][-MAX_NIGHTS:]
+    warnings = [f"run {run_id}: {reason}; it is not looked at" for run_id, reason in left_out.items()]
+    run_ids = set(store.list_run_ids())
+    nights, copies = [], CopyFinder()
+    for run in own:
+        try:
+            collection = load_run(store, run.run_id, writes_tables=True)
+        except TransientError:
+            raise
+        except UserError as error:  # damaged since it was listed
+            warnings.append(f"run {run.run_id}: {error}")
+            continue
+        warnings += [f"run {run.run_id}: {notice}" for notice in (*collection.notices, *collection.doubts)]
+        if collection.skipped:
+            warnings.append(f"run {run.run_id}: {len(collection.skipped)} documents did not count")
+        collection, text = copies.drop_copies(collection)
+        warnings += [f"run {run.run_id}: {text}"] if text else []
+        if text and not (collection.results["status"] == "ok").any():
+            continue  # a copy of a run is no night
+        again = confirmation_run_id(matrix, run.run_id)
+        confirmation = _load_confirmation(store, again, copies, warnings) if again in run_ids else None
+        nights.append(NightRun(run=run, cells=read_cell_nights(collection), confirmation=confirmation))
+    return LoadedNights(nights=_unify(nights), warnings=tuple(warnings))
+
+
+def _unify(nights: Sequence[NightRun]) -> tuple[NightRun, ...]:
+    """Return the nights with one statistic and one name of each host for all repeats, those of confirmations too."""
+    again = [night.confirmation for night in nights if night.confirmation is not None]
+    cells = iter(unify_hosts(unify_centers([*(night.cells for night in nights), *(found.cells for found in again)])))
+    own = [replace(night, cells=next(cells)) for night in nights]
+    confirmed = (found and replace(found, cells=next(cells)) for found in (night.confirmation for night in nights))
+    return tuple(replace(night, confirmation=found) for night, found in zip(own, confirmed, strict=True))
+
+
+def _load_confirmation(store: Store, run_id: str, copies: CopyFinder, warnings: list[str]) -> Confirmation | None:
+    """Return a confirmation; None, and a warning, where it cannot be read."""
+    try:
+        collection = load_run(store, run_id, writes_tables=True)
+    except TransientError:
+        raise
+    except UserError as error:
+        warnings.append(f"run {run_id}, which measured suspicions again: {error}; it is not looked at")
+        return None
+    is_complete = not collection.results["status"].isin(WITHOUT_RECORD).any()
+    collection, text = copies.drop_copies(collection)
+    warnings += [f"run {run_id}: {text}"] if text else []
+    ended = collection.results["finished_at"].dropna()
+    return Confirmation(
+        run=collection.run,
+        cells=read_cell_nights(collection),
+        ended_at=collection.run.created_at if ended.empty else ended.max().to_pydatetime(),
+        is_complete=is_complete,
+    )
+
+
+NAME_PREFIX = "confirm-"
+_LEFT_OUT = ("schema_version",)
+
+
+def select_again(run: Run, suspicions: Iterable[Suspicion]) -> list[PlannedCell]:
+    """Return the suspected cells of a night as they are measured again: with more repeats."""
+    repeats: dict[str, int] = {}
+    for suspicion in suspicions:
+        for cell_id in suspicion.cell_ids:
+            repeats[cell_id] = max(repeats.get(cell_id, 0), suspicion.confirmation_repeats)
+    return [
+        planned.model_copy(update={"repeats": repeats[planned.cell.cell_id]})
+        for planned in run.cells
+        if planned.cell.cell_id in repeats
+    ]
+
+
+def describe_matrix(run: Run, planned: list[PlannedCell]) -> dict[str, Any]:
+    """Return the matrix of these cells as a matrix file has it.
+
+    A matrix is axes and what is added to them. Every field of the first cell is an axis of one value, which makes this
+    cell; every further cell is an entry of `include` of its own. Fields without a value are left out.
+    """
+    found = dict.fromkeys(one.cell.neighbour for one in planned if one.cell.neighbour is not None)
+    names = {neighbour: f"neighbour-{number}" for number, neighbour in enumerate(found, start=1)}
+    axes = {name: [value] for name, value in _list_fields(planned[0], names).items()}
+    include = [
+        {"repeats": one.repeats, "timeout_seconds": one.timeout_seconds, **_list_fields(one, names)} for one in planned
+    ]
+    neighbours = {"neighbours": name_neighbours(names)} if names else {}
+    return neighbours | {
+        "name": name_matrix(run.matrix),
+        "description": f"Measures again what was suspected in the run {run.run_id} of {run.matrix}.",
+        "axes": axes,
+        "include": include,
+    }
+
+
+def write_matrix(path: Path, run: Run, suspicions: Iterable[Suspicion]) -> None:
+    """Write the matrix of the suspected cells of a night to `path`. UserError where it cannot be written."""
+    text = yaml.safe_dump(describe_matrix(run, select_again(run, suspicions)), sort_keys=False)
+    replace_text(path, f"# made by `benchmatrix watch`\n{text}")
+
+
+def name_matrix(matrix: str) -> str:
+    """Return the name of the matrix that measures cells of `matrix` again."""
+    return f"{NAME_PREFIX}{shorten_name(matrix)}"
+
+
+def _list_fields(planned: PlannedCell, neighbours: Mapping[Neighbour, str]) -> dict[str, Any]:
+    fields = planned.cell.model_dump(mode="json", exclude=set(_LEFT_OUT))
+    if planned.cell.neighbour is not None:
+        fields["neighbour"] = neighbours[planned.cell.neighbour]
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,1 +1,0 @@
-"""Price tables: reading them from YAML, with file, line and key of whatever is wrong."""

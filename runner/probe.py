@@ -1,0 +1,506 @@
+"""Find the largest batch of a cell that fits into memory on this machine; each batch is tried in a fresh process.
+
+The search goes around the prediction from smaller batches, then by bisection: the memory that batches take grows with
+them in a line. Without a prediction, because the memory of a batch is not known or does not grow, it goes by doubling.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isqrt
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.text import Text
+
+from bench.errors import UserError
+from bench.registry import MODELS
+from bench.schema import Cell, Document, Framework, PlannedCell, Result
+from bench.store import Store
+from runner.local.executor import LocalExecutor, Observer
+from runner.local.process import read_available_bytes
+from runner.matrix.expansion import DEFAULT_MODES
+from runner.matrix.plan import Repeat
+from runner.terminal import can_redraw, join_printable
+from runner.yaml_input import suggest_word
+
+TrialOutcome = Literal["fits", "out-of-memory", "time-limit", "failure"]
+StopReason = Literal["found", "max-batch-size", "time-limit", "failure"]
+
+# The second batch, in units, from whose memory and the first's the line is drawn: two are too near for a slope.
+SECOND_UNITS = 4
+# A line that reaches further than this many times its largest batch is first made longer, by half of the way; where
+# that does not fit, by the middle of what is left in the logarithm.
+MAX_REACH = 16
+# A prediction that is left in steps up to this one says nothing of the limit: on by doubling, or from the middle.
+MAX_STEP = 8
+
+
+class Trial(Document):
+    """One batch size, tried in a process of its own."""
+
+    batch_size: int
+    outcome: TrialOutcome
+    """`time-limit`: the time for the whole search was up before the trial had ended."""
+    seconds: float
+    """How long the trial took, starting the framework included."""
+    peak_bytes: int | None = None
+    """Peak memory where the batch fits: of the framework's allocator on a GPU, of the process on a CPU."""
+    needed_bytes: int | None = None
+    """The part of it that the batch needed: on a GPU without what the allocator kept unused."""
+    available_bytes: int | None = None
+    """What the batch could have taken at most: on a GPU what the process held and what was still free."""
+    bytes_requested: int | None = None
+    """The size of the allocation that failed, where the framework says it."""
+    message: str = ""
+    """Why the batch does not fit or the trial failed, in one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footprint:
+    """What one batch that fits took of the memory that there was."""
+
+    num_units: int
+    """The batch, in multiples of the smallest."""
+    needed_bytes: int
+    available_bytes: int
+    """What the batch could have taken at most, as its process saw it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSearch:
+    """What a search found."""
+
+    trials: tuple[Trial, ...]
+    stop_reason: StopReason
+    """`found`: the next larger batch does not fit. `max-batch-size`: the upper bound fits."""
+    largest_batch_size: int | None
+    """The largest that was seen to fit; None if none was."""
+    smallest_failing_batch_size: int | None
+
+
+def search_largest_batch(
+    try_batch: Callable[[int], Trial], *, multiple: int, max_batch_size: int, is_time_up: Callable[[], bool]
+) -> BatchSearch:
+    """Return the largest multiple of `multiple` up to `max_batch_size` that fits.
+
+    If a batch fits, every smaller one is taken to fit too. A trial that neither fits nor runs out of memory stops the
+    search, and so does `is_time_up`, which is called before each trial.
+    """
+    trials: list[Trial] = []
+    bracket = Bracket(bound=max_batch_size // multiple)
+    stop_reason: StopReason | None = None
+    while stop_reason is None:
+        chosen = bracket.choose_next()
+        if chosen is None:
+            stop_reason = "max-batch-size" if bracket.failing is None else "found"
+        elif is_time_up():
+            stop_reason = "time-limit"
+        else:
+            trials.append(try_batch(chosen * multiple))
+            match trials[-1].outcome:
+                case "fits":
+                    bracket.note_fit(chosen, trials[-1])
+                case "out-of-memory":
+                    bracket.failing = chosen
+                case "time-limit" | "failure" as outcome:
+                    stop_reason = outcome
+    return BatchSearch(
+        trials=tuple(trials),
+        stop_reason=stop_reason,
+        largest_batch_size=bracket.fitting * multiple or None,
+        smallest_failing_batch_size=None if bracket.failing is None else bracket.failing * multiple,
+    )
+
+
+@dataclass(kw_only=True)
+class Bracket:
+    """Where the limit lies, in multiples of the smallest batch, and where to look next."""
+
+    bound: int
+    """The largest that is tried."""
+    fitting: int = 0
+    failing: int | None = None
+    footprints: list[Footprint] = field(default_factory=list)
+    step: int = 0
+    """How far beyond what is known to look at the least; 1 after the first prediction, then doubled each time."""
+
+    def note_fit(self, chosen: int, trial: Trial) -> None:
+        self.fitting = chosen
+        if trial.needed_bytes is not None and trial.available_bytes is not None:
+            footprint = Footprint(
+                num_units=chosen, needed_bytes=trial.needed_bytes, available_bytes=trial.available_bytes
+            )
+            self.footprints.append(footprint)
+
+    def choose_next(self) -> int | None:
+        """Return the next number to try, between what fits and what does not; None if there is none between them."""
+        predicted = predict_limit(self.footprints)
+        if self.failing is None:
+            return None if self.fitting >= self.bound else min(self._choose_above(predicted), self.bound)
+        if self.failing - self.fitting <= 1:
+            return None
+        return self._choose_between(predicted, self.failing)
+
+    def _choose_above(self, predicted: int | None) -> int:
+        if self.fitting == 0:
+            return 1
+        if predicted is None:
+            return SECOND_UNITS if self.fitting == 1 and self.footprints else 2 * self.fitting
+        if min(predicted, self.bound) > MAX_REACH * self.fitting:
+            return min(predicted, self.bound) // 2
+        step = self._take_step()
+        return 2 * self.fitting if step > MAX_STEP else max(predicted, self.fitting + step)
+
+    def _choose_between(self, predicted: int | None, failing: int) -> int:
+        """Return the next number below `failing`: near the prediction in steps that double, at last in the middle.
+
+        So the interval is left after at most about twice as many trials as a bisection takes.
+        """
+        is_wide = failing > MAX_REACH * self.fitting
+        if is_wide and (predicted is None or predicted >= failing):  # the line was too short
+            return max(self.fitting + 1, isqrt(self.fitting * failing))
+        step = self._take_step()
+        if predicted is None or step > MAX_STEP or 2 * step >= failing - self.fitting:
+            return (self.fitting + failing) // 2
+        if predicted >= failing:
+            return failing - step
+        return max(predicted, self.fitting + step)
+
+    def _take_step(self) -> int:
+        step = max(1, self.step)
+        self.step = max(1, 2 * self.step)
+        return step
+
+
+def predict_limit(footprints: Sequence[Footprint]) -> int | None:
+    """Return the largest number of units on the line of needed memory below what is available; None without a line.
+
+    The line goes through the largest batch and the largest of at most half its size: neighbours would make a slope of
+    their rounding. The most that any process saw available counts: allocators keep some of it for themselves.
+    """
+    if len(footprints) < 2:
+        return None
+    largest = max(footprints, key=lambda one: one.num_units)
+    others = sorted((one for one in footprints if one.num_units < largest.num_units), key=lambda one: one.num_units)
+    if not others:
+        return None
+    distant = [one for one in others if 2 * one.num_units <= largest.num_units] or others[:1]
+    slope = (largest.needed_bytes - distant[-1].needed_bytes) / (largest.num_units - distant[-1].num_units)
+    if slope <= 0:
+        return None
+    available = max(one.available_bytes for one in footprints)
+    return max(0, largest.num_units + int((available - largest.needed_bytes) // slope))
+
+
+# The rest is for the libraries' code, which the limit does not count, for what a process takes between two checks, and
+# for other programs on the machine.
+CPU_MEMORY_SHARE = 0.9
+
+# Adam makes its state in the first step, and the peak comes after that: three steps, the fewest that the harness takes.
+SHORT_PROTOCOL = {
+    "num_warmup_steps": 1,
+    "max_warmup_seconds": 1e-3,
+    "num_steps": 1,
+    "min_seconds": 0.0,
+    "sampling_seconds": 0.0,
+    "pipelined_seconds": 0.0,
+    "num_profiled_steps": 0,
+}
+
+_OUTCOMES: dict[str, TrialOutcome] = {"ok": "fits", "oom": "out-of-memory", "timeout": "time-limit"}
+# How a message begins, and what is in it, where the host's memory ran out: Python's and NumPy's error; PyTorch's
+# allocator on CPUs, a tensor that TensorFlow keeps on the CPU, its allocator of host memory for copies to the GPU.
+HOST_ERRORS = ("MemoryError", "_ArrayMemoryError")
+HOST_WORDS = ("DefaultCPUAllocator", "device:CPU:", "_host_bfc")
+
+# Where PyTorch (TorchInductor and Triton) and JAX keep what they have compiled, for the processes that come after.
+COMPILATION_CACHES = {
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+}
+
+
+def make_cache_variables(folder: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of compilation caches in `folder` that all trials share; one that is `given` is left."""
+    return {name: str(folder / part) for name, part in COMPILATION_CACHES.items() if name not in given}
+
+
+class ProbeReport(Document):
+    """What a search for the largest batch found."""
+
+    cell: Cell
+    """What was tried; its `batch_size` is that of the first trial."""
+    gpu: str | None
+    """The GPU's name; null for a CPU."""
+    max_batch_size: int
+    time_limit_seconds: float
+    memory_limit_bytes: int | None
+    """The memory that each process was allowed to take before it was killed, on a CPU; null for a GPU."""
+    tries: tuple[Trial, ...]
+    ended_by: StopReason
+    """`found`: the next larger batch does not fit. `max-batch-size`: the upper bound fits."""
+    largest_batch_size: int | None
+    """The largest batch that was seen to fit; null: none was."""
+    smallest_failing_batch_size: int | None
+    """The smallest batch that ran out of memory; null: none did."""
+
+    @property
+    def is_conclusive(self) -> bool:
+        return self.ended_by in ("found", "max-batch-size") and self.largest_batch_size is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """A search on this machine."""
+
+    cell: Cell
+    gpu_name: str | None
+    """None for a CPU."""
+    max_batch_size: int
+    time_limit_seconds: float
+
+    def search(
+        self,
+        interpreters: Mapping[Framework, Path],
+        lock: int,
+        on_start: Callable[[int], None],
+        on_finish: Callable[[Trial], None],
+    ) -> ProbeReport:
+        """Try one batch size after the other; `on_start` gets each batch size, `on_finish` each finished trial.
+
+        `lock`: file descriptor of the host lock, which every process inherits.
+        """
+        limit_bytes = None if self.cell.device == "gpu" else int(CPU_MEMORY_SHARE * read_available_bytes())
+        with tempfile.TemporaryDirectory(prefix="benchmatrix-probe-") as folder:
+            executor = LocalExecutor(
+                run_id="probe",
+                store=Store.open(f"file://{folder}"),
+                interpreters=interpreters,
+                lock=lock,
+                observer=Observer(),
+                memory_limit_bytes=limit_bytes,
+                variables=make_cache_variables(Path(folder), os.environ),
+            )
+            found = self._search_with(executor, on_start, on_finish)
+        return ProbeReport(
+            cell=self.cell,
+            gpu=self.gpu_name,
+            max_batch_size=self.max_batch_size,
+            time_limit_seconds=self.time_limit_seconds,
+            memory_limit_bytes=limit_bytes,
+            tries=found.trials,
+            ended_by=found.stop_reason,
+            largest_batch_size=found.largest_batch_size,
+            smallest_failing_batch_size=found.smallest_failing_batch_size,
+        )
+
+    def _search_with(
+        self, executor: LocalExecutor, on_start: Callable[[int], None], on_finish: Callable[[Trial], None]
+    ) -> BatchSearch:
+        deadline = time.monotonic() + self.time_limit_seconds
+
+        def try_batch(batch_size: int) -> Trial:
+            on_start(batch_size)
+            trial = _try_batch(executor, self.cell, batch_size, deadline - time.monotonic())
+            on_finish(trial)
+            return trial
+
+        return search_largest_batch(
+            try_batch,
+            multiple=self.cell.num_gpus,
+            max_batch_size=self.max_batch_size,
+            is_time_up=lambda: time.monotonic() >= deadline,
+        )
+
+
+def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_left: float) -> Trial:
+    planned = PlannedCell(
+        cell=Cell.model_validate(cell.model_dump() | {"batch_size": batch_size}),
+        repeats=1,
+        timeout_seconds=max(1.0, seconds_left),
+    )
+    start = time.monotonic()
+    result = executor.measure_repeat(Repeat(planned=planned, number=1))
+    outcome = name_outcome(result)
+    error = result.error
+    return Trial(
+        batch_size=batch_size,
+        outcome=outcome,
+        seconds=time.monotonic() - start,
+        peak_bytes=read_peak_bytes(result) if outcome == "fits" else None,
+        needed_bytes=read_needed_bytes(result) if outcome == "fits" else None,
+        available_bytes=read_obtainable_bytes(result, executor.memory_limit_bytes) if outcome == "fits" else None,
+        bytes_requested=error.bytes_requested if error and outcome == "out-of-memory" else None,
+        message=error.message if error else "",
+    )
+
+
+def make_cell(model: str, framework: str, **options: Any) -> Cell:
+    """Return the cell of the first trial; an option that is None gets the value of the model or the framework.
+
+    Raise UserError that names the wrong option.
+    """
+    if model not in MODELS:
+        raise UserError(f"MODEL {model}: unknown; {suggest_word(model, list(MODELS))}")
+    spec = MODELS[model]
+    defaults = {
+        "phase": spec.phases[0],
+        "input_size": spec.input_size,
+        "num_classes": spec.num_classes,
+        "mode": DEFAULT_MODES.get(framework),
+    }
+    given = {key: value for key, value in options.items() if value is not None}
+    fields = defaults | given | SHORT_PROTOCOL | {"model": model, "framework": framework}
+    try:
+        return Cell.model_validate(fields | {"batch_size": options["num_gpus"]})
+    except ValidationError as error:
+        raise _name_option(error, fields) from None
+
+
+def _name_option(error: ValidationError, fields: dict[str, Any]) -> UserError:
+    """Return the error for the option that pydantic, or a validator of Cell at the start of its message, names."""
+    first = error.errors()[0]
+    if first["loc"]:
+        key, message = str(first["loc"][0]), first["msg"]
+    else:
+        key, _, message = str(first["ctx"]["error"]).partition(": ")
+    return UserError(f"--{key.replace('_', '-')} {fields[key]}: {message}")
+
+
+def name_outcome(result: Result) -> TrialOutcome:
+    """Return what the record of a trial says of its batch.
+
+    A GPU cell that ran out of the host's memory is a failure: it says nothing about the GPU's. A process that died
+    without a record of its own ran out of the host's.
+    """
+    is_on_gpu, message = result.cell.device == "gpu", result.error.message if result.error else ""
+    is_of_host = message.startswith(HOST_ERRORS) or any(words in message for words in HOST_WORDS)
+    if result.status == "oom" and is_on_gpu and (is_of_host or result.written_by == "runner"):
+        return "failure"
+    return _OUTCOMES.get(result.status, "failure")
+
+
+def read_peak_bytes(result: Result) -> int | None:
+    """Return the peak memory of the process on a CPU; on a GPU what the allocator reserved or, without that, allocated.
+
+    None if the record has no memory.
+    """
+    memory = result.memory
+    if memory is None:
+        return None
+    if result.cell.device == "cpu":
+        return memory.peak_rss_bytes
+    reserved = memory.peak_memory_reserved_bytes
+    return memory.peak_memory_allocated_bytes if reserved is None else reserved
+
+
+def read_needed_bytes(result: Result) -> int | None:
+    """Return the memory that the batch needed: on a GPU what was allocated, on a CPU what the process took."""
+    memory = result.memory
+    if memory is None:
+        return None
+    return memory.peak_rss_bytes if result.cell.device == "cpu" else memory.peak_memory_allocated_bytes
+
+
+def read_obtainable_bytes(result: Result, memory_limit_bytes: int | None) -> int | None:
+    """Return what the batch could have taken at most: on a CPU the limit, on a GPU what the process held and was free.
+
+    Of several GPUs the one with the least free memory counts.
+    """
+    if result.cell.device == "cpu":
+        return memory_limit_bytes
+    free = [use.memory_free_after_bytes for use in result.gpu_use]
+    held = read_peak_bytes(result)
+    if held is None or not free or None in free:
+        return None
+    return held + min(number for number in free if number is not None)
+
+
+OUTCOME_STYLES = {"fits": "green", "out-of-memory": "yellow", "time-limit": "red", "failure": "red"}
+
+
+def show_search(search: Probe, interpreters: Mapping[Framework, Path], lock: int, console: Console) -> ProbeReport:
+    """Run the search; print each trial as it ends, then what was found."""
+    console.print(_describe_search(search), soft_wrap=True)
+    status = console.status("") if can_redraw(console) else None
+
+    def show_start(batch_size: int) -> None:
+        if status is not None:
+            status.update(f"trying batch {batch_size:,}")
+            status.start()
+
+    def show_trial(trial: Trial) -> None:
+        if status is not None:
+            status.stop()
+        console.print(describe_trial(trial), soft_wrap=True)
+
+    try:
+        report = search.search(interpreters, lock, show_start, show_trial)
+    finally:
+        if status is not None:
+            status.stop()
+    console.print(describe_report(report), soft_wrap=True)
+    return report
+
+
+def _describe_search(search: Probe) -> str:
+    cell = search.cell
+    place = search.gpu_name or "the CPU"
+    name = f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
+    bounds = f"up to batch {search.max_batch_size:,} and {search.time_limit_seconds:,.0f} s"
+    # TensorFlow has no cache that other processes can use.
+    is_kept = cell.mode == "compiled" and cell.framework != "tensorflow"
+    return f"probing {name} on {place}: {bounds}{', trials share a cache of compiled kernels' if is_kept else ''}"
+
+
+def describe_trial(trial: Trial) -> Text:
+    line = Text.assemble(
+        f"batch {trial.batch_size:>9,}  ",
+        (f"{trial.outcome:<13}", OUTCOME_STYLES[trial.outcome]),
+        f"  {trial.seconds:6.1f} s",
+    )
+    if trial.peak_bytes is not None:
+        line.append(f"  peak {_format_gibibytes(trial.peak_bytes)}")
+    if trial.bytes_requested is not None:
+        line.append(f"  asked for {_format_gibibytes(trial.bytes_requested)}")
+    elif trial.message:
+        line.append(f"  {join_printable(trial.message)}")
+    return line
+
+
+def describe_report(report: ProbeReport) -> str:
+    largest, failing = report.largest_batch_size, report.smallest_failing_batch_size
+    within = ""
+    if report.memory_limit_bytes is not None:
+        within = f" into {_format_gibibytes(report.memory_limit_bytes)}, the memory available here"
+    known = f"batch {largest:,} fits{within}" if largest else f"no batch is known to fit{within}"
+    if failing:
+        known += f", {failing:,} does not"
+    match report.ended_by:
+        case "found" if largest:
+            return f"largest batch that fits{within}: {largest:,} ({failing:,} does not)"
+        case "found":
+            return f"not even a batch of {failing:,} fits{within}"
+        case "max-batch-size":
+            return f"{known}; this is the upper bound, raise --max-batch-size to look further"
+        case "time-limit" if report.tries and report.tries[-1].outcome == "time-limit":
+            tried = f"{report.tries[-1].batch_size:,}"
+            return (
+                f"the time was up before batch {tried} had ended, which says nothing about its memory: {known}; raise "
+                "--deadline to look further"
+            )
+        case "time-limit":
+            return f"the time is up: {known}; raise --deadline to look further"
+        case "failure":
+            memory = "the GPU's memory" if report.cell.device == "gpu" else "memory"
+            return f"the last trial failed for another reason than {memory}; {known}"
+
+
+def _format_gibibytes(number: int) -> str:
+    return f"{number / 2**30:.2f} GiB"

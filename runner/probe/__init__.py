@@ -1,1 +1,0 @@
-"""The search for the largest batch that fits into memory."""

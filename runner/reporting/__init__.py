@@ -1,1 +1,0 @@
-"""What the commands have in common that read results: with them, the part of the runner that knows the collector."""
