@@ -10,19 +10,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.probes.cpu import TICKS_PER_SECOND, list_own_pids, read_core_counters, read_own_seconds
 from bench.redaction import hide_secrets
 from bench.schema import Result
 from runner.matrix.plan import Repeat
 from runner.terminal import join_printable
 
 PROC = Path("/proc")
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 NUM_NAMES = 3
 """Processes that are named: who has more to close looks for them anyway."""
 MIN_NAMED_CORES = 0.05
 """A process that takes less of a core disturbs nobody (a desktop's clock, an idle browser)."""
-# Of the line of a CPU in /proc/stat (proc(5)) all but idle and iowait: user, nice, system, irq, softirq, steal.
-BUSY_COLUMNS = (1, 2, 3, 6, 7, 8)
 
 MAX_OTHER_SHARE = 0.10
 """Of the cores. As bench.verdicts.neighbours: a CPU cell that lacks a tenth of its cores is contaminated."""
@@ -39,67 +37,46 @@ ProcessKey = tuple[int, int]
 """Id of a process, and when it started: ids are given again."""
 
 
-@dataclass(frozen=True)
-class ProcessTime:
-    """A process as it was once."""
-
-    name: str
-    parent: int
-    seconds: float
-    """CPU time that it has taken since it began."""
-    waited_seconds: float
-    """CPU time of its children that have ended and that it has waited for."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class LoadReading:
-    """Holds the CPU time that the machine and each of its processes have taken until one moment."""
+    """Holds the CPU time that the machine and each of the processes of others have taken until one moment."""
 
     at: float
     """In seconds, of a clock that never goes back."""
     busy_seconds: float
     """Of the cores that this process may use, together."""
+    own_seconds: float
+    """Of this process and its descendants."""
     num_cores: int
-    processes: Mapping[ProcessKey, ProcessTime]
+    others: Mapping[ProcessKey, tuple[str, float]]
+    """The name of each process of others, and its CPU seconds since it began."""
 
     @classmethod
-    def take(cls, proc: Path = PROC) -> "LoadReading | None":
+    def take(cls) -> "LoadReading | None":
         """Return what the kernel says now; None where it does not show its CPUs."""
-        lines = []
-        with suppress(OSError):
-            lines = [line.split() for line in (proc / "stat").read_text().splitlines()]
-        cores = {f"cpu{core}" for core in os.sched_getaffinity(0)}
-        busy = [sum(int(words[column]) for column in BUSY_COLUMNS) for words in lines if words and words[0] in cores]
-        if not busy:
+        affinity = frozenset(os.sched_getaffinity(0))
+        cores = read_core_counters(affinity)
+        if cores is None:
             return None
+        own = list_own_pids()
+        others = {key: process for key, process in list_processes() if key[0] not in own}
         return cls(
             at=time.monotonic(),
-            busy_seconds=sum(busy) / TICKS_PER_SECOND,
-            num_cores=len(busy),
-            processes=dict(_read_processes(proc)),
+            busy_seconds=cores.busy_seconds,
+            own_seconds=read_own_seconds(),
+            num_cores=len(affinity),
+            others=others,
         )
 
-    def list_own(self) -> set[ProcessKey]:
-        """Return this process and its descendants."""
-        own = {key for key in self.processes if key[0] == os.getpid()}
-        found = own
-        while found:
-            parents = {pid for pid, _ in found}
-            found = {key for key, process in self.processes.items() if process.parent in parents} - own
-            own = own | found
-        return own
 
-
-def _read_processes(proc: Path) -> Iterator[tuple[ProcessKey, ProcessTime]]:
+def list_processes(proc: Path = PROC) -> Iterator[tuple[ProcessKey, tuple[str, float]]]:
+    """Yield every process with its name and its CPU seconds."""
     for stat in proc.glob("[0-9]*/stat"):
         with suppress(OSError):  # ended meanwhile
             head, _, tail = stat.read_text(errors="replace").rpartition(")")
-            # proc(5): after the name come state, ppid and so on; the 12th to 15th are utime, stime, cutime and cstime,
-            # the 20th is starttime.
-            fields = tail.split()
-            own, system, waited, waited_system = (int(field) / TICKS_PER_SECOND for field in fields[11:15])
-            process = ProcessTime(head.partition("(")[2], int(fields[1]), own + system, waited + waited_system)
-            yield (int(stat.parent.name), int(fields[19])), process
+            fields = tail.split()  # proc(5): behind the name the 12th and 13th are utime and stime, the 20th starttime
+            seconds = (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+            yield (int(stat.parent.name), int(fields[19])), (head.partition("(")[2], seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,23 +99,17 @@ class OtherLoad:
 
 
 def compare_readings(before: LoadReading, after: LoadReading, proc: Path = PROC) -> OtherLoad:
-    """Return what others did between two readings; this process and its descendants are no others."""
+    """Return what others did between two readings."""
     seconds = max(after.at - before.at, 1 / TICKS_PER_SECOND)
-    nothing = ProcessTime("", 0, 0.0, 0.0)
-    own_seconds = 0.0
-    own = before.list_own() | after.list_own()
-    for key in own:  # of one that has ended, its parent has the time
-        first, last = before.processes.get(key, nothing), after.processes.get(key, nothing)
-        own_seconds += last.seconds + last.waited_seconds - first.seconds - first.waited_seconds
     cores_by_name: defaultdict[str, float] = defaultdict(float)
     pids_by_name: defaultdict[str, list[int]] = defaultdict(list)
-    for key in after.processes.keys() - own:
-        process = after.processes[key]
-        cores = (process.seconds - before.processes.get(key, nothing).seconds) / seconds
+    for key, (name, taken) in after.others.items():
+        cores = (taken - before.others.get(key, (name, 0.0))[1]) / seconds
         if cores >= MIN_NAMED_CORES:
-            cores_by_name[process.name] += cores
-            pids_by_name[process.name].append(key[0])
+            cores_by_name[name] += cores
+            pids_by_name[name].append(key[0])
     names = sorted(cores_by_name, key=lambda name: (-cores_by_name[name], name))[:NUM_NAMES]
+    own_seconds = after.own_seconds - before.own_seconds
     busy_cores = max(0.0, after.busy_seconds - before.busy_seconds - own_seconds) / seconds
     busiest: tuple[str, ...] = ()
     if sum(cores_by_name[name] for name in names) >= MIN_EXPLAINED * busy_cores:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from bench.probes.cpu import CGROUP_ROOT, list_cgroups
 from bench.redaction import hide_secrets
 from runner.processes import delay_interrupts, explain_exhaustion, list_children
 
@@ -28,12 +29,12 @@ OOM_COUNTERS = (
 )
 # Of the process itself, or of a shell whose child was killed.
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-# By the cgroup's version: files with the limit and the usage, and the line of memory.stat that says how much of the
-# usage is pages of files, which the kernel reclaims before it kills a process.
-_CGROUP_FILES = {
-    2: ("memory.max", "memory.current", "inactive_file"),
-    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-}
+# Of version 2 and 1: files with the limit and the usage, and the line of memory.stat that says how much of the usage is
+# pages of files, which the kernel reclaims before it kills a process.
+_CGROUP_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 How = Literal["ended", "timed-out", "over-limit"]
 """Whether a process ended by itself, or why it has to be killed."""
@@ -194,19 +195,14 @@ def start_group(
 
 def end_group(process: "subprocess.Popen[bytes]") -> bytes:
     """Kill the process, if it still runs, and its group; wait for its end and return output that was not read yet."""
-    kill_group(process)  # nobody has waited for the process yet, so its number cannot be another group's
+    with suppress(ProcessLookupError):  # nobody has waited for the process yet, so its number is not another group's
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert process.stdout is not None
     with process.stdout as output, suppress(BlockingIOError):  # where a process outside the group holds it open
         os.set_blocking(output.fileno(), False)
         return os.read(output.fileno(), PIPE_BYTES)
     return b""
-
-
-def kill_group(process: "subprocess.Popen[bytes]") -> None:
-    """Kill what is left of the group of a process that nobody has waited for."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def has_ended(process: "subprocess.Popen[bytes]") -> bool:
@@ -267,34 +263,17 @@ def read_tree_bytes(pid: int) -> int:
     return own + sum(map(read_tree_bytes, list_children(pid)))
 
 
-def read_available_bytes(root: Path = Path("/")) -> int:
+def read_available_bytes(proc: Path = Path("/proc"), cgroups: Path = CGROUP_ROOT) -> int:
     """Return how many bytes a process can take before the machine swaps or a limit of its cgroup kills it.
 
     The minimum of the machine's MemAvailable and of what is left below the limit of each cgroup around this process.
     """
-    lines = dict(line.split(":", 1) for line in (root / "proc" / "meminfo").read_text().splitlines())
+    lines = dict(line.split(":", 1) for line in (proc / "meminfo").read_text().splitlines())
     available = [int(lines["MemAvailable"].split()[0]) * 1024]
-    for version, folder in _list_cgroups(root):
-        limit, use, reclaimable = _CGROUP_FILES[version]
-        with suppress(OSError, ValueError):  # no limit here: no file, as at the top, or the word `max`
-            limit_bytes = int((folder / limit).read_text())
-            statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-            available.append(limit_bytes - int((folder / use).read_text()) + int(statistics[reclaimable]))
+    for folder in list_cgroups("memory", proc / "self" / "cgroup", cgroups):
+        for limit, use, reclaimable in _CGROUP_FILES:
+            with suppress(OSError, ValueError):  # no limit here: no file, as at the top, or the word `max`
+                limit_bytes = int((folder / limit).read_text())
+                statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                available.append(limit_bytes - int((folder / use).read_text()) + int(statistics[reclaimable]))
     return max(0, min(available))
-
-
-def _list_cgroups(root: Path) -> Iterator[tuple[int, Path]]:
-    """Yield version and folder of this process's memory cgroup and of those around it."""
-    for line in (root / "proc" / "self" / "cgroup").read_text().splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number == "0" and not controllers:
-            version, top = 2, root / "sys/fs/cgroup"
-        elif "memory" in controllers.split(","):
-            version, top = 1, root / "sys/fs/cgroup/memory"
-        else:
-            continue
-        folder = top / path.lstrip("/")
-        while folder != top:
-            yield version, folder
-            folder = folder.parent
-        yield version, top  # in a container the path can be the host's and lead nowhere: the top is its own cgroup

@@ -176,7 +176,7 @@ def test_what_can_be_taken_is_what_the_machine_and_its_cgroups_leave(
         (folder / files[0]).write_text(f"{limit}\n")
         (folder / files[1]).write_text(f"{used}\n")
         (folder / "memory.stat").write_text(f"{files[2]} {reclaimable}\n")
-    assert read_available_bytes(tmp_path) == expected
+    assert read_available_bytes(tmp_path / "proc", tmp_path / "sys/fs/cgroup") == expected
 
 
 def test_a_process_is_counted_with_what_it_has_started() -> None:
