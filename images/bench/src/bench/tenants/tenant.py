@@ -124,6 +124,9 @@ class Tenant(Alone):
             probe_failures=() if self.is_first else result.probe_failures,
         )
 
+    def encode_record(self, result: Result) -> tuple[str, bytes]:
+        return self.meeting.find_key("end", self._order.tenant), self.make_record(result).to_json()
+
     def conclude(self, result: Result, probes: Observer, framework: Framework | None) -> Result:
         """Return the Result of the repeat, as tenant 0, from what its own process measured: with every tenant's record.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
 from bench.schema import Result
-from bench.store import Store, StoreError, result_key
+from bench.store import Store, StoreError, interrupted_key, result_key
 
 MARK = "BENCH_RESULT"
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 15.0
@@ -23,20 +23,24 @@ LAST_SECONDS = 5.0
 """Time kept before the deadline for writing the record to the log."""
 
 
+def encode_result(result: Result) -> tuple[str, bytes]:
+    return result_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json()
+
+
+def encode_interrupted(result: Result) -> tuple[str, bytes]:
+    return interrupted_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """Stores a record as `encode` writes it under the key that `find_key` gives, and retries until a deadline."""
+    """Stores a record under the key and with the bytes that `encode` gives, and retries until a deadline."""
 
     store: Store
-    find_key: Callable[[Result], str] = lambda result: result_key(
-        result.run_id, result.cell_id, result.repeat, result.attempt
-    )
-    encode: Callable[[Result], bytes] = Result.to_json
+    encode: Callable[[Result], tuple[str, bytes]] = encode_result
 
     def deliver(self, result: Result, *, deadline: float) -> int:
         """Try to store the record until `deadline` (of time.monotonic) is near, then log it; return the exit code."""
-        key = self.find_key(result)
-        data = self.encode(result)
+        key, data = self.encode(result)
         wait = MIN_WAIT_SECONDS
         while True:
             try:

@@ -25,11 +25,11 @@ from bench.exit_codes import (
     EXIT_USER_ERROR,
 )
 from bench.schema import Failure, Result
-from bench.store import Store, StoreError, StoreUnreachable, interrupted_key
+from bench.store import Store, StoreError, StoreUnreachable
 from bench.tenants.meeting import GroupOverError, Meeting
 from bench.tenants.tenant import Tenant
 from bench.worker.attempt import Attempt
-from bench.worker.delivery import Delivery
+from bench.worker.delivery import Delivery, encode_interrupted
 from bench.worker.failures import name_node_fault
 from bench.worker.preflight import DeviceInUseError, check_place
 from bench.worker.request import Order
@@ -133,16 +133,11 @@ def main(listener: SigtermListener | None) -> int:
 
 def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tuple[Result, Delivery]:
     tenant = Tenant(order, store) if order.cell.tenants > 1 else None
-    attempt, delivery = Attempt(order, tenant), Delivery(store=store)
+    attempt = Attempt(order, tenant)
+    delivery, interrupted = Delivery(store=store), Delivery(store=store, encode=encode_interrupted)
     if tenant is not None and not tenant.is_first:  # the repeat has one Result, by tenant 0
-        delivery = _make_tenant_delivery(store, tenant, order)
+        delivery = interrupted = Delivery(store=store, encode=tenant.encode_record)
     if listener is not None:  # in a container; elsewhere the parent handles the time limit and signals
-        interrupted = delivery
-        if order.tenant == 0:
-            interrupted = Delivery(
-                store=store,
-                find_key=lambda result: interrupted_key(result.run_id, result.cell_id, result.repeat, result.attempt),
-            )
         Interruption(
             attempt=attempt,
             terminal=delivery,
@@ -158,14 +153,6 @@ def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tu
             delivery.deliver(result, deadline=time.monotonic() + DELIVERY_SECONDS)
         raise name_node_fault(result.error.message)
     return result, delivery
-
-
-def _make_tenant_delivery(store: Store, tenant: Tenant, order: Order) -> Delivery:
-    return Delivery(
-        store=store,
-        find_key=lambda result: tenant.meeting.find_key("end", order.tenant),
-        encode=lambda result: tenant.make_record(result).to_json(),
-    )
 
 
 def _check_first_place(order: Order, store: Store) -> None:
