@@ -79,10 +79,16 @@ def count_cells_within_limits(pod: Mapping[str, Any], node_pools: Iterable[Mappi
 def list_node_pool_misfits(pod: Mapping[str, Any], node_pool: Mapping[str, Any]) -> Iterator[str]:
     """Yield why no node that this NodePool makes would take the pod, by labels and taints; sizes are not known."""
     template = node_pool["spec"]["template"]
-    name = node_pool["metadata"]["name"]
+    allowed = {
+        rule["key"]: [str(value) for value in rule.get("values") or ()]
+        for rule in template["spec"].get("requirements") or ()
+        if rule.get("operator") == "In"
+    }
+    fixed = {key: values[0] for key, values in allowed.items() if len(values) == 1}
+    named = dict((template.get("metadata") or {}).get("labels") or {})
     node = NodeStatus(
         name="",
-        labels=_choose_labels(pod, template) | _read_labels(template) | {NODE_POOL_LABEL: name},
+        labels=_choose_labels(pod, allowed) | fixed | named | {NODE_POOL_LABEL: node_pool["metadata"]["name"]},
         taints=tuple(template["spec"].get("taints") or ()),
         is_cordoned=False,
         is_ready=True,
@@ -93,58 +99,33 @@ def list_node_pool_misfits(pod: Mapping[str, Any], node_pool: Mapping[str, Any])
 
 
 def _count_in_node_pool(pod: Mapping[str, Any], node_pool: Mapping[str, Any]) -> int:
-    spec = node_pool["spec"]
     if any(list_node_pool_misfits(pod, node_pool)):
         return 0
-    limits = {name: read_quantity(str(amount)) for name, amount in (spec.get("limits") or {}).items()}
+    limits = {name: read_quantity(str(amount)) for name, amount in (node_pool["spec"].get("limits") or {}).items()}
     requests = {name: amount for name, amount in sum_requests(pod).items() if amount and name in limits}
     return min((int(limits[name] // amount) for name, amount in requests.items()), default=0)
 
 
-def _read_labels(template: Mapping[str, Any]) -> dict[str, str]:
-    fixed = {key: values[0] for key, values in _read_allowed(template).items() if len(values) == 1}
-    return fixed | dict((template.get("metadata") or {}).get("labels") or {})
-
-
-def _choose_labels(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, str]:
+def _choose_labels(pod: Mapping[str, Any], allowed: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the labels that the nodes made for this pod would get, of those that Karpenter chooses a value for.
 
     Those are architecture, system, machine type and the like: it takes one that the pod asks for, of those that the
     NodePool allows, or any if it says nothing of that label.
     https://karpenter.sh/docs/concepts/scheduling/#well-known-labels
     """
-    allowed = _read_allowed(template)
-    chosen = {}
-    for key, values in _list_wanted(pod):
-        if not key.startswith(CHOSEN_PREFIXES) and key not in allowed:
-            continue
-        fitting = [value for value in values if value in allowed.get(key, values) and _is_in_family(value, allowed)]
-        if fitting:
-            chosen[key] = fitting[0]
-    return chosen
-
-
-def _list_wanted(pod: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
-    for key, value in pod.get("nodeSelector", {}).items():
-        yield key, (value,)
-    for term in list_required_terms(pod):
-        for rule in term.get("matchExpressions", ()):
-            if rule["operator"] == "In":
-                yield rule["key"], rule["values"]
-
-
-def _is_in_family(value: str, allowed: Mapping[str, Sequence[str]]) -> bool:
     families = allowed.get("karpenter.k8s.aws/instance-family") or allowed.get("eks.amazonaws.com/instance-family")
-    return families is None or "." not in value or value.partition(".")[0] in families
-
-
-def _read_allowed(template: Mapping[str, Any]) -> dict[str, list[str]]:
-    requirements: Sequence[Mapping[str, Any]] = template["spec"].get("requirements") or ()
-    return {
-        rule["key"]: [str(value) for value in rule.get("values") or ()]
-        for rule in requirements
-        if rule.get("operator") == "In"
-    }
+    rules = [rule for term in list_required_terms(pod) for rule in term.get("matchExpressions", ())]
+    wanted = [(key, (value,)) for key, value in pod.get("nodeSelector", {}).items()]
+    wanted += [(rule["key"], rule["values"]) for rule in rules if rule["operator"] == "In"]
+    chosen = {}
+    for key, values in wanted:
+        if key.startswith(CHOSEN_PREFIXES) or key in allowed:
+            fitting = [value for value in values if value in allowed.get(key, values)]
+            if families is not None:
+                fitting = [value for value in fitting if "." not in value or value.partition(".")[0] in families]
+            if fitting:
+                chosen[key] = fitting[0]
+    return chosen
 
 
 JOBS_PER_CELL = 2
@@ -197,9 +178,9 @@ class PoolCapacity:
     def has_room(self, tracked: TrackedJob) -> bool:
         """Return whether the pool and the nodes that a Job needs have room for it; without a limit a queue decides."""
         maximum, limit = self._find_maximum(tracked.pool), self._limits.get(tracked.node_kind)
-        if maximum is not None and self.run.jobs.count_in_pool(tracked.pool, *UNFINISHED) >= maximum:
+        if maximum is not None and self.run.jobs.count(*UNFINISHED, pool=tracked.pool) >= maximum:
             return False
-        return limit is None or self.run.jobs.count_on_nodes(tracked.node_kind, *UNFINISHED) < limit
+        return limit is None or self.run.jobs.count(*UNFINISHED, node_kind=tracked.node_kind) < limit
 
     def _find_maximum(self, pool: NodePools) -> int | None:
         return self.run.renderer.profile.pools[pool].max_parallel
@@ -355,7 +336,7 @@ class Spending:
         """Return what the cells of a pool will have taken when all that are unfinished have ended."""
         ended, number = self._ended_seconds[pool], self._num_ended[pool]
         if number:
-            return ended + self.run.jobs.count_in_pool(pool, *UNFINISHED) * ended / number
+            return ended + self.run.jobs.count(*UNFINISHED, pool=pool) * ended / number
         unfinished = (tracked for tracked in self.run.jobs.list_unfinished() if tracked.pool == pool)
         return ended + sum(tracked.repeat.planned.timeout_seconds for tracked in unfinished)
 

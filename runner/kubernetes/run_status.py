@@ -74,12 +74,13 @@ def inspect_run(
         pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
         events = _read_events(connection, namespace, jobs, pods)
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
-        by_queue_reason = _count_queue_reasons(connection, namespace, queued)
+        waits = explain_queued_jobs(connection, namespace, queued) if queued else {}
         line = describe_local_queue(connection, namespace, queue) if queue else ""
     except ApiError as error:
         raise to_user_error(error, connection.context) from error
     state = summarize_run(jobs, pods, events, now=datetime.now(UTC))
-    return replace(state, num_by_queue_reason=by_queue_reason, queue=join_printable(line))
+    queue_reasons = Counter(join_printable(wait.message) for wait in waits.values())  # not of those just admitted
+    return replace(state, num_by_queue_reason=dict(queue_reasons.most_common()), queue=join_printable(line))
 
 
 def summarize_run(
@@ -107,14 +108,6 @@ def _find_reason(pod: PodStatus) -> str:
     if pod.unschedulable:
         return pod.unschedulable
     return f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
-
-
-def _count_queue_reasons(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, int]:
-    """Return how many of the suspended Jobs wait in their queue for which reason; those just admitted are left out."""
-    if not job_uids:
-        return {}
-    waits = explain_queued_jobs(connection, namespace, job_uids)
-    return dict(Counter(join_printable(wait.message) for wait in waits.values()).most_common())
 
 
 def _measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:

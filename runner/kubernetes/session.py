@@ -213,11 +213,6 @@ class ClusterSession:
         wanted = describe(tracked)
         return [job for job in self.run.jobs if job.state == "to-submit" and describe(job) == wanted]
 
-    def _submit_first(self, jobs: Iterable[TrackedJob]) -> None:
-        """Queue Jobs that are no longer held back before those that have waited for no node."""
-        for tracked in jobs:
-            self._submission.add_first(tracked)
-
     def _await_records(self) -> None:
         """Create no further Job, and wait until what had ended by the deadline has its record.
 
@@ -311,7 +306,7 @@ class ClusterSession:
     def _on_pod_event(self, pod: PodStatus, *, is_deleted: bool) -> None:
         self._placements.note(pod)
         tracked = self.run.jobs.find(pod.job_name)
-        self._submit_first(self._shared_nodes.note_pod(tracked, pod, is_deleted=is_deleted))
+        self._submission.add_first(self._shared_nodes.note_pod(tracked, pod, is_deleted=is_deleted))
         if tracked is None or tracked.state == "done" or pod.uid in tracked.settled_uids:
             return
         self._node_faults.note_pod(tracked, pod)
@@ -402,7 +397,7 @@ class ClusterSession:
         tracked.job, tracked.pods = None, {}
         self._node_faults.note_result(tracked, result)
         self.spending.add(tracked, result)
-        self._submit_first(self._shared_nodes.note_end(tracked))
+        self._submission.add_first(self._shared_nodes.note_end(tracked))
         self.run.observer.finish(tracked, result)
 
     def _finish_or_requeue(self, tracked: TrackedJob, job: JobStatus, result: Result | EndedFromOutside | None) -> None:
@@ -472,9 +467,8 @@ class ClusterSession:
     def _judge_faults(self, tracked: TrackedJob, faults: Sequence[NodeFault]) -> tuple[JobOutcome | None, float]:
         """Return the outcome of a repeat that met too many faults, or None and how long to wait for the next try."""
         number = self._node_faults.count_faults(tracked)
-        if number < MAX_NODE_FAULTS or not self._node_faults.find_pool(tracked.pool).has_sound_node(
-            read_clock()
-        ):  # then the whole run stops
+        may_be_sound = self._node_faults.find_pool(tracked.pool).has_sound_node(read_clock())
+        if number < MAX_NODE_FAULTS or not may_be_sound:  # then the whole run stops
             return None, NODE_FAULT_PAUSE_SECONDS * 2 ** min(number - 1, MAX_NODE_FAULTS - 2)
         nodes = sorted({fault.node_name or "unknown" for fault in faults})
         message = f"its nodes were at fault {number} times, the last time {', '.join(nodes)}: {faults[-1].reason}"

@@ -145,8 +145,10 @@ class Submission:
             self._waiting[tracked.node_kind].append((self._num_added, tracked))
             self._num_added += 1
 
-    def add_first(self, tracked: TrackedJob) -> None:
-        self._waiting[tracked.node_kind].appendleft((-1, tracked))
+    def add_first(self, jobs: Iterable[TrackedJob]) -> None:
+        """Queue Jobs that are no longer held back, or found no room, before those that have waited for no node."""
+        for tracked in jobs:
+            self._waiting[tracked.node_kind].appendleft((-1, tracked))
 
     def retry(self, tracked: TrackedJob, delay_seconds: float = 0.0) -> None:
         """Queue a Job that is gone and left no record, behind all others, after a delay."""
@@ -263,5 +265,5 @@ class Submission:
         else:
             self.run.jobs.move(tracked, "refused-by-quota")
             self.finished_jobs.make_room()
-            self._waiting[tracked.node_kind].appendleft((-1, tracked))
+            self.add_first([tracked])
             self._paused_until = time.monotonic() + QUOTA_PAUSE_SECONDS

@@ -84,18 +84,6 @@ class InvalidTransitionError(RuntimeError):
     """An event was applied to a repeat whose state does not allow it."""
 
 
-def format_tables() -> str:
-    """Return the states and the events as the two Markdown tables of docs/kubernetes.md."""
-    states = [f"| `{state}` | {meaning} |" for state, meaning in STATES.items()]
-    events = []
-    for event, meaning in EVENTS.items():
-        ways = [(before, after) for (before, known), after in TRANSITIONS.items() if known == event]
-        (after,) = {after for _, after in ways}
-        events.append(f"| `{event}` | {meaning} | {', '.join(f'`{before}`' for before, _ in ways)} | `{after}` |")
-    head, line = "| event | meaning | in state | next state |", "|---|---|---|---|"
-    return "\n".join(["| state | meaning |", "|---|---|", *states, "", head, line, *events])
-
-
 UNFINISHED: frozenset[State] = frozenset({"submitting", "in-flight"})
 
 
@@ -180,9 +168,7 @@ class TrackedJobs:
 
     def __init__(self, jobs: Iterable[TrackedJob] = ()) -> None:
         self._by_name: dict[str, TrackedJob] = {}
-        self._counts: Counter[State] = Counter()
-        self._counts_in_pools: Counter[tuple[str, State]] = Counter()
-        self._counts_on_nodes: Counter[tuple[str, State]] = Counter()
+        self._counts: Counter[tuple[str, str, State]] = Counter()  # by pool and kind of nodes
         self._unfinished: dict[str, TrackedJob] = {}
         self.add(jobs)
 
@@ -205,14 +191,13 @@ class TrackedJobs:
         """Return those that are submitting or in flight, without a look at all the others."""
         return list(self._unfinished.values())
 
-    def count(self, *states: State) -> int:
-        return sum(self._counts[state] for state in states)
-
-    def count_in_pool(self, pool: str, *states: State) -> int:
-        return sum(self._counts_in_pools[pool, state] for state in states)
-
-    def count_on_nodes(self, node_kind: str, *states: State) -> int:
-        return sum(self._counts_on_nodes[node_kind, state] for state in states)
+    def count(self, *states: State, pool: str | None = None, node_kind: str | None = None) -> int:
+        """Return how many are in one of these states: of all, of a pool, or of those that need one kind of nodes."""
+        return sum(
+            number
+            for (own_pool, own_kind, state), number in self._counts.items()  # a few dozen at most
+            if state in states and pool in (None, own_pool) and node_kind in (None, own_kind)
+        )
 
     def move(self, tracked: TrackedJob, event: Event) -> None:
         """Apply an event to the state, as TRANSITIONS says; raise InvalidTransitionError where it names none."""
@@ -224,9 +209,7 @@ class TrackedJobs:
         self._count(tracked, 1)
 
     def _count(self, tracked: TrackedJob, change: int) -> None:
-        self._counts[tracked.state] += change
-        self._counts_in_pools[tracked.pool, tracked.state] += change
-        self._counts_on_nodes[tracked.node_kind, tracked.state] += change
+        self._counts[tracked.pool, tracked.node_kind, tracked.state] += change
         if change > 0 and tracked.state in UNFINISHED:
             self._unfinished[tracked.name] = tracked
         else:

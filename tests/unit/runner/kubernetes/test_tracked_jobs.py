@@ -18,7 +18,6 @@ from runner.kubernetes.tracked_jobs import (
     State,
     TrackedJob,
     TrackedJobs,
-    format_tables,
 )
 from runner.matrix.plan import Repeat
 
@@ -87,6 +86,18 @@ def test_a_job_that_is_tracked_already_is_not_added_again() -> None:
     assert len(jobs) == 2
     assert jobs.find(first.name) is first
     assert jobs.count("in-flight", "to-submit") == 2
+
+
+def format_tables() -> str:
+    """Return the states and the events as the two Markdown tables of docs/kubernetes.md."""
+    states = [f"| `{state}` | {meaning} |" for state, meaning in STATES.items()]
+    events = []
+    for event, meaning in EVENTS.items():
+        ways = [(before, after) for (before, known), after in TRANSITIONS.items() if known == event]
+        (after,) = {after for _, after in ways}
+        events.append(f"| `{event}` | {meaning} | {', '.join(f'`{before}`' for before, _ in ways)} | `{after}` |")
+    head, line = "| event | meaning | in state | next state |", "|---|---|---|---|"
+    return "\n".join(["| state | meaning |", "|---|---|", *states, "", head, line, *events])
 
 
 def test_the_documentation_shows_the_tables() -> None:
