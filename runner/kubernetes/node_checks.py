@@ -186,7 +186,8 @@ def describe_image_finding(cell: Cell, image: str, nodes: Sequence[NodeStatus], 
         return Finding(check, "ok", f"{message}: they pull it")
     built = "if it was built with --base or --cpu-index, write image_base or image_cpu_index in the profile"
     if image.startswith(f"{LOCAL_REGISTRY}/"):  # of no registry: nothing pulls it
-        return Finding(check, "failed", message, f"bring it to them (`kind load docker-image`); {built}")
+        state: FindingState = "failed" if nodes and all(node.names_all_images for node in nodes) else "warning"
+        return Finding(check, state, message, f"bring it to them (`kind load docker-image`); {built}")
     return Finding(check, "warning", message, f"see that the registry has it: docker manifest inspect {image}; {built}")
 
 

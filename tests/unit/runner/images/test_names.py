@@ -111,8 +111,8 @@ def test_a_profile_names_the_image_that_a_build_with_its_options_makes(checkout:
 def test_doctor_names_the_image_and_whether_nodes_have_it() -> None:
     image = "benchmatrix/pytorch:cpu-0123"
 
-    def find(*names: str, is_named: bool = False, image: str = image) -> tuple[str, bool]:
-        status = {"images": [{"names": list(names), "sizeBytes": 1}]}
+    def find(*names: str, is_named: bool = False, count: int = 1, image: str = image) -> tuple[str, bool]:
+        status = {"images": [{"names": list(names), "sizeBytes": 1}] * count}
         nodes = [read_node_status({"metadata": {"name": "n"}, "status": status}, {})]
         found = describe_image_finding(make_cell(), image, nodes, is_named=is_named)
         return found.state, image in found.message and ("image_base" in (found.hint or "") or found.state == "ok")
@@ -120,5 +120,6 @@ def test_doctor_names_the_image_and_whether_nodes_have_it() -> None:
     assert find("docker.io/benchmatrix/pytorch:cpu-0123") == ("ok", True)
     assert find(image) == ("ok", True)
     assert find("benchmatrix/pytorch:cpu-4567") == ("failed", True)
+    assert find("benchmatrix/pytorch:cpu-4567", count=50) == ("warning", True)  # more than the kubelet tells
     assert find("benchmatrix/pytorch:cpu-4567", image="registry.example/pytorch:cpu-0123") == ("warning", True)
     assert find("benchmatrix/pytorch:cpu-4567", is_named=True) == ("ok", True)
