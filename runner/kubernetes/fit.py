@@ -7,7 +7,7 @@ https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -55,17 +55,16 @@ class Fit:
     """Which nodes can hold a pod."""
 
     fitting: tuple[NodeStatus, ...]
-    unfit: Mapping[str, tuple[str, ...]]
-    """Names of the others, by why they cannot."""
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    """The kind of each node, by the node's name."""
+    unfit: Mapping[str, Sequence[NodeStatus]]
+    """The others, by why they cannot."""
 
     def describe(self) -> tuple[str, ...]:
         """Return a line for each group of nodes."""
         lines = [f"{number} can: {kind}" for kind, number in Counter(node.kind for node in self.fitting).items()]
-        for reasons, names in self.unfit.items():
-            kinds = "; ".join(dict.fromkeys(self.kinds[name] for name in names))
-            lines.append(f"{len(names)} cannot ({names[0]}{', ...' if len(names) > 1 else ''}: {kinds}): {reasons}")
+        for reasons, nodes in self.unfit.items():
+            kinds = "; ".join(dict.fromkeys(node.kind for node in nodes))
+            more = ", ..." if len(nodes) > 1 else ""
+            lines.append(f"{len(nodes)} cannot ({nodes[0].name}{more}: {kinds}): {reasons}")
         return tuple(lines)
 
 
@@ -100,19 +99,10 @@ def count_daemon_requests(pods: Iterable[Mapping[str, Any]]) -> dict[str, dict[s
 
 def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> Fit:
     """Return which of the nodes could hold a pod if nothing but DaemonSets ran there."""
-    unfit: defaultdict[str, list[str]] = defaultdict(list)
-    fitting = []
+    groups: defaultdict[str, list[NodeStatus]] = defaultdict(list)
     for node in nodes:
-        reasons = list(list_misfits(spec, node))
-        if reasons:
-            unfit[", ".join(reasons)].append(node.name)
-        else:
-            fitting.append(node)
-    return Fit(
-        fitting=tuple(fitting),
-        unfit={reasons: tuple(names) for reasons, names in unfit.items()},
-        kinds={node.name: node.kind for node in nodes},
-    )
+        groups[", ".join(list_misfits(spec, node))].append(node)
+    return Fit(fitting=tuple(groups.pop("", ())), unfit=groups)
 
 
 def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:

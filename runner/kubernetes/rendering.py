@@ -179,8 +179,12 @@ def _name_volume(name: str, number: int) -> str:
     return f"{name}-{number}" if number and name in OWN_VOLUMES else name
 
 
-# Adds to a Job the nodes that its pods keep off.
+# The node that a Job's pod should run on and those that it keeps off: affinity, added to what its pool asks for.
+#
+# By the node's name (kubernetes/kubernetes#62002), which the label `kubernetes.io/hostname` need not be:
+# iovisor/kubectl-trace#173, rancher/local-path-provisioner#186.
 
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 
@@ -198,32 +202,6 @@ class AvoidedNodes:
 
 
 NONE_AVOIDED = AvoidedNodes()
-
-
-def keep_off(manifest: MutableMapping[str, Any], avoided: AvoidedNodes) -> None:
-    """Change a Job such that its pods avoid these nodes: a requirement in each of its terms, and a preference."""
-    if not avoided.excluded and not avoided.disliked:
-        return
-    affinity = manifest["spec"]["template"]["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
-    if avoided.excluded:
-        required = affinity.setdefault(REQUIRED, {})
-        for term in required.setdefault("nodeSelectorTerms", [{}]):  # a node must meet all of one term
-            term.setdefault("matchExpressions", []).append(_exclude(avoided.excluded))
-    if avoided.disliked:
-        preferred = affinity.setdefault(PREFERRED, [])
-        preferred.append({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [_exclude(avoided.disliked)]}})
-
-
-def _exclude(hostnames: tuple[str, ...]) -> dict[str, Any]:
-    return {"key": HOSTNAME_LABEL, "operator": "NotIn", "values": list(hostnames)}
-
-
-# The node that a Job's pod should run on, as affinity that is added to what its pool asks for.
-#
-# By the node's name (kubernetes/kubernetes#62002), which the label `kubernetes.io/hostname` need not be:
-# iovisor/kubectl-trace#173, rancher/local-path-provisioner#186.
-
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,18 +225,24 @@ ANY_NODE = NodeWish()
 
 def add_wish(manifest: MutableMapping[str, Any], wish: NodeWish) -> None:
     """Add the wish to the node affinity of a Job's pod, to every term of it: terms are alternatives."""
-    keep_off(manifest, wish.avoided)
-    if not wish.node and not wish.instance_type:
-        return
-    pod = manifest["spec"]["template"]["spec"]
-    affinity = pod.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    required, preferred = [], []
+    if wish.avoided.excluded:
+        required.append(("matchExpressions", HOSTNAME_LABEL, "NotIn", wish.avoided.excluded))
     if wish.node:
-        by_name = {"key": "metadata.name", "operator": "In", "values": [wish.node]}
-        for term in affinity.setdefault(REQUIRED, {}).setdefault("nodeSelectorTerms", [{}]):
-            term.setdefault("matchFields", []).append(by_name)
+        required.append(("matchFields", "metadata.name", "In", (wish.node,)))
+    if wish.avoided.disliked:
+        preferred.append((HOSTNAME_LABEL, "NotIn", wish.avoided.disliked))
     if wish.instance_type:
-        by_type = {"key": INSTANCE_TYPE, "operator": "In", "values": [wish.instance_type]}
-        affinity.setdefault(PREFERRED, []).append({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [by_type]}})
+        preferred.append((INSTANCE_TYPE, "In", (wish.instance_type,)))
+    if not required and not preferred:
+        return
+    affinity = manifest["spec"]["template"]["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    for match, key, operator, values in required:
+        for term in affinity.setdefault(REQUIRED, {}).setdefault("nodeSelectorTerms", [{}]):
+            term.setdefault(match, []).append({"key": key, "operator": operator, "values": list(values)})
+    for key, operator, values in preferred:
+        rule = {"key": key, "operator": operator, "values": list(values)}
+        affinity.setdefault(PREFERRED, []).append({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [rule]}})
 
 
 # Render the Jobs of planned repeats: JSON, as the API takes it, checked before.
