@@ -21,25 +21,21 @@ from bench.verdicts.series import (
 )
 
 GRAVITY: tuple[Verdict, ...] = get_args(Verdict)
-CHECKS = (
-    check_device,
-    check_roofline,
-    check_gpu_neighbours,
-    check_cpu_neighbours,
-    check_clocks,
-    check_quota,
-    check_input,
-    check_length,
-    check_drift,
-    check_spread,
+EACH, SHARED, ALONE, TENANT = "each process", "the machine, once", "a process that is alone", "each of several tenants"
+RULES: tuple[tuple[Callable[[ValidityInputs], Found], str], ...] = (
+    (check_device, EACH),
+    (check_roofline, EACH),
+    (check_gpu_neighbours, SHARED),
+    (check_cpu_neighbours, SHARED),
+    (check_clocks, SHARED),
+    (check_quota, EACH),
+    (check_input, EACH),
+    (check_length, EACH),
+    (check_drift, ALONE),
+    (check_spread, ALONE),
+    (check_rate, TENANT),  # a turn of time-slicing is no noise, so the rate takes the place of the steps
 )
-
-
-TENANT_CHECKS = (check_device, check_roofline, check_quota, check_input, check_length, check_rate)
-"""What is checked of each of several tenants: a turn of time-slicing is no noise, so the rate takes the place of the
-steps."""
-SHARED_CHECKS = (check_gpu_neighbours, check_cpu_neighbours, check_clocks)
-"""What is checked once for all of them."""
+"""Every check, and what it judges."""
 UNCHECKED = (list_unchecked_work, list_unchecked_neighbours, list_unchecked_clocks, list_unchecked_input)
 """What each kind of check could not check."""
 NOTES = (note_host_drift, note_clocks, note_levels)
@@ -49,14 +45,14 @@ NOTES = (note_host_drift, note_clocks, note_levels)
 def judge_validity(inputs: ValidityInputs) -> Validity:
     """Return the verdict on a measurement: the gravest of all reasons that hold, `valid` without any."""
     return _make_validity(
-        _find_reasons(inputs, CHECKS),
+        _find_reasons(inputs, EACH, SHARED, ALONE),
         unchecked=[text for list_unchecked in UNCHECKED for text in list_unchecked(inputs)],
         notes=[text for note in NOTES for text in note(inputs)],
     )
 
 
 def judge_tenant(inputs: ValidityInputs) -> Validity:
-    return _make_validity(_find_reasons(inputs, TENANT_CHECKS), unchecked=list_unchecked_work(inputs))
+    return _make_validity(_find_reasons(inputs, EACH, TENANT), unchecked=list_unchecked_work(inputs))
 
 
 def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]], *, tenant_cores: float) -> Validity:
@@ -73,13 +69,14 @@ def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]
         for reason in found
     ]
     return _make_validity(
-        [*_find_reasons(inputs, SHARED_CHECKS), *of_tenants],
+        [*_find_reasons(inputs, SHARED), *of_tenants],
         unchecked=[text for list_unchecked in UNCHECKED for text in list_unchecked(inputs)],
         notes=note_clocks(inputs),
     )
 
 
-def _find_reasons(inputs: ValidityInputs, checks: Iterable[Callable[[ValidityInputs], Found]]) -> list[Reason]:
+def _find_reasons(inputs: ValidityInputs, *judged: str) -> list[Reason]:
+    checks = [check for check, kind in RULES if kind in judged]
     return [Reason(verdict=verdict, message=text) for check in checks for verdict, text in check(inputs)]
 
 
