@@ -40,14 +40,6 @@ def test_what_can_change_a_time_changes_the_environment_id(changes: dict[str, An
     assert identify_environment(make_environment()) != identify_environment(make_environment(**changes))
 
 
-@pytest.mark.parametrize(
-    "changes", [{"name": "H100"}, {"driver_version": "1"}, {"cuda_version": "11"}, {"cudnn_version": None}]
-)
-def test_another_gpu_driver_or_library_changes_the_environment_id(changes: dict[str, Any]) -> None:
-    same, other = make_environment(gpus=(make_gpu(),)), make_environment(gpus=(make_gpu(**changes),))
-    assert identify_environment(same) != identify_environment(other)
-
-
 @pytest.mark.parametrize("changes", NOT_IDENTIFYING)
 def test_another_host_of_the_same_kind_does_not_change_the_environment_id(changes: dict[str, Any]) -> None:
     assert identify_environment(make_environment()) == identify_environment(make_environment(**changes))
@@ -58,43 +50,35 @@ def test_every_field_of_an_environment_is_in_the_id_or_left_out_of_it_on_purpose
     assert set(Environment.model_fields) == tried, "decide in collector/results/hosts.py, and show it here"
 
 
+BOTH, SOFTWARE, NONE = (True, True), (True, False), (False, False)
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "expected"),
     [
-        {"product": "g4dn.2xlarge"},
-        {"is_virtual": False},
-        {"num_physical_cores": 2},
-        {"num_sockets": 2},
-        {"num_numa_nodes": 2},
-        {"threads_per_core": 1},
-        {"instruction_sets": ("avx2",)},
+        *(({"machine": make_machine(**{name: value})}, BOTH) for name, value in (
+            ("product", "g4dn.2xlarge"), ("is_virtual", False), ("num_physical_cores", 2), ("num_sockets", 2),
+            ("num_numa_nodes", 2), ("threads_per_core", 1), ("instruction_sets", ("avx2",)),
+        )),
+        *(({"machine": make_machine(**{name: value})}, NONE) for name, value in (
+            ("visible_cores", "2-3"), ("num_online_cores", 64),
+        )),
+        *(({"gpus": (make_gpu(**{name: value}),)}, BOTH) for name, value in (
+            ("name", "H100"), ("driver_version", "1"), ("ecc_enabled", True), ("pcie_width", 8),
+            ("max_pcie_width", 16), ("max_pcie_generation", 4),
+        )),
+        *(({"gpus": (make_gpu(**{name: value}),)}, SOFTWARE) for name, value in (
+            ("cuda_version", "11"), ("cudnn_version", None),
+        )),
+        *(({"gpus": (make_gpu(**{name: value}),)}, NONE) for name, value in (
+            ("pcie_generation", 1), ("power_limit_watts", 60.0), ("default_power_limit_watts", 70.0),
+        )),
     ],
-)
-def test_another_kind_of_machine_changes_both_ids(changes: dict[str, Any]) -> None:
-    same, other = make_environment(machine=make_machine()), make_environment(machine=make_machine(**changes))
-    assert identify_environment(same) != identify_environment(other)
-    assert identify_hardware(same) != identify_hardware(other)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"ecc_enabled": True}, {"pcie_width": 8}, {"max_pcie_width": 16}, {"max_pcie_generation": 4}],
-)
-def test_another_link_or_ecc_changes_both_ids(changes: dict[str, Any]) -> None:
-    same, other = make_environment(gpus=(make_gpu(),)), make_environment(gpus=(make_gpu(**changes),))
-    assert identify_environment(same) != identify_environment(other)
-    assert identify_hardware(same) != identify_hardware(other)
-
-
-@pytest.mark.parametrize(
-    "gpu", [{"pcie_generation": 1}, {"power_limit_watts": 60.0}, {"default_power_limit_watts": 70.0}]
-)
-def test_what_a_gpu_changes_by_itself_is_in_no_id(gpu: dict[str, Any]) -> None:
-    same, other = make_environment(gpus=(make_gpu(),)), make_environment(gpus=(make_gpu(**gpu),))
-    assert identify_environment(same) == identify_environment(other)
-
-
-@pytest.mark.parametrize("machine", [{"visible_cores": "2-3"}, {"num_online_cores": 64}])
-def test_which_cores_of_a_machine_are_visible_is_in_no_id(machine: dict[str, Any]) -> None:
-    same, other = make_environment(machine=make_machine()), make_environment(machine=make_machine(**machine))
-    assert identify_environment(same) == identify_environment(other)
+)  # fmt: skip
+def test_what_of_machine_and_gpu_is_in_the_ids_of_environment_and_hardware(
+    changes: dict[str, Any], expected: tuple[bool, bool]
+) -> None:
+    same = make_environment(machine=make_machine(), gpus=(make_gpu(),))
+    other = make_environment(**({"machine": make_machine(), "gpus": (make_gpu(),)} | changes))
+    found = tuple(identify(same) != identify(other) for identify in (identify_environment, identify_hardware))
+    assert found == expected
