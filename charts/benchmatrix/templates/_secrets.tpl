@@ -1,5 +1,5 @@
 {{/* Credentials among the values: refused, because every Job, its pods and Helm's own record of the release would have them as text. No message repeats one; so the schema,
-whose messages would, lets them pass. The words are those of bench.known_secrets; a test compares the two. */}}
+whose messages would, lets them pass. */}}
 
 {{/* Not empty where a variable is a credential. Argument: list of its name and its value. */}}
 {{- define "benchmatrix.isSecret" -}}

@@ -29,7 +29,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-
 MAX_DOCUMENT_BYTES = 16 * 2**20
 # The plan of a run has all its cells: 60 MB for 100,000 of them.
 MAX_PLAN_BYTES = 128 * 2**20
-# The rows of 8,192 results and of their steps (collector.results.dataset.compaction) have a few dozen MB.
+# A file of a table has the rows of a whole run; those of 10,000 results and of their steps are a few dozen MB.
 MAX_TABLE_BYTES = 256 * 2**20
 
 
