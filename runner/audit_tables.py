@@ -5,7 +5,7 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from bench.errors import UserError
 from collector.audit.study import list_shipped_tables, make_study_table
 from collector.audit.table import AuditTable, TableRow, UnknownDeviceError, find_device
-from runner.yaml_input import Node, NodeValidator, Scalar, YamlError, quote, read_bytes, read_yaml, suggest_word
+from runner.yaml_input import Node, NodeValidator, Scalar, Value, YamlError, quote, read_bytes, read_yaml, suggest_word
 
 # Lists have no place in a cell of CSV.
 COLUMNS = tuple(name for name in TableRow.model_fields if name != "readings")
@@ -26,84 +26,52 @@ def read_csv(path: Path, file: str) -> Node:
 
     The file's name is its title and source. An empty cell is no value. `file` is the file's name in messages.
     """
-    reader = csv.reader(io.StringIO(_read_text(path, file), newline=""), strict=True)
     try:
-        header = next(reader, [])
-        columns = _check_header([name.strip() for name in header], file)
-        rows = list(_read_rows(reader, columns, file))
+        text = read_bytes(path, file, file_format="CSV").decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise YamlError("is not UTF-8 text; save the table as CSV in UTF-8", file=file) from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
     except csv.Error as error:
         message = f"is not CSV: {error}; quote a text that holds commas or quotes"
         raise YamlError(message, file=file, line=reader.line_num) from None
-    if not rows:
-        message = "the table has no rows; write one line per figure below the first"
+    lines = [(line, cells) for line, cells in lines if any(cells)]
+    if len(lines) < 2:
+        message = f"the table has no rows, expected a first line with columns ({', '.join(COLUMNS)}) and one for each"
         raise YamlError(message, file=file, line=1)
-    top = {
-        "title": _make_node(path.stem, file, 1, "title"),
-        "source": _make_node(path.name, file, 1, "source"),
-        "rows": Node(value=rows, text="", is_quoted=False, file=file, line=2, key="rows"),
-    }
-    return Node(value=top, text="", is_quoted=False, file=file, line=1, key="")
-
-
-def _read_text(path: Path, file: str) -> str:
-    content = read_bytes(path, file, file_format="CSV")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        message = "is not UTF-8 text; save the table as CSV in UTF-8"
-        raise YamlError(message, file=file, line=line) from None
-
-
-def _check_header(found: list[str], file: str) -> list[str]:
-    if not any(found):
-        message = f"the file is empty, expected a first line with columns: {', '.join(COLUMNS)}"
-        raise YamlError(message, file=file, line=1)
-    for index, name in enumerate(found):
-        key = f"column {name if name in COLUMNS else quote(name)}"
-        if name not in COLUMNS:
-            message = f"unknown column; {suggest_word(name, COLUMNS)}"
+    (_, columns), *others = lines
+    for index, name in enumerate(columns):
+        if name not in COLUMNS or name in columns[:index]:
+            problem = f"unknown column; {suggest_word(name, COLUMNS)}"
+            message = problem if name not in COLUMNS else "stands twice; remove one of the two"
+            key = f"column {name if name in COLUMNS else quote(name)}"
             raise YamlError(message, file=file, line=1, key=key)
-        if name in found[:index]:
-            message = "stands twice; remove one of the two"
-            raise YamlError(message, file=file, line=1, key=key)
-    return found
-
-
-def _read_rows(reader: Iterator[list[str]], columns: list[str], file: str) -> Iterator[Node]:
-    index = 0
-    for cells in reader:
-        line: int = reader.line_num  # type: ignore[attr-defined]  # csv's reader has it, its type is private
-        if not any(cell.strip() for cell in cells):
-            continue
-        key = f"rows[{index}]"
+    rows = []
+    for index, (line, cells) in enumerate(others):
+        row = _make_node([], file, line, f"rows[{index}]")
         if len(cells) != len(columns):
-            message = (
-                f"found {len(cells)} cells, expected {len(columns)}, as many as the first line; quote texts with ','"
-            )
-            raise YamlError(message, file=file, line=line, key=key)
-        nodes = {
-            name: _make_node(_read_cell(name, cell.strip()), file, line, f"{key}.{name}", text=cell.strip())
+            count = f"found {len(cells)} cells, expected {len(columns)}, as many as the first line"
+            raise row.error(f"{count}; quote texts with ','")
+        found = {
+            name: replace(_make_node(_read_cell(name, cell), file, line, f"{row.key}.{name}"), text=cell)
             for name, cell in zip(columns, cells, strict=True)
-            if cell.strip()
+            if cell
         }
-        yield Node(value=nodes, text="", is_quoted=False, file=file, line=line, key=key)
-        index += 1
+        rows.append(replace(row, value=found))
+    top: dict[str, Value] = {"title": path.stem, "source": path.name, "rows": rows}
+    return _make_node({key: _make_node(value, file, 1, key) for key, value in top.items()}, file, 1, "")
 
 
 def _read_cell(column: str, text: str) -> Scalar:
-    if column in _TEXTS:
-        return text
-    for read_number in (int, float):
-        try:
+    for read_number in () if column in _TEXTS else (int, float):
+        with suppress(ValueError):
             return read_number(text)
-        except ValueError:
-            continue
     return text
 
 
-def _make_node(value: Scalar, file: str, line: int, key: str, *, text: str | None = None) -> Node:
-    return Node(value=value, text=str(value) if text is None else text, is_quoted=False, file=file, line=line, key=key)
+def _make_node(value: Value, file: str, line: int, key: str) -> Node:
+    return Node(value=value, text=str(value), is_quoted=False, file=file, line=line, key=key)
 
 
 EXPECTED = "a table; give it the keys 'title', 'source' and 'rows'"
@@ -171,10 +139,8 @@ def _check_devices(table: AuditTable, tree: Node) -> None:
         try:
             find_device(table, row)
         except UnknownDeviceError as error:
-            rows = tree.find_child("rows")
-            place = rows and rows.find_child(index)
-            node = (place and place.find_child("device")) or tree
-            raise node.error(str(error), key=f"rows[{index}].device") from None
+            key = f"rows[{index}].device"
+            raise tree.find_nearest(key).error(str(error), key=key) from None
 
 
 def describe_shipped_table(name: str) -> str:

@@ -6,7 +6,7 @@ recorded what is removed, then it is deleted, so that any point is a safe end.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -18,7 +18,6 @@ from bench.store import (
     KeyMissing,
     Store,
     StoredObject,
-    UnreadableObject,
     cancelled_prefix,
     is_confirmation,
     parse_result_key,
@@ -35,9 +34,6 @@ MIN_AGE = "1d"
 SUSPICION_KEY = re.compile(r"(?P<change>nights/[^/]+/changes/[^/]+)/suspicion\.json")
 """A change that was suspected over nights; `decision.json` beside it says that nothing is pending any more."""
 COLUMNS = ("key", "object_version", "num_bytes", "status", "verdict", "fault_verdicts", "started_at", "finished_at")
-
-HeldResults = Mapping[tuple[str, int, str], RemovedResult]
-"""Results that the data set has every row of, by key, size and version of the raw result that they were made from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,15 +64,13 @@ class RemovalPlan:
     """Runs old enough whose raw results are all gone already."""
 
 
-def plan_removal(
-    store: Store, read_held: Callable[[str], HeldResults], older_than: timedelta, now: datetime
-) -> RemovalPlan:
+def plan_removal(store: Store, older_than: timedelta, now: datetime) -> RemovalPlan:
     """Return whose raw results are removed at `now`: of runs in which nothing was written for so long. Writes nothing.
 
-    `read_held`: returns what the data set holds of a run. StoreError if the store cannot be used.
+    StoreError if the store cannot be used.
     """
     runs, unreadable = read_runs(store, store.list_run_ids())
-    protected = find_protected_runs(store, runs)
+    protected = _find_protected_runs(store, runs)
     kept = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
     planned, num_younger, num_removed_before = [], 0, 0
     for run in sorted(runs, key=lambda run: run.created_at):
@@ -97,13 +91,16 @@ def plan_removal(
         elif not _is_over(store, run, objects):
             kept[run.run_id] = "it may go on: repeats have no record, and it has no report in the store"
         else:
-            held = read_held(run.run_id)
-            results = {found.key: held.get((found.key, found.num_bytes, found.version)) for found in raw}
-            removable = {key: result for key, result in results.items() if result is not None}
+            held = _read_held_results(store, run.run_id)
+            removable = {
+                found.key: held[place]
+                for found in raw
+                if (place := (found.key, found.num_bytes, found.version)) in held
+            }
             if num_not_held := len(raw) - len(removable):
                 kept[run.run_id] = (
                     f"{num_not_held} of its {len(raw)} raw results are not in the data set as they are now "
-                    "(`benchmatrix report --format parquet` brings them in)"
+                    "(`benchmatrix collect` brings them in)"
                 )
             else:
                 planned.append(RunPlan(run_id=run.run_id, last_write=last_write, results=removable))
@@ -127,7 +124,7 @@ def _is_over(store: Store, run: Run, objects: Sequence[StoredObject]) -> bool:
     """Return whether a run is complete, cancelled, or reported in the store.
 
     A confirmation has no report, and a deadline may have cut it: it is over when nothing waits for it any more, which
-    `find_protected_runs` has looked at.
+    `_find_protected_runs` has looked at.
     """
     keys = {found.key for found in objects}
     if is_confirmation(run.run_id) or report_key(run.run_id) in keys:
@@ -142,7 +139,7 @@ def _is_over(store: Store, run: Run, objects: Sequence[StoredObject]) -> bool:
     )
 
 
-def find_protected_runs(store: Store, runs: Sequence[Run]) -> Mapping[str, str]:
+def _find_protected_runs(store: Store, runs: Sequence[Run]) -> Mapping[str, str]:
     """Return the reason why a run keeps its raw results whatever its age, by run id. `runs`: those of the store.
 
     Raise UserError if the newest report, or a change that waits for its confirmation, does not say which runs it is
@@ -172,17 +169,13 @@ def _find_questioned_runs(store: Store) -> set[str]:
     """
     keys = set(store.list_keys("nights"))
     found = {key: match["change"] for key in keys if (match := SUSPICION_KEY.fullmatch(key))}
-    decisions = {f"{change}/decision.json" for change in found.values()} & keys
-    pending = [key for key, change in found.items() if f"{change}/decision.json" not in decisions]
     run_ids = set()
-    for key, data in store.get_listed(pending):
+    for key, data in store.get_listed([key for key, change in found.items() if f"{change}/decision.json" not in keys]):
         try:
-            if isinstance(data, UnreadableObject):
+            document = dict(json.loads(data)) if isinstance(data, bytes) else {}
+            if not document:
                 raise ValueError(str(data))
-            document = json.loads(data)
-            if not isinstance(document, dict):
-                raise ValueError("no JSON object")
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise UserError(
                 f"{store.url}/{key}: which runs the suspected change is about cannot be read ({error}), so nothing is "
                 "removed; use the version of benchmatrix that wrote it, or delete it"
@@ -192,36 +185,28 @@ def _find_questioned_runs(store: Store) -> set[str]:
     return run_ids
 
 
-def read_held_results(store: Store, run_id: str) -> HeldResults:
+def _read_held_results(store: Store, run_id: str) -> Mapping[tuple[str, int, str], RemovedResult]:
     """Return the results of a run of which the tables in the store have every row.
 
-    Only rows of this version of the tool count: those of an older one may lack what the raw result still has. They are
-    read from the rows themselves, not from a list beside them. UserError if they cannot be read.
+    By key, size and version of the raw result that the rows were made from. Only rows of this version of the tool
+    count: those of an older one may lack what the raw result still has. They are read from the rows themselves, not
+    from a list beside them. UserError if they cannot be read.
     """
     from collector.results.stored_tables import read_whole
 
-    return {
-        (row["key"], row["num_bytes"], row["object_version"]): found
-        for row in read_whole(store, run_id).select(COLUMNS).to_pylist()
-        if (found := _describe_removed(row)) is not None
-    }
-
-
-def _describe_removed(row: Mapping[str, object]) -> RemovedResult | None:
-    parts = parse_result_key(str(row["key"]))
-    if parts is None:
-        return None
-    faults = row["fault_verdicts"]
-    return RemovedResult.model_validate(
-        {
-            "cell_id": parts.cell_id,
-            "repeat": parts.repeat,
-            "attempt": parts.attempt,
-            "status": row["status"],
-            "attempt_seconds": measure_attempt(row["started_at"], row["finished_at"]) or 0.0,  # type: ignore[arg-type]
-            "verdict": row["verdict"],
-            "is_contaminated": None if faults is None else "contaminated" in str(faults).split(),
-            "num_bytes": row["num_bytes"],
-            "version": row["object_version"],
-        }
-    )
+    held = {}
+    for row in read_whole(store, run_id).select(COLUMNS).to_pylist():
+        if (parts := parse_result_key(row["key"])) is not None:
+            faults = row["fault_verdicts"]
+            held[row["key"], row["num_bytes"], row["object_version"]] = RemovedResult(
+                cell_id=parts.cell_id,
+                repeat=parts.repeat,
+                attempt=parts.attempt,
+                status=row["status"],
+                attempt_seconds=measure_attempt(row["started_at"], row["finished_at"]) or 0.0,
+                verdict=row["verdict"],
+                is_contaminated=None if faults is None else "contaminated" in faults.split(),
+                num_bytes=row["num_bytes"],
+                version=row["object_version"],
+            )
+    return held

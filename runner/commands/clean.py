@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -112,14 +111,13 @@ def _clean_jobs(
 def _clean_store(url: str, older_than: str, *, is_deleted: bool, is_confirmed: bool) -> None:
     """Show whose raw results are old, and delete them if that is asked for and confirmed."""
     from runner.commands.options import parse_duration
-    from runner.retention import MIN_AGE, plan_removal, read_held_results, remove_raw_results
+    from runner.retention import MIN_AGE, plan_removal, remove_raw_results
     from runner.stored_runs import open_existing_store
 
     age = timedelta(seconds=parse_duration("--raw-older-than", older_than, least=MIN_AGE))
     store = open_existing_store(url)
-    read_held = partial(read_held_results, store)
     now = _find_now(store) if is_deleted else datetime.now(UTC)
-    plan = plan_removal(store, read_held, age, now)
+    plan = plan_removal(store, age, now)
     _show_plan(plan, older_than)
     if not plan.runs:
         return
@@ -129,7 +127,7 @@ def _clean_store(url: str, older_than: str, *, is_deleted: bool, is_confirmed: b
     if not is_confirmed:
         _confirm(plan)
     shown = {run.run_id: run.results for run in plan.runs}
-    for run in plan_removal(store, read_held, age, now).runs:  # somebody may have resumed a run meanwhile
+    for run in plan_removal(store, age, now).runs:  # somebody may have resumed a run meanwhile
         if shown.get(run.run_id) == run.results:
             remove_raw_results(store, run, f"--raw-older-than {older_than}", now)
             CONSOLE.print(f"deleted: {_describe_run(run)}", soft_wrap=True)

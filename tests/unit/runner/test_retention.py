@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +18,7 @@ from collector.results.load import load_run
 from collector.results.stored_tables import table_key
 from factories import make_validity, put_documents
 from runner.records import Retries
-from runner.retention import RemovalPlan, plan_removal, read_held_results, remove_raw_results
+from runner.retention import RemovalPlan, plan_removal, remove_raw_results
 from s3_server import S3Server
 from stored_runs import (
     CELL_A,
@@ -55,7 +54,7 @@ def old(store: Store) -> Run:
 
 
 def plan(store: Store, now: datetime = LATER) -> RemovalPlan:
-    return plan_removal(store, partial(read_held_results, store), timedelta(days=90), now)
+    return plan_removal(store, timedelta(days=90), now)
 
 
 def remove(store: Store) -> None:
