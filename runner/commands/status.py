@@ -189,7 +189,7 @@ def _ask_cluster(run: "Run", on: str, namespace: str | None, store: "Store", num
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.login import find_context
     from runner.kubernetes.names import check_dns_label, check_option
-    from runner.kubernetes.run_status import inspect_run
+    from runner.kubernetes.run import inspect_run
 
     if run.cluster is None:
         raise UserError(f"--on {on}: run {run.run_id} ran on the machine {run.hostname}, not on a cluster")

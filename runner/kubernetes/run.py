@@ -1,8 +1,11 @@
-"""A run on a cluster, from the choice of the run to its last record or its deadline."""
+"""A run on a cluster, from the choice of the run to its last record or its deadline, and how it stands there."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Literal
 
 from rich.console import Console
 
@@ -13,14 +16,16 @@ from runner.capabilities import explain_unsupported
 from runner.kubernetes.capacity import check_prices
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection, to_user_error
+from runner.kubernetes.failures import is_starting, read_missing_pod_reasons, read_start_problems
+from runner.kubernetes.kueue import describe_local_queue, explain_queued_jobs
 from runner.kubernetes.login import find_context
 from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, check_option, check_queue, select_run
 from runner.kubernetes.nodes import NodesAtFaultError
-from runner.kubernetes.objects import read_remaining_job
+from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status, read_remaining_job
 from runner.kubernetes.permissions import RUN_PERMISSIONS, check_permissions
 from runner.kubernetes.placements import Placements
 from runner.kubernetes.rendering import JobOwner, JobRenderer, compute_fingerprint
-from runner.kubernetes.session import BudgetSpent, ClusterSession, DeadlinePassed
+from runner.kubernetes.session import POD_FIELDS, BudgetSpent, ClusterSession, DeadlinePassed
 from runner.kubernetes.tracked_jobs import ClusterObserver, OngoingRun, TrackedJob, warn_once
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import plan_run
@@ -28,15 +33,8 @@ from runner.profiles import BUCKET_URLS
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 from runner.records import Records, RecordSnapshot, Retries
-from runner.runs import (
-    check_run_id,
-    choose_run,
-    describe_damage,
-    describe_plan,
-    is_stored,
-    select_missing,
-    store_plan,
-)
+from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, is_stored, select_missing, store_plan
+from runner.terminal import format_wait, join_printable
 
 # Where the Jobs of a run go: the cluster, its namespace and queue, and what it can run.
 
@@ -150,22 +148,17 @@ class ClusterRun:
         else:
             store_plan(self.store, run)
             console.print(f"run {run.run_id}")
-        ongoing = self.make_ongoing(run, renderer, connection, observer)
-        records = Records.of(self.store, run)
-        if self._describe(run, records, console):
+        ongoing, records = self.make_ongoing(run, renderer, connection, observer), Records.of(self.store, run)
+        snapshot = records.read_snapshot()
+        missing = select_missing(run, snapshot, self.retries)
+        describe_plan(run, missing, console.print)
+        describe_damage(snapshot, console.print)
+        if missing:
             self._measure_missing(ongoing, records, console)
         try:
             Placements(run=ongoing).complete()
         except ApiError as error:
             console.print(f"where some of the attempts ran stays unknown: {error.message}")
-
-    def _describe(self, run: Run, records: Records, console: Console) -> bool:
-        """Print what is planned and how much of it is there; return whether something is missing."""
-        snapshot = records.read_snapshot()
-        missing = select_missing(run, snapshot, self.retries)
-        describe_plan(run, missing, console.print)
-        describe_damage(snapshot, console.print)
-        return bool(missing)
 
     def _measure_missing(self, ongoing: OngoingRun, records: Records, console: Console) -> None:
         run, connection = ongoing.plan, ongoing.connection
@@ -269,3 +262,109 @@ class ClusterRun:
             )
             for repeat in select_missing(run, snapshot, self.retries)
         ]
+
+
+# How a run stands on its cluster: its Jobs by state, why some wait, and how fast they finish.
+
+RATE_WINDOW = timedelta(minutes=10)
+"""The rate is that of the Jobs that finished last."""
+
+JobPhase = Literal["finished", "failed", "running", "waiting", "queued"]
+PHASES: tuple[JobPhase, ...] = ("finished", "failed", "running", "waiting", "queued")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunState:
+    """How a run stands on its cluster."""
+
+    num_by_state: Mapping[JobPhase, int]
+    num_by_reason: Mapping[str, int]
+    """Jobs that wait or are queued, by that and the words of who says why: scheduler, kubelet, controller, Kueue."""
+    rate_per_s: float | None
+    """Jobs that finish per second. None: none did in the last ten minutes."""
+    queue: str = ""
+    """A line about the run's queue; empty: it has none."""
+
+    @property
+    def is_going_on(self) -> bool:
+        return any(self.num_by_state.get(state) for state in ("running", "waiting", "queued"))
+
+    def describe(self, num_missing: int) -> list[str]:
+        """Return the lines to print. `num_missing`: repeats without a record, in flight or not submitted."""
+        words = {state: "queued by Kueue" if state == "queued" else state for state in PHASES}
+        states = [f"{number} {words[state]}" for state in PHASES if (number := self.num_by_state.get(state))]
+        lines = [f"Jobs: {', '.join(states) or 'none'}"]
+        lines += [f"  {number} {reason}" for reason, number in self.num_by_reason.items()]
+        lines += [self.queue] if self.queue else []
+        if self.rate_per_s and num_missing and self.is_going_on:
+            left = format_wait(num_missing / self.rate_per_s)
+            lines.append(f"{self.rate_per_s * 60:.3g} finish per minute, about {left} left")
+        return lines
+
+
+def inspect_run(
+    connection: Connection, namespace: str, run_id: str, store_url: str, queue: str | None = None
+) -> RunState:
+    """Return the state now of the run whose results are in the store; `queue`: the LocalQueue of its Jobs.
+
+    UserError if the API server refuses.
+    """
+    group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id, store_url=store_url)}
+    core = f"/api/v1/namespaces/{namespace}"
+    try:
+        jobs = connection.read_items(f"{group}/jobs", read_job_status, query)
+        pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
+        reasons = {pod.job_name: _find_reason(pod) for pod in sorted(pods, key=lambda pod: pod.created_at)}
+        reasons |= _read_events(connection, namespace, jobs, pods)
+        queued = [job.uid for job in jobs if find_state(job) == "queued"]
+        waits = explain_queued_jobs(connection, namespace, queued) if queued else {}
+        line = describe_local_queue(connection, namespace, queue) if queue else ""
+    except ApiError as error:
+        raise to_user_error(error, connection.context) from error
+    waiting = [reasons.get(job.name) or "no reason given yet" for job in jobs if find_state(job) == "waiting"]
+    by_reason = Counter(join_printable(f"waiting: {reason}") for reason in waiting).most_common()
+    # Those that Kueue has just admitted are not among these.
+    by_reason += Counter(join_printable(f"queued: {wait.message}") for wait in waits.values()).most_common()
+    return RunState(
+        num_by_state=Counter(map(find_state, jobs)),
+        num_by_reason=dict(by_reason),
+        rate_per_s=measure_rate(jobs, datetime.now(UTC)),
+        queue=join_printable(line),
+    )
+
+
+def find_state(job: JobStatus) -> JobPhase:
+    if job.end:
+        return "finished" if job.end == "complete" else "failed"
+    if job.is_suspended:
+        return "queued"
+    return "running" if job.num_ready else "waiting"
+
+
+def _find_reason(pod: PodStatus) -> str:
+    return pod.unschedulable or f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
+
+
+def measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:
+    """Return the Jobs per second that finished within the window, or since the first was created if that is later."""
+    begin = max(now - RATE_WINDOW, min((job.created_at for job in jobs), default=now))
+    num_ended = sum(job.ended_at is not None and job.ended_at >= begin for job in jobs)
+    seconds = (now - begin).total_seconds()
+    return num_ended / seconds if num_ended and seconds > 0 else None
+
+
+def _read_events(
+    connection: Connection, namespace: str, jobs: Sequence[JobStatus], pods: Sequence[PodStatus]
+) -> dict[str, str]:
+    """Return why a Job has no pod, or its pod is not started, by the Job's name; empty if events may not be read."""
+    starting = [pod for pod in pods if is_starting(pod)]
+    found = {}
+    try:
+        if any(find_state(job) == "waiting" and not job.num_active for job in jobs):
+            found = read_missing_pod_reasons(connection, namespace)
+        problems = read_start_problems(connection, namespace) if starting else {}
+    except ApiError as error:
+        if error.status == HTTPStatus.FORBIDDEN:
+            return {}
+        raise
+    return found | {pod.job_name: problems[pod.uid] for pod in starting if pod.uid in problems}

@@ -16,7 +16,7 @@ from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import select_run
 from runner.kubernetes.objects import JobStatus, read_job_status
-from runner.kubernetes.run_status import RunState, inspect_run, summarize_run
+from runner.kubernetes.run import RunState, inspect_run, measure_rate
 
 StartKubelet = Callable[..., FakeKubelet]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -144,7 +144,7 @@ def test_status_tells_what_a_kubelet_says_of_a_pod_that_it_does_not_start(
 
     state = inspect_run(connection, namespace, setup.run.run_id, setup.store.url)
 
-    assert state.num_by_reason == {"FailedCreatePodSandBox: plugin type=calico failed": 1}
+    assert state.num_by_reason == {"waiting: FailedCreatePodSandBox: plugin type=calico failed": 1}
 
 
 def test_status_tells_what_runs_and_why_the_rest_waits(
@@ -221,24 +221,16 @@ def test_status_tells_a_quota_that_leaves_no_room_for_pods(
 
 def test_the_rate_is_that_of_the_last_ten_minutes() -> None:
     jobs = [make_job(created=minute, ended=minute + 1.0) for minute in range(-30, -1)]
-    jobs += [make_job(created=-1, ended=None), make_job(created=-1, ended=None)]
-
-    state = summarize_run([read_job_status(job) for job in jobs], [], {}, now=NOW)
-
+    unfinished = [make_job(created=-1, ended=None)]
     # Ends at the minutes -10, -9, ... -1 before now.
-    assert state.rate_per_s == 10 / 600
-    assert dict(state.num_by_state) == {"finished": 29, "waiting": 2}
-    assert [
+    assert measure_rate([read_job_status(job) for job in jobs + unfinished], NOW) == 10 / 600
+    assert measure_rate([read_job_status(job) for job in unfinished], NOW) is None
+    state = RunState(num_by_state={"finished": 29, "waiting": 2}, num_by_reason={"waiting: x": 2}, rate_per_s=10 / 600)
+    assert state.describe(num_missing=5) == [
         "Jobs: 29 finished, 2 waiting",
-        "  2 waiting: no reason given yet",
+        "  2 waiting: x",
         "1 finish per minute, about 5 min left",
-    ] == (state.describe(num_missing=5))
-
-
-def test_without_an_end_no_rate_is_told() -> None:
-    state = summarize_run([read_job_status(make_job(created=-5, ended=None))], [], {}, now=NOW)
-
-    assert state == RunState(num_by_state={"waiting": 1}, num_by_reason={"no reason given yet": 1}, rate_per_s=None)
+    ]
 
 
 def make_job(*, created: float, ended: float | None) -> dict[str, Any]:

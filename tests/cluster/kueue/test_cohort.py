@@ -11,7 +11,7 @@ from bench.store import Store
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import RUN_LABEL
-from runner.kubernetes.run_status import inspect_run
+from runner.kubernetes.run import inspect_run
 
 TWO = {"cpu": "2", "memory": "6Gi", "ephemeral-storage": "1Ti"}
 """Enough for two cells of the profile `kind`."""

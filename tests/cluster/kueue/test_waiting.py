@@ -11,7 +11,7 @@ from bench.store import Store
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.run_status import inspect_run
+from runner.kubernetes.run import inspect_run
 
 ENOUGH = {"cpu": "8", "memory": "64Gi", "ephemeral-storage": "1Ti"}
 NO_MEMORY = ENOUGH | {"memory": "0"}
