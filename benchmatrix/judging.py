@@ -9,7 +9,7 @@ from benchmatrix.reading import DEFAULT_STORE, load_collections
 if TYPE_CHECKING:  # pandas and the collector take a second to import: only what reads results does it
     import pandas as pd
 
-    from collector.versus.document import CompareDocument
+    from collector.versus.question import CompareDocument
 
 Conditions = Mapping[str, str | int | float | bool]
 """Fields and the values that they must have, such as `{"framework": "jax", "batch_size": 64}`."""

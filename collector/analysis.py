@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from collector.changes import ChangeHistory
 from collector.comparisons import compare_all
 from collector.costs.document import CostDocument
 from collector.costs.evaluation import CostQuestion, evaluate_costs
 from collector.labels import add_labels, sort_cells
-from collector.nights.records import ChangeHistory
 from collector.prices.table import PriceTable
 from collector.results.collection import Collection
 from collector.results.summary import summarize_cells
 from collector.sharing import tabulate_sharing
-from collector.versus.document import CompareDocument
+from collector.versus.question import CompareDocument
 
 MAX_PRICED_CELLS = 1000
 """Cells that a report prices, the first ones: pricing one takes two milliseconds, and a run may have 20,000."""

@@ -128,7 +128,7 @@ def _find_cell(measured: Measured, collection: "Collection", node: Node) -> dict
     from collector.labels import add_labels
     from collector.results.frames import list_rows, select_alone
     from collector.results.summary import summarize_cells
-    from collector.versus.selections import KEYS, parse_condition
+    from collector.versus.question import KEYS, parse_condition
 
     summary = add_labels(select_alone(summarize_cells(collection)))
     rows = found = [row for row in list_rows(summary) if row["num_sound"] > 0]

@@ -24,9 +24,9 @@ from urllib3.exceptions import HTTPError, LocationParseError, MaxRetryError
 from bench.errors import UserError
 from bench.schema import Alarm, AlarmedChange, Notice, Shift, hash_text, read_time_of_day
 from bench.store import Store, notice_key, report_key
+from collector.changes import RecordedChange
 from collector.files import replace_steering
 from collector.nights.detection import MIN_NIGHTS_BEFORE
-from collector.nights.records import RecordedChange
 from collector.units import NOT_THERE
 from runner.nights import NightReport
 

@@ -14,9 +14,9 @@ from bench.errors import TransientError, UserError
 from bench.schema import Neighbour, PlannedCell, Run, Suspicion
 from bench.store import Store, confirmation_run_id, decision_key, is_confirmation, suspicion_key
 from bench.store.documents import find_future_runs, read_runs
+from collector.changes import ChangeHistory, RecordedChange, read_history
 from collector.files import replace_text
 from collector.nights.detection import MIN_NIGHTS_BEFORE
-from collector.nights.records import ChangeHistory, RecordedChange, read_history
 from collector.nights.series import read_cell_nights, unify_centers, unify_hosts
 from collector.nights.suspicions import Confirmation, NightRun, decide, suspect
 from collector.results.collection import CopyFinder

@@ -21,7 +21,7 @@ from runner.terminal import warn_on_stderr
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.analysis import Analysis
-    from collector.nights.records import ChangeHistory
+    from collector.changes import ChangeHistory
     from collector.prices.table import PriceTable
     from collector.report.page import SiteRun
     from collector.results.collection import Collection
@@ -75,7 +75,7 @@ def load_history(store: Store, collection: "Collection") -> "ChangeHistory":
 
     What of it does not count is named on stderr: a change that nobody can read was suspected all the same.
     """
-    from collector.nights.records import read_history
+    from collector.changes import read_history
 
     history = read_history(store, collection.run.matrix)
     for document in history.skipped[:MAX_NAMED]:

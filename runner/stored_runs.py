@@ -15,10 +15,8 @@ from runner.terminal import warn_on_stderr
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.results.collection import Collection
-    from collector.versus.comparison import Question
-    from collector.versus.document import CompareDocument
     from collector.versus.noise import RelatedRuns
-    from collector.versus.selections import Condition, Selection
+    from collector.versus.question import CompareDocument, Condition, Question, Selection
 
     Compared = tuple[Selection, Selection, Sequence[Collection], RelatedRuns]
     """Both sides, the runs that they select from, and further runs of the same cells, which show the noise."""
@@ -120,8 +118,8 @@ def compare_runs(
 
     `metric`: None for the step time, and where the batches of A and B differ the time per sample. `floor`: in percent.
     """
-    from collector.versus.comparison import Question, compare_sides
-    from collector.versus.selections import METRICS, parse_condition
+    from collector.versus.comparison import compare_sides
+    from collector.versus.question import METRICS, Question, parse_condition
 
     known = {str(name): found for name, found in METRICS.items()}
     if metric is not None and metric not in known:
@@ -152,7 +150,7 @@ def compare_runs(
 def _load_two(choice: RunChoice, run_a: str) -> "Compared":
     from collector.results.load import load_run
     from collector.versus.noise import RelatedRuns, load_related_runs
-    from collector.versus.selections import select_runs
+    from collector.versus.question import select_runs
 
     store_a = open_existing_store(choice.store)
     store_b = store_a if choice.store_b is None else open_existing_store(choice.store_b, "--store-b")
@@ -178,7 +176,7 @@ def _load_two(choice: RunChoice, run_a: str) -> "Compared":
 def _load_selected(choice: RunChoice) -> "Compared":
     from collector.results.load import load_runs
     from collector.versus.noise import load_related_runs
-    from collector.versus.selections import Selection, parse_condition
+    from collector.versus.question import Selection, parse_condition
 
     named = tuple(run_id for run_id in (choice.run_a, choice.run_b) if run_id is not None)
     if choice.store_b is not None:

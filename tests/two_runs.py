@@ -9,10 +9,18 @@ from zlib import crc32
 from bench.schema import Cell, Result
 from bench.store import Store
 from collector.results.load import load_run
-from collector.versus.comparison import Question, compare_sides
-from collector.versus.document import CellComparison, CompareDocument
+from collector.versus.comparison import compare_sides
 from collector.versus.noise import load_related_runs
-from collector.versus.selections import METRICS, MetricName, Selection, parse_condition, select_runs
+from collector.versus.question import (
+    METRICS,
+    CellComparison,
+    CompareDocument,
+    MetricName,
+    Question,
+    Selection,
+    parse_condition,
+    select_runs,
+)
 from factories import START, make_cell, make_run, put_documents
 from measured_runs import make_repeats
 

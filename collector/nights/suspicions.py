@@ -6,6 +6,7 @@ from datetime import datetime
 
 from bench.schema import Decision, Direction, NightChange, Run, Suspicion, hash_text
 from bench.store import confirmation_run_id
+from collector.changes import ChangeHistory
 from collector.nights.detection import (
     DECISION_P_VALUE,
     Seen,
@@ -15,7 +16,6 @@ from collector.nights.detection import (
     look_for_changes,
     measure_alone,
 )
-from collector.nights.records import ChangeHistory
 from collector.nights.series import CellNights, Facts, Nights, SeriesKey, tabulate_nights
 
 MAX_CELLS = 20

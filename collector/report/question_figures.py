@@ -7,9 +7,9 @@ import pandas as pd
 
 from collector.analysis import Analysis
 from collector.batches import CARDS, CONTEXT_BYTES
+from collector.changes import RecordedChange
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING
 from collector.labels import FRAMEWORK_NAMES, add_labels, label_hardware, label_shared
-from collector.nights.records import RecordedChange
 from collector.ratio_words import take_joint_intervals
 from collector.report.figure import (
     LINES,

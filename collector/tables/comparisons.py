@@ -7,11 +7,11 @@ import pandas as pd
 
 from bench.schema import Environment, NightChange
 from collector.analysis import Analysis
+from collector.changes import RecordedChange
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING, Comparison
 from collector.labels import add_labels, label_hardware, label_shared
 from collector.libraries import describe_libraries
 from collector.machines import SIDES
-from collector.nights.records import RecordedChange
 from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, count_differences, quote_longer
 from collector.results.cell_repeats import read_estimate
 from collector.results.collection import Collection

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bench.errors import UserError
@@ -12,7 +11,6 @@ from collector.results.collection import Collection
 from collector.results.frames import MISSING, UNREADABLE, WITHOUT_RECORD
 from collector.results.hosts import name_machines_of_rows
 from collector.units import count_things
-from collector.versus.document import CompareDocument, EnvironmentDifference, MetricDescription, Side, UnpairedCell
 from collector.versus.noise import (
     RelatedRuns,
     RunDifference,
@@ -21,11 +19,16 @@ from collector.versus.noise import (
     list_differences,
     list_run_estimates,
 )
-from collector.versus.selections import (
+from collector.versus.question import (
     METRICS,
-    Condition,
+    CompareDocument,
+    EnvironmentDifference,
     Metric,
+    MetricDescription,
+    Question,
     Selection,
+    Side,
+    UnpairedCell,
     check_not_empty,
     describe_value,
     infer_fields,
@@ -46,23 +49,6 @@ from collector.versus.sides import (
 )
 from collector.versus.verdicts import Evaluation, compare_pairs, compare_pairs_by_range
 from collector.versus.words import conclude
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is asked of the runs."""
-
-    a: Selection
-    b: Selection
-    where: tuple[Condition, ...] = ()
-    """What both sides are restricted to."""
-    metric: Metric | None = None
-    """None: the step time, and where the batches of the sides differ the time per sample."""
-    floor: float | None = None
-    """The relative difference that the user takes for none."""
-    include_invalid: bool = False
-    fails_undecided: bool = False
-    """Whether undecided cells give exit code 2."""
 
 
 def compare_sides(question: Question, collections: Sequence[Collection], related: RelatedRuns) -> CompareDocument:

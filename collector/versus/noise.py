@@ -23,8 +23,7 @@ from collector.results.frames import is_shared
 from collector.results.load import load_run
 from collector.statistics import CONFIDENCE, Estimate
 from collector.units import count_things, join_some
-from collector.versus.document import Source
-from collector.versus.selections import Metric
+from collector.versus.question import Metric, Source
 from collector.versus.sides import PoolKey, Row, Rows, make_side
 
 MAX_RUNS = 10

@@ -24,7 +24,7 @@ from collector.statistics import (
     estimate_ratio,
 )
 from collector.units import count_things
-from collector.versus.selections import Metric, describe_value
+from collector.versus.question import Metric, describe_value
 
 Row = dict[str, Any]
 Rows = Sequence[Row]

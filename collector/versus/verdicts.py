@@ -29,9 +29,8 @@ from collector.statistics import (
     find_power,
     measure_variance,
 )
-from collector.versus.document import ADVISES_REPEATS, CellComparison, GroupComparison, NoiseDescription
 from collector.versus.noise import NONE, Component, Noise, Variance, assume_noise, take_noise
-from collector.versus.selections import Metric
+from collector.versus.question import ADVISES_REPEATS, CellComparison, GroupComparison, Metric, NoiseDescription
 from collector.versus.sides import CellPair, PoolKey, estimate_group_ratio, name_sides
 
 Decision = Literal["worse", "better", "same", "undecided"]

@@ -23,18 +23,19 @@ from collector.tables.table import (
     text_column,
 )
 from collector.units import MIB, NOT_THERE, PERCENT, choose_memory_unit, count_things, format_number, join_some
-from collector.versus.document import (
+from collector.versus.question import (
     ADVISES_REPEATS,
+    METRICS,
     CellComparison,
     CompareDocument,
     EnvironmentDifference,
     ExitCode,
     GroupComparison,
     JudgedRatio,
+    Metric,
     MetricDescription,
     NoiseDescription,
 )
-from collector.versus.selections import METRICS, Metric
 
 ORDER = ("fails", "worse", "undecided", "better", "same", "not comparable")
 """The verdicts that call for somebody's attention stand first."""

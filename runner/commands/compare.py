@@ -20,8 +20,7 @@ from runner.commands.options import (
 from runner.terminal import echo, join_printable, make_console
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
-    from collector.versus.comparison import Question
-    from collector.versus.document import CompareDocument
+    from collector.versus.question import CompareDocument, Question
 
 RunAArgument = Annotated[
     str | None,

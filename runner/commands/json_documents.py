@@ -127,7 +127,7 @@ def export_schema(kind: str) -> dict[str, Any]:
 
         return export_json_schema()
     if kind == "compare":
-        from collector.versus.document import export_compare_schema
+        from collector.versus.question import export_compare_schema
 
         return export_compare_schema()
     if kind == "cost":

@@ -14,7 +14,7 @@ from real_cluster import PROGRAM, ROOT, RealCluster
 from bench.schema import Alarm, AlarmedChange, Result
 from bench.store import LATEST_REPORT_KEY, report_key
 from chart import CHART
-from collector.nights.records import read_history
+from collector.changes import read_history
 from runner.commands.options import EXIT_NOT_OK
 from webhook_receiver import receive
 

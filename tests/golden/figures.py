@@ -23,9 +23,9 @@ from collector.forecast.series import load_series
 from collector.ranking import list_cheapest, rank_programs
 from collector.results.load import load_run, load_runs
 from collector.results.summary import summarize_collections
-from collector.versus.comparison import Question, compare_sides
+from collector.versus.comparison import compare_sides
 from collector.versus.noise import load_related_runs
-from collector.versus.selections import METRICS, select_runs
+from collector.versus.question import METRICS, Question, select_runs
 from runner.nights import Watch
 from runner.price_tables import load_prices
 

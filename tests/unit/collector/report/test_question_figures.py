@@ -11,7 +11,7 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Shift, Suspicion
 from collector.analysis import analyze_run
-from collector.nights.records import ChangeHistory, RecordedChange
+from collector.changes import ChangeHistory, RecordedChange
 from collector.report.figure import ROWS, FigureGroup, show_panels
 from collector.report.paper import number_paths, save_figure, set_width
 from collector.report.plots.marks import number_segments

@@ -16,7 +16,7 @@ from bench.store import Store
 from collector.analysis import analyze_run
 from collector.ratio_words import MACHINES_DIFFER, NO_DIFFERENCE
 from collector.results.load import load_run
-from collector.versus.document import CellComparison, CompareDocument
+from collector.versus.question import CellComparison, CompareDocument
 from factories import make_cell, make_environment, make_result
 from two_runs import compare_runs, put_run, scale, select_sides
 

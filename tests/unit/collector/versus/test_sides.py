@@ -7,7 +7,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.schema import Cell
-from collector.versus.selections import parse_condition
+from collector.versus.question import parse_condition
 from factories import make_cell, make_environment, make_gpu
 from two_runs import EVEN, INFER, TRAIN, compare_runs, put_run, scale, select_sides
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.schema import Cell
-from collector.versus.document import CompareDocument, export_compare_schema
+from collector.versus.question import CompareDocument, export_compare_schema
 from collector.versus.words import (
     escape_comment,
     list_group_lines,

@@ -8,7 +8,7 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Node, read_decision, read_suspicion
 from bench.store import Store
-from collector.nights.records import read_history
+from collector.changes import read_history
 from factories import START, make_cell, make_placement, make_result
 from machine_facts import make_identity
 from nights import CELLS, SLOWED, SimulatedNights
