@@ -19,7 +19,7 @@ from collector.libraries import describe_libraries
 from collector.machines import SIDES, is_confounded
 from collector.results.cell_repeats import NO, YES, judge_counting
 from collector.results.frames import find_shared, list_rows, select_alone
-from collector.results.hosts import MAX_DRIFT, describe_drift, describe_widest_drift, list_drifted
+from collector.results.hosts import MAX_DRIFT, describe_drift, list_drifted, measure_drift
 from collector.tables.environments import describe_environment
 from collector.units import PERCENT, choose_memory_unit, count_things, format_number, join_words, list_some
 
@@ -216,14 +216,14 @@ def _find_clocks(analysis: Analysis) -> Iterator[Doubt]:
 
 def _find_host_drift(analysis: Analysis) -> Iterator[Doubt]:
     """Yield that products of one framework differed by more than MAX_DRIFT between results of one host."""
-    drifted = list(list_drifted(analysis.collection.host_products))
+    drifted = list_drifted(analysis.collection.host_products)
     if drifted:
-        named = "; ".join(list_some([f"on {one.host.name}, {describe_drift(one)}" for one in drifted], MAX_NAMED))
+        named = "; ".join(list_some([f"on {one.host}, {describe_drift(one)}" for one in drifted], MAX_NAMED))
         text = (
             f"The host's speed changed by more than {100 * MAX_DRIFT:.0f} %: {named}. Intervals show it only as far as "
             "a cell's repeats met different speeds."
         )
-        title = f"host CPU speed changed by {describe_widest_drift(drifted)}"
+        title = f"host CPU speed changed by {measure_drift(drifted[0])}"
         yield _beware("host-speed", title, text, count=len(drifted))
 
 

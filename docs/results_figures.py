@@ -172,7 +172,7 @@ def add_label(number: str, unit: Unit) -> str:
 def show_drift(run: StoredRun) -> str:
     """Return how far apart the matrix products of the run's only host that drifted lie: `1.53 to 2.33 TFLOP/s`."""
     (drift,) = list_drifted(run.collection.host_products)
-    ends = pd.DataFrame({"rate": [drift.low_flops_per_second, drift.high_flops_per_second]})
+    ends = pd.DataFrame({"rate": [drift.low, drift.high]})
     return show_span(ends, "rate", TFLOPS)
 
 

@@ -5,8 +5,7 @@ The rule and its reasons: docs/decisions/0043-machines.md.
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -253,124 +252,69 @@ UNKNOWN = {"cpu_model": "", "num_threads": 0}
 """What is not known is the same for all results of a host: a missing value equals none."""
 
 
-class Host(NamedTuple):
-    """What a peak belongs to."""
-
-    name: str
-    cpu_model: str
-    precision: str
-    num_threads: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class HostProducts:
-    """Holds the rates of one framework's matrix products on one host, in operations per second.
+class HostProducts(NamedTuple):
+    """The rates of one framework's matrix products on one host, in operations per second.
 
     Each process multiplies in its own framework: the rate of one framework says nothing of another's.
     """
 
-    host: Host
+    host: str
+    cpu_model: str
+    precision: str
+    num_threads: int
     framework: str
-    low_flops_per_second: float
-    median_flops_per_second: float
-    high_flops_per_second: float
+    low: float
+    median: float
+    high: float
     num_results: int
 
-    @property
-    def has_drifted(self) -> bool:
-        """Whether the fastest result is more than MAX_DRIFT above the slowest: the host's speed changed."""
-        return self.high_flops_per_second / self.low_flops_per_second - 1 > MAX_DRIFT
 
+def relate_to_hosts(
+    attempts: pd.DataFrame, planned: npt.NDArray[np.int64]
+) -> tuple[pd.DataFrame, tuple[HostProducts, ...]]:
+    """Return the attempts with shares of their host's peak and the notes on them, and at which rates products ran.
 
-@dataclass(frozen=True, kw_only=True)
-class HostFigures:
-    """The figures of one host in one run, in operations per second."""
-
-    num_results: int
-    theoretical: float | None
-    """The highest of the results."""
-    products: tuple[HostProducts, ...]
-
-    @property
-    def peak_flops_per_second(self) -> float | None:
-        """The highest of all; None without any."""
-        highest = [one.high_flops_per_second for one in self.products]
-        return max(highest if self.theoretical is None else [*highest, self.theoretical], default=None)
-
-    @property
-    def source(self) -> str:
-        """Where the highest comes from, in words."""
-        if self.peak_flops_per_second == self.theoretical:
-            found = "cores x width x clock"
-        else:
-            fastest = max(self.products, key=lambda one: one.high_flops_per_second)
-            found = f"matrix product in {fastest.framework}"
-        return f"{found}; the highest of {self.num_results} results on this host"
-
-
-def find_host_peaks(attempts: pd.DataFrame) -> dict[Host, HostFigures]:
-    """Return the figures of each host that CPU cells ran on, in the order in which the attempts name them."""
-    on_cpu = attempts[(attempts["device"] == "cpu") & attempts["host"].notna()].fillna(UNKNOWN)
+    A host's peak is the highest figure of the attempts at the places `planned`. A CPU's roofline is that of arithmetic
+    alone. Results of GPUs, and of hosts without a peak, stay as they are.
+    """
+    places = attempts[HOST_COLUMNS].fillna(UNKNOWN)
+    on_cpu = attempts.drop(columns=HOST_COLUMNS).join(places).iloc[planned]
+    on_cpu = on_cpu[(on_cpu["device"] == "cpu") & on_cpu["host"].notna()]
     # Results that were made before they held a HostPeak hold the peak of their time.
     is_own = on_cpu["host_framework"].notna()
     on_cpu = on_cpu.assign(
-        product_framework=on_cpu["host_framework"].fillna(ALL_FRAMEWORKS),
-        product=on_cpu["cpu_product_flops_per_second"].where(is_own, on_cpu["peak_flops_per_second"]),
+        framework=on_cpu["host_framework"].fillna(ALL_FRAMEWORKS),
+        rate=on_cpu["cpu_product_flops_per_second"].where(is_own, on_cpu["peak_flops_per_second"]),
         theoretical=on_cpu["host_theoretical_flops_per_second"].where(is_own),
     )
-    found = {}
-    for names, own in on_cpu.groupby(HOST_COLUMNS, sort=False):
-        host = Host(*names)  # type: ignore[arg-type]  # as the columns are
-        theoretical = own["theoretical"].max()
-        found[host] = HostFigures(
-            num_results=len(own),
-            theoretical=float(theoretical) if theoretical > 0 else None,
-            products=tuple(_list_products(host, own[own["product"] > 0])),
-        )
-    return found
+    by_host = on_cpu.groupby(HOST_COLUMNS, sort=False)
+    products = on_cpu[on_cpu["rate"] > 0].groupby([*HOST_COLUMNS, "framework"], sort=False)["rate"]
+    rates = products.agg(["min", "median", "max", "size"]).reset_index()
+    calculated = by_host["theoretical"].max().rename("max").reset_index().assign(source="cores x width x clock")
+    peaks = pd.concat([calculated, rates.assign(source="matrix product in " + rates["framework"])], ignore_index=True)
+    peaks = peaks[peaks["max"] > 0].sort_values("max", ascending=False, kind="stable").drop_duplicates(HOST_COLUMNS)
+    peaks = peaks.merge(by_host.size().rename("number").reset_index(), on=HOST_COLUMNS)
+    found = places.merge(peaks[[*HOST_COLUMNS, "max", "source", "number"]], on=HOST_COLUMNS, how="left")
+    related = _relate(attempts, found.set_index(attempts.index))
+    return related, tuple(HostProducts(*row) for row in rates.itertuples(index=False, name=None))
 
 
-def _list_products(host: Host, rows: pd.DataFrame) -> Iterable[HostProducts]:
-    for framework, rates in rows.groupby("product_framework", sort=False)["product"]:
-        yield HostProducts(
-            host=host,
-            framework=str(framework),
-            low_flops_per_second=float(rates.min()),
-            median_flops_per_second=float(rates.median()),
-            high_flops_per_second=float(rates.max()),
-            num_results=len(rates),
-        )
-
-
-def list_products(hosts: dict[Host, HostFigures]) -> tuple[HostProducts, ...]:
-    """Return at which rates the matrix products of each host and framework ran."""
-    return tuple(products for figures in hosts.values() for products in figures.products)
-
-
-def relate_to_hosts(attempts: pd.DataFrame, hosts: dict[Host, HostFigures]) -> pd.DataFrame:
-    """Return the attempts with shares of their host's peak, and the notes that go with them.
-
-    A CPU's roofline is that of arithmetic alone. Results of GPUs, and of hosts without a peak, stay as they are.
-    """
-    known = {host: (figures.peak_flops_per_second, figures.source) for host, figures in hosts.items()}
-    places = zip(*(attempts[HOST_COLUMNS].fillna(UNKNOWN)[name] for name in HOST_COLUMNS), strict=True)
-    found = [
-        known.get(Host(*place)) if device == "cpu" else None
-        for device, place in zip(attempts["device"], places, strict=True)
-    ]
-    peaks = np.array([peak if (peak := one and one[0]) else np.nan for one in found], dtype=np.float64)
-    is_related = (
-        ~np.isnan(peaks) & (attempts["flops_per_step"].notna() & attempts["center_step_seconds"].notna()).to_numpy()
-    )
+def _relate(attempts: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    is_related = (attempts["device"] == "cpu") & found["max"].notna()
+    is_related &= attempts["flops_per_step"].notna() & attempts["center_step_seconds"].notna()
     if not is_related.any():
         return attempts
-    rows, peaks = attempts[is_related], peaks[is_related]
+    rows, found = attempts[is_related], found[is_related]
+    peaks = found["max"]
     least_seconds = rows["flops_per_step"].astype("float64") / peaks
     shares = rows["achieved_flops_per_second"] / peaks
     attempts = attempts.copy()
     related: dict[str, Any] = {
         "peak_flops_per_second": peaks,
-        "peak_source": [one[1] for one, is_own in zip(found, is_related, strict=True) if one and is_own],
+        "peak_source": [
+            f"{source}; the highest of {number:.0f} results on this host"
+            for source, number in zip(found["source"], found["number"], strict=True)
+        ],
         "share_of_peak": shares,
         "min_step_seconds": least_seconds,
         "bound": "arithmetic",
@@ -406,46 +350,43 @@ def describe_unequal_products(products: Iterable[HostProducts]) -> str:
 
     One is faster if its slowest result is more than MAX_DRIFT above the fastest result of the other.
     """
-    by_host: defaultdict[Host, list[HostProducts]] = defaultdict(list)
+    by_host: defaultdict[tuple[object, ...], list[HostProducts]] = defaultdict(list)
     for one in products:
         if one.framework in FRAMEWORK_NAMES and one.num_results >= LEAST_RESULTS:
-            by_host[one.host].append(one)
-    return " ".join(filter(None, (_describe_host(host, own) for host, own in by_host.items())))
+            by_host[one[:4]].append(one)
+    return " ".join(filter(None, map(_describe_host, by_host.values())))
 
 
-def _describe_host(host: Host, own: list[HostProducts]) -> str:
-    own = sorted(own, key=lambda one: one.median_flops_per_second)
+def _describe_host(own: list[HostProducts]) -> str:
+    own = sorted(own, key=lambda one: one.median)
     slowest, fastest = own[0], own[-1]
-    if fastest.low_flops_per_second <= slowest.high_flops_per_second * (1 + MAX_DRIFT):
+    if fastest.low <= slowest.high * (1 + MAX_DRIFT):
         return ""
-    unit = choose_rate_unit([fastest.median_flops_per_second])
-    rates = [f"{FRAMEWORK_NAMES[one.framework]}'s {format_number(one.median_flops_per_second, unit)}" for one in own]
+    unit = choose_rate_unit([fastest.median])
+    rates = [f"{FRAMEWORK_NAMES[one.framework]}'s {format_number(one.median, unit)}" for one in own]
     numbers = join_words(f"{one.num_results:,}" for one in own)
     return (
-        f"The frameworks' own matrix products ({host.precision}, {count_things(host.num_threads, 'thread')}) ran at "
-        f"different rates on {host.name}: {join_words(rates)} {unit.label}, medians of {numbers} results."
+        f"The frameworks' own matrix products ({fastest.precision}, {count_things(fastest.num_threads, 'thread')}) ran "
+        f"at different rates on {fastest.host}: {join_words(rates)} {unit.label}, medians of {numbers} results."
     )
 
 
 def describe_drift(drift: HostProducts) -> str:
     """Return how far apart the products of one framework ran on one host."""
-    host, low, high = drift.host, drift.low_flops_per_second, drift.high_flops_per_second
-    unit = choose_rate_unit([high])
+    unit = choose_rate_unit([drift.high])
     framework = FRAMEWORK_NAMES.get(drift.framework, drift.framework)
     return (
-        f"matrix products of {framework} ({host.precision}, {count_things(host.num_threads, 'thread')}) ran at "
-        f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label} in {drift.num_results} results on the "
-        f"CPU (the faster of two in each), {format_number(high / low - 1, PERCENT)} % apart"
+        f"matrix products of {framework} ({drift.precision}, {count_things(drift.num_threads, 'thread')}) ran at "
+        f"{format_number(drift.low, unit)} to {format_number(drift.high, unit)} {unit.label} in {drift.num_results} "
+        f"results on the CPU (the faster of two in each), {measure_drift(drift)} apart"
     )
 
 
-def describe_widest_drift(drifted: Sequence[HostProducts]) -> str:
-    """Return by how many percent the fastest products exceed the slowest; `drifted`: as `list_drifted` yields them."""
-    widest = drifted[0]
-    return f"{format_number(widest.high_flops_per_second / widest.low_flops_per_second - 1, PERCENT)} %"
+def measure_drift(drift: HostProducts) -> str:
+    """Return by how many percent the fastest products exceed the slowest: `20.0 %`."""
+    return f"{format_number(drift.high / drift.low - 1, PERCENT)} %"
 
 
-def list_drifted(products: Iterable[HostProducts]) -> Iterator[HostProducts]:
-    """Yield the products of those frameworks and hosts whose speed changed, the widest range first."""
-    drifted = [one for one in products if one.has_drifted]
-    yield from sorted(drifted, key=lambda one: one.low_flops_per_second / one.high_flops_per_second)
+def list_drifted(products: Iterable[HostProducts]) -> list[HostProducts]:
+    """Return the products of those frameworks and hosts whose speed changed, the widest range first."""
+    return sorted((one for one in products if one.high / one.low - 1 > MAX_DRIFT), key=lambda one: one.low / one.high)

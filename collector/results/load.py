@@ -27,7 +27,7 @@ from collector.results.frames import (
     TENANTS,
     make_frame,
 )
-from collector.results.hosts import find_host_peaks, list_products, name_machines, relate_to_hosts
+from collector.results.hosts import name_machines, relate_to_hosts
 from collector.results.stored_tables import DamagedTableError, RunTables, to_frame, update_tables
 
 NUM_NEWEST_RUNS = 5
@@ -81,8 +81,7 @@ def _assemble(store: Store, run: Run, results: RunTables, on_cluster: Sequence[R
     )
     doubts = describe_odd_dates(attempts, run)
     attempts = name_machines(unify_centers(attempts, counted))
-    hosts = find_host_peaks(attempts.iloc[ordered.order])
-    attempts = relate_to_hosts(attempts, hosts)
+    attempts, products = relate_to_hosts(attempts, ordered.order)
     tenants = _select_tenants(results, attempts.iloc[counted])
     placements = make_frame([], TABLE_COLUMNS[PLACEMENTS])
     if on_cluster:
@@ -95,7 +94,7 @@ def _assemble(store: Store, run: Run, results: RunTables, on_cluster: Sequence[R
         steps=find_steps(results, attempts.iloc[counted], tenants),
         environments=_read_environments(results, attempts.iloc[counted]),
         skipped=skipped,
-        host_products=list_products(hosts),
+        host_products=products,
         node_faults=_read_node_faults(on_cluster[1]) if on_cluster else (),
         notices=tuple(dict.fromkeys(notice for table in (results, *on_cluster) for notice in table.notices)),
         doubts=doubts,

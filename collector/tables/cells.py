@@ -299,7 +299,7 @@ def _list_remarks(products: Sequence[HostProducts]) -> Iterator[str]:
     yield describe_unequal_products(products)
     for drift in list_drifted(products):
         yield (
-            f"The speed of {drift.host.name} was not always the same: {describe_drift(drift)}. Shares here are of the "
+            f"The speed of {drift.host} was not always the same: {describe_drift(drift)}. Shares here are of the "
             "highest. Step times and ratios are not computed from it; what it does to them is in their intervals."
         )
 

@@ -127,6 +127,6 @@ def test_a_host_whose_speed_changed_between_results_is_named(high: float, expect
         "Step times and ratios are not computed "
         "from it; what it does to them is in their intervals."
     )
-    assert len(list(list_drifted(collection.host_products))) == expected
+    assert len(list_drifted(collection.host_products)) == expected
     assert table is not None
     assert (text in table.remark) == bool(expected)
