@@ -9,7 +9,6 @@ import hashlib
 import json
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ BLOCK_BYTES = 512
 
 
 def main() -> None:
-    """Write the table."""
     sizes = {}
     for path in sorted(ROOT.glob("images/*/requirements-*.txt")):
         framework, flavour = path.parent.name, path.stem.removeprefix("requirements-")
@@ -41,17 +39,19 @@ def main() -> None:
 
 
 def measure(path: Path) -> dict[str, Any]:
-    """Return how many packages a locked requirements file installs, and their bytes."""
     version = ".".join(map(str, PYTHON))
     command = (*UV, "--python-version", version, "--python-platform", "x86_64-manylinux_2_28", path)
     lock = tomllib.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     sizes = [find_size(package) for package in lock["packages"]]
     environment = ROOT / ".environments" / f"{path.parent.name}-{path.stem.removeprefix('requirements-')}"
+    files = [file.lstat() for file in environment.rglob("*") if file.is_symlink() or file.is_file()]
     return {
         "requirements_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "num_packages": len(sizes),
         "download_bytes": sum(sizes),
-        "installed_bytes": count_bytes(environment) if (environment / "installed").exists() else None,
+        "installed_bytes": BLOCK_BYTES * sum(file.st_blocks for file in files)
+        if (environment / "installed").exists()
+        else None,
     }
 
 
@@ -65,16 +65,6 @@ def find_size(package: dict[str, Any]) -> int:
         if (tags := order.keys() & parse_wheel_filename(wheel["url"].rpartition("/")[2])[3])
     ]
     return min(fitting)[1] if fitting else int(package["sdist"]["size"])
-
-
-def count_bytes(folder: Path) -> int:
-    """Return what the files of a folder take on the disk."""
-    return sum(path.lstat().st_blocks * BLOCK_BYTES for path in iter_files(folder))
-
-
-def iter_files(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder, links among them."""
-    return (path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
 
 
 if __name__ == "__main__":
