@@ -213,16 +213,8 @@ def test_packages_are_read_and_parts_of_them_are_not(tmp_path: Path) -> None:
     }
     for domain, files in domains.items():
         write_tree(tmp_path / domain, files)
-    packages = read_package_energy(tmp_path)
-    assert packages is not None
-    assert [microjoules for microjoules, _ in packages] == [1, 3]
-
-
-def test_there_is_no_energy_without_counters_or_without_the_right_to_read_them(tmp_path: Path) -> None:
-    assert read_package_energy(tmp_path) is None
-    write_tree(tmp_path / "intel-rapl:0", make_domain("package-0", 1))
-    (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
-    (tmp_path / "intel-rapl:0" / "energy_uj").mkdir()  # unreadable, for root too
+    assert read_package_energy(tmp_path) == ((1, 10_000_000), (3, 10_000_000))
+    (tmp_path / "intel-rapl:0" / "energy_uj").unlink()  # as where it is for root only
     assert read_package_energy(tmp_path) is None
 
 
@@ -291,13 +283,9 @@ def make_amd(family: int, model: int) -> dict[str, str]:
         (INTEL, AVX512, "fp32", 64),  # two units of 16 values, two operations each
         (INTEL, AVX2, "fp32", 32),
         (INTEL, "sse2 avx", "fp32", 16),  # Sandy Bridge: one multiplies, one adds
-        (INTEL, "sse2", "fp32", 8),
-        (INTEL, SAPPHIRE_RAPIDS, "fp32", 64),
         (INTEL, SAPPHIRE_RAPIDS, "bf16", 1024),
         (INTEL, SAPPHIRE_RAPIDS, "fp16", 128),
-        (INTEL, AVX512, "bf16", 64),  # converted to float32
         (make_amd(0x17, 0x01), AVX2, "fp32", 16),  # Zen
-        (make_amd(0x17, 0x31), AVX2, "fp32", 32),  # Zen 2
         (make_amd(0x19, 0x11), f"{AVX512} avx512_bf16", "fp32", 32),  # Zen 4: 512 bits in two passes
         (make_amd(0x19, 0x11), f"{AVX512} avx512_bf16", "bf16", 64),
         (make_amd(0x1A, 0x02), AVX512, "fp32", 64),  # Zen 5

@@ -28,12 +28,8 @@ NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
 def test_every_gpu_of_a_cell_is_described(nvml: FakeNvml) -> None:
     first, second = read_gpus(2, "12.8", None)
     assert (first.uuid, second.uuid) == (UUIDS[0], UUIDS[1])
-    assert (first.name, first.compute_capability, first.driver_version, first.cuda_version) == (
-        "Tesla T4",
-        "7.5",
-        "550.54.15",
-        "12.8",
-    )
+    assert (first.name, first.compute_capability) == ("Tesla T4", "7.5")
+    assert (first.driver_version, first.cuda_version) == ("550.54.15", "12.8")
     assert first.memory_total_bytes == 15_360 * MIB
     assert (first.mig_profile, first.ecc_enabled) == (None, True)
     assert (first.pcie_generation, first.pcie_width, first.max_pcie_generation, first.max_pcie_width) == (1, 8, 3, 16)
@@ -71,11 +67,7 @@ def test_the_baseline_says_who_was_there_before(nvml: FakeNvml) -> None:
     expected = (ForeignProcess(pid=17, memory_bytes=300 * MIB), ForeignProcess(pid=18, memory_bytes=None))
     assert use.foreign_processes == expected
     assert (use.uuid, use.idle_power_watts, use.power_limit_watts, use.max_sm_clock_mhz) == (UUIDS[0], 60.5, 70.0, 1590)
-    assert (use.default_power_limit_watts, use.application_clock_mhz, use.default_application_clock_mhz) == (
-        70.0,
-        900,
-        1000,
-    )
+    assert (use.application_clock_mhz, use.default_application_clock_mhz) == (900, 1000)
     assert use.memory_used_before_bytes == 3 * MIB  # the driver's reserve left out
     assert (use.window_seconds, use.num_steps, use.sample_seconds) == (None, 0, ())
 
@@ -95,21 +87,10 @@ def test_what_a_device_does_not_support_is_unknown(nvml: FakeNvml) -> None:
     nvml.refusals["nvmlDeviceGetComputeRunningProcesses_v3"] = pynvml.NVML_ERROR_NO_PERMISSION
     baselines = IdleWatch(read_gpu_baselines(1)).end()
     (use,) = sample_gpus(baselines, lambda: 5)
-    assert (
-        use.idle_power_watts,
-        use.power_limit_watts,
-        use.max_sm_clock_mhz,
-        use.memory_used_before_bytes,
-        use.foreign_processes,
-    ) == (None, None, None, None, None)
-    assert (
-        use.sm_clock_mhz,
-        use.temperature_celsius,
-        use.power_watts,
-        use.throttle_reasons,
-        use.energy_joules,
-        use.memory_used_peak_bytes,
-    ) == ((), (), (), {}, None, None)
+    assert (use.idle_power_watts, use.power_limit_watts, use.max_sm_clock_mhz) == (None, None, None)
+    assert (use.memory_used_before_bytes, use.memory_used_peak_bytes, use.foreign_processes) == (None, None, None)
+    assert (use.sm_clock_mhz, use.temperature_celsius, use.power_watts) == ((), (), ())
+    assert (use.throttle_reasons, use.energy_joules) == ({}, None)
     assert (use.num_steps, len(use.sample_seconds) > 0) == (5, True)
     assert GpuUse.model_validate_json(use.to_json()) == use
 
@@ -133,12 +114,8 @@ def test_a_pass_samples_every_gpu_while_the_steps_run(nvml: FakeNvml) -> None:
     first, second = sample_gpus(baselines, run)
     assert (first.uuid, second.uuid) == (UUIDS[0], UUIDS[1])
     for use in (first, second):
-        assert (use.num_steps, use.idle_power_watts, use.memory_used_before_bytes, use.memory_used_peak_bytes) == (
-            7,
-            60.5,
-            3 * MIB,
-            900 * MIB,
-        )
+        assert (use.num_steps, use.idle_power_watts) == (7, 60.5)
+        assert (use.memory_used_before_bytes, use.memory_used_peak_bytes) == (3 * MIB, 900 * MIB)
         assert len(use.sample_seconds) >= 2
         assert (use.window_seconds or 0) >= use.sample_seconds[1]
         assert list(use.sample_seconds) == sorted(use.sample_seconds)
