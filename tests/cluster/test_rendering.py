@@ -11,11 +11,10 @@ from runs import make_profile
 from bench.errors import UserError
 from bench.schema import PlannedCell
 from factories import make_cell
-from hostile_texts import HOSTILE_TEXTS
 from profile_files import list_gpu_words, write
 from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.names import JobKey
-from runner.kubernetes.rendering import JobRenderer, escape_variable, render_manifest
+from runner.kubernetes.rendering import JobRenderer
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
@@ -23,22 +22,7 @@ from runner.profiles.model import Profile
 STORE = "s3://bucket/prefix"
 PLACES_AND_WORDS = [(name, word) for name in BUILTIN_PROFILES for word in (None, *list_gpu_words(name))]
 """Every built-in profile: its CPU cells, and cells on each GPU that it knows."""
-DIFFERENT_KINDS = [("gke", "cpu"), ("gke", "gpu"), ("openshift", "gpu"), ("k3s", "gpu")]
-"""Jobs that differ in what they are made of."""
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
-
-
-def render_hostile_yaml(namespace: str) -> str:
-    """Return a Job as YAML with every hostile text in a variable, in the store's URL and in the image."""
-    environment = {f"TEXT_{number}": text for number, text in enumerate(HOSTILE_TEXTS)}
-    profile = make_profile(namespace, "kind", environment=environment)
-    whole = "".join(HOSTILE_TEXTS)
-    planned = PlannedCell(cell=make_cell(data_dir=whole), repeats=1, timeout_seconds=600.0)
-    renderer = JobRenderer(profile=profile, store_url=whole, git_revision=whole)
-    slots = {"job_name": "hostile", "run_id": "mine", "cell_id": "cell-12345678", "repeat": "1", "fingerprint": ""}
-    slots["cell_json"] = escape_variable(planned.cell.model_dump_json())
-    values = renderer.collect_values(planned) | {"image": f"x{whole}x"}  # the API server refuses outer spaces
-    return render_manifest("job.yaml.j2", **values, slot=slots)
 
 
 def list_given(want: Any, got: Any, path: str = "") -> list[str]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from factories import make_cell
-from hostile_texts import texts
 from job_manifests import (
     CONTAINER,
     KINDS,
@@ -23,6 +23,19 @@ from job_manifests import (
     plan,
 )
 from runner.kubernetes.rendering import JobShape, escape_variable, read_manifest, render_manifest
+
+# Texts that break out of templates, YAML or Kubernetes' own expansion where a program lets them.
+HOSTILE_TEXTS = (
+    *("\n", "line\nkey: value\n- item", "\r\n\t ", "{{ profile }}", "{{ 7 * 7 }}{% for x in y %}", "{% raw %}"),
+    *("&a *a", "<<: *labels", "!!python/object/apply:os.system [id]", "'", '"', '", "injected": "', "\\"),
+    *("$(HOME)", "$$(HOME)", "$$$(HOME)$", "$(BENCH_CELL", "a: b", "a #b", "- ", "? ", "| ", "> ", "---", "..."),
+    *("null", "~", "true", "yes", "0x10", "1e3", "012", "1:30", ".inf", "2026-01-01", " leading and trailing "),
+    *("\x85", "\u2028\u2029", "\ufeffx\ufeff", "\x01\x07\x1b[2J\x7f\x9f", "\ud7ff\ue000\ufffd\uffff\U0010ffff"),
+    "slot-run-id-0000000000000000",
+)
+texts = (
+    st.lists(st.sampled_from(HOSTILE_TEXTS) | st.text(max_size=20), min_size=1, max_size=4).map("".join).filter(bool)
+)
 
 FULL = collect_full_values()
 FIRST_VALUE = f"{CONTAINER}.env.0.value"
