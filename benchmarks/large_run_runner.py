@@ -20,7 +20,7 @@ from runner.kubernetes.connection import Connection  # noqa: E402
 from runner.kubernetes.progress import ClusterProgress  # noqa: E402
 from runner.kubernetes.run import ClusterRun, ClusterTarget  # noqa: E402
 from runner.kubernetes.tracked_jobs import TrackedJobs  # noqa: E402
-from runner.records import NO_RETRIES  # noqa: E402
+from runner.runs import NO_RETRIES  # noqa: E402
 
 FIGURE_SECONDS = 30.0
 

@@ -29,7 +29,7 @@ from bench.store import Store, run_key  # noqa: E402
 from control_plane import ControlPlane, find_assets  # noqa: E402
 from fake_kubelet import FakeKubelet  # noqa: E402
 from runner.kubernetes.connection import Connection  # noqa: E402
-from runner.records import Records  # noqa: E402
+from runner.runs import Records  # noqa: E402
 from s3_server import S3Server  # noqa: E402
 
 RUN_ID, NAMESPACE, NUM_NODES = "killed-often", "kills", 10

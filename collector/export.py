@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from collector.comparisons import compare_all
 from collector.files import replace_file, replace_steering
-from collector.machine_differences import tabulate_machines
 from collector.results.collection import Collection
 from collector.results.stored_tables import write_parquet
 from collector.results.summary import list_failures, list_invalid, list_skipped, summarize_cells
 from collector.sharing import tabulate_sharing
+from collector.tables.environments import tabulate_machines
 
 FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:\d*\.?\d+(?:[eE][-+]?\d+)?|inf)?\Z)")
 """What a spreadsheet takes for a formula: hosts and error messages can have any text. Numbers are none."""

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from bench.store import Store
 from collector.analysis import analyze_run
-from collector.report.terminal import print_summary
+from collector.report.tables import print_summary
 from collector.results.load import load_run
 
 ROOT = Path(__file__).parents[1]

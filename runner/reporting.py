@@ -113,7 +113,7 @@ def finish_run(
     """
     from collector.export import write_collection
     from collector.report.page import write_page
-    from collector.report.terminal import print_summary
+    from collector.report.tables import print_summary
     from runner.price_tables import load_prices
 
     collection = load_collection(store, run.run_id, writes_tables=True)

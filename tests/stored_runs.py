@@ -7,8 +7,7 @@ from bench.schema import Cell, Result, Run
 from bench.store import Store
 from factories import make_cell, make_failed_result, make_result, make_run, make_validity
 from runner.matrix.plan import Repeat
-from runner.records import NO_RETRIES, Records, Retries
-from runner.runs import count_failed, select_missing
+from runner.runs import NO_RETRIES, Records, Retries, count_failed, select_missing
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")

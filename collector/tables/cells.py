@@ -9,10 +9,10 @@ import pandas as pd
 from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.labels import add_labels
-from collector.libraries import NOT_RECORDED
 from collector.results.frames import CELL_COLUMNS, describe_cell, find_shared, make_frame
 from collector.results.hosts import HostProducts, describe_drift, describe_unequal_products, list_drifted
 from collector.results.summary import list_invalid, list_skipped
+from collector.tables.environments import NOT_RECORDED
 from collector.tables.table import (
     CELL,
     MAX_LISTED,

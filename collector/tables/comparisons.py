@@ -10,7 +10,6 @@ from collector.analysis import Analysis
 from collector.changes import RecordedChange
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING, Comparison
 from collector.labels import add_labels, label_hardware, label_shared
-from collector.libraries import describe_libraries
 from collector.machines import SIDES
 from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, count_differences, quote_longer
 from collector.results.cell_repeats import read_estimate
@@ -18,6 +17,7 @@ from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, Row, describe_cell, list_rows, make_frame
 from collector.statistics import invert_estimate
 from collector.tables.cells import NOTE, REPEATS
+from collector.tables.environments import describe_libraries
 from collector.tables.table import (
     CELL,
     MAX_LISTED,
@@ -110,7 +110,7 @@ def _describe_settings(comparison: Comparison, pairs: list[Row], environments: M
     """Return as a sentence in which SETTINGS the sides of a pair differ, with the values; empty where in none.
 
     Of several pairs the first that differs counts; a setting that one side does not record is left out. Of frameworks
-    `collector.libraries` says how they differ.
+    `collector.tables.environments` says how they differ.
     """
     found: dict[str, str] = {}
     for pair in pairs if comparison is not FRAMEWORKS else ():

@@ -1,14 +1,28 @@
-"""The tables of environments and machines, and how machines of one type differ."""
+"""Environments, their libraries, and machines: their tables, how machines of one type differ, what they share."""
+
+from collections.abc import Callable, Mapping
+from itertools import combinations, product
 
 import pandas as pd
 
+from bench.registry import MODELS
 from bench.schema import Environment, Gpu, Machine
 from collector.analysis import Analysis
 from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
-from collector.libraries import NOT_RECORDED, shorten_cudnn
-from collector.machine_differences import tabulate_machines
-from collector.ratio_words import NO_DIFFERENCE
+from collector.ratio_words import NO_DIFFERENCE, adjust_verdicts, name_direction
 from collector.results.collection import Collection
+from collector.results.frames import Columns, Row, make_frame
+from collector.results.hosts import describe_unequal_products
+from collector.results.summary import (
+    CALIBRATIONS,
+    READ_COLUMNS,
+    add_products,
+    compare_calibrations,
+    compare_machines,
+    describe_deviations,
+    select_sound,
+)
+from collector.statistics import Estimate
 from collector.tables.table import Table, count_column, interval_column, make_table, number_column, text_column
 from collector.units import (
     CELSIUS,
@@ -245,3 +259,219 @@ def _name_different(rows: pd.DataFrame) -> str:
     factors = zip(different["machine"], different["time_factor"], strict=True)
     named = ", ".join(f"{machine} ({format_significant(factor)}x)" for machine, factor in factors)
     return f"{len(different)} of {len(tested)} differ by more than the spread between repeats explains: {named}."
+
+
+MACHINE_TABLE_COLUMNS: Columns = {
+    "machine": "str",
+    "instance_type": "str",
+    "zone": "str",
+    "cpu_model": "str",
+    "gpu_name": "str",
+    "num_repeats": "int64",
+    "num_cells": "int64",
+    "product_flops_per_second": "float64",
+    "product_factor": "float64",
+    "copy_bytes_per_second": "float64",
+    "copy_factor": "float64",
+    "deviation": "str",
+    "gpu_sm_clock_mhz": "float64",
+    "gpu_max_temperature_celsius": "float64",
+    "time_factor": "float64",
+    "time_factor_low": "float64",
+    "time_factor_high": "float64",
+    "joint_low": "float64",
+    "joint_high": "float64",
+    "p_value": "float64",
+    "p_adjusted": "float64",
+    "verdict": "str",
+}
+"""`product_flops_per_second`: the median of the matrix products of its cells; `product_factor`: its rate over that of
+the machines that measured the same product; `copy_bytes_per_second` and `copy_factor` likewise of its memory;
+`deviation`: in words, if it differs by its calibration from others of its type. `time_factor`: its step times over
+those of the machines that measured the same cells, above 1 where it is slower. The verdict states a difference where
+the interval that holds together with those of all machines, `joint_low` to `joint_high`, excludes 1."""
+OWN_COLUMNS = (
+    *("cell_id", "environment_id", "center_step_seconds", "instance_type", "zone", "cpu_model", "gpu_name"),
+    *("gpu_sm_clock_mhz", "gpu_max_temperature_celsius"),
+)
+"""The columns of the results that are read here beside those of the calibrations."""
+
+
+def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per machine with sound repeats, columns MACHINE_TABLE_COLUMNS; an unknown factor is missing.
+
+    `results`: rows of RESULT_COLUMNS.
+    """
+    sound = add_products(select_sound(results, list(dict.fromkeys((*READ_COLUMNS, *OWN_COLUMNS)))))
+    times = compare_machines(sound, "center_step_seconds", ["cell_id", "environment_id"])
+    factors = {name: compare_calibrations(sound, name) for name in CALIBRATIONS}
+    deviations = describe_deviations(sound)
+    rows = [
+        _describe_machine_rows(str(machine), group)
+        | _describe_factor(times.get(str(machine)))
+        | {name: found[str(machine)].center for name, found in factors.items() if machine in found}
+        | {"deviation": deviations.get(str(machine))}
+        for machine, group in sound.groupby("machine", sort=True)
+    ]
+    return make_frame(adjust_verdicts(rows), MACHINE_TABLE_COLUMNS)
+
+
+def _describe_machine_rows(machine: str, repeats: pd.DataFrame) -> Row:
+    first = repeats.iloc[0]
+    return {
+        "machine": machine,
+        **{name: first[name] for name in ("instance_type", "zone", "cpu_model", "gpu_name")},
+        "num_repeats": len(repeats),
+        "num_cells": repeats["cell_id"].nunique(),
+        **{name: repeats[name].median() for name in ("product_flops_per_second", "copy_bytes_per_second")},
+        "gpu_sm_clock_mhz": repeats["gpu_sm_clock_mhz"].median(),
+        "gpu_max_temperature_celsius": repeats["gpu_max_temperature_celsius"].max(),
+    }
+
+
+def _describe_factor(factor: Estimate | None) -> Row:
+    if factor is None:
+        return {}
+    low, high = factor.interval or (None, None)
+    direction = name_direction(factor)
+    test = {"p_value": factor.p_value, "estimate": factor, "direction": direction, "verdict": direction}
+    return {
+        "time_factor": factor.center,
+        "time_factor_low": low,
+        "time_factor_high": high,
+        **(test if factor.p_value is not None else {}),
+    }
+
+
+NOT_RECORDED = "not recorded"
+NOT_USED = ""
+BUILT_FOR = ("tensorflow",)
+"""Frameworks that name the CUDA and cuDNN which they were built for (tf.sysconfig.get_build_info), not those loaded."""
+CUDNN_9 = 90_000
+"""From cuDNN 9 on, cudnn_version.h has major * 10,000 + minor * 100 + patch as its number; before, major * 1,000."""
+BATCH_NORM = "Keras ({names}) computes the batch norms of {models} from several operations, PyTorch in one"
+FUSED_NORM = "the mode fused-norm of TensorFlow measures what that costs"
+
+
+def shorten_cudnn(version: str) -> str:
+    """Return a version of cuDNN as `9.19.0`, be it recorded as 91900, 9.19.0.56 or 9.19.0; a major one as it is."""
+    if version.isdecimal() and int(version) >= 1000:
+        number = int(version)
+        major, rest = divmod(number, 10_000 if number >= CUDNN_9 else 1000)
+        return f"{major}.{rest // 100}.{rest % 100}"
+    return ".".join(version.split(".")[:3])
+
+
+def _read_cuda(environment: Environment) -> str | None:
+    return environment.gpu.cuda_version if environment.gpu else None
+
+
+def _read_cudnn(environment: Environment) -> str | None:
+    version = environment.gpu.cudnn_version if environment.gpu else None
+    return shorten_cudnn(version) if version else None
+
+
+def _read_setting(name: str) -> Callable[[Environment], str | None]:
+    words: Mapping[object, str] = {True: "yes", False: "no"}
+
+    def read(environment: Environment) -> str | None:
+        value = environment.settings.get(name)
+        return None if value is None else words[value] if isinstance(value, bool) else str(value)
+
+    return read
+
+
+def _read_optimizer(environment: Environment) -> str | None:
+    """Return the optimizer; NOT_USED of an environment that ran inference."""
+    name = _read_setting("optimizer")(environment)
+    return NOT_USED if name == "none" else name
+
+
+SEARCH = "cuDNN tries its algorithms first (cudnn_benchmark):"
+FACTS: Mapping[str, Callable[[Environment], str | None]] = {
+    "CUDA": _read_cuda,
+    "cuDNN": _read_cudnn,
+    "layout of images": _read_setting("memory_format"),
+    SEARCH: _read_setting("cudnn_benchmark"),
+    "optimizer": _read_optimizer,
+}
+"""How each fact is read of an environment: None where it is not recorded, NOT_USED where there is nothing to record."""
+GPU_FACTS = ("CUDA", "cuDNN", SEARCH)
+"""Facts that say nothing of what a CPU computed, though environments record them there too."""
+
+
+def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
+    """Return in which libraries and settings the frameworks of the pairs differ; empty where in none that is recorded.
+
+    `pairs`: rows of `compare_cells`; other comparisons than those of frameworks have nothing to say.
+    """
+    if "framework_subject" not in pairs:
+        return ""
+    compared = pairs[pairs["ratio"].notna()]
+    environments = _list_environments(compared, collection)
+    is_on_gpu = bool((compared["device"] == "gpu").any())
+    names = [name for name in FACTS if is_on_gpu or name not in GPU_FACTS]
+    values = {name: owners for name in names if len(owners := _find_owners(name, environments)) > 1}
+    texts = _describe_facts(values, environments)
+    is_on_cpu = bool((compared["device"] == "cpu").any())
+    rates = describe_unequal_products(collection.host_products) if is_on_cpu else ""
+    return " ".join(filter(None, [*texts, *_describe_batch_norms(compared), rates]))
+
+
+def _is_shown_different(fact: str, environments: Mapping[str, list[Environment]]) -> bool:
+    """Return whether two frameworks have different values; version 9 may be 9.19, and what is not recorded any."""
+    known = [{FACTS[fact](one) for one in own} - {None, NOT_USED} for own in environments.values()]
+    pairs = (sorted((f"{one}.", f"{other}.")) for sides in combinations(known, 2) for one, other in product(*sides))
+    return any(not longer.startswith(shorter) for shorter, longer in pairs)
+
+
+def _list_environments(pairs: pd.DataFrame, collection: Collection) -> dict[str, list[Environment]]:
+    """Return the environments that each framework of the pairs ran in, frameworks in the order of the registry."""
+    found: dict[str, dict[str, Environment]] = {}
+    for side in ("subject", "reference"):
+        for framework, name in zip(pairs[f"framework_{side}"], pairs[f"environment_id_{side}"], strict=True):
+            if name in collection.environments:
+                found.setdefault(framework, {})[name] = collection.environments[name]
+    return {name: list(found[name].values()) for name in FRAMEWORK_NAMES if name in found}
+
+
+def _describe_facts(
+    values: Mapping[str, Mapping[str, list[str]]], environments: Mapping[str, list[Environment]]
+) -> list[str]:
+    """Return a sentence on the facts that differ and one on those that may, with who has which value.
+
+    As `CUDA 13.0 (PyTorch, JAX), 12.5.1 (TensorFlow, of its build)`. `values`: by fact, what `_find_owners` returns.
+    """
+    shown: list[str] = []
+    others: list[str] = []
+    for fact, owners in values.items():
+        named = (f"{value} ({', '.join(names)})" for value, names in owners.items())
+        listed = shown if _is_shown_different(fact, environments) else others
+        listed.append(f"{fact} {', '.join(named)}")
+    openings = (("The frameworks differ in", shown), ("Whether they differ is not recorded of", others))
+    return [f"{opening}: {'; '.join(listed)}." for opening, listed in openings if listed]
+
+
+def _find_owners(fact: str, environments: Mapping[str, list[Environment]]) -> dict[str, list[str]]:
+    owners: dict[str, list[str]] = {}
+    for framework, own in environments.items():
+        read = {FACTS[fact](environment) for environment in own} - {NOT_USED}
+        values = sorted(NOT_RECORDED if value is None else value for value in read)
+        is_built_for = framework in BUILT_FOR and fact in ("CUDA", "cuDNN") and values != [NOT_RECORDED]
+        name = FRAMEWORK_NAMES[framework] + (", of its build" if is_built_for else "")
+        if values:
+            owners.setdefault(" or ".join(values), []).append(name)
+    return owners
+
+
+def _describe_batch_norms(pairs: pd.DataFrame) -> list[str]:
+    """Return a sentence on the models of the pairs with batch norms, one side being Keras (docs/measurement.md)."""
+    has_norms = pairs["model"].map(lambda name: name in MODELS and MODELS[name].has_batch_norm).astype(bool)
+    rows = pairs[has_norms & (pairs["mode_subject"] != "fused-norm") & (pairs["framework_reference"] == "pytorch")]
+    if rows.empty:
+        return []
+    names = [FRAMEWORK_NAMES[name] for name in dict.fromkeys(rows["framework_subject"])]
+    models = " and ".join(dict.fromkeys(rows["model"]))
+    text = BATCH_NORM.format(names=", ".join(names), models=models)
+    is_measured = bool((pairs["mode_subject"] == "fused-norm").any())
+    return [f"{text}; {FUSED_NORM}." if is_measured else f"{text}."]

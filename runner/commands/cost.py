@@ -140,7 +140,7 @@ def _evaluate(
 
 
 def _show(document: "CostDocument", *, as_json: bool, as_markdown: bool, output: Path | None) -> None:
-    from collector.costs.tables import write_markdown
+    from collector.costs.document import write_markdown
     from collector.files import replace_text
 
     if output is None and not as_json and not as_markdown:
@@ -160,7 +160,7 @@ def _show(document: "CostDocument", *, as_json: bool, as_markdown: bool, output:
 
 
 def _print_document(document: "CostDocument", console: Console) -> None:
-    from collector.costs.tables import (
+    from collector.costs.document import (
         list_answer_lines,
         list_basis_lines,
         list_unpriced_lines,

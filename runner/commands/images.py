@@ -6,7 +6,7 @@ import typer
 
 from runner.commands.next_steps import say
 from runner.commands.options import CONSOLE
-from runner.images.names import DEFAULT_BASE, LOCAL_REGISTRY, choose_images, make_arguments, name_image
+from runner.images import DEFAULT_BASE, LOCAL_REGISTRY, choose_images, make_arguments, name_image
 from runner.terminal import echo
 
 OnlyArgument = Annotated[
@@ -35,7 +35,7 @@ def build(
     """Build images that are not built yet; a tag is a hash of the content."""
     import yaml
 
-    from runner.images.docker import PROFILE_KEYS, build_image, is_built
+    from runner.images import PROFILE_KEYS, build_image, is_built
 
     arguments = make_arguments(base, cpu_index)
     for image in choose_images(only):
@@ -66,7 +66,7 @@ def push(
     """Push built images to a registry; print the lines for your profile and for the chart's values, by digest."""
     import yaml
 
-    from runner.images.docker import push_images
+    from runner.images import push_images
 
     images, arguments = choose_images(only), make_arguments(base, cpu_index)
     if dry_run:

@@ -117,7 +117,7 @@ def report(
     With csv or parquet, results that are new since the last time are kept in the store's tables/ for later commands.
     """
     from collector.analysis import analyze_run
-    from collector.report.terminal import print_summary
+    from collector.report.tables import print_summary
     from runner.price_tables import load_prices
     from runner.reporting import analyze_stored, load_history, print_notices
     from runner.stored_runs import load_collection, open_existing_store

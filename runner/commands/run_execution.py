@@ -25,10 +25,9 @@ from runner.estimates import PoolPrice, find_pool_prices, print_dry_run
 from runner.local.executor import CapOptions
 from runner.local.run import LocalRun, parse_interpreters
 from runner.processes import end_like_interrupt, find_end_code
-from runner.records import NO_RETRIES, Retries
 from runner.reporting import RunEnd, finish_run, say_how_to_retry
 from runner.run_events import RunEvents
-from runner.runs import read_run
+from runner.runs import NO_RETRIES, Retries, read_run
 
 if TYPE_CHECKING:  # the collector takes a second to import, the package `kubernetes` half a second
     from runner.alarms import NightMetrics, Webhook

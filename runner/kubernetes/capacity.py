@@ -42,8 +42,8 @@ from runner.kubernetes.fit import (
 )
 from runner.kubernetes.objects import list_required_terms, read_quantity
 from runner.kubernetes.tracked_jobs import UNFINISHED, Cost, OngoingRun, TrackedJob
+from runner.matrix.plan import RepeatKey
 from runner.profiles.model import NodePools, Profile
-from runner.records import RepeatKey
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 """The name of its NodePool, on every node that Karpenter makes: https://karpenter.sh/docs/concepts/scheduling/"""

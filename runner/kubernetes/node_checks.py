@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from bench.schema import Cell, Framework
-from runner.images.names import LOCAL_REGISTRY, locate_requirements
+from runner.images import LOCAL_REGISTRY, locate_requirements
 from runner.kubernetes.connection import ApiError, BusyError, Connection, JsonObject
 from runner.kubernetes.fit import (
     NodeStatus,

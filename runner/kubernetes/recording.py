@@ -30,7 +30,7 @@ from runner.kubernetes.failures import (
 )
 from runner.kubernetes.objects import CONTAINER, JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
-from runner.records import RemovedKeys, find_fault
+from runner.runs import RemovedKeys, find_fault
 
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES

@@ -32,8 +32,18 @@ from runner.matrix.plan import plan_run
 from runner.profiles import BUCKET_URLS
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
-from runner.records import Records, RecordSnapshot, Retries
-from runner.runs import check_run_id, choose_run, describe_damage, describe_plan, is_stored, select_missing, store_plan
+from runner.runs import (
+    Records,
+    RecordSnapshot,
+    Retries,
+    check_run_id,
+    choose_run,
+    describe_damage,
+    describe_plan,
+    is_stored,
+    select_missing,
+    store_plan,
+)
 from runner.terminal import format_wait, join_printable
 
 # Where the Jobs of a run go: the cluster, its namespace and queue, and what it can run.

@@ -16,7 +16,7 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Framework, Run
 from bench.store import Store
-from runner.images.names import Flavour
+from runner.images import Flavour
 from runner.local.executor import CapOptions, LocalCaps, LocalExecutor
 from runner.local.hardware import find_gpu, plan_local_run
 from runner.local.host_lock import hold_host_lock
@@ -29,9 +29,10 @@ from runner.local.virtual_environments import (
 )
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat
-from runner.records import Records, Retries
 from runner.run_events import RunEvents
 from runner.runs import (
+    Records,
+    Retries,
     check_run_id,
     choose_run,
     count_failed,

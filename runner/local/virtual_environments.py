@@ -25,7 +25,7 @@ from rich.text import Text
 
 from bench.errors import UserError
 from bench.schema import Framework
-from runner.images.names import Flavour, locate_requirements
+from runner.images import Flavour, locate_requirements
 from runner.local.process import end_group, start_group
 from runner.processes import delay_interrupts
 from runner.sources import find_cache_folder, find_source, has_checkout, locate_sources

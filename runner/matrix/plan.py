@@ -13,9 +13,10 @@ from bench.errors import UserError
 from bench.schema import Cell, Cluster, LeftOutCell, PlannedCell, Run, bound_time
 from runner import __version__
 from runner.matrix.expansion import Matrix
-from runner.records import RepeatKey
 from runner.sources import read_git_revision
 
+RepeatKey = tuple[str, int]
+"""Id of a cell and number of its repeat."""
 TIME_FORMAT = "%Y%m%d-%H%M%S"
 """The format of the time in the id of a run."""
 SEED_BITS = 32

@@ -11,7 +11,7 @@ from bench.errors import UserError
 from bench.schema import Cell, Device, Framework, Sharing
 from bench.schema.document import Count, Document
 from runner.capabilities import GpuKind
-from runner.images.names import find_image, make_arguments, name_image
+from runner.images import find_image, make_arguments, name_image
 from runner.kubernetes.names import (
     OWN_LABELS,
     AnnotationValue,

@@ -19,7 +19,7 @@ from runner.kubernetes.session import ClusterSession
 from runner.kubernetes.tracked_jobs import TrackedJob, TrackedJobs
 from runner.profiles.loading import load_profile
 from runner.profiles.model import Profile
-from runner.records import NO_RETRIES, Retries
+from runner.runs import NO_RETRIES, Retries
 
 IMAGE = "registry.example/benchmatrix/pytorch:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in ("pytorch", "tensorflow", "jax")}

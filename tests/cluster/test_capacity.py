@@ -16,7 +16,7 @@ from runner.kubernetes import connection as connections
 from runner.kubernetes import submission
 from runner.kubernetes.connection import Connection
 from runner.profiles.loading import load_profile
-from runner.records import Retries
+from runner.runs import Retries
 
 StartKubelet = Callable[..., FakeKubelet]
 

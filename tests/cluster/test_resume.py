@@ -22,7 +22,7 @@ from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.objects import CANCELLED
-from runner.records import Retries
+from runner.runs import Retries
 from s3_server import S3Server
 
 StartKubelet = Callable[..., FakeKubelet]

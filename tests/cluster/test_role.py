@@ -17,7 +17,7 @@ from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes import failures, recording, submission
 from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
-from runner.records import Retries
+from runner.runs import Retries
 
 StartKubelet = Callable[..., FakeKubelet]
 ACCOUNT = "benchmatrix-runner"

@@ -24,7 +24,7 @@ from device_plugin import KUBELET_SOCKET
 from gpu_nodes import GpuNode, Mounting, offer_card
 from real_cluster import PROGRAM, ROOT, RealCluster, delete_namespace
 
-from runner.images.names import DEFAULT_BASE
+from runner.images import DEFAULT_BASE
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.login import CURRENT, find_context
 from s3_server import S3Server

@@ -4,9 +4,9 @@ import pytest
 
 from collector.analysis import Analysis, analyze_run
 from collector.doubts import Doubt, list_doubts
-from collector.libraries import describe_libraries
 from collector.results.hosts import describe_unequal_products
 from collector.tables.cells import make_roofline_table
+from collector.tables.environments import describe_libraries
 from factories import make_cell, make_environment, make_result, make_roofline
 from host_figures import make_host_figures
 from measured_runs import Collect

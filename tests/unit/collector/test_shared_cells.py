@@ -11,10 +11,10 @@ from bench.schema import Cell, Result
 from collector.audit.measurements import gather_measurements
 from collector.audit.study import load_study
 from collector.comparisons import compare_all
-from collector.machine_differences import tabulate_machines
 from collector.nights.series import read_cell_nights
 from collector.results.frames import SHARING_FIELDS
 from collector.results.summary import summarize_cells
+from collector.tables.environments import tabulate_machines
 from factories import make_cell, make_environment, make_gpu
 from measured_runs import Collect, collect_results, make_repeats
 from shared_runs import TRAINING, make_gpu_cell, make_tenants_result

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from bench.store import Store
+from collector.costs.document import list_answer_lines
 from collector.costs.evaluation import CostQuestion, evaluate_costs
-from collector.costs.tables import list_answer_lines
 from collector.prices.table import CarbonRow, PowerRow, PriceRow, PriceTable
 from collector.results.load import load_runs
 from runner.price_tables import load_prices

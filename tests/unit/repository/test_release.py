@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bench import __version__
-from runner.images.names import list_images, name_image
+from runner.images import list_images, name_image
 
 ROOT = Path(__file__).parents[3]
 STORE = f"file://{ROOT}/docs/results/2026-11-21-h200"

@@ -66,7 +66,7 @@ def test_help_version_and_completion_load_nothing_that_does_work(
 
 def test_the_end_of_a_run_loads_nothing_that_only_forecasts_need() -> None:
     """They take longer than all else that the table and the answers of a run need."""
-    program = "import collector.report.terminal, sys; print(*sys.modules)"
+    program = "import collector.report.tables, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert "pandas" in done.stdout.split()

@@ -10,8 +10,7 @@ from ongoing_runs import make_ongoing
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.records import NO_RETRIES, Records, Retries
-from runner.runs import describe_damage, find_unfinished_run
+from runner.runs import NO_RETRIES, Records, Retries, describe_damage, find_unfinished_run
 from stored_runs import CELL_A, CELL_B, count_failed_repeats, list_missing_repeats, make_ok, make_own_run, name_repeats
 
 

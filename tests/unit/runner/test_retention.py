@@ -17,8 +17,8 @@ from bench.store.documents import read_raw_removals
 from collector.results.load import load_run
 from collector.results.stored_tables import table_key
 from factories import make_validity, put_documents
-from runner.records import Retries
 from runner.retention import RemovalPlan, plan_removal, remove_raw_results
+from runner.runs import Retries
 from s3_server import S3Server
 from stored_runs import (
     CELL_A,

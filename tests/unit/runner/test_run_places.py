@@ -8,8 +8,7 @@ from bench.errors import UserError
 from bench.schema import Cluster
 from bench.store import Store
 from factories import put_documents
-from runner.records import Retries
-from runner.runs import choose_run
+from runner.runs import Retries, choose_run
 from stored_runs import make_own_run
 
 ONE, NEW, OTHER = "1" * 64, "2" * 64, "3" * 64

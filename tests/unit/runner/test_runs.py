@@ -8,8 +8,8 @@ import pytest
 from bench.schema import Cell, Result, Run, Verdict
 from bench.store import Store
 from factories import make_cell, make_run, make_validity, put_documents
-from runner.records import Retries
 from runner.runs import (
+    Retries,
     check_same_plan,
     find_unfinished_run,
     read_run,

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from collector.analysis import analyze_run
 from collector.grid import make_grid
-from collector.report.terminal import make_grid_table, print_summary
+from collector.report.tables import make_grid_table, print_summary
 from collector.tables.table import CELL, Table, make_table, number_column, print_table, text_column
 from collector.units import MILLISECOND, THROUGHPUT
 from factories import make_cell, make_environment, make_failed_result, make_result

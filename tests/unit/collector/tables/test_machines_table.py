@@ -10,12 +10,11 @@ from bench.schema import Calibration, Cell, Node, Result
 from bench.store import Store, placement_key
 from collector.analysis import Analysis, analyze_run
 from collector.comparisons import FRAMEWORKS, compare_cells
-from collector.machine_differences import tabulate_machines
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
 from collector.results.load import load_run
 from collector.results.summary import summarize_cells
-from collector.tables.environments import make_machines_table
+from collector.tables.environments import make_machines_table, tabulate_machines
 from factories import make_cell, make_environment, make_gpu, make_placement, make_result, make_run, make_validity
 from factories import put_documents as put_all
 from host_figures import make_host_figures

@@ -1,4 +1,4 @@
-"""runner.images.names: a tag is a hash of the content, and which names choose which images."""
+"""runner.images: a tag is a hash of the content, and which names choose which images."""
 
 import shutil
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 
 from bench.errors import UserError
 from factories import make_cell
-from runner.images import names as images
-from runner.images.names import choose_images, find_image, list_images, make_arguments, name_image
+from runner import images
+from runner.images import choose_images, find_image, list_images, make_arguments, name_image
 from runner.kubernetes.fit import read_node_status
 from runner.kubernetes.node_checks import describe_image_finding
 from runner.profiles.loading import load_profile

@@ -20,7 +20,7 @@ from runner.kubernetes.objects import read_job_status, read_pod_status
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix.plan import Repeat
-from runner.records import Records
+from runner.runs import Records
 
 
 def make_recorder(store: Store) -> ResultRecorder:

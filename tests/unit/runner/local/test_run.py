@@ -27,7 +27,7 @@ from runner.local.host_lock import hold_host_lock
 from runner.local.run import LocalRun, parse_interpreters
 from runner.matrix.plan import order_repeats
 from runner.processes import end_like_interrupt
-from runner.records import NO_RETRIES, Retries
+from runner.runs import NO_RETRIES, Retries
 from stored_runs import list_missing_repeats
 
 MATRIX = """
