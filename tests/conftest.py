@@ -40,7 +40,6 @@ MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
 MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 # Seconds of CPU that others need not wait for before each push, and why they are spent.
 SLOW_MODULES = {
-    "faults/test_processes.py": "kills processes, or gives them too little disk, and starts them again",
     "unit/bench/store/test_buckets.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_contract.py": "starts an S3 server for most of its tests",
     "unit/bench/test_attempt.py": "starts a process per failure that it provokes",
@@ -61,6 +60,7 @@ SLOW_MODULES = {
     "unit/runner/commands/test_run.py": "runs a matrix, or starts the tool, in most of its tests",
     "unit/runner/kubernetes/test_hostile_texts.py": "renders a Job for each of hundreds of texts",
     "unit/runner/local/test_executor.py": "runs processes that hang until their time is up",
+    "unit/runner/local/test_full_disk.py": "starts the tool again and again",
     "unit/runner/local/test_interruptions.py": "interrupts whole runs and resumes them",
     "unit/runner/local/test_process.py": "runs processes that hang until their time is up",
     "unit/runner/local/test_run.py": "runs a matrix of processes per test",
