@@ -94,10 +94,11 @@ class IdleWatch:
     def _watch(self) -> None:
         with open_nvml():
             devices = find_visible_devices(len(self._baselines))
-            while not self._stop.is_set():
+            is_over = False
+            while not is_over:  # once at least, however soon the import ends
                 for device, watts in zip(devices, self._powers, strict=True):
                     watts.extend(power for power in [device.read_power_watts()] if power is not None)
-                self._stop.wait(SAMPLE_INTERVAL_SECONDS)
+                is_over = self._stop.wait(SAMPLE_INTERVAL_SECONDS)
 
 
 def find_lowest_mean(values: Sequence[float], length: int) -> float | None:
