@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -51,8 +51,7 @@ class Interruption:
     interrupted: Delivery
     """Delivers a partial record beside the results: the repeat is measured again."""
     timeout_seconds: float | None
-    grace_seconds: float = GRACE_SECONDS
-    end: Callable[[int], None] = os._exit
+    grace_seconds: float
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     """Held by the first that ends the process, and never released."""
 
@@ -69,16 +68,16 @@ class Interruption:
         self._lock.acquire()
         message = f"still running after timeout_seconds = {self.timeout_seconds:g}"
         result = self.attempt.cut_short("timeout", Failure(kind="timeout", message=message))
-        self.end(self._deliver(self.terminal, result))
+        os._exit(self._deliver(self.terminal, result))
 
     def _end_by_signal(self) -> None:
         self._lock.acquire()
         if self.attempt.result is not None:  # measured to the end, and on its way into the store
-            self.end(self._deliver(self.terminal, self.attempt.result))
+            os._exit(self._deliver(self.terminal, self.attempt.result))
         message = "ended by SIGTERM while it was measured: a drain, a preemption, or the pod was deleted"
         result = self.attempt.cut_short("preempted", Failure(kind="preempted", message=message, signal="SIGTERM"))
         self._deliver(self.interrupted, result)
-        self.end(EXIT_PREEMPTED)
+        os._exit(EXIT_PREEMPTED)
 
     def _deliver(self, delivery: Delivery, result: Result) -> int:
         print(f"{result.status}: {result.error.message if result.error else ''}", file=sys.stderr, flush=True)
