@@ -129,70 +129,59 @@ def test_the_images_for_gpus_look_for_the_driver_where_gke_mounts_it() -> None:
         assert stages[-1].startswith("base-${FLAVOUR}\n")
 
 
-@pytest.fixture
-def install(tmp_path: Path) -> Callable[..., list[list[str]]]:
-    """Calls the images' script in an environment whose pip prints its arguments; returns them for each call of pip."""
-    (tmp_path / "bin").mkdir()
-    make_interpreter(tmp_path / "bin" / "pip", 'echo "$@"')
-
-    def call(framework: Framework, flavour: str, *cpu_index: str) -> list[list[str]]:
-        requirements = ROOT / "images" / framework / f"requirements-{flavour}.txt"
-        command = ["sh", str(ROOT / "images" / "install_requirements.sh"), str(tmp_path), str(requirements), *cpu_index]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return [line.split() for line in done.stdout.splitlines()]
-
-    return call
+def install(folder: Path, framework: Framework, flavour: str, *cpu_index: str) -> list[list[str]]:
+    """Call the images' script in an environment whose pip prints its arguments; return them for each call of pip."""
+    (folder / "bin").mkdir(exist_ok=True)
+    make_interpreter(folder / "bin" / "pip", 'echo "$@"')
+    requirements = ROOT / "images" / framework / f"requirements-{flavour}.txt"
+    command = ["sh", str(ROOT / "images" / "install_requirements.sh"), str(folder), str(requirements), *cpu_index]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [line.split() for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("framework", "flavour", "cpu_index"),
-    [("pytorch", "cpu", ""), ("pytorch", "cuda", INDEX), ("jax", "cpu", INDEX)],
-)
+@pytest.mark.parametrize(("framework", "flavour", "cpu_index"), [("pytorch", "cuda", INDEX), ("jax", "cpu", INDEX)])
 def test_an_image_installs_what_is_locked_with_its_hashes(
-    framework: Framework, flavour: str, cpu_index: str, install: Callable[..., list[list[str]]]
+    framework: Framework, flavour: str, cpu_index: str, tmp_path: Path
 ) -> None:
-    (words,) = install(framework, flavour, cpu_index)
-
+    (words,) = install(tmp_path, framework, flavour, cpu_index)
     assert "--require-hashes" in words
     assert words[-1].endswith(f"images/{framework}/requirements-{flavour}.txt")
 
 
-def test_with_an_index_of_builds_without_cuda_pytorch_comes_from_there_and_cuda_stays_out(
-    install: Callable[..., list[list[str]]],
-) -> None:
+def test_with_an_index_of_builds_without_cuda_pytorch_comes_from_there_and_cuda_stays_out(tmp_path: Path) -> None:
     locked = (ROOT / "images/pytorch/requirements-cpu.txt").read_text().split()
     torch, torchvision = (
         next(word for word in locked if word.startswith(f"{name}==")) for name in ("torch", "torchvision")
     )
-
-    pytorch, others = install("pytorch", "cpu", INDEX)
-
+    pytorch, others = install(tmp_path, "pytorch", "cpu", INDEX)
     assert pytorch[-4:] == ["--extra-index-url", INDEX, f"{torch}+cpu", f"{torchvision}+cpu"]
     names = {word.partition("==")[0] for word in others if "==" in word}
     assert {"numpy", "pydantic"} <= names
     assert not [name for name in names if name.startswith(("torch", "nvidia", "cuda", "triton"))]
 
 
-@pytest.fixture
-def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The place of the client, the only program on the PATH."""
+@pytest.mark.parametrize(
+    ("body", "call", "message"),
+    [
+        (
+            "echo other/x@sha256:dd",
+            lambda: push_images("host.example/team", [find_image("pytorch", "cpu")], {}),
+            "names no digest of host.example/team/pytorch; was it pushed there",
+        ),
+        (None, lambda: is_built("x"), "docker: is not installed"),
+        (
+            "echo 'RUN HF_TOKEN=hunter2 pip install' >&2; echo last >&2; exit 3",
+            lambda: run_docker("build", "."),
+            r"^docker build failed \(exit code 3\):\n(.*\n)*last$",
+        ),
+    ],
+)
+def test_what_the_client_fails_at_is_told_without_credentials(
+    body: str | None, call: Callable[[], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    return tmp_path / "docker"
-
-
-def test_an_image_without_a_digest_is_told(docker: Path) -> None:
-    make_interpreter(docker, "echo other/x@sha256:dd")
-    with pytest.raises(UserError, match="names no digest of host.example/team/pytorch; was it pushed there"):
-        push_images("host.example/team", [find_image("pytorch", "cpu")], {})
-
-
-def test_a_missing_client_is_told(docker: Path) -> None:
-    with pytest.raises(UserError, match="docker: is not installed"):
-        is_built("x")
-
-
-def test_a_failure_is_told_with_the_end_of_its_errors_and_without_credentials(docker: Path) -> None:
-    make_interpreter(docker, "echo 'RUN HF_TOKEN=hunter2 pip install' >&2; echo last >&2; exit 3")
-    with pytest.raises(UserError, match=r"^docker build failed \(exit code 3\):\n(.*\n)*last$") as caught:
-        run_docker("build", ".")
+    if body is not None:
+        make_interpreter(tmp_path / "docker", body)
+    with pytest.raises(UserError, match=message) as caught:
+        call()
     assert "hunter2" not in str(caught.value)
