@@ -32,6 +32,10 @@ CELLS: list[tuple[dict[str, Any], str]] = [
         "conv6 train, GPU, batch 64, 32 px, 2 tenants by time-slicing, "
         "beside conv6 train batch 32 size 32 fp32 eager 100 classes, fp32, PyTorch eager",
     ),
+    (
+        {"model": "matmul", "phase": "infer", "batch_size": 1, "input_size": 100, "num_classes": None},
+        "matmul infer, CPU, batch 1, 100 rows, fp32, PyTorch eager",
+    ),
     ({"tenants": 2}, "conv6 train, CPU, batch 64, 32 px, 2 tenants, fp32, PyTorch eager"),
     ({"data_dir": "/data"}, "conv6 train, CPU, batch 64, 32 px, fp32, data of /data, PyTorch eager"),
 ]

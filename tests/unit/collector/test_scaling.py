@@ -67,9 +67,3 @@ def test_scaling_says_what_xla_compiles_of_tensorflow_on_several_gpus(
     results = [result for n in (1, 4) for result in make_compiled_gpus(n, framework="tensorflow", phase=phase)]
     (row,) = compare_cells(summarize_cells(collect(*results, repeats=2)), STRONG_SCALING).to_dict("records")
     assert row["note"] == f"other programs: XLA compiles the whole step on 1 GPU, {compiled} on 4 GPUs"
-
-
-def test_scaling_of_one_program_has_no_such_note(collect: Collect) -> None:
-    results = [*make_gpus(1, 64, 0.1, 0.1), *make_gpus(4, 64, 0.05, 0.05)]
-    (row,) = compare_cells(summarize_cells(collect(*results, repeats=2)), STRONG_SCALING).to_dict("records")
-    assert row["note"] == ""
