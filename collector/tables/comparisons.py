@@ -11,7 +11,7 @@ from collector.changes import RecordedChange
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING, Comparison
 from collector.labels import add_labels, label_hardware, label_shared
 from collector.machines import SIDES
-from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, count_differences, quote_longer
+from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, count_differences, count_tested, quote_longer
 from collector.results.cell_repeats import read_estimate
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, Row, describe_cell, list_rows, make_frame
@@ -65,7 +65,7 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table |
         return None
     hardware = _hardware_columns(comparison)
     constants = {column.title: text for column in hardware if (text := _name_constant(column, rows))}
-    num_tested = int(pairs["p_value"].notna().sum())
+    num_tested = count_tested(pairs)
     columns = [
         text_column("workload", "workload"),
         Column(title="sides", sources=("subject", "reference"), format="{} / {}".format),
@@ -118,15 +118,12 @@ def _describe_settings(comparison: Comparison, pairs: list[Row], environments: M
         for name, words in SETTINGS.items():
             values = [side.settings[name] for side in sides if side and name in side.settings]
             if len(values) == 2 and values[0] != values[1]:
-                found.setdefault(name, f"{words} {' / '.join(map(_write_setting, values))}")
+                ends = [("yes" if one else "no") if isinstance(one, bool) else str(one) for one in values]
+                found.setdefault(name, f"{words} {' / '.join(ends)}")
     if not found:
         return ""
     texts = "; ".join(found[name] for name in SETTINGS if name in found)
     return f"The sides differ in settings, too: {texts}. How much of a ratio that explains is not known."
-
-
-def _write_setting(value: object) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _hardware_columns(comparison: Comparison) -> list[Column]:
