@@ -16,15 +16,11 @@ from runner.profiles.loading import load_profile
         ("az://container/runs", ["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"]),
     ],
 )
-def test_the_keys_are_those_of_the_stores_scheme_and_no_others(url: str, keys: list[str]) -> None:
+def test_the_keys_are_those_of_the_stores_scheme_and_without_a_store_those_of_all(url: str, keys: list[str]) -> None:
     hint = explain_store_secret("bench-store", "space", url)
     assert hint.startswith("kubectl create secret generic bench-store --namespace space, ")
     assert [word for word in hint.replace(",", "").split() if word.isupper() and "_" in word] == keys
-
-
-def test_without_a_store_the_keys_of_all_schemes_are_named() -> None:
-    hint = explain_store_secret("bench-store", "space", None)
-    assert all(f"{scheme}://: " in hint for scheme in ("s3", "gs", "az"))
+    assert f"{url[:5]}: {keys[0]}" in explain_store_secret("bench-store", "space", None)
 
 
 SHELL = {"AWS_ENDPOINT_URL": "http://10.0.0.7:9000"}
@@ -60,21 +56,21 @@ def test_nothing_is_said_where_both_know_a_server_or_neither(
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
 def test_a_server_that_only_this_shell_knows_of_is_named_with_the_key_to_write(name: str) -> None:
-    finding = compare_endpoints({name: "http://10.0.0.7:9000"}, load_profile("kind"), ("AWS_ACCESS_KEY_ID",))
+    shell = {name: "http://user:hunter2@there@10.0.0.7:9000"}
+    finding = compare_endpoints(shell, load_profile("kind"), ("AWS_ACCESS_KEY_ID",))
     assert finding is not None
-    assert "failed" == finding.state
-    assert "http://10.0.0.7:9000" in finding.message
+    assert finding.state == "failed"
+    assert "AWS_ENDPOINT_URL=http://...@10.0.0.7:9000, and" in finding.message
     assert "environment: {AWS_ENDPOINT_URL: URL}" in finding.hint
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
 def test_this_machines_own_address_is_no_server_to_a_pod(host: str) -> None:
-    environment = {"AWS_ENDPOINT_URL": f"http://{host}:9000"}
+    environment = {"AWS_ENDPOINT_URL": f"http://user:hunter2@{host}:9000"}
     profile = load_profile("kind").model_copy(update={"environment": environment})
     finding = compare_endpoints(environment, profile, ())
     assert finding is not None
-    assert "failed" == finding.state
-    assert f"AWS_ENDPOINT_URL=http://{host}:9000" in finding.message
+    assert (finding.state, f"AWS_ENDPOINT_URL=http://...@{host}:9000 in" in finding.message) == ("failed", True)
 
 
 def test_a_shell_that_was_not_told_of_the_cells_server_is_told_when_the_store_is_not_found(
@@ -94,13 +90,3 @@ def test_a_shell_that_was_not_told_of_the_cells_server_is_told_when_the_store_is
     assert "export AWS_ENDPOINT_URL" in told.hint
     assert told.hint.startswith(f"{untold.hint}; ")
     assert "minio" not in untold.hint
-
-
-@pytest.mark.parametrize(("host", "in_profile"), [("10.0.0.7:9000", False), ("localhost:9000", True)])
-def test_user_and_password_in_an_endpoint_are_not_shown(host: str, in_profile: bool) -> None:
-    environment = {"AWS_ENDPOINT_URL": f"http://user:hunter2@there@{host}"}
-    profile = load_profile("kind").model_copy(update={"environment": environment if in_profile else {}})
-    finding = compare_endpoints(environment, profile, ())
-    assert finding is not None
-    assert f"AWS_ENDPOINT_URL=http://...@{host}" in finding.message
-    assert "hunter2" not in f"{finding}"
