@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any, Literal
 
-import pandas as pd
-
 from bench.schema import Document
 from collector.files import escape_markdown
 from collector.labels import DEVICE_NAMES
 from collector.prices.table import Purchase
+from collector.results.frames import Row, make_frame
 from collector.tables.table import CELL, Column, Table, interval_column, make_table, number_column, text_column
 from collector.tables.table import write_markdown as write_tables
 from collector.units import JOULE, Unit, format_significant
@@ -333,8 +332,6 @@ def _describe_option(option: Option, currency: str) -> str:
     return f"{describe_place(cell, offer)} with {cell.label}: {hours} h, {format_figure(cost)} {currency}"
 
 
-Row = dict[str, object]
-
 GRAM = Unit(label="g", size=1.0)
 KILOGRAM = Unit(label="kg", size=1e3)
 HOUR = Unit(label="h", size=3600.0)
@@ -345,6 +342,7 @@ MEAN_REMARK = (
     "A measured energy is the geometric mean of the repeats that count; the table of power and energy has their median."
 )
 RUN = text_column("run", "run_id", is_optional=True)
+TEXTS = ("label", "run_id", "place", "energy_of")
 
 
 def make_sample_table(document: CostDocument) -> Table | None:
@@ -364,95 +362,65 @@ def make_sample_table(document: CostDocument) -> Table | None:
         ENERGY_SOURCE,
         number_column("CO2", "co2", GRAM, is_optional=True),
     ]
-
-    def describe(cell: CellCost, offer: OfferCost | None) -> Row:
-        return (
-            _spread("joules", cell.energy.joules_per_1000_samples if cell.energy else None)
-            | _spread("cost", offer.cost_per_1000_samples if offer else None)
-            | _take_value("co2", offer.co2_grams_per_1000_samples if offer else None)
-        )
-
-    caption = f"{'Cost, energy and CO2' if has_price else 'Energy'} of 1,000 samples"
-    return _make_cost_table(caption, columns, document, describe)
+    return _make_cost_table(f"{'Cost, energy and CO2' if has_price else 'Energy'} of 1,000 samples", columns, document)
 
 
 def make_job_table(document: CostDocument) -> Table | None:
     """Return a row per cell: time, cost, energy and CO2 of the whole job; None where no job was asked about."""
     if document.job is None:
         return None
-    money = Unit(label=document.currency, size=1.0)
     columns = [
-        *_figure_columns("time", "seconds", HOUR),
-        *_figure_columns("cost", "cost", money),
-        number_column("energy", "joules", KILOWATT_HOUR, is_optional=True),
+        *_figure_columns("time", "seconds_of_job", HOUR),
+        *_figure_columns("cost", "cost_of_job", Unit(label=document.currency, size=1.0)),
+        number_column("energy", "joules_of_job", KILOWATT_HOUR, is_optional=True),
         ENERGY_SOURCE,
-        number_column("CO2", "co2", KILOGRAM, is_optional=True),
+        number_column("CO2", "co2_of_job", KILOGRAM, is_optional=True),
     ]
-
-    def describe(cell: CellCost, offer: OfferCost | None) -> Row:
-        return (
-            _spread("seconds", cell.seconds_of_job)
-            | _spread("joules", cell.joules_of_job)
-            | _spread("cost", offer.cost_of_job if offer else None)
-            | _take_value("co2", offer.co2_grams_of_job if offer else None)
-        )
-
     epochs = f"{document.job.epochs:g} {'epoch' if document.job.epochs == 1 else 'epochs'}"
     caption = f"Time, cost, energy and CO2 of {epochs} of {document.job.num_samples:,} samples ({document.job.title})"
-    return _make_cost_table(caption, columns, document, describe)
+    return _make_cost_table(caption, columns, document)
 
 
-def _make_cost_table(
-    caption: str,
-    columns: Sequence[Column],
-    document: CostDocument,
-    describe: Callable[[CellCost, OfferCost | None], Row],
-) -> Table:
-    rows = []
-    for cell in document.cells:
-        offer = cell.offers[0] if cell.offers else None
-        rows.append(_describe_cell(cell, offer, document) | describe(cell, offer))
-    columns = [CELL, RUN, MACHINE, *columns]
+def _make_cost_table(caption: str, columns: Sequence[Column], document: CostDocument) -> Table:
+    rows = [_describe_cell(cell, document) for cell in document.cells]
+    shown = [CELL, RUN, MACHINE, *columns]
+    names = [source for column in shown for source in column.sources]
+    frame = make_frame(rows, {name: "str" if name in TEXTS else "float64" for name in names})
     has_measured = any(cell.energy is not None and not cell.energy.is_estimate for cell in document.cells)
-    return make_table(caption, columns, _make_frame(rows, columns), remark=MEAN_REMARK if has_measured else "")
+    return make_table(caption, shown, frame, remark=MEAN_REMARK if has_measured else "")
 
 
-def _describe_cell(cell: CellCost, offer: OfferCost | None, document: CostDocument) -> Row:
-    energy = cell.energy
+def _describe_cell(cell: CellCost, document: CostDocument) -> Row:
+    """Return a cell on its cheapest machine: each figure with its ends, of 1,000 samples and of the job."""
+    offer, energy = next(iter(cell.offers), None), cell.energy
     source = "" if energy is None else " and ".join(energy.covers) + (", estimated" if energy.is_estimate else "")
-    return {
+    figures = {
+        "joules": energy.joules_per_1000_samples if energy else None,
+        "cost": offer.cost_per_1000_samples if offer else None,
+        "co2": offer.co2_grams_per_1000_samples if offer else None,
+        "seconds_of_job": cell.seconds_of_job,
+        "joules_of_job": cell.joules_of_job,
+        "cost_of_job": offer.cost_of_job if offer else None,
+        "co2_of_job": offer.co2_grams_of_job if offer else None,
+    }
+    row: Row = {
         "label": cell.label,
         "run_id": cell.run_id if len(document.run_ids) > 1 else None,
-        "place": None if offer is None else describe_place(cell, offer),
-        "price_per_hour": None if offer is None else offer.price_per_hour,
+        "place": offer and describe_place(cell, offer),
+        "price_per_hour": offer and offer.price_per_hour,
         "energy_of": source or None,
     }
+    for name, figure in figures.items():
+        if figure is not None:
+            row |= {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
+    return row
 
 
 def _figure_columns(title: str, name: str, unit: Unit) -> list[Column]:
-    low, high = f"{name}_low", f"{name}_high"
     return [
         number_column(title, name, unit, is_optional=True),
-        interval_column("95 % interval of this cell alone", low, high, unit),
+        interval_column("95 % interval of this cell alone", f"{name}_low", f"{name}_high", unit),
     ]
-
-
-def _take_value(name: str, figure: Figure | None) -> Row:
-    return {name: None if figure is None else figure.value}
-
-
-def _spread(name: str, figure: Figure | None) -> Row:
-    if figure is None:
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
-
-
-def _make_frame(rows: Sequence[Row], columns: Sequence[Column]) -> pd.DataFrame:
-    texts = {"label", "run_id", "place", "energy_of"}
-    values = {source: [row[source] for row in rows] for column in columns for source in column.sources}
-    return pd.DataFrame(
-        {name: pd.Series(found, dtype="str" if name in texts else "float64") for name, found in values.items()}
-    )
 
 
 def list_answer_lines(document: CostDocument) -> Iterator[str]:

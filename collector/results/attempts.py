@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ import pandas as pd
 from bench.schema import EARLIEST, LATEST, PlannedCell, Run
 from bench.store import parse_result_key, results_prefix
 from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
-from collector.results.documents import find_cpu_manager_policies
+from collector.results.documents import find_cpu_manager_policy
 from collector.results.frames import (
     CELL_COLUMNS,
     MISSING,
@@ -21,9 +20,11 @@ from collector.results.frames import (
     PLACEMENT_COLUMNS,
     RESULT_COLUMNS,
     UNREADABLE,
-    take_field,
+    describe_cell,
+    make_frame,
 )
 from collector.results.stored_tables import SkippedDocument
+from collector.units import count_things
 
 IntArray = npt.NDArray[np.int64]
 UNDISTURBED, CONTAMINATED, FAILED = range(3)
@@ -168,15 +169,11 @@ def tabulate_repeats(
 
 
 def _tabulate_plan(run: Run) -> pd.DataFrame:
-    cells: dict[str, Any] = {
-        name: pd.Series([take_field(plan.cell, name) for plan in run.cells], dtype=dtype)
-        for name, dtype in CELL_COLUMNS.items()
-    }
-    cells["cell_id"] = pd.Series([plan.cell.cell_id for plan in run.cells], dtype="str")
-    repeats = [plan.repeats for plan in run.cells]
-    plan = pd.DataFrame(cells).loc[np.repeat(np.arange(len(repeats)), repeats)].reset_index(drop=True)
-    numbers = pd.Series([number for count in repeats for number in range(1, count + 1)], dtype="int64")
-    return plan.assign(run_id=pd.Series([run.run_id] * len(plan), dtype="str"), repeat=numbers)
+    cells = [describe_cell(plan.cell) | {"run_id": run.run_id, "cell_id": plan.cell.cell_id} for plan in run.cells]
+    counts = [plan.repeats for plan in run.cells]
+    plan = make_frame(cells, {"run_id": "str", "cell_id": "str", **CELL_COLUMNS})
+    plan = plan.loc[np.repeat(np.arange(len(counts)), counts)].reset_index(drop=True)
+    return plan.assign(repeat=np.array([number for count in counts for number in range(1, count + 1)], dtype=np.int64))
 
 
 def _place(chosen: pd.DataFrame, placements: pd.DataFrame) -> pd.DataFrame:
@@ -184,7 +181,8 @@ def _place(chosen: pd.DataFrame, placements: pd.DataFrame) -> pd.DataFrame:
     keys = chosen["key"].str.replace("/results/", "/placements/", n=1, regex=False)
     placed = placements.set_index("key").reindex(keys).reset_index(drop=True)
     columns = [placed["cpu_request_cores"], placed["num_cpus"], placed["qos_class"], chosen["num_visible_cores"]]
-    policies = find_cpu_manager_policies(*(column.astype(object).where(column.notna(), None) for column in columns))
+    known = (column.astype(object).where(column.notna(), None) for column in columns)
+    policies = [find_cpu_manager_policy(*attempt) for attempt in zip(*known, strict=True)]
     return placed.assign(cpu_manager_policy=pd.Series(policies, dtype="str"))[list(PLACEMENT_COLUMNS)]
 
 
@@ -193,30 +191,34 @@ TOLERANCE = timedelta(days=1)
 is wrong."""
 
 
-def describe_odd_dates(attempts: pd.DataFrame, run: Run, now: datetime | None = None) -> tuple[str, ...]:
-    """Return in a sentence each how many results are dated before their run was made, and how many in the future.
+def describe_odd_dates(attempts: pd.DataFrame, run: Run) -> tuple[str, ...]:
+    """Return in words how many results are dated before their run was made, and how many in the future.
 
     Those of clocks that were never set, which say so themselves, are left out.
     """
-    latest = (now or datetime.now(UTC)) + TOLERANCE
+    latest = datetime.now(UTC) + TOLERANCE
     started, finished = attempts["started_at"], attempts["finished_at"]
-    kinds = (
-        ((started < run.created_at - TOLERANCE) & (started > EARLIEST),
-         f"are dated more than a day before their run was made, on {run.created_at:%Y-%m-%d}"),
-        ((finished > latest) & (finished < LATEST), "are dated in the future"),
-    )  # fmt: skip
-    found = []
-    for is_odd, words in kinds:
-        keys = attempts.loc[is_odd, "key"].to_list()
-        if keys:
-            verb = words if len(keys) > 1 else words.replace("are", "is", 1).replace("their", "its")
-            noun = "results" if len(keys) > 1 else "result"
-            found.append(f"{len(keys):,} {noun} {verb} ({keys[0]}): a clock was wrong, or a date")
-    return tuple(found)
+    kinds = {
+        f"dated more than a day before the run was made, on {run.created_at:%Y-%m-%d}": (
+            (started < run.created_at - TOLERANCE) & (started > EARLIEST)
+        ),
+        "dated in the future": (finished > latest) & (finished < LATEST),
+    }
+    found = {words: attempts.loc[is_odd, "key"].to_list() for words, is_odd in kinds.items()}
+    return tuple(
+        f"{count_things(len(keys), 'result')} {words} ({keys[0]}): a clock was wrong, or a date"
+        for words, keys in found.items()
+        if keys
+    )
 
 
 def unify_centers(rows: pd.DataFrame, counted: IntArray) -> pd.DataFrame:
-    """Return the rows in which those at the places `counted` are summarised by one statistic for each cell."""
+    """Return the rows in which those at the places `counted` are summarised by one statistic for each cell.
+
+    A measuring process knows its own steps alone, so of a cell on two levels it summarises some repeats by the mean and
+    others, whose window saw one level, by the median. Compared with each other these differ by more than their speed. A
+    repeat under faulty conditions, which enters no figure where there are others, changes none of these.
+    """
     own = rows.iloc[counted]
     is_mean = own["summarized_by"] == "mean"
     on_levels = own.loc[is_mean & own["verdict"].isin(SOUND_VERDICTS), "cell_id"]

@@ -187,7 +187,10 @@ MAX_NAMED = 5
 
 @dataclass(kw_only=True)
 class CopyFinder:
-    """Remembers the measurements of the runs that it was shown, and finds them again in later ones."""
+    """Remembers the measurements of the runs that it was shown, and finds them again in later ones.
+
+    A copy says nothing about what runs, or nights, differ by.
+    """
 
     _owners: dict[int, str] = field(default_factory=dict)
     """By the hash of what a measurement shares with none but its copies: the run that had it first."""

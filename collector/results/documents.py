@@ -415,17 +415,6 @@ def _find_largest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def find_cpu_manager_policies(
-    requests: Iterable[float | None],
-    num_cpus: Iterable[int | None],
-    qos_classes: Iterable[str | None],
-    num_visible_cores: Iterable[int | None],
-) -> list[CpuManagerPolicy | None]:
-    """Return what `find_cpu_manager_policy` finds of each attempt."""
-    attempts = zip(requests, num_cpus, qos_classes, num_visible_cores, strict=True)
-    return [find_cpu_manager_policy(*attempt) for attempt in attempts]
-
-
 def find_cpu_manager_policy(
     request: float | None, num_cpus: int | None, qos_class: str | None, num_visible_cores: int | None
 ) -> CpuManagerPolicy | None:

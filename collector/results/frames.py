@@ -496,13 +496,8 @@ PROTOCOL_FIELDS = (
 
 
 def describe_cell(cell: Cell) -> Row:
-    """Return the columns CELL_COLUMNS of a cell."""
-    return {name: take_field(cell, name) for name in CELL_COLUMNS}
-
-
-def take_field(cell: Cell, name: str) -> Any:
-    """Return one of CELL_COLUMNS of a cell; its neighbour in words, as `describe_neighbour` writes it."""
-    return describe_neighbour(cell) if name == "neighbour" else getattr(cell, name)
+    """Return the columns CELL_COLUMNS of a cell; its neighbour in words, as `describe_neighbour` writes it."""
+    return {name: getattr(cell, name) for name in CELL_COLUMNS} | {"neighbour": describe_neighbour(cell)}
 
 
 def find_shared(rows: pd.DataFrame) -> "pd.Series[bool]":

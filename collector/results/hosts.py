@@ -1,6 +1,8 @@
-"""Tell machines apart that have one host name, and recognise one that was booted again.
+"""Tell machines apart that have one host name, and relate the results of CPU cells to one peak per host.
 
-The rule and its reasons: docs/decisions/0043-machines.md.
+The shares of a column have one denominator: each process measures the host's matrix product for itself, at the clock
+that it happened to find, and the highest of all figures of a host, in a precision and with a number of threads, is the
+host's peak of the run. The rule by which hosts are known and its reasons: docs/decisions/0043-machines.md.
 """
 
 import json

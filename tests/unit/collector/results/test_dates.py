@@ -15,8 +15,8 @@ DAY = timedelta(days=1)
 @pytest.mark.parametrize(
     ("days", "expected"),
     [
-        (-3, "1 result is dated more than a day before its run was made, on 2026-03-01 (runs/"),
-        (20_000, "1 result is dated in the future (runs/"),
+        (-3, "1 result dated more than a day before the run was made, on 2026-03-01 (runs/"),
+        (20_000, "1 result dated in the future (runs/"),
     ],
 )
 def test_an_odd_date_is_named(days: int, expected: str, tmp_path: Path) -> None:
