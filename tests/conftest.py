@@ -65,7 +65,7 @@ SLOW_MODULES = {
     "unit/runner/local/test_process.py": "runs processes that hang until their time is up",
     "unit/runner/local/test_run.py": "runs a matrix of processes per test",
     "unit/runner/local/test_virtual_environments.py": "installs packages into virtual environments",
-    "unit/runner/probe/test_search.py": "starts a process per batch size that is tried",
+    "unit/runner/commands/test_probe.py": "starts a process per batch size that is tried",
 }
 # What the shell that starts the tests, or CI, says about its terminal: tests set what they are about.
 TERMINAL_VARIABLES = ("CI", "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR", "TERMINAL_WIDTH")

@@ -222,8 +222,3 @@ def test_events_say_what_happens_and_messages_go_to_stderr(call_main: CallMain, 
         "ok": 2, "failed": 2, "num_contaminated": 0,
     }  # fmt: skip
     assert "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure" in err
-
-
-RENAME_ATTEMPT = """find "${BENCH_STORE#file://}" -name '*.json' -path '*/results/*' \\
-  -exec sed -i 's/"attempt": "[^"]*"/"attempt": "other"/' {} +"""
-"""Has each record say that it is of another attempt than its key."""

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,13 +13,31 @@ from bench.schema import Framework
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from local_processes import await_death
 from memory_cgroup import MemoryCgroup
+from runner import cli
 from runner.capabilities import GpuKind
-from runner.probe import ProbeReport
+from runner.probe import ProbeReport, make_cell
 from workspace import HANG_GUARD_SECONDS, PROGRAM, Workspace
 
 GIB = 2**30
 REAL_SEARCH_SECONDS = 1800.0
 CallProbe = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call_probe(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CallProbe:
+    """Calls `probe conv6 --python ./python` in this process; 11 samples fit. Returns exit code, stdout and stderr."""
+    make_measuring_interpreter(workspace.folder / "python", log=workspace.log, num_samples_that_fit=11)
+    monkeypatch.setattr("runner.local.hardware.find_gpu", lambda: None)
+
+    def call(*words: str, model: str = "conv6") -> tuple[int, str, str]:
+        monkeypatch.chdir(workspace.folder)
+        monkeypatch.setattr(sys, "argv", ["benchmatrix", "probe", model, "--python", "./python", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert isinstance(end.value.code, int)
+        return end.value.code, *capfd.readouterr()
+
+    return call
 
 
 def read_report(text: str) -> ProbeReport:
@@ -59,35 +76,35 @@ def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallProbe) -> 
         report.cell.input_size,
         report.cell.num_classes,
     ) == ("conv6", "infer", "bf16", 64, 10)
+    cell = report.cell  # the fewest steps, and no sampling
+    assert (cell.num_warmup_steps, cell.num_steps, cell.min_seconds) == (1, 1, 0.0)
+    assert (cell.sampling_seconds, cell.num_profiled_steps, cell.max_warmup_seconds) == (0.0, 0, 1e-3)
     assert [trial.batch_size for trial in report.tries] == [1, 4, 8, 16, 12, 10, 11]
     assert (report.tries[0].peak_bytes, report.tries[0].bytes_requested) == (GIB, None)
     assert (report.tries[3].peak_bytes, report.tries[3].bytes_requested) == (None, 16 * GIB)
     assert len(err.splitlines()) == 9
 
 
-def test_the_upper_bound_ends_the_search(call_probe: CallProbe) -> None:
-    code, out, _ = call_probe("--max-batch-size", "5")
-    assert (code, [line.split()[1] for line in out.splitlines()[1:-1]]) == (0, ["1", "4", "5"])
-    assert "batch 5 fits into" in out.splitlines()[-1]
-    assert "this is the upper bound, raise --max-batch-size" in out.splitlines()[-1]
-
-
-def test_where_nothing_fits_that_is_said_and_the_exit_code_is_1(call_probe: CallProbe, workspace: Workspace) -> None:
-    make_measuring_interpreter(workspace.folder / "python", log=workspace.log, num_samples_that_fit=0)
-    code, out, _ = call_probe()
-    assert code == 1
-    assert "not even a batch of 1 fits into" in out.splitlines()[-1]
-
-
-def test_another_failure_ends_the_search_with_its_message(call_probe: CallProbe, workspace: Workspace) -> None:
-    fails = 'case "$BENCH_CELL" in *\'"batch_size":4,\'*) echo why >&2; exit 7;; esac'
-    make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=fails)
-
-    code, out, _ = call_probe()
-
-    assert code == 1
-    assert re.fullmatch(r"batch +4  failure +\d+\.\d s  ended with exit code 7 and left no result", out.splitlines()[2])
-    assert "the last trial failed for another reason than memory; batch 1 fits" in out.splitlines()[-1]
+@pytest.mark.parametrize(
+    ("num_samples", "words", "code", "sizes", "last"),
+    [
+        (11, ("--max-batch-size", "5"), 0, ["1", "4", "5"], "this is the upper bound, raise --max-batch-size to look"),
+        (0, (), 1, ["1"], "not even a batch of 1 fits into"),
+    ],
+)
+def test_how_a_search_ended_is_said(
+    num_samples: int,
+    words: tuple[str, ...],
+    code: int,
+    sizes: list[str],
+    last: str,
+    call_probe: CallProbe,
+    workspace: Workspace,
+) -> None:
+    make_measuring_interpreter(workspace.folder / "python", log=workspace.log, num_samples_that_fit=num_samples)
+    found, out, _ = call_probe(*words)
+    assert (found, [line.split()[1] for line in out.splitlines()[1:-1]]) == (code, sizes)
+    assert last in out.splitlines()[-1]
 
 
 def test_a_trial_that_hangs_ends_with_the_time(call_probe: CallProbe, workspace: Workspace) -> None:
@@ -184,29 +201,6 @@ def test_a_real_search_finds_what_fits_into_the_memory_that_there_is(
     assert 0.1 < report.largest_batch_size * 3 * 3000**2 * 4 / report.memory_limit_bytes < 1.0
 
 
-def test_a_trial_takes_the_fewest_steps_and_no_sampling(call_probe: CallProbe) -> None:
-    cell = read_report(call_probe("--json")[1]).cell
-    assert (cell.num_warmup_steps, cell.num_steps, cell.min_seconds) == (1, 1, 0.0)
-    assert (cell.sampling_seconds, cell.num_profiled_steps) == (0.0, 0)
-    assert cell.max_warmup_seconds < 0.01
-
-
-@pytest.mark.parametrize(
-    ("model", "framework", "expected"),
-    [
-        ("cyclegan", "tensorflow", ("train", "eager", 256, None)),
-        ("matmul", "jax", ("infer", "compiled", 10_000, None)),
-        ("vgg16", "pytorch", ("train", "eager", 224, 1000)),
-    ],
-)
-def test_what_is_not_given_is_the_models_and_the_frameworks(
-    model: str, framework: str, expected: tuple[Any, ...], call_probe: CallProbe
-) -> None:
-    _, out, _ = call_probe("--framework", framework, "--max-batch-size", "1", "--json", model=model)
-    cell = read_report(out).cell
-    assert (cell.phase, cell.mode, cell.input_size, cell.num_classes) == expected
-
-
 def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
     call_probe: CallProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,3 +232,13 @@ def test_an_error_of_the_user_is_one_message(words: list[str], message: str, cal
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {message}")
     assert err.count("\n") == 1
+
+
+def test_what_is_not_given_is_the_models_and_the_frameworks() -> None:
+    for model, framework, expected in (
+        ("cyclegan", "tensorflow", ("train", "eager", 256, None)),
+        ("matmul", "jax", ("infer", "compiled", 10_000, None)),
+        ("vgg16", "pytorch", ("train", "eager", 224, 1000)),
+    ):
+        cell = make_cell(model, framework, device="cpu", num_gpus=1)
+        assert (cell.phase, cell.mode, cell.input_size, cell.num_classes) == expected
