@@ -116,7 +116,7 @@ class Records:
     def _read(self, keys: Sequence[str]) -> None:
         for key, data in self.store.get_listed(keys):
             if isinstance(data, bytes):
-                self._note(key, *_classify(_parse(data, _require_parts(key))))
+                self._note(key, *_classify(data, _require_parts(key)))
 
     def count_by_key(self) -> Counter[RepeatKey]:
         """Return how many records each repeat has, damaged ones included, without reading any."""
@@ -189,18 +189,16 @@ def find_fault(result: Result, key: ResultKey) -> str | None:
     return None
 
 
-def _parse(data: bytes, key: ResultKey) -> Result | None:
-    """Return a record; None where it is damaged, or another than its key says."""
+def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
+    """Return the condition of a record, and how many seconds its attempt took.
+
+    One that cannot be read, or is another than its key says, is damaged.
+    """
     try:
         result = read_result(data)
     except InvalidDocumentError:
-        return None
-    return result if find_fault(result, key) is None else None
-
-
-def _classify(result: Result | None) -> tuple[Condition, float]:
-    """Return the condition of a record, and how many seconds its attempt took: 0 where it is damaged."""
-    if result is None:
+        return "damaged", 0.0
+    if find_fault(result, key) is not None:
         return "damaged", 0.0
     seconds = measure_attempt(result.started_at, result.finished_at) or 0.0
     return _find_condition(result.status, result.validity is not None and result.validity.is_contaminated), seconds

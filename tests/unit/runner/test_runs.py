@@ -1,16 +1,25 @@
-"""Which run is resumed, and what is missing in it."""
+"""Which run is resumed and where, and what is missing in it; damaged records count as missing."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from bench.schema import Cell, Result, Run, Verdict
-from bench.store import Store
-from factories import make_cell, make_run, make_validity, put_documents
+from bench.errors import UserError
+from bench.schema import Cell, Cluster, Result, Run
+from bench.store import Store, result_key
+from collector.results.load import load_run
+from factories import make_cell, make_result, make_run, make_validity, put_documents
+from ongoing_runs import make_ongoing
+from runner.kubernetes.names import JobKey
+from runner.kubernetes.recording import ResultRecorder
+from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.runs import (
+    NO_RETRIES,
+    Records,
     Retries,
-    check_same_plan,
+    choose_run,
+    describe_damage,
     find_unfinished_run,
     read_run,
 )
@@ -73,12 +82,9 @@ def test_contaminated_repeats_are_missing_if_asked_for_until_an_attempt_was_left
     assert name_repeats(list_missing_repeats(store, run, both)) == [("pytorch", 1), ("pytorch", 2)]
 
 
-@pytest.mark.parametrize("graver", ["over-peak", "wrong-device"])
-def test_a_disturbed_repeat_is_measured_again_also_where_its_verdict_is_a_graver_one(
-    graver: Verdict, store: Store
-) -> None:
+def test_a_disturbed_repeat_is_measured_again_also_where_its_verdict_is_a_graver_one(store: Store) -> None:
     run = make_own_run()
-    disturbed = make_ok(run, CELL_A).model_copy(update={"validity": make_validity(graver, "contaminated")})
+    disturbed = make_ok(run, CELL_A).model_copy(update={"validity": make_validity("over-peak", "contaminated")})
     put_documents(store, run, [disturbed, make_ok(run, CELL_B)])
     assert name_repeats(list_missing_repeats(store, run, Retries(contaminated=True))) == [("pytorch", 1)]
 
@@ -178,20 +184,16 @@ def test_of_two_unfinished_runs_the_newer_one_is_resumed(store: Store) -> None:
     assert found.created_at == NOW - timedelta(hours=1)
 
 
-def test_a_finished_run_is_resumed_only_to_retry_what_failed(store: Store) -> None:
-    finished = make_own_run(begun=NOW - timedelta(hours=1))
-    put_documents(store, finished, [make_ok(finished, CELL_A), make_failed(finished, CELL_B)])
-
-    assert find_unfinished_run(store, make_own_run()) is None
-    assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) == finished
-
-
-def test_a_finished_run_is_resumed_to_retry_what_was_contaminated(store: Store) -> None:
+def test_a_finished_run_is_resumed_only_to_retry_what_is_not_ok(store: Store) -> None:
     finished = make_own_run(begun=NOW - timedelta(hours=1))
     put_documents(store, finished, [make_contaminated(finished, CELL_A), make_ok(finished, CELL_B)])
-
+    assert find_unfinished_run(store, make_own_run()) is None
     assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) is None
     assert find_unfinished_run(store, make_own_run(), Retries(contaminated=True)) == finished
+    failed = make_own_run(begun=NOW - timedelta(minutes=1), number="ffff")
+    put_documents(store, failed, [make_ok(failed, CELL_A), make_failed(failed, CELL_B)])
+    assert find_unfinished_run(store, make_own_run()) is None
+    assert find_unfinished_run(store, make_own_run(), Retries(failed=True)) == failed
 
 
 def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: Store) -> None:
@@ -206,6 +208,137 @@ def test_damaged_plans_and_other_matrices_do_not_hide_the_unfinished_run(store: 
     assert find_unfinished_run(store, make_own_run()) == run
 
 
-def test_a_plan_is_the_same_whatever_the_order_of_its_cells() -> None:
-    here = make_run((CELL_A, CELL_B))
-    check_same_plan(make_run((CELL_B, CELL_A)), here.plan_id, here.num_repeats, "m.yaml")
+def damage_first(run: Run, store: Store, how: str) -> str:
+    """Put a damaged record of CELL_A into the store and return its key."""
+    result = make_ok(run, CELL_A)
+    data = result.to_json()
+    damaged = {
+        "cut": data[: len(data) // 2],
+        "empty": b"",
+        "no-json": b"{",
+        "other-version": data.replace(b'"schema_version": 2', b'"schema_version": 3', 1),
+        "anothers": make_ok(run, CELL_B).to_json(),
+    }[how]
+    assert damaged != data
+    key = f"runs/{run.run_id}/results/{CELL_A.cell_id}/1-{result.attempt}.json"
+    store.put(key, damaged)
+    return key
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "no-json", "other-version", "anothers"])
+def test_a_damaged_record_is_missing_as_in_the_report(how: str, store: Store) -> None:
+    run = make_own_run()
+    put_documents(store, run, [make_ok(run, CELL_B)])
+    key = damage_first(run, store, how)
+
+    for retries in (NO_RETRIES, Retries(failed=True, contaminated=True)):
+        assert name_repeats(list_missing_repeats(store, run, retries)) == [("pytorch", 1)]
+    assert count_failed_repeats(store, run) == 0
+    assert find_unfinished_run(store, make_own_run()) == run
+    assert [document.key for document in load_run(store, run.run_id).skipped] == [key]
+    warnings: list[str] = []
+    describe_damage(Records.of(store, run).read_snapshot(), warnings.append)
+    assert warnings == [f"damaged records: 1, which count as missing; such as {key}"]
+
+
+@pytest.mark.parametrize("order", ["damaged-first", "damaged-last"])
+def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(order: str, store: Store) -> None:
+    run = make_own_run()
+    damage_first(run, store, "cut")
+    repeat = list_missing_repeats(store, run)[0]
+    tracked = TrackedJob(repeat=repeat, key=JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, retry_round=1))
+    recorder = ResultRecorder(run=make_ongoing(store, plan=run))
+    assert recorder.find_record(tracked) is None
+    result = make_ok(run, CELL_A, attempt="zz" if order == "damaged-first" else "00")
+    put_documents(store, run, [result])
+    assert recorder.find_record(tracked) == result
+
+
+def test_what_does_not_count_for_the_report_is_no_record_of_a_job(store: Store) -> None:
+    run = make_own_run(run_id="run")
+    result = make_result(CELL_A, run_id="run")
+    key = result_key("run", CELL_A.cell_id, 1, "other")
+    put_documents(store, run, [])
+    store.put(key, result.to_json())
+    (repeat, _) = list_missing_repeats(store, run)
+    tracked = TrackedJob(repeat=repeat, key=JobKey(run_id="run", cell_id=CELL_A.cell_id, number=1, retry_round=0))
+    recorder = ResultRecorder(run=make_ongoing(store, plan=run))
+    assert recorder.find_record(tracked) is None
+    assert [found.key for found in load_run(store, "run").skipped] == [key]
+
+
+ONE, NEW, OTHER = "1" * 64, "2" * 64, "3" * 64
+"""Digests of certificates of authorities."""
+
+
+def make_place(namespace: str = "lab", context: str = "gke-1", **others: Any) -> Cluster:
+    return Cluster(context=context, namespace=namespace, profile="mine", **others)
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "words"),
+    [
+        (make_place("a"), make_place("b"), "was begun in namespace a of gke-1, and this is in namespace b of gke-1: a"),
+        (None, make_place("b"), "was begun on bench-1, and this is in namespace b of gke-1: a runner"),
+        (make_place("a"), None, "was begun in namespace a of gke-1, and this is on bench-1: a runner"),
+        (
+            make_place(context="in-cluster", authorities=(ONE, NEW)),
+            make_place(context="in-cluster", authorities=(OTHER,)),
+            "was begun in namespace lab of in-cluster, and this is another cluster of this name, with another "
+            "certificate authority: a runner",
+        ),
+    ],
+)
+def test_a_named_run_of_another_namespace_is_refused_as_its_runner_would_not_be_seen(
+    store: Store, there: Cluster | None, here: Cluster | None, words: str
+) -> None:
+    put_documents(store, make_own_run(run_id="mine", cluster=there), [])
+    plan = make_own_run(run_id="mine", cluster=here)
+    with pytest.raises(UserError, match=f"--run-id mine: run mine {words}"):
+        choose_run(store, lambda: plan, "m.yaml", is_named=True, start_new=False, retries=Retries())
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "warnings"),
+    [
+        ({"cluster": make_place()}, {"cluster": make_place(queue="q"), "hostname": "b"}, 0),
+        ({"cluster": make_place()}, {"cluster": make_place(context="gke-2")}, 1),
+        ({"hostname": "a"}, {"hostname": "a"}, 0),
+        ({"hostname": "a"}, {"hostname": "b"}, 1),
+        ({"cluster": make_place(authorities=(ONE,))}, {"cluster": make_place(authorities=(OTHER,))}, 1),
+        ({"cluster": make_place(authorities=(ONE,))}, {"cluster": make_place(authorities=(ONE, NEW))}, 0),
+        ({"cluster": make_place(authorities=(ONE,))}, {"cluster": make_place()}, 0),
+        (
+            {"cluster": make_place(context="in-cluster")},
+            {"cluster": make_place(context="in-cluster", authorities=(ONE,))},
+            0,
+        ),
+    ],
+)
+def test_a_named_run_of_what_may_be_another_place_is_resumed_with_a_warning(
+    store: Store, there: dict[str, Any], here: dict[str, Any], warnings: int
+) -> None:
+    run = make_own_run(run_id="mine", **there)
+    put_documents(store, run, [])
+    plan, said = make_own_run(run_id="mine", **here), list[str]()
+    found = choose_run(
+        store, lambda: plan, "m.yaml", is_named=True, start_new=False, retries=Retries(), warn=said.append
+    )
+    assert (found, len(said)) == (run, warnings)
+
+
+@pytest.mark.parametrize(
+    ("authorities", "is_resumed"),
+    [((ONE,), True), ((ONE, NEW), True), ((), True), ((OTHER,), False)],
+    ids=["the same", "while it is replaced", "not known", "another"],
+)
+def test_an_unfinished_run_is_resumed_by_itself_on_the_same_cluster_alone(
+    store: Store, authorities: tuple[str, ...], is_resumed: bool
+) -> None:
+    """Two clusters may both be called `default`."""
+    run = make_own_run(cluster=make_place(context="default", authorities=(ONE,)))
+    put_documents(store, run, [])
+    plan = make_own_run(cluster=make_place(context="default", authorities=authorities))
+    plan = plan.model_copy(update={"run_id": plan.run_id[:-4] + "ffff"})
+    found = choose_run(store, lambda: plan, "m.yaml", is_named=False, start_new=False, retries=Retries())
+    assert found == (run if is_resumed else plan)
