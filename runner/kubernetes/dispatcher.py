@@ -4,16 +4,14 @@ All state is changed on the main thread, which runs one queued call after the ot
 threads neither outlive the process nor keep it from ending, as a pool's would.
 """
 
-import heapq
-import itertools
 import queue
+import sched
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
 from bench.store import StoreError
@@ -76,9 +74,7 @@ class Dispatcher:
     patience_seconds: float
     """How long requests to a store that fails are repeated."""
     _queue: "queue.SimpleQueue[Callable[[], None]]" = field(default_factory=queue.SimpleQueue, repr=False)
-    _delayed: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list, repr=False)
-    """A heap: when (time.monotonic) to run a call, its number, the call."""
-    _numbers: "itertools.count[int]" = field(default_factory=itertools.count, repr=False)
+    _later: sched.scheduler = field(default_factory=partial(sched.scheduler, time.monotonic), repr=False)
     _warned_at: dict[str, float] = field(default_factory=dict, repr=False)
     """When a warning was last given, by its dedup_key."""
     _submitters: RequestThreads = field(default_factory=partial(RequestThreads, NUM_SUBMITTERS, "submit"), repr=False)
@@ -87,9 +83,7 @@ class Dispatcher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         deadline = time.monotonic() + LAST_REQUESTS_SECONDS
         self.stop()
         if error is None or isinstance(error, Exception):
@@ -105,7 +99,7 @@ class Dispatcher:
         self._queue.put(call)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        heapq.heappush(self._delayed, (time.monotonic() + seconds, next(self._numbers), call))
+        self._later.enter(seconds, 0, call)
 
     def run_next(self) -> None:
         """Wait TICK_SECONDS at most for a call; run it and those queued behind it. Raise what they raise."""
@@ -113,8 +107,7 @@ class Dispatcher:
             self._queue.get(timeout=TICK_SECONDS)()
             for _ in range(MAX_BATCH):
                 self._queue.get_nowait()()
-        while self._delayed and self._delayed[0][0] <= time.monotonic():
-            heapq.heappop(self._delayed)[2]()
+        self._later.run(blocking=False)
 
     def stop_submitting(self, seconds: float) -> None:
         """Drop the Jobs that are queued, and wait for the requests under way, `seconds` at most."""

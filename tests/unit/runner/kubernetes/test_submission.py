@@ -18,7 +18,6 @@ from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.cleanup import CancellationWatcher, RunCancelled, leave_mark
 from runner.kubernetes.connection import ApiError
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.names import FINGERPRINT_LABEL, RUN_LABEL
 from runner.kubernetes.placements import Placements
 from runner.kubernetes.rendering import ANY_NODE
 from runner.kubernetes.submission import (
@@ -141,30 +140,6 @@ def test_nothing_is_submitted_while_the_records_of_many_ended_jobs_are_still_to_
     submission.run.jobs.move(order[0], "recorded")
     submission.submit_more()
     assert find_submitted(submission) == order
-
-
-class HoldingServer(AcceptingServer):
-    """Has the Job already: somebody deleted it, and a finalizer keeps it."""
-
-    def __init__(self, labels: dict[str, str]) -> None:
-        self.held = {"labels": labels, "deletionTimestamp": "2026-11-23T02:00:00Z", "finalizers": ["example.com/hold"]}
-
-    def request(self, *_: object, **__: object) -> bytes:
-        raise ApiError(409, "AlreadyExists", "object is being deleted")
-
-    def list_items(self, path: str, **_: object) -> list[dict[str, Any]]:
-        return [{"metadata": self.held}]
-
-
-def test_a_deleted_job_that_a_finalizer_keeps_is_told_with_the_finalizer(tmp_path: Path) -> None:
-    tracked, dispatcher = track("cpu", 1), SameThread()
-    labels = {RUN_LABEL: tracked.key.run_id, FINGERPRINT_LABEL: tracked.key.fingerprint}
-    make_submission(tmp_path, [tracked], dispatcher=dispatcher, connection=HoldingServer(labels)).submit_more()
-    assert tracked.state == "in-flight"
-    (warning,) = dispatcher.warnings
-    assert warning.startswith(
-        f"Job {tracked.name} was deleted and is still there, kept by its finalizers (example.com/"
-    )
 
 
 class OneNode(AcceptingServer):
