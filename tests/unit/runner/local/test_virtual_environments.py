@@ -159,10 +159,9 @@ def test_without_a_checkout_environments_are_in_the_cache_and_have_what_the_pack
     root: Path, quick_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(quick_python))
-    monkeypatch.setattr(sources, "ROOT", tmp_path / "site-packages")
-    monkeypatch.setattr(sources, "files", lambda name: root / "installed" / name)
+    monkeypatch.setattr(sources, "ROOT", root / "installed")
     monkeypatch.setenv("BENCHMATRIX_CACHE_DIR", str(tmp_path / "cache"))
-    copies = root / "installed" / "runner" / "repository" / "images"
+    copies = root / "installed" / "repository" / "images"
     shutil.copytree(root / "images" / "pytorch", copies / "pytorch")
 
     python, lines = prepare()
