@@ -10,6 +10,7 @@ from bench.schema.document import (
     SCHEMA_VERSION,
     Count,
     Document,
+    PlanDocument,
     PositiveSeconds,
     Seconds,
     Version,
@@ -50,7 +51,7 @@ class Neighbour(Document):
     num_classes: Annotated[int, Field(ge=2, le=10**7)] | None
 
 
-class Cell(Document):
+class Cell(PlanDocument):
     """Says what to measure and how: one value on each axis. Equal cells have equal `cell_id` on every machine."""
 
     schema_version: Version = SCHEMA_VERSION

@@ -2,7 +2,7 @@
 
 import hashlib
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -82,6 +82,28 @@ class Document(BaseModel):
     def to_json(self) -> bytes:
         """Return the document as UTF-8 JSON, indented for people."""
         return self.model_dump_json(indent=1).encode()
+
+
+_FIELD_SETS: dict[frozenset[str], set[str]] = {}
+
+
+class PlanDocument(Document):
+    """Base of the documents of which a plan has 100,000: they share the names of their fields.
+
+    Pydantic gives each one a set of the names of its fields, 2.2 KB for a Cell read from JSON, to which nothing writes,
+    and a dictionary of its own, 832 of 1,190 bytes (https://github.com/pydantic/pydantic-core/issues/1758); attributes
+    that are set one by one share their names (https://peps.python.org/pep-0412/), and take 264. A planned cell read from
+    JSON takes 0.7 KB so, and 3.8 without.
+    """
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Share the set of names, and set the fields one by one."""
+        names = self.__pydantic_fields_set__
+        object.__setattr__(self, "__pydantic_fields_set__", _FIELD_SETS.setdefault(frozenset(names), names))
+        values = self.__dict__
+        object.__delattr__(self, "__dict__")
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
 
 class StoredDocument(Document):

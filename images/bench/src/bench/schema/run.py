@@ -16,6 +16,7 @@ from bench.schema.document import (
     Integer,
     Name,
     Number,
+    PlanDocument,
     PositiveAmount,
     PositiveSeconds,
     Seconds,
@@ -31,7 +32,7 @@ from bench.schema.result import Status
 MAX_REPEATS = 10_000
 
 
-class PlannedCell(Document):
+class PlannedCell(PlanDocument):
     """A cell with what the executor needs to know about it."""
 
     cell: Cell
@@ -40,7 +41,7 @@ class PlannedCell(Document):
     """How long one attempt may take, import included."""
 
 
-class LeftOutCell(Document):
+class LeftOutCell(PlanDocument):
     """A cell of the matrix that cannot run where the run takes place."""
 
     cell: Cell
