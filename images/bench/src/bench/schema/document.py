@@ -92,8 +92,8 @@ class PlanDocument(Document):
 
     Pydantic gives each one a set of the names of its fields, 2.2 KB for a Cell read from JSON, to which nothing writes,
     and a dictionary of its own, 832 of 1,190 bytes (https://github.com/pydantic/pydantic-core/issues/1758); attributes
-    that are set one by one share their names (https://peps.python.org/pep-0412/), and take 264. A planned cell read from
-    JSON takes 0.7 KB so, and 3.8 without.
+    that are set one by one share their names (https://peps.python.org/pep-0412/), and take 264. A planned cell read
+    from JSON takes 0.7 KB so, and 3.8 without.
     """
 
     def model_post_init(self, context: Any, /) -> None:
