@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.probes.cpu import TICKS_PER_SECOND, list_own_pids, read_core_counters, read_own_seconds
+from bench.probes.cpu import TICKS_PER_SECOND, list_own_pids, read_busy_seconds, read_own_seconds
 from bench.redaction import hide_secrets
 from bench.schema import Result
 from runner.matrix.plan import Repeat
@@ -55,14 +55,14 @@ class LoadReading:
     def take(cls) -> "LoadReading | None":
         """Return what the kernel says now; None where it does not show its CPUs."""
         affinity = frozenset(os.sched_getaffinity(0))
-        cores = read_core_counters(affinity)
-        if cores is None:
+        busy = read_busy_seconds()
+        if not affinity <= busy.keys():
             return None
         own = list_own_pids()
         others = {key: process for key, process in list_processes() if key[0] not in own}
         return cls(
             at=time.monotonic(),
-            busy_seconds=cores.busy_seconds,
+            busy_seconds=sum(busy[cpu] for cpu in affinity),
             own_seconds=read_own_seconds(),
             num_cores=len(affinity),
             others=others,

@@ -3,10 +3,9 @@
 import pytest
 
 from bench.measure.harness import DeviceTimer, Feed
-from bench.measure.host_peak import SIZES, find_host_peaks, make_host_peak, measure_matrix_product, measure_undisturbed
+from bench.measure.host_peak import SIZES, find_host_peaks, measure_matrix_product, measure_undisturbed
 from bench.probes.cpu import CpuCounters
-from bench.probes.cpu_peak import TheoreticalPeak
-from bench.schema import Cell, Device, HostPeak
+from bench.schema import Cell, Device
 from factories import make_cell
 from host_figures import make_host_figures
 
@@ -45,14 +44,7 @@ class Host:
     @classmethod
     def read_counters(cls) -> CpuCounters:
         """Return what the kernel would report now."""
-        return CpuCounters(
-            seconds=cls.now,
-            own_seconds=0.0,
-            busy_seconds=cls.other_cores * cls.now,
-            num_machine_cores=2,
-            quota=None,
-            packages=None,
-        )
+        return CpuCounters(seconds=cls.now, own_seconds=0.0, busy_seconds={0: cls.other_cores * cls.now, 1: 0.0})
 
     def build(self, cell: Cell) -> Product:
         self.cells.append(cell)
@@ -116,19 +108,3 @@ def test_the_peak_is_the_largest_of_what_is_known(
     peaks = find_host_peaks(make_host_figures(*figures, clock_hertz=2.6e9))
     assert (peaks.flops_per_second, peaks.source) == (expected, source)
     assert (peaks.bytes_per_second, peaks.cache_bytes) == (None, 0)
-
-
-def test_the_record_holds_the_factors_of_the_calculation(monkeypatch: pytest.MonkeyPatch) -> None:
-    theory = TheoreticalPeak(num_cores=2, flops_per_cycle=64, clock_hertz=2e9)
-    monkeypatch.setattr("bench.measure.host_peak.calculate_peak", lambda precision, num_threads: theory)
-    found = make_host_peak(make_cell(framework="jax", mode="compiled"), 4, before=1e11, after=None)
-    assert found == HostPeak(
-        framework="jax",
-        num_threads=4,
-        num_cores=2,
-        flops_per_cycle=64,
-        clock_hertz=2e9,
-        theoretical_flops_per_second=2.56e11,
-        before_flops_per_second=1e11,
-        after_flops_per_second=None,
-    )

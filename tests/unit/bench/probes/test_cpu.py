@@ -5,27 +5,28 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bench.measure.host_peak import find_flops_per_cycle, make_host_peak
 from bench.probes.cpu import (
     QUOTA_NAMES,
-    CoreCounters,
     CpuCounters,
     compare_cpu_counters,
     find_quota_group,
+    list_physical_cores,
+    read_busy_seconds,
     read_cgroup_pressure_seconds,
-    read_core_counters,
     read_cpu_quota_cores,
-    read_machine_seconds,
     read_own_seconds,
     read_package_energy,
     read_pressure_seconds,
     read_quota_counters,
 )
-from bench.probes.cpu_peak import TheoreticalPeak, calculate_peak, find_flops_per_cycle, read_highest_clock
 from bench.probes.memory import read_peak_cgroup_bytes
-from bench.schema import CpuUse, Precision
+from bench.schema import CpuUse, HostPeak, Precision
+from factories import make_cell
 from file_trees import write_tree
 
 V1_LINES = "5:memory:/kubepods/pod1/c1\n4:cpu,cpuacct:/kubepods/pod1/c1\n1:name=systemd:/x\n0::/x\n"
@@ -113,9 +114,8 @@ def test_the_peak_of_the_nearest_group_is_read(
 
 def test_stolen_time_is_busy_and_waiting_for_disks_is_not(tmp_path: Path) -> None:
     # user nice system idle iowait irq softirq steal guest guest_nice; the guest's 50 are among the user's 100.
-    write_tree(tmp_path, {"stat": "cpu  100 20 30 9000 800 4 5 60 50 0\ncpu0 1 2\ncpu1 3 4\nintr 5\n"})
-    seconds, num_cores = read_machine_seconds(tmp_path / "stat")
-    assert (seconds, num_cores) == (219 * TICK, 2)
+    write_tree(tmp_path, {"stat": "cpu  9 9\ncpu0 100 20 30 9000 800 4 5 60 50 0\ncpu3 1 0 0 7 7 0 0 0 0 0\nintr 5\n"})
+    assert read_busy_seconds(tmp_path / "stat") == {0: 219 * TICK, 3: TICK}
 
 
 SPIN = (
@@ -136,65 +136,73 @@ def test_the_time_of_children_counts_while_they_live_and_when_they_were_waited_f
     assert waited_for - alive < 0.3  # not counted twice
 
 
-BEFORE = CpuCounters(
-    seconds=100.0, own_seconds=10.0, busy_seconds=1000.0, num_machine_cores=8, quota=None, packages=None
-)
-
-
-def make_packages(*microjoules: int) -> tuple[tuple[int, int], ...]:
-    return tuple((value, 10_000_000) for value in microjoules)
-
-
-def make_cores(busy: float, sibling_busy: float) -> CoreCounters:
-    return CoreCounters(
-        affinity=frozenset({0, 1}),
-        busy_seconds=busy,
-        siblings=frozenset({2, 3}),
-        num_physical_cores=2,
-        sibling_busy_seconds=sibling_busy,
-    )
+BEFORE = CpuCounters(seconds=100.0, own_seconds=10.0, busy_seconds={0: 1000.0, 1: 2000.0})
+KNOWN: dict[str, Any] = {"window_seconds": 4.0, "own_cores": 2.0, "other_cores": 1.5, "num_machine_cores": 2}
 
 
 def test_what_cannot_be_read_at_one_end_is_unknown() -> None:
-    use = compare_cpu_counters(BEFORE, replace(BEFORE, seconds=104.0, own_seconds=18.0, busy_seconds=1014.0))
-    known = {"window_seconds": 4.0, "own_cores": 2.0, "other_cores": 1.5, "num_machine_cores": 8}
-    assert use.model_dump(exclude_none=True) == known
+    after = replace(BEFORE, seconds=104.0, own_seconds=18.0, busy_seconds={0: 1006.0, 1: 2008.0})
+    assert compare_cpu_counters(BEFORE, after).model_dump(exclude_none=True) == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("affinity", "cores", "expected"),
+    [
+        # Two cores of two hyperthreads, of which this process has one each: the others' are its neighbours.
+        ({0, 1}, [{0, 2}, {1, 3}], (2, 2, 1.0, 2, 3.5)),
+        ({0, 2}, [{0, 2}], (2, 1, 1.5, 0, 0.0)),
+        ({0, 1, 2, 3}, [{0, 1}, {2, 3}], (4, 2, 4.5, 0, 0.0)),
+        ({0, 1}, None, (2, None, 1.0, None, None)),
+        ({0, 1}, [{0, 8}, {1, 9}], (2, None, 1.0, None, None)),  # CPUs that /proc/stat does not show
+        ({0, 9}, None, (None,) * 5),
+    ],
+)
+def test_who_used_the_cpus_of_the_affinity_and_their_hyperthreads(
+    affinity: set[int], cores: list[set[int]] | None, expected: tuple[float | None, ...]
+) -> None:
+    physical = None if cores is None else frozenset(map(frozenset, cores))
+    before = CpuCounters(
+        seconds=100.0,
+        own_seconds=10.0,
+        busy_seconds=dict.fromkeys(range(4), 50.0),
+        affinity=frozenset(affinity),
+        cores=physical,
+    )
+    busy = {0: 52.0, 1: 54.0, 2: 56.0, 3: 58.0}
+    use = compare_cpu_counters(before, replace(before, seconds=104.0, own_seconds=12.0, busy_seconds=busy))
+    assert (use.own_cores, use.other_cores) == (0.5, 4.5)
+    assert expected == (
+        use.num_affinity_cores,
+        use.num_affinity_physical_cores,
+        use.affinity_other_cores,
+        use.num_sibling_cores,
+        use.sibling_busy_cores,
+    )
 
 
 def test_the_window_has_what_each_counter_grew_by() -> None:
     before = replace(
         BEFORE,
         quota=dict(zip(QUOTA_NAMES, (100, 50, 5.0), strict=True)),
-        packages=make_packages(9_000_000, 1_000_000),
-        cores=make_cores(100.0, 50.0),
+        packages=((9_000_000, 10_000_000), (1_000_000, 10_000_000)),
         pressure_seconds=1.0,
         machine_pressure_seconds=7.0,
     )
     after = CpuCounters(
         seconds=104.0,
-        own_seconds=16.0,
-        busy_seconds=1024.0,
-        num_machine_cores=8,
+        own_seconds=18.0,
+        busy_seconds={0: 1006.0, 1: 2008.0},
         quota=dict(zip(QUOTA_NAMES, (120, 53, 5.25), strict=True)),
-        packages=make_packages(2_000_000, 5_000_000),
-        cores=make_cores(108.0, 52.0),
+        packages=((2_000_000, 10_000_000), (5_000_000, 10_000_000)),
         pressure_seconds=2.0,
         machine_pressure_seconds=9.0,
     )
     assert compare_cpu_counters(before, after) == CpuUse(
-        window_seconds=4.0,
-        own_cores=1.5,
-        other_cores=4.5,
-        num_machine_cores=8,
+        **KNOWN,
         num_periods=20,
         num_throttled_periods=3,
         throttled_seconds=0.25,
         energy_joules=7.0,  # 3 J of the first socket from 9 to 10 and on to 2, 4 J of the second
-        num_affinity_cores=2,
-        num_affinity_physical_cores=2,
-        affinity_other_cores=0.5,  # 8 s of the two CPUs, 6 s of them its own
-        num_sibling_cores=2,
-        sibling_busy_cores=0.5,
         pressure_share=0.25,
         machine_pressure_share=0.5,
     )
@@ -218,45 +226,11 @@ def test_packages_are_read_and_parts_of_them_are_not(tmp_path: Path) -> None:
     assert read_package_energy(tmp_path) is None
 
 
-STAT = """cpu  900 0 0 0 0 0 0 0 0 0
-cpu0 100 0 0 7 7 0 0 0 0 0
-cpu1 200 0 0 7 7 0 0 50 0 0
-cpu2 300 0 0 7 7 0 0 0 0 0
-cpu3 400 0 0 7 7 0 0 0 0 0
-intr 1 2 3
-"""
-
-
-def write_machine(folder: Path, siblings: dict[int, str]) -> None:
-    write_tree(folder, {"stat": STAT})
-    write_tree(folder, {f"cpu/cpu{cpu}/topology/thread_siblings_list": text for cpu, text in siblings.items()})
-
-
-@pytest.mark.parametrize(
-    ("affinity", "siblings", "expected"),
-    [
-        # Two cores of two hyperthreads, of which this process has one each: the others' are its neighbours.
-        ({0, 1}, {0: "0,2", 1: "1,3"}, (350, {2, 3}, 2, 700)),
-        ({0, 2}, {0: "0,2", 2: "0,2"}, (400, set(), 1, 0)),
-        ({0, 1, 2, 3}, {0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}, (1050, set(), 2, 0)),
-        ({0, 1}, {0: "0,2"}, (350, None, None, None)),  # not shown for both
-        ({0, 1}, {0: "0,8", 1: "1,9"}, (350, None, None, None)),  # CPUs that /proc/stat does not show
-    ],
-)
-def test_the_cpus_of_the_affinity_and_their_hyperthreads_are_read_one_by_one(
-    affinity: set[int],
-    siblings: dict[int, str],
-    expected: tuple[int, set[int] | None, int | None, int | None],
-    tmp_path: Path,
-) -> None:
-    write_machine(tmp_path, siblings)
-    counters = read_core_counters(frozenset(affinity), tmp_path / "stat", tmp_path / "cpu")
-    assert counters is not None
-    busy_ticks, others, num_cores, sibling_ticks = expected
-    assert counters.busy_seconds == pytest.approx(busy_ticks * TICK)
-    assert counters.siblings == others
-    assert counters.num_physical_cores == num_cores
-    assert counters.sibling_busy_seconds == (None if sibling_ticks is None else pytest.approx(sibling_ticks * TICK))
+def test_physical_cores_are_those_whose_hyperthreads_are_shown(tmp_path: Path) -> None:
+    write_tree(tmp_path, {f"cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}\n" for cpu in (0, 1, 2)})
+    assert list_physical_cores({0, 2}, tmp_path) == frozenset([frozenset({0, 2})])
+    assert list_physical_cores({0, 1}, tmp_path) == frozenset([frozenset({0, 2}), frozenset({1, 3})])
+    assert list_physical_cores({0, 3}, tmp_path) is None
 
 
 def test_pressure_is_the_line_of_some_threads_in_microseconds(tmp_path: Path) -> None:
@@ -307,14 +281,25 @@ def test_the_peak_is_that_of_as_many_cores_as_there_are_threads_for(
     )
     topology = {f"cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}\n" for cpu in range(4)}
     write_tree(tmp_path, {"cpuinfo": "\n".join([processor] * 4)} | topology)
-    monkeypatch.setattr("bench.probes.cpu_peak.read_affinity", lambda: frozenset({0, 1, 2, 3}))
+    monkeypatch.setattr("bench.measure.host_peak.read_affinity", lambda: frozenset({0, 1, 2, 3}))
 
-    def calculate(num_threads: int, system: str = "cpu") -> TheoreticalPeak:
-        return calculate_peak("fp32", num_threads, cpuinfo=tmp_path / "cpuinfo", system_cpu=tmp_path / system)
+    def calculate(num_threads: int, system: str = "cpu") -> HostPeak:
+        paths = {"cpuinfo": tmp_path / "cpuinfo", "system_cpu": tmp_path / system}
+        return make_host_peak(make_cell(), num_threads, before=1e11, after=None, **paths)
 
-    assert calculate(1) == TheoreticalPeak(num_cores=1, flops_per_cycle=32, clock_hertz=2.6005e9)
-    assert calculate(64).flops_per_second == 2 * 32 * 2.6005e9
+    assert calculate(1) == HostPeak(
+        framework="pytorch",
+        num_threads=1,
+        num_cores=1,
+        flops_per_cycle=32,
+        clock_hertz=2.6005e9,
+        theoretical_flops_per_second=32 * 2.6005e9,
+        before_flops_per_second=1e11,
+        after_flops_per_second=None,
+    )
+    assert calculate(64).theoretical_flops_per_second == 2 * 32 * 2.6005e9
     assert calculate(64, "none").num_cores == 4  # where no siblings are shown
     write_tree(tmp_path, {"cpu/cpu3/cpufreq/cpuinfo_max_freq": "3700000\n"})
     assert calculate(64).clock_hertz == 3.7e9  # the highest that is shown
-    assert read_highest_clock({0, 1}, tmp_path / "none", tmp_path / "none") is None
+    (tmp_path / "cpuinfo").unlink()
+    assert calculate(64, "none").theoretical_flops_per_second is None

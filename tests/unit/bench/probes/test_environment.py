@@ -24,7 +24,7 @@ def test_there_are_as_many_threads_as_whole_cores(
     monkeypatch: pytest.MonkeyPatch, quota: float | None, cores: int, expected: int
 ) -> None:
     monkeypatch.setattr("bench.probes.cpu.read_cpu_quota_cores", lambda: quota)
-    monkeypatch.setattr("bench.probes.cpu.count_visible_cores", lambda: cores)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: range(cores))
     assert count_threads() == expected
 
 

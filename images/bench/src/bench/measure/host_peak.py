@@ -6,15 +6,23 @@ of arithmetic alone.
 """
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
 from time import perf_counter
 
 from bench.measure.harness import Workload, run_steps
 from bench.measure.roofline import Peaks
-from bench.probes.cpu import compare_cpu_counters, read_cpu_counters
-from bench.probes.cpu_peak import calculate_peak
+from bench.probes.cpu import (
+    CPUINFO,
+    SYSTEM_CPU,
+    compare_cpu_counters,
+    list_siblings,
+    parse_cpuinfo,
+    read_affinity,
+    read_cpu_counters,
+)
 from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import Cell, HostPeak
+from bench.schema import Cell, HostPeak, Precision
 from bench.verdicts.neighbours import is_short_of_cores
 
 # From a size at which any CPU is done in an instant to one that fills many cores; more than that is no faster.
@@ -25,21 +33,79 @@ MIN_PRODUCTS = 3
 # Measurements in a row while others disturb them.
 MAX_MEASUREMENTS = 2
 
+# Float32 operations of one core in one cycle: values of a vector register x two units x two for a multiply-add (A. Fog,
+# "The microarchitecture of Intel, AMD and VIA CPUs"). /proc/cpuinfo does not show the number of units: some Xeons have
+# one for AVX-512, and reach half of this.
+AVX512_FLOPS, FMA_FLOPS, AVX_FLOPS, SSE_FLOPS = 64, 32, 16, 8
+# Families of AMD whose units are narrower than their registers (AMD's Software Optimization Guides for families 17h
+# and 19h): Zen and Zen+ (family 17h before model 30h) have units of 128 bits, Zen 4 (19h, with AVX-512) of 256.
+ZEN, ZEN_3_AND_4, FIRST_ZEN_2_MODEL = 0x17, 0x19, 0x30
+# A tile product of AMX is 16 x 16 x 32 multiply-adds in 16 cycles, in both half precisions (Intel 64 and IA-32
+# Architectures Optimization Reference Manual, chapter on AMX).
+AMX_FLOPS = 1024
+# cpuinfo's flags of units for half precision: of tiles, and of vectors, which do twice the operations of float32.
+TILE_FLAGS: dict[Precision, str] = {"bf16": "amx_bf16", "fp16": "amx_fp16"}
+VECTOR_FLAGS: dict[Precision, str] = {"bf16": "avx512_bf16", "fp16": "avx512_fp16"}
+
 BuildWorkload = Callable[[Cell], Workload]
 
 
-def make_host_peak(cell: Cell, num_threads: int, *, before: float | None, after: float | None) -> HostPeak:
-    theory = calculate_peak(cell.precision, num_threads)
+def make_host_peak(
+    cell: Cell,
+    num_threads: int,
+    *,
+    before: float | None,
+    after: float | None,
+    cpuinfo: Path = CPUINFO,
+    system_cpu: Path = SYSTEM_CPU,
+) -> HostPeak:
+    allowed = read_affinity()
+    cores = {list_siblings(cpu, system_cpu) or frozenset({cpu}) for cpu in allowed}
+    first_processor = cpuinfo.read_text().strip().split("\n\n")[0] if cpuinfo.exists() else ""
+    num_cores = min(num_threads, len(cores))
+    flops_per_cycle = find_flops_per_cycle(parse_cpuinfo(first_processor), cell.precision)
+    clock_hertz = _read_highest_clock(allowed, cpuinfo, system_cpu)
+    theoretical = None
+    if flops_per_cycle is not None and clock_hertz is not None:
+        theoretical = num_cores * flops_per_cycle * clock_hertz
     return HostPeak(
         framework=cell.framework,
         num_threads=num_threads,
-        num_cores=theory.num_cores,
-        flops_per_cycle=theory.flops_per_cycle,
-        clock_hertz=theory.clock_hertz,
-        theoretical_flops_per_second=theory.flops_per_second,
+        num_cores=num_cores,
+        flops_per_cycle=flops_per_cycle,
+        clock_hertz=clock_hertz,
+        theoretical_flops_per_second=theoretical,
         before_flops_per_second=before,
         after_flops_per_second=after,
     )
+
+
+def find_flops_per_cycle(fields: dict[str, str], precision: Precision) -> int | None:
+    flags = set(fields.get("flags", "").split())
+    if "sse2" not in flags:
+        return None
+    if TILE_FLAGS.get(precision) in flags:
+        return AMX_FLOPS
+    widths = (("avx512f", AVX512_FLOPS), ("fma", FMA_FLOPS), ("avx", AVX_FLOPS), ("sse2", SSE_FLOPS))
+    width = next(flops for flag, flops in widths if flag in flags)
+    if fields.get("vendor_id") == "AuthenticAMD":
+        width = min(width, _find_amd_limit(int(fields.get("cpu family", 0)), int(fields.get("model", 0))))
+    return 2 * width if VECTOR_FLAGS.get(precision) in flags else width
+
+
+def _read_highest_clock(allowed: Collection[int], cpuinfo: Path, system_cpu: Path) -> float | None:
+    """Return the highest clock in Hz that cpufreq names for the CPUs `allowed`, or /proc/cpuinfo for any."""
+    maxima = [system_cpu / f"cpu{cpu}" / "cpufreq" / "cpuinfo_max_freq" for cpu in allowed]
+    clocks = [1e3 * int(path.read_text()) for path in maxima if path.exists()]
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    clocks += [1e6 * float(line.partition(":")[2]) for line in lines if line.startswith("cpu MHz")]
+    return max((clock for clock in clocks if clock > 0), default=None)
+
+
+def _find_amd_limit(family: int, model: int) -> int:
+    if family == ZEN and model < FIRST_ZEN_2_MODEL:
+        return AVX_FLOPS
+    return FMA_FLOPS if family in (ZEN, ZEN_3_AND_4) else AVX512_FLOPS
 
 
 def find_host_peaks(host: HostPeak) -> Peaks:

@@ -7,8 +7,9 @@ Only the CPUs of the process's affinity and their hyperthreads say whether it ha
 import math
 import os
 import resource
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,7 +17,11 @@ from typing import Any
 from bench.probes.probing import try_probe
 from bench.schema import CpuUse
 
-CGROUP_MEMBERSHIP = Path("/proc/self/cgroup")
+PROC = Path("/proc")
+CPUINFO = PROC / "cpuinfo"
+OWN_TASKS = PROC / "self" / "task"
+SYSTEM_CPU = Path("/sys/devices/system/cpu")
+CGROUP_MEMBERSHIP = PROC / "self" / "cgroup"
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 
 
@@ -44,14 +49,10 @@ THREAD_VARIABLES = (
 )
 
 
-def count_visible_cores() -> int:
-    return len(os.sched_getaffinity(0))
-
-
 def count_threads() -> int:
     """Return floor(cgroup CPU quota or visible cores, whichever is smaller), at least 1."""
     quota = read_cpu_quota_cores()
-    cores = count_visible_cores()
+    cores = len(os.sched_getaffinity(0))
     return max(1, math.floor(cores if quota is None else min(quota, cores)))
 
 
@@ -86,7 +87,7 @@ def _read_quota(cgroup: Path) -> float | None:
     return None
 
 
-def read_cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+def read_cpu_model(cpuinfo: Path = CPUINFO) -> str:
     """Return the processor's name as the kernel gives it, `unknown` where it gives none.
 
     64-bit ARM kernels give numbers only (implementer and part of the core); boards add a line `Model` at the end.
@@ -105,14 +106,6 @@ def parse_cpuinfo(text: str) -> dict[str, str]:
         key, _, value = line.partition(":")
         fields.setdefault(key.strip(), value.strip())
     return fields
-
-
-def read_cpu_governor(policy: Path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) -> str | None:
-    return policy.read_text().strip() if policy.exists() else None
-
-
-SYSTEM_CPU = Path("/sys/devices/system/cpu")
-OWN_TASKS = Path("/proc/self/task")
 
 
 def read_affinity(tasks: Path = OWN_TASKS) -> frozenset[int]:
@@ -144,72 +137,10 @@ def parse_cpu_list(text: str) -> frozenset[int]:
     return frozenset(numbers)
 
 
-PROC = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Columns of the line `cpu` in /proc/stat (proc(5)) in which a core works or is kept from this machine: user, nice,
+# Columns of a line `cpu` in /proc/stat (proc(5)) in which a core works or is kept from this machine: user, nice,
 # system, irq, softirq, steal. idle and iowait are neither; guest is counted in user already.
 BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoreCounters:
-    """The CPUs that the process may use, and those outside that are hyperthreads of the same cores."""
-
-    affinity: frozenset[int]
-    busy_seconds: float
-    """Of all CPUs of the affinity together, since the machine started."""
-    siblings: frozenset[int] | None
-    """None here and below: the machine does not show its hyperthreads."""
-    num_physical_cores: int | None
-    sibling_busy_seconds: float | None
-
-
-def read_core_counters(
-    affinity: frozenset[int], stat: Path = PROC / "stat", system_cpu: Path = SYSTEM_CPU
-) -> CoreCounters | None:
-    """Return the busy time of the CPUs `affinity` and of their siblings; None where one of the former is not shown."""
-    words = [line.split() for line in stat.read_text().splitlines()] if stat.exists() else []
-    by_cpu = {int(line[0][3:]): sum_busy_seconds(line) for line in words if line and line[0][3:].isdigit()}
-    if not affinity or not affinity <= by_cpu.keys():
-        return None
-    cores = {list_siblings(cpu, system_cpu) for cpu in affinity}
-    shown = {core for core in cores if core is not None and core <= by_cpu.keys()}
-    is_complete = shown == cores
-    siblings = frozenset(cpu for core in shown for cpu in core) - affinity
-    return CoreCounters(
-        affinity=affinity,
-        busy_seconds=sum(by_cpu[cpu] for cpu in affinity),
-        siblings=siblings if is_complete else None,
-        num_physical_cores=len(shown) if is_complete else None,
-        sibling_busy_seconds=sum(by_cpu[cpu] for cpu in siblings) if is_complete else None,
-    )
-
-
-def read_cgroup_pressure_seconds(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> float | None:
-    """Return the pressure of the nearest cgroup around this process that counts it (v2 only); None where none does."""
-    files = (group / "cpu.pressure" for group in list_cgroups("cpu", membership, root))
-    return next((seconds for file in files if (seconds := read_pressure_seconds(file)) is not None), None)
-
-
-def read_pressure_seconds(path: Path) -> float | None:
-    """Return how long some thread had to wait for a core (PSI, the line `some`); None where it is not counted.
-
-    The file may be there and not be readable: the kernel was started with psi=0.
-    """
-    try:
-        lines = path.read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        if line.startswith("some "):
-            return int(line.rpartition("total=")[2]) / 1e6
-    return None
-
-
-def sum_busy_seconds(words: list[str]) -> float:
-    return sum(int(words[1 + column]) for column in BUSY_COLUMNS) / TICKS_PER_SECOND
-
-
 POWERCAP = Path("/sys/class/powercap")
 QUOTA_NAMES = ("num_periods", "num_throttled_periods", "throttled_seconds")
 MAX_READINGS = 5  # of the processes; where they never stand still, the last reading counts
@@ -221,29 +152,32 @@ class CpuCounters:
 
     seconds: float
     own_seconds: float
-    busy_seconds: float | None
-    num_machine_cores: int
-    quota: Mapping[str, float] | None
+    busy_seconds: Mapping[int, float] = field(default_factory=dict)
+    """Of each CPU of the machine since it started; empty where it shows none."""
+    affinity: frozenset[int] = frozenset()
+    """The CPUs that the process may use."""
+    cores: frozenset[frozenset[int]] | None = None
+    """The physical cores of the affinity, each as all its hyperthreads."""
+    quota: Mapping[str, float] | None = None
     """Of the cgroup's CPU quota, by the names of CpuUse."""
-    packages: tuple[tuple[int, int], ...] | None
+    packages: tuple[tuple[int, int], ...] | None = None
     """RAPL's counter of each socket in microjoules, and where it starts anew."""
-    cores: CoreCounters | None = None
     pressure_seconds: float | None = None
     """Of this process's cgroup."""
     machine_pressure_seconds: float | None = None
 
 
 def read_cpu_counters() -> CpuCounters:
-    busy_seconds, num_cores = read_machine_seconds()
     group = find_quota_group()
+    affinity = read_affinity()
     return CpuCounters(
         seconds=monotonic(),
         own_seconds=read_own_seconds(),
-        busy_seconds=busy_seconds,
-        num_machine_cores=num_cores,
+        busy_seconds=read_busy_seconds(),
+        affinity=affinity,
+        cores=list_physical_cores(affinity),
         quota=None if group is None else read_quota_counters(group),
         packages=read_package_energy(),
-        cores=read_core_counters(read_affinity()),
         pressure_seconds=read_cgroup_pressure_seconds(),
         machine_pressure_seconds=read_pressure_seconds(PROC / "pressure" / "cpu"),
     )
@@ -268,41 +202,73 @@ class CpuWatch:
 
 def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
     window_seconds = after.seconds - before.seconds
+    # Differences of clocks that tick apart can fall just below 0.
+    own_cores = max(0.0, after.own_seconds - before.own_seconds) / window_seconds
+    earlier_busy, later_busy = before.busy_seconds, after.busy_seconds
+    busy = {cpu: seconds - earlier_busy[cpu] for cpu, seconds in later_busy.items() if cpu in earlier_busy}
+    parts: dict[str, Any] = dict.fromkeys((*QUOTA_NAMES, "energy_joules"))
 
     def share(later: float | None, earlier: float | None) -> float | None:
         return None if later is None or earlier is None else max(0.0, later - earlier) / window_seconds
 
-    own_cores = max(0.0, after.own_seconds - before.own_seconds) / window_seconds
-    busy_cores = share(after.busy_seconds, before.busy_seconds)
-    quota: dict[str, Any] = dict.fromkeys(QUOTA_NAMES)
+    def count_busy(cpus: Collection[int], own_cores: float) -> float:
+        return max(0.0, sum(busy[cpu] for cpu in cpus) / window_seconds - own_cores)
+
     if before.quota is not None and after.quota is not None:
-        quota = {name: after.quota[name] - before.quota[name] for name in QUOTA_NAMES}
-    cores: dict[str, Any] = {}
-    first, last = before.cores, after.cores
-    if first is not None and last is not None and first.affinity == last.affinity:
-        cores = {
-            "num_affinity_cores": len(last.affinity),
-            "num_affinity_physical_cores": last.num_physical_cores,
-            "affinity_other_cores": max(0.0, (last.busy_seconds - first.busy_seconds) / window_seconds - own_cores),
-            "num_sibling_cores": None if last.siblings is None else len(last.siblings),
-            "sibling_busy_cores": share(last.sibling_busy_seconds, first.sibling_busy_seconds),
-        }
-    energy_joules = None
+        parts |= {name: after.quota[name] - before.quota[name] for name in QUOTA_NAMES}
+    affinity, cores = after.affinity, after.cores
+    if affinity and affinity == before.affinity and affinity <= busy.keys():
+        parts |= {"num_affinity_cores": len(affinity), "affinity_other_cores": count_busy(affinity, own_cores)}
+        siblings = frozenset[int]().union(*(cores or ())) - affinity
+        if cores is not None and siblings <= busy.keys():
+            parts |= {"num_affinity_physical_cores": len(cores), "num_sibling_cores": len(siblings)}
+            parts |= {"sibling_busy_cores": count_busy(siblings, 0.0)}
     if before.packages is not None and after.packages is not None:
         ends = zip(before.packages, after.packages, strict=True)
-        energy_joules = sum((later - earlier) % size for (earlier, _), (later, size) in ends) / 1e6
+        parts["energy_joules"] = sum((later - earlier) % size for (earlier, _), (later, size) in ends) / 1e6
     return CpuUse(
         window_seconds=window_seconds,
         own_cores=own_cores,
-        # The two clocks tick apart: the difference of an idle machine can fall just below 0.
-        other_cores=None if busy_cores is None else max(0.0, busy_cores - own_cores),
-        num_machine_cores=after.num_machine_cores,
-        energy_joules=energy_joules,
+        other_cores=count_busy(busy, own_cores) if busy else None,
+        num_machine_cores=len(later_busy) or os.cpu_count() or 1,
         pressure_share=share(after.pressure_seconds, before.pressure_seconds),
         machine_pressure_share=share(after.machine_pressure_seconds, before.machine_pressure_seconds),
-        **quota,
-        **cores,
+        **parts,
     )
+
+
+def read_busy_seconds(stat: Path = PROC / "stat") -> dict[int, float]:
+    """Return for how long each CPU of the machine was busy since it started; stolen time is busy."""
+    lines = stat.read_text().splitlines() if stat.exists() else []
+    by_cpu = {words[0][3:]: words[1:] for line in lines if (words := line.split()) and line.startswith("cpu")}
+    return {
+        int(cpu): sum(int(ticks[column]) for column in BUSY_COLUMNS) / TICKS_PER_SECOND
+        for cpu, ticks in by_cpu.items()
+        if cpu  # the first line is the sum of all
+    }
+
+
+def list_physical_cores(cpus: Collection[int], system_cpu: Path = SYSTEM_CPU) -> frozenset[frozenset[int]] | None:
+    cores = {list_siblings(cpu, system_cpu) for cpu in cpus}
+    return None if None in cores else frozenset(filter(None, cores))
+
+
+def read_cgroup_pressure_seconds(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> float | None:
+    """Return the pressure of the nearest cgroup around this process that counts it (v2 only); None where none does."""
+    files = (group / "cpu.pressure" for group in list_cgroups("cpu", membership, root))
+    return next((seconds for file in files if (seconds := read_pressure_seconds(file)) is not None), None)
+
+
+def read_pressure_seconds(path: Path) -> float | None:
+    """Return how long some thread had to wait for a core (PSI, the line `some`); None where it is not counted.
+
+    The file may be there and not be readable: the kernel was started with psi=0.
+    """
+    with suppress(OSError):
+        for line in path.read_text().splitlines():
+            if line.startswith("some "):
+                return int(line.rpartition("total=")[2]) / 1e6
+    return None
 
 
 def read_own_seconds(proc: Path = PROC) -> float:
@@ -311,28 +277,35 @@ def read_own_seconds(proc: Path = PROC) -> float:
     The kernel lists one process after the other: one that is waited for meanwhile would be missed (its parent was read
     before it took over the seconds), so the list is read until the same descendants stand in it twice.
     """
-    known: frozenset[int] | None = None
+    known: Collection[int] | None = None
     for _ in range(MAX_READINGS):
         usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        processes = _read_processes(proc)
-        descendants = frozenset(_find_descendants(processes))
-        if descendants == known:
+        ticks = _read_descendants(proc)
+        if ticks.keys() == known:
             break
-        known = descendants
-    ticks = sum(processes[pid][1] for pid in descendants)
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + ticks / TICKS_PER_SECOND
-
-
-def read_machine_seconds(stat: Path = PROC / "stat") -> tuple[float | None, int]:
-    """Return the busy core seconds of the whole machine since it started, and its cores; stolen time is busy."""
-    if not stat.exists():
-        return None, os.cpu_count() or 1
-    lines = [line.split() for line in stat.read_text().splitlines() if line.startswith("cpu")]
-    return sum_busy_seconds(lines[0]), len(lines) - 1
+        known = ticks.keys()
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + sum(ticks.values()) / TICKS_PER_SECOND
 
 
 def list_own_pids(proc: Path = PROC) -> frozenset[int]:
-    return frozenset({os.getpid()} | _find_descendants(_read_processes(proc)))
+    return frozenset({os.getpid(), *_read_descendants(proc)})
+
+
+def _read_descendants(proc: Path) -> dict[int, int]:
+    """Return the ticks of each descendant of this process, with those of the children that it has waited for."""
+    parents, ticks = {}, {}
+    for stat in proc.glob("[0-9]*/stat"):
+        with suppress(OSError):  # ended meanwhile
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+            # From state on (proc(5)): the second is ppid, the 12th to 15th utime, stime, cutime and cstime.
+            pid = int(stat.parent.name)
+            parents[pid], ticks[pid] = int(fields[1]), sum(map(int, fields[11:15]))
+    found: set[int] = set()
+    generation = {os.getpid()}
+    while generation:
+        generation = {pid for pid, parent in parents.items() if parent in generation}
+        found |= generation
+    return {pid: ticks[pid] for pid in found}
 
 
 def read_quota_counters(group: Path) -> Mapping[str, float] | None:
@@ -357,25 +330,3 @@ def read_package_energy(powercap: Path = POWERCAP) -> tuple[tuple[int, int], ...
     except OSError:
         return None
     return packages or None
-
-
-def _read_processes(proc: Path) -> dict[int, tuple[int, int]]:
-    """Return the parent of each process, and its ticks with those of the children that it has waited for."""
-    processes = {}
-    for stat in proc.glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:  # ended meanwhile
-            continue
-        # From state on (proc(5)): the second is ppid, the 12th to 15th utime, stime, cutime and cstime.
-        processes[int(stat.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    return processes
-
-
-def _find_descendants(processes: Mapping[int, tuple[int, int]]) -> set[int]:
-    found: set[int] = set()
-    parents = {os.getpid()}
-    while parents:
-        parents = {pid for pid, (parent, _) in processes.items() if parent in parents}
-        found |= parents
-    return found

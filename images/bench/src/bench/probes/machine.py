@@ -9,21 +9,20 @@ import os
 import platform
 import re
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
 
 from bench.frameworks.interface import Framework
 from bench.probes.cpu import (
-    count_visible_cores,
+    SYSTEM_CPU,
     list_own_pids,
+    list_physical_cores,
     parse_cpu_list,
     parse_cpuinfo,
-    read_cpu_governor,
     read_cpu_model,
     read_cpu_quota_cores,
 )
@@ -34,8 +33,6 @@ from bench.probes.memory import read_memory_limit_bytes, read_memory_total_bytes
 from bench.probes.nvml import NvmlError, open_nvml
 from bench.schema import Cell, Device, Environment, Machine, MachineIdentity, TenantPlace, bound_time
 from bench.worker.compilers import read_compiler_version
-
-T = TypeVar("T")
 
 # What oneDNN, OpenBLAS, MKL and Eigen choose their kernels by, as the kernel names it in /proc/cpuinfo: x86, then ARM.
 INSTRUCTION_SETS = (
@@ -50,20 +47,21 @@ def read_machine(root: Path = Path("/"), cores: Collection[int] | None = None) -
     system = root / "sys/devices/system"
     fields = parse_cpuinfo(_read_text(root / "proc/cpuinfo") or "")
     flags = set(fields.get("flags", fields.get("Features", "")).split())
-    topologies = [system / f"cpu/cpu{core}/topology" for core in visible]
-    cores_of_sockets = [_locate_core(folder) for folder in topologies]
-    siblings = [_parse(_read_text(folder / "thread_siblings_list"), len) for folder in topologies]
-    nodes = [_parse(_read_text(node / "cpulist"), frozenset) or frozenset() for node in system.glob("node/node[0-9]*")]
+    physical = list_physical_cores(visible, system / "cpu")
+    sockets = {_read_text(system / f"cpu/cpu{core}/topology/physical_package_id") for core in visible}
+    nodes = [parse_cpu_list(_read_text(node / "cpulist") or "") for node in system.glob("node/node[0-9]*")]
+    is_virtual = "hypervisor" in flags or (root / "sys/hypervisor/type").exists()  # the latter: Xen
     return Machine(
         vendor=_read_text(root / "sys/class/dmi/id/sys_vendor"),
         product=_read_text(root / "sys/class/dmi/id/product_name"),
-        is_virtual=_is_virtual(flags, root),
-        num_online_cores=_parse(_read_text(system / "cpu/online"), len),
+        # Every x86 CPU has the flag `fpu`, ARM has no flag for hypervisors.
+        is_virtual=is_virtual if is_virtual or "fpu" in flags else None,
+        num_online_cores=len(parse_cpu_list(_read_text(system / "cpu/online") or "")) or None,
         visible_cores=format_core_list(visible),
-        num_physical_cores=_count_different(cores_of_sockets),
-        num_sockets=_count_different(place and place[0] for place in cores_of_sockets),
+        num_physical_cores=len(physical) if physical else None,
+        num_sockets=None if sockets & {None, "-1"} else len(sockets),  # -1: kernels of some ARM machines and sandboxes
         num_numa_nodes=sum(bool(node & set(visible)) for node in nodes) or None,
-        threads_per_core=max((number for number in siblings if number), default=None),
+        threads_per_core=max(map(len, physical)) if physical else None,
         instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags),
     )
 
@@ -86,37 +84,10 @@ def _read_text(path: Path) -> str | None:
         return None
 
 
-def _parse(text: str | None, measure: Callable[[frozenset[int]], T]) -> T | None:
-    try:
-        cores = parse_cpu_list(text or "")
-    except ValueError:
-        return None
-    return measure(cores) if cores else None
-
-
-def _is_virtual(flags: set[str], root: Path) -> bool | None:
-    if "hypervisor" in flags or (root / "sys/hypervisor/type").exists():  # the latter: Xen
-        return True
-    return False if "fpu" in flags else None  # every x86 CPU has this flag, ARM has no flag for hypervisors
-
-
-def _locate_core(folder: Path) -> tuple[int, int] | None:
-    """Return socket and number of the physical core of a topology."""
-    socket, number = _read_text(folder / "physical_package_id"), _read_text(folder / "core_id")
-    # Kernels of some ARM machines and sandboxes give -1 for what they do not know.
-    if not (socket and number and socket.isdigit() and number.isdigit()):
-        return None
-    return int(socket), int(number)
-
-
-def _count_different(values: Iterable[object]) -> int | None:
-    found = set(values)
-    return None if None in found else len(found) or None
-
-
 # UUIDs and instance ids are nobody's business: what is published with a result is a hash with a key of this tool, as
 # machine-id(5) asks for its own id.
 HASH_KEY = b"benchmatrix machine identity"
+BOOT_ID = "proc/sys/kernel/random/boot_id"
 FIRMWARE_UUID = "sys/class/dmi/id/product_uuid"  # only root may read it
 # Instances of EC2's Nitro system, whose tag every user may read:
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html
@@ -129,37 +100,29 @@ UNSET_UUIDS = (
     "03020100-0504-0706-0809-0a0b0c0d0e0f",
     "10000000-0000-8000-0040-000000000000",
 )
-BOOT_TIME = re.compile(r"^btime ([0-9]{1,10})$", re.MULTILINE)
+BOOT_TIME = re.compile(r"^btime ([0-9]+)$", re.MULTILINE)
 MAC_ADDRESS = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 LOCALLY_ADMINISTERED, MULTICAST = 0x02, 0x01
 """Bits of an address's first byte (IEEE 802): hypervisors and containers make up such addresses, and repeat them."""
 
 
 def read_machine_identity(root: Path = Path("/")) -> MachineIdentity | None:
-    boot_id = _read_lower(root / "proc/sys/kernel/random/boot_id")
-    boot_id = boot_id if UUID.fullmatch(boot_id) else ""
+    boot_id = _read_text(root / BOOT_ID)
     ids = set(_list_lasting_ids(root))
-    if not boot_id and not ids:
+    if boot_id is None and not ids:
         return None
+    found = BOOT_TIME.search(_read_text(root / "proc/stat") or "")
+    booted_at = datetime.fromtimestamp(int(found[1]), UTC) if found else None
     return MachineIdentity(
-        boot_id=boot_id or None,
-        booted_at=_read_boot_time(root / "proc/stat"),
+        boot_id=boot_id,
+        # The kernel changes it only when somebody sets the clock, which may not have been set at all yet.
+        booted_at=booted_at if booted_at and bound_time(booted_at) == booted_at else None,
         lasting_ids=tuple(sorted(map(hash_id, ids))),
     )
 
 
 def hash_id(text: str) -> str:
     return hashlib.blake2b(text.encode(), key=HASH_KEY, digest_size=8).hexdigest()
-
-
-def _read_boot_time(stat: Path) -> datetime | None:
-    """Return when the boot began, in whole seconds; None if it is not there, or the clock had not been set.
-
-    The kernel changes it only when somebody sets the clock.
-    """
-    found = BOOT_TIME.search(_read_lower(stat))
-    booted_at = datetime.fromtimestamp(int(found[1]), UTC) if found else None
-    return booted_at if booted_at is None or bound_time(booted_at) == booted_at else None
 
 
 def _list_lasting_ids(root: Path) -> Iterator[str]:
@@ -190,7 +153,7 @@ def read_place(device: Device) -> TenantPlace:
         with suppress(NvmlError), open_nvml():
             uuid = next((gpu.uuid for gpu in find_visible_devices(1)), None)
     return TenantPlace(
-        boot_id=_read_text(Path("/proc/sys/kernel/random/boot_id")),
+        boot_id=_read_text(Path("/") / BOOT_ID),
         time_namespace=time_namespace,
         device=uuid,
         pids=tuple(sorted(list_own_pids())),
@@ -230,10 +193,10 @@ def read_environment(
         kernel=platform.release(),
         python_version=platform.python_version(),
         cpu_model=read_cpu_model(),
-        num_visible_cores=count_visible_cores(),
+        num_visible_cores=len(os.sched_getaffinity(0)),
         cpu_quota_cores=read_cpu_quota_cores(),
         num_threads=num_threads,
-        cpu_governor=read_cpu_governor(),
+        cpu_governor=_read_text(SYSTEM_CPU / "cpu0/cpufreq/scaling_governor"),
         machine=read_machine(),
         identity=read_machine_identity(),
         memory_total_bytes=read_memory_total_bytes(),
