@@ -19,7 +19,6 @@ from collector.files import replace_text
 from collector.nights.detection import MIN_NIGHTS_BEFORE
 from collector.nights.series import read_cell_nights, unify_centers, unify_hosts
 from collector.nights.suspicions import Confirmation, NightRun, decide, suspect
-from collector.results.collection import CopyFinder
 from collector.results.frames import WITHOUT_RECORD
 from collector.results.load import load_run
 from runner.matrix.expansion import name_neighbours
@@ -194,7 +193,7 @@ def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[st
     own = [run for run in runs if run.matrix == matrix][-MAX_NIGHTS:]
     warnings = [f"run {run_id}: {reason}; it is not looked at" for run_id, reason in left_out.items()]
     run_ids = set(store.list_run_ids())
-    nights, copies = [], CopyFinder()
+    nights = []
     for run in own:
         try:
             collection = load_run(store, run.run_id, writes_tables=True)
@@ -206,12 +205,8 @@ def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[st
         warnings += [f"run {run.run_id}: {notice}" for notice in (*collection.notices, *collection.doubts)]
         if collection.skipped:
             warnings.append(f"run {run.run_id}: {len(collection.skipped)} documents did not count")
-        collection, text = copies.drop_copies(collection)
-        warnings += [f"run {run.run_id}: {text}"] if text else []
-        if text and not (collection.results["status"] == "ok").any():
-            continue  # a copy of a run is no night
         again = confirmation_run_id(matrix, run.run_id)
-        confirmation = _load_confirmation(store, again, copies, warnings) if again in run_ids else None
+        confirmation = _load_confirmation(store, again, warnings) if again in run_ids else None
         nights.append(NightRun(run=run, cells=read_cell_nights(collection), confirmation=confirmation))
     return LoadedNights(nights=_unify(nights), warnings=tuple(warnings))
 
@@ -225,7 +220,7 @@ def _unify(nights: Sequence[NightRun]) -> tuple[NightRun, ...]:
     return tuple(replace(night, confirmation=found) for night, found in zip(own, confirmed, strict=True))
 
 
-def _load_confirmation(store: Store, run_id: str, copies: CopyFinder, warnings: list[str]) -> Confirmation | None:
+def _load_confirmation(store: Store, run_id: str, warnings: list[str]) -> Confirmation | None:
     """Return a confirmation; None, and a warning, where it cannot be read."""
     try:
         collection = load_run(store, run_id, writes_tables=True)
@@ -235,8 +230,6 @@ def _load_confirmation(store: Store, run_id: str, copies: CopyFinder, warnings: 
         warnings.append(f"run {run_id}, which measured suspicions again: {error}; it is not looked at")
         return None
     is_complete = not collection.results["status"].isin(WITHOUT_RECORD).any()
-    collection, text = copies.drop_copies(collection)
-    warnings += [f"run {run_id}: {text}"] if text else []
     ended = collection.results["finished_at"].dropna()
     return Confirmation(
         run=collection.run,

@@ -168,7 +168,6 @@ def _load_two(choice: RunChoice, run_a: str) -> "Compared":
         related = RelatedRuns(
             collections=(*related.collections, *further),
             passed_over={**related.passed_over, **others.passed_over},
-            copies={**related.copies, **others.copies},
         )
     return a, b, collections, related
 

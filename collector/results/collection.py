@@ -1,8 +1,8 @@
-"""Hold one run: its results in tidy tables, its raw step times, and what of it is another run's copy."""
+"""Hold one run: its results in tidy tables, and its raw step times."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from bench.errors import UserError
 from bench.schema import Environment, NodeFault, Run
-from collector.results.frames import SAMPLE_COLUMNS, STEP_SERIES, STEPS, WITHOUT_RECORD, make_frame
+from collector.results.frames import SAMPLE_COLUMNS, STEP_SERIES, STEPS, make_frame
 from collector.results.hosts import HostProducts
 from collector.results.stored_tables import DamagedTableError, RunTables, SkippedDocument, table_key
 
@@ -92,12 +92,6 @@ class StepTimes:
         pieces = order["num_steps"].cumsum() // MAX_ROWS_AT_ONCE
         for _, piece in order.groupby(pieces, sort=False):
             yield self._tabulate(piece)
-
-    def keep(self, places: Sequence[int]) -> "StepTimes":
-        """Return the series of the attempts at these places, ascending: each then has its number among them."""
-        numbers = {place: number for number, place in enumerate(places)}
-        kept = self.owners[self.owners["owner"].isin(numbers)]
-        return replace(self, owners=kept.assign(owner=kept["owner"].map(numbers)).reset_index(drop=True))
 
     def find_tenants(self, place: int) -> list[int]:
         """Return the places of the series of all tenants of the attempt at a place, tenant 0 first."""
@@ -178,86 +172,3 @@ def _split_lists(column: pa.ChunkedArray) -> list[FloatArray]:
         offsets = chunk.offsets.to_numpy()
         arrays += [values[first:last] for first, last in zip(offsets[:-1], offsets[1:], strict=True)]
     return arrays
-
-
-IDENTITY = ("cell_id", "repeat", "attempt", "started_at", "finished_at", "center_step_seconds")
-"""What two measurements never share: the id of an attempt is drawn at random, its times are in microseconds."""
-MAX_NAMED = 5
-
-
-@dataclass(kw_only=True)
-class CopyFinder:
-    """Remembers the measurements of the runs that it was shown, and finds them again in later ones.
-
-    A copy says nothing about what runs, or nights, differ by.
-    """
-
-    _owners: dict[int, str] = field(default_factory=dict)
-    """By the hash of what a measurement shares with none but its copies: the run that had it first."""
-
-    def find_rows(self, collection: Collection) -> tuple[npt.NDArray[np.bool_], str | None]:
-        """Return which rows of a run's results are another run's measurements, and the first such run."""
-        results, run_id = collection.results, collection.run.run_id
-        is_copy, original = np.zeros(len(results), dtype=np.bool_), None
-        columns = (results[name].tolist() for name in ("status", *IDENTITY))
-        for place, (status, *identity) in enumerate(zip(*columns, strict=True)):
-            if status != "ok":
-                continue
-            owner = self._owners.setdefault(hash(tuple(identity)), run_id)
-            if owner != run_id:
-                is_copy[place], original = True, original or owner
-        return is_copy, original
-
-    def drop_copies(self, collection: Collection) -> tuple[Collection, str]:
-        """Return a run without the repeats that are another run's, and in a sentence how many those are, or nothing."""
-        is_copy, original = self.find_rows(collection)
-        if original is None:
-            return collection, ""
-        text = (
-            f"{int(is_copy.sum()):,} of its repeats have the measurements of another run (of {original}): they do not "
-            "count"
-        )
-        return _drop_rows(collection, is_copy), text
-
-
-def drop_copies(collections: Iterable[Collection]) -> list[Collection]:
-    """Return the runs without the repeats that are those of a run before them; a notice of each says how many."""
-    finder, kept = CopyFinder(), []
-    for collection in collections:
-        own, text = finder.drop_copies(collection)
-        notices = (f"run {collection.run.run_id}: {text}",) if text else ()
-        if text and not (own.results["status"] == "ok").any():  # its failures are the other run's, too
-            own = _drop_rows(own, np.ones(len(own.results), dtype=np.bool_))
-        kept.append(replace(own, notices=(*own.notices, *notices)))
-    return kept
-
-
-def _drop_rows(collection: Collection, is_dropped: npt.NDArray[np.bool_]) -> Collection:
-    """Return the run without these rows of its results, their step times and their tenants."""
-    results, tenants = collection.results, collection.tenants
-    has_record = ~results["status"].isin(WITHOUT_RECORD).to_numpy()
-    dropped = pd.MultiIndex.from_frame(results.loc[is_dropped, ["cell_id", "repeat"]])
-    return replace(
-        collection,
-        results=results[~is_dropped].reset_index(drop=True),
-        tenants=tenants[~pd.MultiIndex.from_frame(tenants[["cell_id", "repeat"]]).isin(dropped)],
-        steps=collection.steps.keep(np.flatnonzero(~is_dropped[has_record]).tolist()),
-    )
-
-
-def find_copies(collections: Iterable[Collection]) -> dict[str, str]:
-    """Return each run that holds a measurement of one before it, with that run's id."""
-    finder = CopyFinder()
-    found = {collection.run.run_id: finder.find_rows(collection)[1] for collection in collections}
-    return {run_id: original for run_id, original in found.items() if original is not None}
-
-
-def describe_copies(copies: Mapping[str, str]) -> str:
-    """Return in a sentence which runs are copies of which; empty without any."""
-    if not copies:
-        return ""
-    first = [f"{run_id} (of {original})" for run_id, original in list(copies.items())[:MAX_NAMED]]
-    more = [f"and {len(copies) - MAX_NAMED:,} more"] if len(copies) > MAX_NAMED else []
-    return (
-        f"copies, with the attempts and figures of another run, show nothing about the noise: {', '.join(first + more)}"
-    )

@@ -16,7 +16,7 @@ from collector.results.attempts import (
     tabulate_repeats,
     unify_centers,
 )
-from collector.results.collection import Collection, drop_copies, find_steps
+from collector.results.collection import Collection, find_steps
 from collector.results.documents import NODE_FAULT_KIND, PLACEMENT_KIND, Kind, make_result_kind
 from collector.results.frames import (
     ATTEMPTS,
@@ -59,11 +59,6 @@ def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds
 def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
     """Return several runs, in this order and each once, to be compared across; raises as `load_run`."""
     return [load_run(store, run_id) for run_id in dict.fromkeys(run_ids)]
-
-
-def load_distinct_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
-    """Return several runs as `load_runs` does, to count their repeats together: without those that are copies."""
-    return drop_copies(load_runs(store, run_ids))
 
 
 def join_results(collections: Iterable[Collection]) -> pd.DataFrame:

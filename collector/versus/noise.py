@@ -18,7 +18,7 @@ from bench.errors import TransientError, UserError
 from bench.schema import Run
 from bench.store import Store, is_confirmation
 from bench.store.documents import read_runs
-from collector.results.collection import Collection, describe_copies, find_copies
+from collector.results.collection import Collection
 from collector.results.frames import is_shared
 from collector.results.load import load_run
 from collector.statistics import CONFIDENCE, Estimate
@@ -268,16 +268,14 @@ class RelatedRuns:
     collections: tuple[Collection, ...] = ()
     passed_over: Mapping[str, str] = field(default_factory=dict)
     """By id, why a run cannot be read, or not verified: it may have measured the compared cells."""
-    copies: Mapping[str, str] = field(default_factory=dict)
-    """By id, also of compared runs: the run that holds the same measurements. No noise is read from copies."""
 
     def list_warnings(self) -> list[str]:
         """Return what a reader should know of these runs, a sentence each."""
-        copies = describe_copies(self.copies)
+        if not self.passed_over:
+            return []
         named = join_some([f"{run_id} ({why})" for run_id, why in self.passed_over.items()], MAX_NAMED, separator="; ")
         runs = count_things(len(self.passed_over), "other run")
-        unread = f"of {runs} it is not known whether they show the noise, as they cannot be read: {named}"
-        return [*([unread] if named else []), *([copies] if copies else [])]
+        return [f"of {runs} it is not known whether they show the noise, as they cannot be read: {named}"]
 
 
 OtherPlans = tuple[list[Run], dict[str, str]]
@@ -296,8 +294,7 @@ def read_other_plans(store: Store, own: set[str]) -> OtherPlans:
 def load_related_runs(store: Store, compared: Sequence[Collection], plans: OtherPlans | None = None) -> RelatedRuns:
     """Return the newest MAX_RUNS other runs of the store that planned a cell of `compared`.
 
-    Unreadable ones, those that were deleted meanwhile, and copies of others are named instead. `plans`: where they were
-    read before.
+    Unreadable ones, and those that were deleted meanwhile, are named instead. `plans`: where they were read before.
     """
     own = {collection.run.run_id for collection in compared}
     others, unreadable = plans or read_other_plans(store, own)
@@ -315,6 +312,4 @@ def load_related_runs(store: Store, compared: Sequence[Collection], plans: Other
             raise
         except UserError as error:
             passed_over[run.run_id] = str(error)
-    copies = find_copies([*compared, *read])
-    collections = tuple(found for found in read if found.run.run_id not in copies)
-    return RelatedRuns(collections=collections, passed_over=passed_over, copies=copies)
+    return RelatedRuns(collections=tuple(read), passed_over=passed_over)

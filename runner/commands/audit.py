@@ -47,7 +47,7 @@ def audit(
     from collector.audit.rows import audit_table
     from collector.audit.study import STUDY_NAME, list_shipped_tables
     from collector.files import replace_text
-    from collector.results.load import load_distinct_runs
+    from collector.results.load import load_runs
     from collector.results.summary import summarize_collections
     from runner.audit_tables import describe_shipped_table, load_table
     from runner.stored_runs import open_existing_store, print_skipped
@@ -58,7 +58,7 @@ def audit(
     if table is None:
         raise UserError("TABLE is missing; give a YAML or CSV file, or a name that `benchmatrix audit --list` prints")
     loaded = load_table(table)
-    collections = load_distinct_runs(open_existing_store(store), run_ids) if run_ids else []
+    collections = load_runs(open_existing_store(store), run_ids) if run_ids else []
     rows = audit_table(loaded, summarize_collections(collections) if collections else None)
     claims_page, claims = make_claims_page(collections) if collections and table == STUDY_NAME else (None, ())
     if output is not None:

@@ -125,7 +125,7 @@ def _evaluate(
     question: "CostQuestion",
 ) -> "CostDocument":
     from collector.costs.evaluation import evaluate_costs
-    from collector.results.load import load_distinct_runs
+    from collector.results.load import load_runs
     from runner.price_tables import check_machines, check_place, load_prices
     from runner.stored_runs import find_newest_run, open_existing_store, print_skipped
 
@@ -133,7 +133,7 @@ def _evaluate(
     check_machines(table, question.machines, prices)
     check_place(table, question.cloud, question.region, prices)
     opened = open_existing_store(store)
-    collections = load_distinct_runs(opened, run_ids or [find_newest_run(opened).run_id])
+    collections = load_runs(opened, run_ids or [find_newest_run(opened).run_id])
     for collection in collections:
         print_skipped(collection, make_error_console())
     return evaluate_costs(collections, table, question)

@@ -178,13 +178,13 @@ def _search(search: "Probe", python: list[str], console: Console) -> "ProbeRepor
 
 def _predict(run_ids: list[str], store: str, searches: list[Path], level: float) -> None:
     from collector.batches import describe_line, describe_single_batches, fit_lines
-    from collector.results.load import join_results, load_distinct_runs
+    from collector.results.load import join_results, load_runs
     from runner.stored_runs import open_existing_store, print_skipped
 
     if not 0 < level < 100:
         raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
     reports = {path: _read_probe(path) for path in searches}
-    collections = load_distinct_runs(open_existing_store(store), run_ids)
+    collections = load_runs(open_existing_store(store), run_ids)
     for collection in collections:
         print_skipped(collection, make_error_console())
     results = join_results(collections)

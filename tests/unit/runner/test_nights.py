@@ -220,22 +220,6 @@ def copy_results(store: Store, source: str, target: str, numbers: Container[int]
             store.put(key.replace(source, target, 1), copied.to_json())
 
 
-@pytest.mark.parametrize(("repeats", "num_nights"), [(1, 2), (3, 3)])
-def test_copies_of_another_nights_repeats_do_not_count(nights: SimulatedNights, repeats: int, num_nights: int) -> None:
-    """A copy of a night is none; of a night with some copied repeats the others count."""
-    for number in range(2):
-        nights.put_night(number)
-    nights.put_night(2, repeats=repeats)
-    for key in list(nights.store.list_keys("runs/night-2/results/")):
-        if "/1-" in key:
-            nights.store.delete(key)
-    copy_results(nights.store, "night-1", "night-2", numbers=(1,))
-    report = look(nights)
-    assert (report.num_nights, report.night.run_id) == (num_nights, f"night-{num_nights - 1}")
-    copied = "3 of its repeats have the measurements of another run (of night-1): they do not count"
-    assert f"run night-2: {copied}" in report.warnings
-
-
 AGAIN = (
     make_cell(),
     make_cell(batch_size=8),

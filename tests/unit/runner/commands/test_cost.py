@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from factories import START, make_cell, make_environment, make_gpu, make_gpu_use, make_validity
+from factories import make_cell, make_environment, make_gpu, make_gpu_use, make_validity
 from two_runs import EVEN, put_run
 from workspace import Workspace
 
@@ -66,21 +65,6 @@ def test_two_runs_answer_whether_a_cpu_is_cheaper(call_main: CallMain, store: Pa
     code, page, _ = call_main("cost", *words, "--markdown")
     assert (code, page.startswith("**Cost, energy and CO2 of 1,000 samples**\n")) == (0, True)
     assert "- conv6 train, 32 px, fp32: a CPU node is cheaper: ours cellar plain costs 0.100" in page
-
-
-@pytest.mark.parametrize("words", [("cost",), ("audit", "nvidia-t4-resnet50")])
-def test_copies_of_runs_are_named_and_do_not_count(
-    call_main: CallMain, workspace: Workspace, words: tuple[str, ...]
-) -> None:
-    folder = workspace.folder / "results"
-    folder.mkdir()
-    for run_id in ("one", "two"):
-        put_run(folder, run_id, {make_cell(): EVEN}, started_at=START, finished_at=START + timedelta(seconds=10))
-    alone = call_main(*words, *(("--run",) if words[0] == "audit" else ()), "one", "--json")
-    both = call_main(*words, *(("--run", "one", "--run") if words[0] == "audit" else ("one",)), "two", "--json")
-    assert "run two: 3 of its repeats have the measurements of another run (of one)" in both[2]
-    expected, found = (json.loads(out) | {"run_ids": []} for _, out, _ in (alone, both))
-    assert found == expected
 
 
 def test_a_job_has_a_deadline_and_a_budget(call_main: CallMain, store: Path, workspace: Workspace) -> None:
