@@ -58,7 +58,7 @@ def list_models() -> Iterator[tuple[str, ...]]:
     """Yield the cells of each model's row."""
     for name, spec in MODELS.items():
         reference = spec.find_reference()
-        assert reference is not None  # of a complete entry; see list_gaps
+        assert reference is not None  # every entry has one
         multiple = f", multiples of {spec.input_size_multiple}" if spec.input_size_multiple != 1 else ""
         yield (
             f"`{name}`",

@@ -1,6 +1,6 @@
 """The cells on which all frameworks must compute the same, from the registry: small enough for seconds on two cores."""
 
-from bench.registry import MODELS, Framework, Mode, list_gaps
+from bench.registry import MODELS, Framework, Mode
 from bench.registry.models import MirrorPrecision
 from bench.schema import Cell
 from factories import make_cell
@@ -17,11 +17,6 @@ KERAS_RUNS: dict[tuple[Framework, Mode], tuple[MirrorPrecision, ...]] = {
     ("jax", "compiled"): ("float32",),
     ("tensorflow", "eager"): ("float64",),
 }
-
-
-def list_missing() -> list[str]:
-    """Return what the registry's models lack, a message each: without it they cannot be compared."""
-    return [gap for name, spec in MODELS.items() for gap in list_gaps(name, spec)]
 
 
 def list_keras_runs(framework: Framework, mode: Mode) -> list[tuple[str, MirrorPrecision]]:

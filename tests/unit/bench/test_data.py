@@ -51,7 +51,7 @@ def run_program(interpreter: Path, framework: Framework, folder: Path, *argument
 
     Its output goes to a file: a pipe would stay open as long as a worker that outlives the program.
     """
-    command = [str(interpreter), str(PROGRAMS / f"check_data_{framework}.py"), str(folder), *arguments]
+    command = [str(interpreter), str(PROGRAMS / "check_data.py"), framework, str(folder), *arguments]
     log = folder / "output"
     with log.open("w") as file:
         environment = {**os.environ, "PYTHONPATH": PYTHONPATH}

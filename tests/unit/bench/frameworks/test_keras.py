@@ -86,7 +86,7 @@ def test_jax_compiles_the_calibrations_product_with_options_that_xla_knows(jax: 
     assert jax["calibration_options"] is True
 
 
-MODELS = ("conv6 fp32", "conv6 bf16", "conv6 fp16", "text-classifier fp32", "cyclegan fp32")
+MODELS = ("conv6 fp32", "conv6 bf16", "conv6 fp16", "text-classifier fp32")
 
 
 @pytest.mark.parametrize(("framework", "mode"), STEPPERS)
@@ -100,16 +100,6 @@ def test_training_changes_every_weight_and_keeps_it_in_float32(
 
 @pytest.mark.parametrize(("framework", "mode"), STEPPERS)
 @pytest.mark.parametrize("model", MODELS)
-def test_adams_first_step_goes_as_far_as_the_learning_rate(
-    answers: dict[str, Answers], framework: str, mode: str, model: str
-) -> None:
-    """Kingma and Ba, algorithm 1: at t = 1 the update is lr g / (|g| + epsilon)."""
-    rate = {"conv6": 3e-4, "text-classifier": 1e-3, "cyclegan": 2e-4}[model.split()[0]]
-    assert answers[framework]["training"][mode][model]["largest_updates"][1] == pytest.approx(rate, rel=1e-3)
-
-
-@pytest.mark.parametrize(("framework", "mode"), STEPPERS)
-@pytest.mark.parametrize("model", MODELS)
 def test_every_way_of_stepping_learns_the_same(
     answers: dict[str, Answers], framework: str, mode: str, model: str
 ) -> None:
@@ -118,19 +108,6 @@ def test_every_way_of_stepping_learns_the_same(
     found = answers[framework]["training"][mode][model]["losses"]
     assert found[0] == pytest.approx(expected[0], rel=1e-4 if model.endswith("fp32") else 1e-3)
     assert found[1] == pytest.approx(expected[1], rel=2e-2)
-
-
-@pytest.mark.parametrize(("framework", "mode"), STEPPERS)
-@pytest.mark.parametrize("model", ["conv6 fp32", "text-classifier fp32"])
-def test_the_loss_is_the_mean_cross_entropy_of_the_logits(
-    answers: dict[str, Answers], framework: str, mode: str, model: str
-) -> None:
-    inference = answers[framework]["inference"][mode][model]
-    logits = np.array(inference["output"]).reshape(inference["shape"])
-    exponentials = np.exp(logits)
-    chosen = (exponentials / exponentials.sum(axis=1, keepdims=True))[range(len(logits)), inference["labels"]]
-    found = answers[framework]["training"][mode][model]["losses"][0][0]
-    assert found == pytest.approx(-np.log(chosen).mean(), rel=1e-5)
 
 
 @pytest.mark.parametrize(("framework", "mode"), STEPPERS)
@@ -150,11 +127,11 @@ def test_inference_changes_nothing_and_has_no_losses(answers: dict[str, Answers]
 
 
 @pytest.mark.parametrize(("framework", "mode"), STEPPERS)
-@pytest.mark.parametrize("model", ["conv6 fp32", "text-classifier fp32", "cyclegan fp32", "matmul fp32"])
+@pytest.mark.parametrize("model", ["conv6 fp32", "text-classifier fp32", "matmul fp32"])
 def test_every_way_of_inferring_gives_the_same_output(
     answers: dict[str, Answers], framework: str, mode: str, model: str
 ) -> None:
-    shapes: dict[str, list[int]] = {"conv6": [4, 10], "text-classifier": [2, 2], "cyclegan": [1, 24, 24, 3]}
+    shapes: dict[str, list[int]] = {"conv6": [4, 10], "text-classifier": [2, 2]}
     expected, found = (
         answers[name]["inference"][way][model] for name, way in (("tensorflow", "eager"), (framework, mode))
     )
@@ -176,29 +153,26 @@ def test_eager_steps_run_the_models_python_code_every_time(tensorflow: Answers) 
 
 
 @pytest.mark.parametrize("phase", ["train", "infer"])
-def test_a_graph_is_traced_once_and_folds_neither_data_nor_weights(tensorflow: Answers, phase: str) -> None:
-    graph = tensorflow["graph"][phase]
-    assert (graph["num_traces"], graph["input_shapes"]) == (1, [[4, 16, 16, 3], [4]])
-    assert graph["captured_dtypes"] == ["resource"]  # the weights as variables; no tensor is captured
-    assert graph["largest_constant"] < 100
+def test_a_graph_is_traced_once_folds_neither_data_nor_weights_and_has_nothing_but_the_step(
+    tensorflow: Answers, phase: str
+) -> None:
+    assert tensorflow["graph"][phase] == {
+        "num_traces": 1,
+        "input_shapes": [[4, 16, 16, 3], [4]],
+        "captured_dtypes": ["resource"],  # the weights as variables; no tensor is captured
+        "has_large_constants": False,
+        "must_compile": False,
+        "num_convolutions": 4,
+        "num_filter_gradients": 4 if phase == "train" else 0,
+        "has_gradients": phase == "train",
+        # Adam assigns first moment, second moment and parameter of each of the 14 tensors, and counts its steps.
+        "num_assignments": 3 * 14 + 1 if phase == "train" else 0,
+    }
 
 
-def test_xla_compiles_compiled_steps_and_no_graphs(tensorflow: Answers) -> None:
-    assert [tensorflow["graph"][phase]["must_compile"] for phase in ("train", "infer")] == [False, False]
+def test_xla_compiles_compiled_steps_once(tensorflow: Answers) -> None:
     compiled = tensorflow["compiled"]["fp32"]
     assert (compiled["must_compile"], compiled["num_traces"]) == (True, 1)
-
-
-def test_a_graph_for_training_holds_every_gradient_and_update(tensorflow: Answers) -> None:
-    graph = tensorflow["graph"]["train"]
-    assert (graph["num_convolutions"], graph["num_filter_gradients"]) == (4, 4)
-    # Adam assigns first moment, second moment and parameter of each of the 14 tensors, and counts its steps.
-    assert graph["num_assignments"] == 3 * 14 + 1
-
-
-def test_a_graph_for_inference_holds_the_model_and_no_gradient_or_assignment(tensorflow: Answers) -> None:
-    graph = tensorflow["graph"]["infer"]
-    assert (graph["num_convolutions"], graph["num_gradients"], graph["num_assignments"]) == (4, 0, 0)
 
 
 def test_jax_compiles_a_step_once_folds_no_data_and_gives_its_buffers_away(jax: Answers) -> None:
@@ -271,7 +245,7 @@ def test_keras_computes_a_batch_norm_from_several_operations_and_fused_norm_from
 
 @pytest.mark.parametrize("mode", FUSED_MODES)
 def test_a_switch_changes_neither_losses_nor_outputs(switch_answers: Answers, mode: str) -> None:
-    found, expected = switch_answers["training"][mode]["losses"], switch_answers["training"]["graph"]["losses"]
+    found, expected = switch_answers["training"][mode], switch_answers["training"]["graph"]
     assert found == pytest.approx(expected, rel=TOLERANCE)
     assert len(set(expected)) == 3
     assert measure_distance(switch_answers["inference"][mode], switch_answers["inference"]["graph"]) < TOLERANCE
@@ -308,25 +282,21 @@ def measure_distance(found: list[float], expected: list[float]) -> float:
 POOL_SIZE = 50
 
 
-@pytest.mark.parametrize("framework", ["tensorflow", "jax"])
-def test_cyclegans_losses_are_those_of_its_authors(answers: dict[str, Answers], framework: str) -> None:
+def test_cyclegans_losses_are_those_of_its_authors(tensorflow: Answers) -> None:
     """By hand: a = 1, b = -1; generators multiply by 0.5 (a to b) and 3 (b to a), discriminators by 1.
 
     Fakes: of b 0.5, of a -3. Generators: least squares (0.5 - 1)^2 + (-3 - 1)^2 = 16.25, cycle |1.5 - 1| + |-1.5 + 1|
     = 1, identity |-0.5 + 1| + |3 - 1| = 2.5; together 16.25 + 10 x 1 + 10 x 0.5 x 2.5. Discriminators: of a
     (1 - 1)^2 + (-3)^2 = 9, of b (-1 - 1)^2 + 0.5^2 = 4.25; half of it.
     """
-    translation = answers[framework]["translation"]
+    translation = tensorflow["translation"]
     assert translation["losses"] == [38.75, 6.625]
     assert (translation["fakes"], translation["num_handed_on"]) == ([-3.0, 0.5], 0)
 
 
-@pytest.mark.parametrize("framework", ["tensorflow", "jax"])
-def test_a_cyclegan_step_runs_six_generators_and_six_discriminators(
-    answers: dict[str, Answers], framework: str
-) -> None:
+def test_a_cyclegan_step_runs_six_generators_and_six_discriminators(tensorflow: Answers) -> None:
     generators = {"generator_ab": 3, "generator_ba": 3}
-    after_generators, after_discriminators = answers[framework]["translation"]["calls"]
+    after_generators, after_discriminators = tensorflow["translation"]["calls"]
     assert after_generators == generators | {"discriminator_a": 1, "discriminator_b": 1}
     assert after_discriminators == generators | {"discriminator_a": 3, "discriminator_b": 3}
 
@@ -348,24 +318,15 @@ def test_cyclegans_step_differentiates_no_more_than_it_needs(tensorflow: Answers
 
 
 @pytest.mark.parametrize("framework", ["tensorflow", "jax"])
-def test_the_image_pool_fills_first_and_then_swaps_half_of_the_newcomers(
+def test_the_image_pool_fills_first_and_then_swaps_half_of_the_newcomers_for_what_it_holds(
     answers: dict[str, Answers], framework: str
 ) -> None:
-    returned = answers[framework]["pool"]["returned"]
-    assert returned[:POOL_SIZE] == list(range(1, POOL_SIZE + 1))
-    is_swapped = [came != went for went, came in enumerate(returned[POOL_SIZE:], start=POOL_SIZE + 1)]
-    # 1,000 throws of a coin: the standard deviation of their number is 16.
-    assert sum(is_swapped) == pytest.approx(500, abs=64)
-
-
-@pytest.mark.parametrize("framework", ["tensorflow", "jax"])
-def test_the_image_pool_gives_back_what_it_holds_and_keeps_what_it_swaps_in(
-    answers: dict[str, Answers], framework: str
-) -> None:
-    returned = answers[framework]["pool"]["returned"]
+    returned = answers[framework]["pool"]
     held = set(range(1, POOL_SIZE + 1))
-    for number, came in enumerate(returned[POOL_SIZE:], start=POOL_SIZE + 1):
-        if came != number:
-            held.remove(came)
-            held.add(number)
-    assert len(held) == POOL_SIZE
+    assert returned[:POOL_SIZE] == sorted(held)
+    swaps = [pair for pair in enumerate(returned[POOL_SIZE:], start=POOL_SIZE + 1) if pair[0] != pair[1]]
+    # 1,000 throws of a coin: the standard deviation of their number is 16.
+    assert len(swaps) == pytest.approx(500, abs=64)
+    for number, came in swaps:
+        held.remove(came)
+        held.add(number)

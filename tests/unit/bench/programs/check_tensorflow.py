@@ -102,10 +102,10 @@ def check_graph(examiner: Examiner, phase: str) -> dict[str, Any]:
         "num_traces": workload._step.experimental_get_tracing_count(),
         "input_shapes": [list(tensor.shape) for tensor in concrete.inputs[:2]],
         "captured_dtypes": sorted({tensor.dtype.name for tensor in concrete.captured_inputs}),
-        "largest_constant": max(tf.make_ndarray(constant).size for constant in constants),
+        "has_large_constants": max(tf.make_ndarray(constant).size for constant in constants) >= 100,
         "must_compile": bool(concrete.function_def.attr["_XlaMustCompile"].b),
         "num_filter_gradients": types.count("Conv2DBackpropFilter"),
-        "num_gradients": sum("Backprop" in name or name.endswith("Grad") for name in types),
+        "has_gradients": any("Backprop" in name or name.endswith("Grad") for name in types),
         "num_assignments": sum(name.startswith("Assign") for name in types),
         "num_convolutions": types.count("Conv2D"),
     }

@@ -4,10 +4,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from time import perf_counter
 from typing import Any
+
+from bench.schema import Cell
 
 
 class BatchFeed:
@@ -28,6 +31,14 @@ class BatchFeed:
         batch = next(self._batches)
         self.wait_seconds = perf_counter() - start
         return batch
+
+
+def open_feed(cell: Cell, num_threads: int) -> BatchFeed | None:
+    """Return the batches of the cell's real data from its framework's pipeline; None where the data are synthetic."""
+    if cell.data_dir is None:
+        return None
+    feed: BatchFeed = import_module(f"bench.data.{cell.framework}").open_pipeline(cell, num_threads)
+    return feed
 
 
 # For a worker that is not between two samples but waits for room in its queue, or decodes one large image.

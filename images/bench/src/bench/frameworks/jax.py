@@ -19,7 +19,7 @@ import numpy as np  # noqa: E402
 from jax.profiler import ProfileData  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
 
-from bench.data.feed import BatchFeed  # noqa: E402
+from bench.data.feed import open_feed  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, select_activities  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
@@ -141,7 +141,7 @@ class JaxWorkload:
         self._variables = list_variables(self._task)
         self._variables += [variable for optimizer in self._optimizers for variable in optimizer.variables]
         self._state: tuple[Any, ...] | None = None
-        self.feed = open_batches(cell, num_threads)
+        self.feed = open_feed(cell, num_threads)
         self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
         self._outputs: tuple[Any, ...] = ()
         self._is_training = cell.phase == "train"
@@ -267,14 +267,6 @@ class JaxWorkload:
             (id(variable), value) for variable, value in zip(optimizer.variables, new_optimizer_values, strict=True)
         )
         return loss, handed_on
-
-
-def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
-    if cell.data_dir is None:
-        return None
-    from bench.data.jax import open_pipeline
-
-    return open_pipeline(cell, num_threads)
 
 
 def find_devices(cell: Cell) -> list[jax.Device]:

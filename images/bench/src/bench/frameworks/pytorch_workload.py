@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from bench.data.feed import BatchFeed
+from bench.data.feed import BatchFeed, open_feed
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
 from bench.registry import MODELS
 from bench.schema import Cell
@@ -281,12 +281,8 @@ class PyTorchWorkload:
 
 def open_share(cell: Cell, num_threads: int, rank: int) -> BatchFeed | None:
     """Return one GPU's batches of the cell's real data, drawn from its own seed; None where the data are synthetic."""
-    if cell.data_dir is None:
-        return None
-    from bench.data.pytorch import open_pipeline
-
     share = {"batch_size": cell.batch_size // cell.num_gpus, "num_gpus": 1, "seed": (cell.seed + rank) % 2**32}
-    return open_pipeline(cell.model_copy(update=share), max(1, num_threads // cell.num_gpus))
+    return open_feed(cell.model_copy(update=share), max(1, num_threads // cell.num_gpus))
 
 
 def keep_busy(device: torch.device) -> None:

@@ -15,7 +15,7 @@ import keras  # noqa: E402  the backend is chosen when Keras is imported
 import tensorflow as tf  # noqa: E402
 from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace  # noqa: E402
 
-from bench.data.feed import BatchFeed  # noqa: E402
+from bench.data.feed import open_feed  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
 from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, select_activities  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
@@ -117,7 +117,7 @@ class TensorFlowWorkload:
             if cell.phase == "train":
                 self.optimizers = [build_optimizer(cell, list_trainable(part)) for part in self._task.parts]
         self._step = self._make_step(cell)
-        self.feed = open_batches(cell, num_threads)
+        self.feed = open_feed(cell, num_threads)
         self.inputs: tuple[Any, ...] = ()
         if self.feed is None:
             self.inputs = self._place(prepare_inputs(cell))
@@ -283,14 +283,6 @@ def spread_nan(gradients: Sequence[Any]) -> list[Any]:
     num_overflows = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, own)
     spread = tf.where(num_overflows > 0, float("nan"), 0.0)
     return [gradients[0] + tf.cast(spread, gradients[0].dtype), *gradients[1:]]
-
-
-def open_batches(cell: Cell, num_threads: int) -> BatchFeed | None:
-    if cell.data_dir is None:
-        return None
-    from bench.data.tensorflow import open_pipeline
-
-    return open_pipeline(cell, num_threads)
 
 
 def is_gpu(device: str) -> bool:

@@ -1,7 +1,7 @@
 """The registry: every model and every framework that a cell can name, each in one entry. Imports no framework."""
 
 from bench.registry.frameworks import FRAMEWORKS, Device, Framework, FrameworkSpec, Mode
-from bench.registry.models import MODELS, Dialect, MirrorCase, ModelSpec, Phase, Reference, list_gaps, name_definition
+from bench.registry.models import MODELS, Dialect, MirrorCase, ModelSpec, Phase, Reference, name_definition
 
 __all__ = [
     "FRAMEWORKS",
@@ -15,6 +15,5 @@ __all__ = [
     "ModelSpec",
     "Phase",
     "Reference",
-    "list_gaps",
     "name_definition",
 ]

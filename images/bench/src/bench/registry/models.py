@@ -6,8 +6,7 @@ Its code is a function per dialect: `build_NAME(cell)` in `bench.models.torch` a
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 Dialect = Literal["torch", "keras", "flops"]
 Phase = Literal["train", "infer"]
@@ -16,9 +15,6 @@ DataKind = Literal["cifar10", "image-folders"]
 # Of Keras, in which the definitions are compared with PyTorch's: see MirrorCase.
 MirrorMode = Literal["graph", "eager", "compiled"]
 MirrorPrecision = Literal["float32", "float64"]
-
-BENCH_FOLDER = Path(__file__).parents[1]
-RECIPE = "CONTRIBUTING.md, 'Add a model'"
 
 
 @dataclass(frozen=True)
@@ -98,23 +94,6 @@ class ModelSpec:
 
 def name_definition(model: str, dialect: Dialect) -> str:
     return f"{'count' if dialect == 'flops' else 'build'}_{model.replace('-', '_')}"
-
-
-def list_gaps(model: str, spec: ModelSpec, folder: Path = BENCH_FOLDER) -> list[str]:
-    """Return a message for everything that a model lacks: functions in files below `folder`, that of `bench`;
-    numbers."""
-    gaps = []
-    for dialect in get_args(Dialect):
-        path, function = folder / "models" / f"{dialect}.py", f"{name_definition(model, dialect)}(cell"
-        if f"\ndef {function}" not in path.read_text():
-            gaps.append(f"model '{model}': there is no {function}) in {path}: see {RECIPE}")
-    if spec.find_reference() is None:
-        size = f"input_size={spec.input_size}, num_classes={spec.num_classes}"
-        gaps.append(f"model '{model}': its entry has no Reference({size}, ...), its default size: see {RECIPE}")
-    for reference in spec.references:
-        if not reference.source:
-            gaps.append(f"model '{model}': its Reference at {reference.input_size} has no source: see {RECIPE}")
-    return gaps
 
 
 # Adam's rates: Conv6 3e-4 as in Frankle and Carbin (arXiv 1803.03635, figure 2), CycleGAN 2e-4 as in Zhu et al. (arXiv

@@ -1,24 +1,26 @@
 """Collect what a framework's input pipeline delivers and print it as a line `answer: {JSON}`.
 
-Reads the folders that tests/tiny_data.py writes; its docstring says what the pixels of an image show.
+Arguments: the framework; a folder that tests/tiny_data.py wrote, whose docstring says what the pixels of an image show;
+`leave`: take a batch and end.
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from importlib import import_module
+from io import BytesIO
 from itertools import chain
 from multiprocessing import active_children
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS
-from bench.schema import Cell, Framework
+from bench.schema import Framework
 from factories import make_cell
 
 CIFAR_MEAN = np.array([0.4914, 0.4822, 0.4465])
@@ -28,34 +30,42 @@ COLOUR = (200, 100, 50)
 Batches = Iterator[tuple[Any, ...]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ways:
-    """How to ask one framework."""
-
-    framework: Framework
-    open_pipeline: Callable[[Cell, int], Batches]
-    to_nhwc: Callable[[Any], NDArray[Any]]
-    encode_jpeg: Callable[[NDArray[np.uint8]], bytes]
-
-
 class Questions:
     """All questions to one framework; keeps every pipeline open: closing Grain's waits for its workers."""
 
-    def __init__(self, ways: Ways, folder: Path) -> None:
-        self._ways = ways
+    def __init__(self, framework: Framework, folder: Path) -> None:
+        self._framework = framework
         self._folder = folder
+        self._open_pipeline = import_module(f"bench.data.{framework}").open_pipeline
         self._opened: list[Batches] = []
 
     def open(self, folder: str, *, num_threads: int = 1, **fields: Any) -> Batches:
         """Return the pipeline of a cell whose `data_dir` is `folder`."""
         given = {
-            "framework": self._ways.framework,
-            "mode": FRAMEWORKS[self._ways.framework].modes[0],
+            "framework": self._framework,
+            "mode": FRAMEWORKS[self._framework].modes[0],
             "num_classes": 10,
         }
         cell = make_cell(**(given | {"data_dir": str(self._folder / folder)} | fields))
-        self._opened.append(self._ways.open_pipeline(cell, num_threads))
+        self._opened.append(self._open_pipeline(cell, num_threads))
         return self._opened[-1]
+
+    def _to_nhwc(self, part: Any) -> NDArray[Any]:
+        """Return a copy of images as (batch, height, width, 3), or of labels: what Grain hands over is its workers'."""
+        array = np.array(part)
+        return array.transpose(0, 2, 3, 1) if self._framework == "pytorch" and array.ndim == 4 else array
+
+    def _encode_jpeg(self, image: NDArray[np.uint8]) -> bytes:
+        """Return an image (height, width, 3) as a JPEG file, by the framework's own encoder or its image library."""
+        if self._framework == "tensorflow":
+            data: bytes = import_module("tensorflow").io.encode_jpeg(image, quality=95).numpy()
+            return data
+        if self._framework == "pytorch":
+            channels_first = import_module("torch").from_numpy(image.transpose(2, 0, 1).copy())
+            return bytes(import_module("torchvision.io").encode_jpeg(channels_first, quality=95).numpy())
+        file = BytesIO()
+        import_module("PIL.Image").fromarray(image).save(file, "JPEG", quality=95)
+        return file.getvalue()
 
     def open_pairs(self, folder: str = "folders", **fields: Any) -> Batches:
         """Return the pipeline of a CycleGAN cell of 32 pixels."""
@@ -63,7 +73,7 @@ class Questions:
 
     def take(self, batches: Batches, number: int) -> tuple[NDArray[Any], ...]:
         """Return the next batches as one, images as (batch, height, width, 3)."""
-        taken = [tuple(map(self._ways.to_nhwc, next(batches))) for _ in range(number)]
+        taken = [tuple(map(self._to_nhwc, next(batches))) for _ in range(number)]
         return tuple(np.concatenate(parts) for parts in zip(*taken, strict=True))
 
     def ask_cifar10(self) -> dict[str, Any]:
@@ -76,8 +86,8 @@ class Questions:
         shrunk, _ = self.take(self.open("cifar", phase="infer", batch_size=4, input_size=24), 1)
         return {
             "kinds": kinds,
-            "image": self._ways.to_nhwc(images)[3].tolist(),
-            "labels": [*self._ways.to_nhwc(labels).tolist(), *more_labels.tolist()],
+            "image": self._to_nhwc(images)[3].tolist(),
+            "labels": [*self._to_nhwc(labels).tolist(), *more_labels.tolist()],
             "resized": resized[3].tolist(),
             "shrunk": shrunk[3].tolist(),
             "training": self.train_on_cifar10(),
@@ -118,7 +128,7 @@ class Questions:
         image = np.full((40, 48, 3), COLOUR, dtype=np.uint8)
         for name in ("testA/one.JPEG", "testB/one.jpg", "trainA/one.jpg", "trainB/one.jpg"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(self._ways.encode_jpeg(image))
+            (folder / name).write_bytes(self._encode_jpeg(image))
         pair = self.take(self.open_pairs("jpegs", phase="infer", batch_size=1), 1)
         # Begins and ends as a JPEG file does, with nothing between.
         (folder / "trainB" / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0\0\2\xff\xda\0\2\xff\xd9")
@@ -149,17 +159,20 @@ def describe_png_image(image: NDArray[Any]) -> tuple[int, bool, float]:
     return round(float(pixels[16, 16, 0]) / 10), bool(pixels[16, 4, 1] > pixels[16, 27, 1]), float(pixels[16, 16, 2])
 
 
-def answer(ways: Ways) -> None:
-    """Print the answers about the folder named by the first argument; `leave` as second one: take a batch and end."""
-    questions = Questions(ways, Path(sys.argv[1]))
-    if sys.argv[2:] == ["leave"]:
+def main(framework: Framework, folder: Path, *, is_left: bool) -> None:
+    questions = Questions(framework, folder)
+    if is_left:
         questions.take(questions.open("cifar", num_threads=2, batch_size=10), 1)
-        print("answer:", json.dumps([child.pid for child in active_children()]), flush=True)
-        os._exit(0)  # as `python -m bench` ends
-    answers = {
-        "cifar": questions.ask_cifar10(),
-        "folders": questions.ask_image_folders(),
-        "jpegs": questions.ask_jpegs(),
-    }
+        answers: Any = [child.pid for child in active_children()]
+    else:
+        answers = {
+            "cifar": questions.ask_cifar10(),
+            "folders": questions.ask_image_folders(),
+            "jpegs": questions.ask_jpegs(),
+        }
     print("answer:", json.dumps(answers), flush=True)
-    os._exit(0)
+    os._exit(0)  # as `python -m bench` ends
+
+
+if __name__ == "__main__":
+    main(cast(Framework, sys.argv[1]), Path(sys.argv[2]), is_left=sys.argv[3:] == ["leave"])

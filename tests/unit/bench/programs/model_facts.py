@@ -1,0 +1,92 @@
+"""Prints facts about the definitions of the models in one dialect as JSON: shapes, types, dropouts.
+
+Argument: `torch` or `keras`.
+"""
+
+import json
+import sys
+from typing import Any
+
+import numpy as np
+
+from bench.models import build_model
+from bench.registry import MODELS
+from bench.schema import Cell
+from bench.tasks.inputs import make_inputs
+from factories import make_cell
+
+DIALECT: Any = sys.argv[1]
+give_inputs: Any
+dropout: Any
+POLICIES = ("float32", "float16", "mixed_float16", "bfloat16", "mixed_bfloat16")
+
+if DIALECT == "torch":
+    import torch
+
+    dropout, give_inputs = torch.nn.Dropout, lambda cell: tuple(map(torch.from_numpy, make_inputs(cell)))
+else:
+    from bench.frameworks import tensorflow  # noqa: F401  chooses Keras's backend
+
+    # isort: split
+    import keras
+    from mirror_layers import skip_drawing
+
+    from bench.tasks.keras import prepare_inputs
+
+    dropout, give_inputs = keras.layers.Dropout, prepare_inputs
+    skip_drawing(keras.initializers)
+
+
+def make_model_cell(model: str, input_size: int, num_classes: int | None) -> Cell:
+    """Return a cell of the model, in the phase that it has."""
+    kind: dict[str, Any] = {} if DIALECT == "torch" else {"framework": "tensorflow"}
+    phase = MODELS[model].phases[0]
+    return make_cell(model=model, phase=phase, batch_size=2, input_size=input_size, num_classes=num_classes, **kind)
+
+
+def run_networks(model: str, size: int) -> list[tuple[Any, Any]]:
+    """Return what each network makes of inputs of this size, and the network."""
+    spec = MODELS[model]
+    cell = make_model_cell(model, size, spec.num_classes)
+    inputs = give_inputs(cell)
+    built = build_model(cell, DIALECT)
+    networks = built.values() if spec.task == "image-translation" else [built]
+    arguments = inputs if spec.task == "matrix-product" else inputs[:1]
+    return [(network(*arguments), network) for network in networks]
+
+
+def list_output_shapes(model: str) -> list[list[list[int]]]:
+    """Return the shapes of what each network makes of inputs of the two smallest sizes, channels first."""
+    spec = MODELS[model]
+    shapes = []
+    for size in (spec.min_input_size, spec.min_input_size + spec.input_size_multiple):
+        found = [list(output.shape) for output, _ in run_networks(model, size)]
+        is_last = DIALECT == "keras"
+        shapes.append([[one[0], one[3], *one[1:3]] if is_last and len(one) == 4 else one for one in found])
+    return shapes
+
+
+def list_types(model: str, policy: str) -> list[str]:
+    """Return the types of the outputs and of the variables under a dtype policy of Keras."""
+    keras.config.set_dtype_policy(policy)
+    runs = run_networks(model, MODELS[model].min_input_size)
+    keras.config.set_dtype_policy("float32")
+    outputs = {np.asarray(output).dtype.name for output, _ in runs}
+    return [
+        *sorted(outputs),
+        *sorted({variable.dtype for _, network in runs for variable in network.trainable_variables}),
+    ]
+
+
+def list_dropouts() -> list[float]:
+    """Return the rates of VGG16's dropouts."""
+    ((_, model),) = run_networks("vgg16", 32)
+    if DIALECT == "torch":
+        return [module.p for module in model.modules() if isinstance(module, dropout)]
+    return [layer.rate for layer in model.layers if isinstance(layer, dropout)]
+
+
+facts = {"shapes": {model: list_output_shapes(model) for model in MODELS}, "dropouts": list_dropouts()}
+if DIALECT == "keras":
+    facts["types"] = {model: {policy: list_types(model, policy) for policy in POLICIES} for model in MODELS}
+print(json.dumps(facts))
