@@ -12,69 +12,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 
-NVML_LIBRARY = "libnvidia-ml.so.1"
-GKE_FOLDER = Path("/usr/local/nvidia/lib64")
-"""Where GKE's device plugin mounts the driver; it runs no ldconfig, so that images have to name the folder:
-https://github.com/keras-team/kinetic/issues/269, https://github.com/NVIDIA/dcgm-exporter/issues/484."""
-
-
-def explain_unseen_driver(folder: Path = GKE_FOLDER) -> str | None:
-    """Return how to mend an image that does not look into `folder`, where the driver lies; None if that is not so."""
-    try:
-        ctypes.CDLL(NVML_LIBRARY)
-    except OSError:
-        if (folder / NVML_LIBRARY).exists():
-            return (
-                f"the image does not look for NVIDIA's driver in {folder}, where this node has put it; set "
-                f"LD_LIBRARY_PATH={folder} in the image, or in `environment` of the profile"
-            )
-    return None
-
-
-# Copies within a GPU's memory use the context that the framework has on the GPU, and no kernel of the framework, so
-# that it is the same work in every framework. https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html
-MIN_COPY_BYTES, MAX_COPY_BYTES = 128 * 2**20, 512 * 2**20
-"""Of the array. At most what is four times the cache of every GPU in gpus.csv; at least what takes long enough, 0.1 ms
-on an H200, for the launch of a copy to be hidden behind the one before."""
-CACHE_MULTIPLE = 4
-"""As STREAM's rule for arrays on a CPU (bench.probes.memory)."""
-NUM_BATCHES = 10
-COPIES_PER_BATCH = 5
-"""Back to back, so that the launch of one is hidden behind another."""
+LIBRARY = "libcuda.so.1"
+START_SECONDS = 120.0
+"""Longer than CUDA takes to start on a machine with many GPUs whose driver has to be loaded first; a failing GPU may
+keep a program waiting for ever."""
 
 
 class CudaError(RuntimeError):
     """A function of CUDA's driver API failed."""
-
-
-def choose_gpu_copy_bytes(cache_bytes: int) -> int:
-    wanted = CACHE_MULTIPLE * cache_bytes or MAX_COPY_BYTES
-    return min(max(MIN_COPY_BYTES, wanted), MAX_COPY_BYTES)
-
-
-def measure_gpu_copy(num_bytes: int, device: int = 0) -> float:
-    """Return the bytes per second, read and written, of the fastest copies of `num_bytes` within a GPU's memory.
-
-    `device`: its number among those that the process sees. Raises CudaError where CUDA refuses: two arrays of this size
-    may not fit beside what the framework keeps.
-    """
-    driver = _Driver()
-    with driver.use_context(device), driver.allocate(num_bytes) as source, driver.allocate(num_bytes) as target:
-        driver.call("cuMemsetD8_v2", source, ctypes.c_ubyte(1), ctypes.c_size_t(num_bytes))
-        seconds = [_time_batch(driver, source, target, num_bytes) for _ in range(NUM_BATCHES)]
-    return 2 * num_bytes * COPIES_PER_BATCH / min(seconds)
-
-
-def _time_batch(driver: "_Driver", source: ctypes.c_uint64, target: ctypes.c_uint64, num_bytes: int) -> float:
-    driver.call("cuCtxSynchronize")
-    start = perf_counter()
-    for _ in range(COPIES_PER_BATCH):
-        driver.call("cuMemcpyDtoDAsync_v2", target, source, ctypes.c_size_t(num_bytes), None)
-    driver.call("cuCtxSynchronize")
-    return perf_counter() - start
 
 
 class _Driver:
@@ -87,13 +34,21 @@ class _Driver:
     def call(self, name: str, *arguments: object) -> None:
         code = self._library[name](*arguments)
         if code:
-            raise CudaError(f"{name} ended with code {code}")
+            raise CudaError(f"{name} ended with code {code}, {self._name_code(code)}")
+
+    def _name_code(self, code: int) -> str:
+        found = []
+        for name in ("cuGetErrorName", "cuGetErrorString"):
+            text = ctypes.c_char_p()
+            if self._library[name](code, ctypes.byref(text)) == 0 and text.value:
+                found.append(text.value.decode(errors="replace"))
+        return ": ".join(found) or "which it has no name for"
 
     @contextmanager
-    def use_context(self, index: int) -> Iterator[None]:
-        """Make the primary context of a device current, which is the one that frameworks use, and put back the last."""
+    def use_context(self) -> Iterator[None]:
+        """Make the first GPU's primary context current, which is the one that frameworks use, and put back the last."""
         device, context = ctypes.c_int(), ctypes.c_void_p()
-        self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+        self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(0))
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         try:
             self.call("cuCtxPushCurrent_v2", context)
@@ -114,12 +69,6 @@ class _Driver:
             self.call("cuMemFree_v2", address)
 
 
-LIBRARY = "libcuda.so.1"
-START_SECONDS = 120.0
-"""Longer than CUDA takes to start on a machine with many GPUs whose driver has to be loaded first; a failing GPU may
-keep a program waiting for ever."""
-
-
 def explain_failed_start() -> str | None:
     """Return why CUDA does not start, in one line, or None if it does.
 
@@ -137,27 +86,52 @@ def explain_failed_start() -> str | None:
 
 
 def _start_cuda() -> str:
+    num_devices = ctypes.c_int()
     try:
-        library = ctypes.CDLL(LIBRARY)
+        _Driver().call("cuDeviceGetCount", ctypes.byref(num_devices))
     except OSError as error:
         return f"CUDA does not start: its driver library cannot be loaded ({error})"
-    code = library.cuInit(0)
-    if code:
-        return f"CUDA does not start: cuInit ended with code {code}, {_name_code(library, code)}"
-    num_devices = ctypes.c_int()
-    code = library.cuDeviceGetCount(ctypes.byref(num_devices))
-    if code or not num_devices.value:
-        return f"CUDA starts and finds no device (cuDeviceGetCount ended with code {code})"
-    return ""
+    except CudaError as error:
+        return f"CUDA does not start: {error}"
+    return "" if num_devices.value else "CUDA starts and finds no device"
 
 
-def _name_code(library: ctypes.CDLL, code: int) -> str:
-    found = []
-    for function in (library.cuGetErrorName, library.cuGetErrorString):
-        text = ctypes.c_char_p()
-        if function(code, ctypes.byref(text)) == 0 and text.value:
-            found.append(text.value.decode(errors="replace"))
-    return ": ".join(found) or "which it has no name for"
+# Copies within a GPU's memory use the context that the framework has on the GPU, and no kernel of the framework, so
+# that it is the same work in every framework. https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html
+MIN_COPY_BYTES, MAX_COPY_BYTES = 128 * 2**20, 512 * 2**20
+"""Of the array. At most what is four times the cache of every GPU in gpus.csv; at least what takes long enough, 0.1 ms
+on an H200, for the launch of a copy to be hidden behind the one before."""
+CACHE_MULTIPLE = 4
+"""As STREAM's rule for arrays on a CPU (bench.probes.memory)."""
+NUM_BATCHES = 10
+COPIES_PER_BATCH = 5
+"""Back to back, so that the launch of one is hidden behind another."""
+
+
+def choose_gpu_copy_bytes(cache_bytes: int) -> int:
+    wanted = CACHE_MULTIPLE * cache_bytes or MAX_COPY_BYTES
+    return min(max(MIN_COPY_BYTES, wanted), MAX_COPY_BYTES)
+
+
+def measure_gpu_copy(num_bytes: int) -> float:
+    """Return the bytes per second, read and written, of the fastest copy of `num_bytes` in the first GPU's memory.
+
+    Raises CudaError where CUDA refuses: two arrays of this size may not fit beside what the framework keeps.
+    """
+    driver = _Driver()
+    with driver.use_context(), driver.allocate(num_bytes) as source, driver.allocate(num_bytes) as target:
+        driver.call("cuMemsetD8_v2", source, ctypes.c_ubyte(1), ctypes.c_size_t(num_bytes))
+        seconds = [_time_batch(driver, source, target, num_bytes) for _ in range(NUM_BATCHES)]
+    return 2 * num_bytes * COPIES_PER_BATCH / min(seconds)
+
+
+def _time_batch(driver: _Driver, source: ctypes.c_uint64, target: ctypes.c_uint64, num_bytes: int) -> float:
+    driver.call("cuCtxSynchronize")
+    start = perf_counter()
+    for _ in range(COPIES_PER_BATCH):
+        driver.call("cuMemcpyDtoDAsync_v2", target, source, ctypes.c_size_t(num_bytes), None)
+    driver.call("cuCtxSynchronize")
+    return perf_counter() - start
 
 
 # CU_DEVICE_ATTRIBUTE_MPS_ENABLED of the driver's cuda.h, from CUDA 12.4 on: "Indicates if contexts created on this

@@ -14,8 +14,8 @@ from itertools import pairwise
 from time import perf_counter, time
 from typing import Any
 
-from bench.probes.gpu_processes import find_visible_devices
-from bench.probes.nvml import Device, open_nvml, read_driver_version
+from bench.probes.gpu_processes import find_visible_devices, leave_out_mps
+from bench.probes.nvml import Device, open_nvml
 from bench.schema import Gpu, GpuUse, GpuWindow
 
 # The energy counter moves about every 0.1 s (ml-energy/zeus); half of that meets each of its values.
@@ -27,28 +27,7 @@ IDLE_SECONDS = 1.0
 
 def read_gpus(num_gpus: int, cuda_version: str | None, cudnn_version: str | None) -> tuple[Gpu, ...]:
     with open_nvml():
-        return tuple(_describe(device, cuda_version, cudnn_version) for device in find_visible_devices(num_gpus))
-
-
-def _describe(device: Device, cuda_version: str | None, cudnn_version: str | None) -> Gpu:
-    generation, width, max_generation, max_width = device.read_pcie_link()
-    return Gpu(
-        name=device.name,
-        uuid=device.uuid,
-        driver_version=read_driver_version(),
-        memory_total_bytes=device.memory_total_bytes,
-        compute_capability=device.read_compute_capability(),
-        cuda_version=cuda_version,
-        cudnn_version=cudnn_version,
-        mig_profile=device.mig_profile,
-        ecc_enabled=device.read_ecc_enabled(),
-        pcie_generation=generation,
-        pcie_width=width,
-        max_pcie_generation=max_generation,
-        max_pcie_width=max_width,
-        power_limit_watts=device.read_power_limit_watts(),
-        default_power_limit_watts=device.read_default_power_limit_watts(),
-    )
+        return tuple(device.describe(cuda_version, cudnn_version) for device in find_visible_devices(num_gpus))
 
 
 Series = Mapping[str, list[Any]]
@@ -64,9 +43,11 @@ READINGS: Mapping[str, Callable[[Device], Any]] = {
 }
 
 
-def read_gpu_baselines(num_gpus: int) -> tuple[GpuUse, ...]:
+def read_gpu_baselines(num_gpus: int, *, is_under_mps: bool = False) -> tuple[GpuUse, ...]:
+    """Return who uses the GPUs before the cell does; `is_under_mps`: MPS's own processes do not count."""
     with open_nvml():
-        return tuple(_read_baseline(device) for device in find_visible_devices(num_gpus))
+        uses = tuple(device.read_baseline() for device in find_visible_devices(num_gpus))
+    return tuple(map(leave_out_mps, uses)) if is_under_mps else uses
 
 
 class IdleWatch:
@@ -183,31 +164,6 @@ def measure_energy(series: Series, window_seconds: float) -> tuple[float | None,
 def _find_complete(series: Series, name: str) -> tuple[Any, ...]:
     """Return one reading of every sample; nothing where one of them lacks it."""
     return () if None in series[name] else tuple(series[name])
-
-
-def _read_baseline(device: Device) -> GpuUse:
-    application_clock, default_application_clock = device.read_application_clocks_mhz()
-    return GpuUse(
-        uuid=device.uuid,
-        idle_power_watts=None,
-        memory_used_before_bytes=device.read_memory_used_bytes(),
-        memory_used_peak_bytes=None,
-        foreign_processes=device.read_compute_processes(),
-        max_sm_clock_mhz=device.read_max_sm_clock_mhz(),
-        power_limit_watts=device.read_power_limit_watts(),
-        default_power_limit_watts=device.read_default_power_limit_watts(),
-        application_clock_mhz=application_clock,
-        default_application_clock_mhz=default_application_clock,
-        window_seconds=None,
-        num_steps=0,
-        energy_joules=None,
-        energy_source=None,
-        sample_seconds=(),
-        sm_clock_mhz=(),
-        temperature_celsius=(),
-        power_watts=(),
-        throttle_reasons={},
-    )
 
 
 # The driver brings its counters up to date about every 0.1 s (ml-energy/zeus, of the energy's): one may so gain a

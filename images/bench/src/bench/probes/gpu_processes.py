@@ -6,6 +6,7 @@ available to it, and no GPU beside it that is not in MIG mode.
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,12 +157,10 @@ def leave_out_mps(use: GpuUse) -> GpuUse:
     return use.model_copy(update={"foreign_processes": left}) if servers else use
 
 
-def find_mps_servers(pids: Collection[int], proc: Path = Path("/proc")) -> frozenset[int]:
-    return frozenset(pid for pid in pids if _read_name(proc / str(pid) / "comm").startswith(MPS_PROGRAM))
-
-
-def _read_name(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:  # of another namespace, or ended
-        return ""
+def find_mps_servers(pids: Collection[int]) -> frozenset[int]:
+    found = set()
+    for pid in pids:
+        with suppress(OSError):  # of another namespace, or ended
+            if Path(f"/proc/{pid}/comm").read_text(errors="replace").startswith(MPS_PROGRAM):
+                found.add(pid)
+    return frozenset(found)

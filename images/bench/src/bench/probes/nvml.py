@@ -5,13 +5,11 @@ A device may not support a query, a driver may not know it yet, a container may 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import pynvml
 
-from bench.schema import ForeignProcess
-
-T = TypeVar("T")
+from bench.schema import ForeignProcess, Gpu, GpuUse
 
 NvmlError = pynvml.NVMLError
 
@@ -60,10 +58,6 @@ def open_nvml() -> Iterator[None]:
         pynvml.nvmlShutdown()
 
 
-def read_driver_version() -> str:
-    return str(pynvml.nvmlSystemGetDriverVersion())
-
-
 class Device:
     """One GPU or MIG slice. Every `read_` returns None where the value cannot be read.
 
@@ -76,123 +70,140 @@ class Device:
         self.name = str(pynvml.nvmlDeviceGetName(handle))
         self.uuid = str(pynvml.nvmlDeviceGetUUID(handle))
         self.is_slice = self.uuid.startswith("MIG-")
-        self.memory_total_bytes = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
-        self._gpu = _ask(lambda: pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)) if self.is_slice else None
+        gpu = _ask(pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle) if self.is_slice else None
+        self._whole = handle if gpu is None else gpu
         """The whole GPU of a slice, where it can be had."""
 
-    @property
-    def mig_profile(self) -> str | None:
-        """The profile of a slice, `1g.5gb` of `NVIDIA A100-SXM4-40GB MIG 1g.5gb`; None for a whole GPU."""
-        return self.name.rpartition(" MIG ")[2] if self.is_slice else None
-
     def read_compute_capability(self) -> str | None:
-        handle = self._handle if self._gpu is None else self._gpu
-        return _ask(lambda: "{}.{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle)))
+        capability = _ask(pynvml.nvmlDeviceGetCudaComputeCapability, self._whole)
+        return None if capability is None else "{}.{}".format(*capability)
 
-    def read_ecc_enabled(self) -> bool | None:
-        """Return whether the memory corrects errors, which costs bandwidth on memory without spare bits (GDDR)."""
-        handle = self._handle if self._gpu is None else self._gpu
-        return _ask(lambda: bool(pynvml.nvmlDeviceGetCurrentEccMode(handle)))
+    def describe(self, cuda_version: str | None, cudnn_version: str | None) -> Gpu:
+        """Return what the device is; link and memory checks of a slice are its whole GPU's."""
+        is_correcting = _ask(pynvml.nvmlDeviceGetCurrentEccMode, self._whole)
+        return Gpu(
+            name=self.name,
+            uuid=self.uuid,
+            driver_version=str(pynvml.nvmlSystemGetDriverVersion()),
+            memory_total_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(self._handle).total),
+            compute_capability=self.read_compute_capability(),
+            cuda_version=cuda_version,
+            cudnn_version=cudnn_version,
+            # `1g.5gb` of `NVIDIA A100-SXM4-40GB MIG 1g.5gb`
+            mig_profile=self.name.rpartition(" MIG ")[2] if self.is_slice else None,
+            # It costs bandwidth on memory without spare bits (GDDR).
+            ecc_enabled=None if is_correcting is None else bool(is_correcting),
+            pcie_generation=_ask(pynvml.nvmlDeviceGetCurrPcieLinkGeneration, self._whole),  # an idle GPU may lower it
+            pcie_width=_ask(pynvml.nvmlDeviceGetCurrPcieLinkWidth, self._whole),
+            max_pcie_generation=_ask(pynvml.nvmlDeviceGetMaxPcieLinkGeneration, self._whole),
+            max_pcie_width=_ask(pynvml.nvmlDeviceGetMaxPcieLinkWidth, self._whole),
+            **self._read_power_limits(),
+        )
 
-    def read_pcie_link(self) -> tuple[int | None, int | None, int | None, int | None]:
-        """Return generation and number of lanes of the PCIe link now, then the most that device and machine allow.
-
-        An idle GPU may lower the generation.
-        """
-        handle = self._handle if self._gpu is None else self._gpu
-        return (
-            _ask(lambda: int(pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle))),
-            _ask(lambda: int(pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle))),
-            _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle))),
-            _ask(lambda: int(pynvml.nvmlDeviceGetMaxPcieLinkWidth(handle))),
+    def read_baseline(self) -> GpuUse:
+        """Return who uses the device and what limits it, before the framework starts."""
+        clock = pynvml.NVML_CLOCK_SM
+        return GpuUse(
+            uuid=self.uuid,
+            idle_power_watts=None,
+            memory_used_before_bytes=self.read_memory_used_bytes(),
+            memory_used_peak_bytes=None,
+            foreign_processes=self.read_compute_processes(),
+            max_sm_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetMaxClockInfo, clock),
+            application_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetApplicationsClock, clock),
+            default_application_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetDefaultApplicationsClock, clock),
+            window_seconds=None,
+            num_steps=0,
+            energy_joules=None,
+            energy_source=None,
+            sample_seconds=(),
+            sm_clock_mhz=(),
+            temperature_celsius=(),
+            power_watts=(),
+            throttle_reasons={},
+            **self._read_power_limits(),
         )
 
     def read_memory_used_bytes(self) -> int | None:
         """Return the memory in use, the driver's reserve not counted; None before driver 510, which adds it in."""
-        version = pynvml.nvmlMemory_v2
-        return _ask(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(self._handle, version=version).used))
+        memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, self._handle, pynvml.nvmlMemory_v2)
+        return None if memory is None else int(memory.used)
 
     def read_memory_free_bytes(self) -> int | None:
         """Return the memory that can still be allocated; None before driver 510."""
-        version = pynvml.nvmlMemory_v2
-        return _ask(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(self._handle, version=version).free))
+        memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, self._handle, pynvml.nvmlMemory_v2)
+        return None if memory is None else int(memory.free)
 
     def read_compute_processes(self) -> tuple[ForeignProcess, ...] | None:
         """Return the processes that compute on the device; many containers hide them, and the list is empty.
 
         NVML keeps the clients of MPS apart from the other processes, on drivers that know of them.
         """
-        processes = _ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+        processes = _ask(pynvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
         if processes is None:
             return None
         # By its version: without one the binding raises no NvmlError where a driver lacks it.
-        clients = _ask(lambda: pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3(self._handle)) or ()
+        clients = _ask(pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3, self._handle) or ()
         found = {process.pid: process.usedGpuMemory for process in (*clients, *processes)}
         return tuple(ForeignProcess(pid=pid, memory_bytes=num_bytes) for pid, num_bytes in found.items())
 
     def read_power_watts(self) -> float | None:
         """Return the power: the mean of the last second from Ampere on, of a shorter time before."""
-        return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetPowerUsage(gpu) / 1e3)
-
-    def read_power_limit_watts(self) -> float | None:
-        return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetEnforcedPowerLimit(gpu) / 1e3)
-
-    def read_default_power_limit_watts(self) -> float | None:
-        return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetPowerManagementDefaultLimit(gpu) / 1e3)
+        return self._ask_thousandths(pynvml.nvmlDeviceGetPowerUsage)
 
     def read_energy_joules(self) -> float | None:
         """Return the joules used since the driver was loaded, updated about every 0.1 s; None for GPUs before Volta."""
-        return self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetTotalEnergyConsumption(gpu) / 1e3)
+        return self._ask_thousandths(pynvml.nvmlDeviceGetTotalEnergyConsumption)
 
     def read_sm_clock_mhz(self) -> int | None:
-        return self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetClockInfo(gpu, pynvml.NVML_CLOCK_SM)))
-
-    def read_max_sm_clock_mhz(self) -> int | None:
-        return self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetMaxClockInfo(gpu, pynvml.NVML_CLOCK_SM)))
-
-    def read_application_clocks_mhz(self) -> tuple[int | None, int | None]:
-        return (
-            self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetApplicationsClock(gpu, pynvml.NVML_CLOCK_SM))),
-            self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetDefaultApplicationsClock(gpu, pynvml.NVML_CLOCK_SM))),
-        )
+        clock: int | None = self._ask_gpu(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM)
+        return clock
 
     def read_temperature_celsius(self) -> int | None:
-        return self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetTemperature(gpu, pynvml.NVML_TEMPERATURE_GPU)))
+        celsius: int | None = self._ask_gpu(pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU)
+        return celsius
 
     def read_utilization(self) -> float | None:
         """Return the share of the last sixth of a second to second in which a kernel was running."""
-        return self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) / 100)
+        rates = self._ask_gpu(pynvml.nvmlDeviceGetUtilizationRates)
+        return None if rates is None else int(rates.gpu) / 100
 
     def read_throttle_reasons(self) -> tuple[str, ...] | None:
-        mask = self._ask_gpu(lambda gpu: int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)))
+        mask = self._ask_gpu(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)
         return None if mask is None else tuple(words for bit, words in THROTTLE_REASONS.items() if mask & bit)
 
     def read_held_seconds(self) -> dict[str, float]:
         """Return for how long each of PERFORMANCE_POLICIES has held the clock down; those that can be read."""
-        fields = self._ask_gpu(lambda gpu: pynvml.nvmlDeviceGetFieldValues(gpu, list(PERFORMANCE_POLICIES)))
         return {
             PERFORMANCE_POLICIES[field.fieldId]: int(field.value.ullVal) / 1e9
-            for field in fields or ()
+            for field in self._ask_gpu(pynvml.nvmlDeviceGetFieldValues, list(PERFORMANCE_POLICIES)) or ()
             if field.nvmlReturn == pynvml.NVML_SUCCESS and field.valueType in UNSIGNED_LONGS
         }
 
     def read_clock_samples(self, since_microseconds: int) -> tuple[tuple[int, int], ...]:
         """Return (microseconds since 1970, MHz) of each sample of the clock that the driver took after that time."""
+        kind = pynvml.NVML_PROCESSOR_CLK_SAMPLES
+        _, samples = self._ask_gpu(pynvml.nvmlDeviceGetSamples, kind, since_microseconds) or (None, ())
+        found = ((int(sample.timeStamp), int(sample.sampleValue.uiVal)) for sample in samples)
+        # A driver that keeps no samples of the clock may answer with one of 0 MHz (H200, driver 580).
+        return tuple((moment, clock) for moment, clock in found if clock)
 
-        def ask(gpu: Any) -> tuple[tuple[int, int], ...]:
-            _, samples = pynvml.nvmlDeviceGetSamples(gpu, pynvml.NVML_PROCESSOR_CLK_SAMPLES, since_microseconds)
-            found = ((int(sample.timeStamp), int(sample.sampleValue.uiVal)) for sample in samples)
-            # A driver that keeps no samples of the clock may answer with one of 0 MHz (H200, driver 580).
-            return tuple((moment, clock) for moment, clock in found if clock)
+    def _read_power_limits(self) -> dict[str, Any]:
+        return {
+            "power_limit_watts": self._ask_thousandths(pynvml.nvmlDeviceGetEnforcedPowerLimit),
+            "default_power_limit_watts": self._ask_thousandths(pynvml.nvmlDeviceGetPowerManagementDefaultLimit),
+        }
 
-        return self._ask_gpu(ask) or ()
+    def _ask_gpu(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return None if self.is_slice else _ask(function, self._handle, *arguments)
 
-    def _ask_gpu(self, question: Callable[[Any], T]) -> T | None:
-        return None if self.is_slice else _ask(lambda: question(self._handle))
+    def _ask_thousandths(self, function: Callable[..., Any]) -> float | None:
+        value = self._ask_gpu(function)
+        return None if value is None else value / 1e3
 
 
-def _ask(question: Callable[[], T]) -> T | None:
+def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return question()
+        return function(*arguments)
     except NvmlError:
         return None

@@ -17,7 +17,7 @@ from bench.measure.profile import profile_steps
 from bench.measure.roofline import Peaks, find_gpu_peaks, make_roofline
 from bench.probes.cpu import list_own_pids
 from bench.probes.gpu import IdleWatch, WindowWatch, read_gpu_baselines, sample_gpus
-from bench.probes.gpu_processes import DeviceMemory, leave_out_mps, look_for_neighbours, read_device_memory
+from bench.probes.gpu_processes import DeviceMemory, look_for_neighbours, read_device_memory
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
 from bench.probes.probing import try_probe
 from bench.schema import (
@@ -61,9 +61,8 @@ class Observer:
         `watches_idle`: whether nobody else is going to use them during the import, so that their idle power shows.
         """
         if self._cell.device == "gpu":
-            self.gpu_use = self.run("GPU baseline", (), read_gpu_baselines, self._cell.num_gpus)
-            if self._is_under_mps:
-                self.gpu_use = tuple(map(leave_out_mps, self.gpu_use))
+            read = partial(read_gpu_baselines, self._cell.num_gpus, is_under_mps=self._is_under_mps)
+            self.gpu_use = self.run("GPU baseline", (), read)
         if self.gpu_use and watches_idle:
             self._idle_watch = self.run("idle power", None, IdleWatch, self.gpu_use)
 

@@ -3,9 +3,9 @@
 import tempfile
 
 from bench.errors import UserError
-from bench.probes.cuda import explain_failed_start, explain_unseen_driver
+from bench.probes.cuda import explain_failed_start
 from bench.probes.gpu import read_gpu_baselines, read_gpus
-from bench.probes.gpu_processes import count_gpus_without_slice, find_mps_servers
+from bench.probes.gpu_processes import count_gpus_without_slice
 from bench.probes.memory import read_memory_limit_bytes
 from bench.schema import Cell, GpuUse
 from bench.verdicts.neighbours import MAX_FOREIGN_BYTES
@@ -56,11 +56,8 @@ def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]
     if cell.device != "gpu":
         return (), [], []
     try:
-        gpus = read_gpu_baselines(cell.num_gpus)
+        gpus = read_gpu_baselines(cell.num_gpus, is_under_mps=cell.sharing == "mps")
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
-        unseen = explain_unseen_driver()
-        if unseen is not None:
-            return (), [f"device: {unseen}"], []
         return (), [], [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
     if len(gpus) >= cell.num_gpus:
         return gpus, [], _list_cuda_faults(cell)
@@ -87,13 +84,11 @@ def _list_cuda_faults(cell: Cell) -> list[str]:
 
 def _refuse_foreign_users(cell: Cell, gpus: tuple[GpuUse, ...]) -> None:
     for gpu in gpus:
-        pids = [process.pid for process in gpu.foreign_processes or ()]
-        used = gpu.memory_used_before_bytes or 0
-        if cell.sharing == "mps":  # a server that was there before computes for the cell, and has memory of its own
-            pids, used = [pid for pid in pids if pid not in find_mps_servers(pids)], 0
-        processes = len(pids)
-        if processes or used > MAX_FOREIGN_BYTES:
+        num_users = len(gpu.foreign_processes or ())
+        # A server of MPS that was there before computes for the cell, and has memory of its own.
+        used = 0 if cell.sharing == "mps" else gpu.memory_used_before_bytes or 0
+        if num_users or used > MAX_FOREIGN_BYTES:
             raise DeviceInUseError(
-                f"{cell.slug} is not measured here: GPU {gpu.uuid} is in use by others, {processes} processes seen, "
+                f"{cell.slug} is not measured here: GPU {gpu.uuid} is in use by others, {num_users} processes seen, "
                 f"{used / 1024**2:.0f} MiB taken"
             )
