@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from bench.schema import WHOLE_DEVICE
 from collector.analysis import Analysis
 from collector.batches import CARDS, CONTEXT_BYTES
 from collector.changes import RecordedChange
@@ -35,7 +36,7 @@ from collector.report.plots.series import (
     plot_slowdown,
     plot_speedups,
 )
-from collector.results.frames import WHOLE_DEVICE, Row, select_alone
+from collector.results.frames import Row, select_alone
 from collector.units import GIB, format_number
 
 SOLD_AS = (

@@ -1,7 +1,7 @@
 """Turn the JSON documents of a run into rows, each checked against the key that it was found under."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Literal
@@ -10,14 +10,10 @@ import numpy as np
 
 from bench.registry import FRAMEWORKS
 from bench.schema import (
-    Calibration,
-    CpuUse,
     DeviceProfile,
     Environment,
-    Failure,
     Framework,
     GpuUse,
-    HostPeak,
     InvalidDocumentError,
     NodeFault,
     Placement,
@@ -43,6 +39,7 @@ from collector.results.frames import (
     ATTEMPTS,
     ENVIRONMENTS,
     NODE_FAULTS,
+    PATHS,
     PLACEMENT_COLUMNS,
     PLACEMENTS,
     STEP_SERIES,
@@ -86,12 +83,10 @@ class EnvironmentRows:
         """Return the columns of a result in the environment, and the row of the environment's own table."""
         text = environment.model_dump_json()
         if (text, framework) not in self._columns:
-            columns = describe_environment(environment, framework)
-            facts = {"environment_document": hash_text(text), "image": environment.image}
-            facts |= {"git_revision": environment.git_revision}
-            self._columns[text, framework] = columns | facts | {"num_visible_cores": environment.num_visible_cores}
-            names = ("environment_id", "hostname")
-            self._documents[text] = {name: columns[name] for name in names} | facts | {"document": text}
+            row = describe_environment(environment, framework) | {"environment_document": hash_text(text)}
+            self._columns[text, framework] = row
+            names = ("environment_document", "environment_id", "hostname", "image", "git_revision")
+            self._documents[text] = {name: row[name] for name in names} | {"document": text}
         return self._columns[text, framework], self._documents[text]
 
 
@@ -105,8 +100,8 @@ def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows)
         held, expected = getattr(result, name), getattr(key, name)
         if held != expected:
             raise InvalidDocumentError(f"{name} is '{held}' inside, '{expected}' in its key")
-    identity = {"run_id": result.run_id, "cell_id": result.cell_id, "repeat": result.repeat, "attempt": result.attempt}
-    attempt = identity | describe_cell(result.cell) | describe_result(result) | _describe_host_peak(result)
+    attempt = describe_cell(result.cell) | describe_result(result)
+    identity = {name: attempt[name] for name in ("run_id", "cell_id", "repeat", "attempt")}
     rows: Rows = {
         ATTEMPTS: [attempt],
         TENANTS: [identity | row for row in describe_tenants(result)],
@@ -117,14 +112,6 @@ def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows)
         attempt |= columns
         rows[ENVIRONMENTS] = [document]
     return rows
-
-
-def _describe_host_peak(result: Result) -> Row:
-    row: Row = {}
-    if result.host_peak is not None:
-        row["host_framework"] = result.host_peak.framework
-        row["host_theoretical_flops_per_second"] = result.host_peak.theoretical_flops_per_second
-    return row
 
 
 def _describe_placement(data: bytes, key: ResultKey) -> Rows:
@@ -178,132 +165,81 @@ NODE_FAULT_KIND = Kind(
 
 
 NO_REASON = "none"
-
-
 """What is said of a GPU whose driver was asked why its clock was lowered, and gave no reason."""
-
-
 CpuManagerPolicy = Literal["static", "none"]
-
-
+RESULT_PATHS = {name: path for name, path in PATHS.items() if path[0] != "environment"}
+ENVIRONMENT_PATHS = {name: path[1:] for name, path in PATHS.items() if path[0] == "environment"}
 FRAMEWORK_PACKAGES: dict[Framework, str] = {name: framework.package for name, framework in FRAMEWORKS.items()}
 
 
+def read_fields(document: object, paths: Mapping[str, Sequence[str]]) -> Row:
+    """Return the fields of a document that `paths` lead to; None where it has no such part."""
+    row: Row = {}
+    for name, path in paths.items():
+        value = document
+        for field in path:
+            value = getattr(value, field, None)
+        row[name] = value
+    return row
+
+
 def describe_result(result: Result) -> Row:
-    """Return the columns of RESULT_COLUMNS that follow from one result alone, less those of its environment."""
-    row = result.model_dump(include={"attempt", "status", "started_at", "finished_at", "written_by"})
-    row |= result.phases.model_dump() | describe_conditions(result)
-    row["window_samples_per_s"] = result.window_samples_per_s
-    if result.samples is not None:
-        row |= {
-            "num_warmup_steps_taken": len(result.samples.warmup_step_seconds),
-            "num_steps_taken": len(result.samples.step_seconds),
-            "reached_steady": result.samples.reached_steady,
-            "median_step_seconds": float(np.median(result.samples.step_seconds)),
-            "mean_step_seconds": fmean(result.samples.step_seconds or [math.nan]),
-            "center_step_seconds": result.samples.center_step_seconds,
-            "summarized_by": result.samples.summarized_by,
-        }
-        row |= _describe_pace(result, result.samples)
-    if result.memory is not None:
-        row |= result.memory.model_dump()
-    if result.error is not None:
-        row |= _describe_error(result.error)
-    return row
+    """Return the columns of RESULT_COLUMNS that follow from one result alone, less those of its cell and environment.
 
-
-def _describe_pace(result: Result, samples: Samples) -> Row:
-    row: Row = {}
-    if result.pipelined is not None:
-        row["pipelined_step_seconds"] = result.pipelined.step_seconds
-        row["pipelined_samples_per_s"] = result.cell.batch_size / result.pipelined.step_seconds
-    if result.sustained is not None:
-        row |= {
-            "first_sustained_step_seconds": result.sustained.window_step_seconds[0],
-            "settled_step_seconds": result.sustained.window_step_seconds[-1],
-            "flat_after_seconds": result.sustained.flat_after_seconds,
-            "sustained_seconds": result.sustained.seconds,
-        }
-    if samples.data_wait_seconds:
-        row["data_wait_share"] = sum(samples.data_wait_seconds) / sum(samples.step_seconds)
-    return row
-
-
-def describe_environment(environment: Environment, framework: Framework) -> Row:
-    """Return the columns of RESULT_COLUMNS that an environment says, for a result of this framework."""
-    gpu = environment.gpu
-    gpu_uuid = join_ids(gpu.uuid for gpu in environment.gpus)
-    identity = environment.identity
-    return {
-        "environment_id": identify_environment(environment),
-        "hardware_id": identify_hardware(environment),
-        "hostname": environment.hostname,
-        "gpu_uuid": gpu_uuid,
-        "boot_id": identity.boot_id if identity else None,
-        "booted_at": identity.booted_at if identity else None,
-        "lasting_ids": join_ids(identity.lasting_ids) if identity else None,
-        "host": environment.hostname,
-        "machine": name_machine(environment.hostname, gpu_uuid),
-        "cpu_model": environment.cpu_model,
-        "num_threads": environment.num_threads,
-        "gpu_name": gpu.name if gpu else None,
-        "driver_version": gpu.driver_version if gpu else None,
-        "python_version": environment.python_version,
-        "framework_version": environment.versions.get(FRAMEWORK_PACKAGES[framework]),
-        "cuda_graph": environment.settings.get("cuda_graph"),
-    }
-
-
-def _describe_error(error: Failure) -> Row:
-    return {"error_kind": error.kind, "error_message": error.message} | error.model_dump(
-        include={"exit_code", "signal", "stderr_tail"}
-    )
-
-
-def describe_conditions(result: Result) -> Row:
-    """Return the columns VERDICT_COLUMNS and CONDITION_COLUMNS of one result; what it does not say is left out."""
-    row: Row = {}
-    if result.validity is not None:
-        messages = "; ".join(reason.message for reason in result.validity.reasons)
-        unchecked = "; ".join(result.validity.unchecked)
-        notes = "; ".join(result.validity.notes)
-        row |= {
-            "verdict": result.validity.verdict,
-            "fault_verdicts": " ".join(reason.verdict for reason in result.validity.reasons),
-            "verdict_reasons": messages or None,
-            "unchecked": unchecked or None,
-            "notes": notes or None,
-        }
-    if result.roofline is not None:
-        row |= result.roofline.model_dump()
-    if result.cpu_use is not None:
-        num_samples = len(result.samples.step_seconds) * result.cell.batch_size if result.samples else 0
-        rate = sum_sample_rates(result)
-        # The energy is the machine's, and so that of all tenants: they share it by their samples.
-        row |= _describe_cpu(result.cpu_use, rate * result.cpu_use.window_seconds if rate else num_samples)
+    What the result does not say is missing or None.
+    """
+    row = read_fields(result, RESULT_PATHS) | _describe_steps(result)
+    batch_size, validity = result.cell.batch_size, result.validity
+    if validity is not None:
+        row["fault_verdicts"] = " ".join(reason.verdict for reason in validity.reasons)
+        row["verdict_reasons"] = "; ".join(reason.message for reason in validity.reasons) or None
+        row |= {name: "; ".join(getattr(validity, name)) or None for name in ("unchecked", "notes")}
+    if (use := result.cpu_use) is not None:
+        row["cpu_throttled_share"] = _divide(use.num_throttled_periods, use.num_periods)
+        # The energy is the machine's, and so that of all tenants: they share it by their samples in the timed window.
+        rate, num_steps = sum_sample_rates(result), row.get("num_steps_taken", 0)
+        num_samples = rate * use.window_seconds if rate else num_steps * batch_size
+        row["cpu_energy_per_sample_joules"] = _divide(use.energy_joules, num_samples)
     if result.host_peak is not None:
-        row["cpu_product_flops_per_second"] = _find_product(result.host_peak)
-    if result.calibration is not None:
-        row |= _describe_calibration(result.calibration)
+        products = (result.host_peak.before_flops_per_second, result.host_peak.after_flops_per_second)
+        row["cpu_product_flops_per_second"] = max(filter(None, products), default=None)
     if result.gpu_use:
-        row |= _describe_gpus(result.gpu_use, result.cell.batch_size)
-    if result.gpu_use and result.tenancy is not None:
-        row |= _describe_shared_gpu(result.gpu_use[0], result.tenancy, sum_sample_rates(result))
+        row |= _describe_gpus(result.gpu_use, batch_size)
+        if result.tenancy is not None:
+            row |= _describe_shared_gpu(result.gpu_use[0], result.tenancy, sum_sample_rates(result))
     if result.device_profile is not None:
         row |= _describe_profile(result.device_profile)
     return row
 
 
-def _find_product(host: HostPeak) -> float | None:
-    """Return the rate of the faster matrix product of a CPU cell's process; None where neither was measured."""
-    return max(filter(None, (host.before_flops_per_second, host.after_flops_per_second)), default=None)
+def _describe_steps(result: Result) -> Row:
+    row: Row = {}
+    if (samples := result.samples) is not None:
+        row = _count_steps(samples)
+        row["median_step_seconds"] = float(np.median(samples.step_seconds))
+        row["mean_step_seconds"] = fmean(samples.step_seconds or [math.nan])
+        if samples.data_wait_seconds:
+            row["data_wait_share"] = sum(samples.data_wait_seconds) / sum(samples.step_seconds)
+    if result.pipelined is not None:
+        row["pipelined_samples_per_s"] = result.cell.batch_size / result.pipelined.step_seconds
+    if result.sustained is not None:
+        windows = result.sustained.window_step_seconds
+        row |= {"first_sustained_step_seconds": windows[0], "settled_step_seconds": windows[-1]}
+    return row
 
 
-def _describe_calibration(calibration: Calibration) -> Row:
-    return {
-        "gpu_product_flops_per_second": calibration.product_flops_per_second,
-        "copy_bytes_per_second": calibration.copy_bytes_per_second,
-        "copy_bytes": calibration.copy_bytes,
+def describe_environment(environment: Environment, framework: Framework) -> Row:
+    """Return the columns of a result of this framework that its environment says."""
+    gpu_uuid = join_ids(gpu.uuid for gpu in environment.gpus)
+    return read_fields(environment, ENVIRONMENT_PATHS) | {
+        "environment_id": identify_environment(environment),
+        "hardware_id": identify_hardware(environment),
+        "gpu_uuid": gpu_uuid,
+        "lasting_ids": join_ids(environment.identity.lasting_ids) if environment.identity else None,
+        "host": environment.hostname,
+        "machine": name_machine(environment.hostname, gpu_uuid),
+        "framework_version": environment.versions.get(FRAMEWORK_PACKAGES[framework]),
+        "cuda_graph": environment.settings.get("cuda_graph"),
     }
 
 
@@ -319,22 +255,6 @@ def _describe_shared_gpu(gpu: GpuUse, tenancy: Tenancy, samples_per_second: floa
         "gpu_energy_per_sample_joules": _divide(power, samples_per_second),
         "gpu_energy_source": None if power is None else "energy-counter",
         "gpu_memory_peak_bytes": tenancy.device_memory_used_bytes,
-    }
-
-
-def _describe_cpu(use: CpuUse, num_samples: float) -> Row:
-    """Return CPU_COLUMNS but the matrix product; `num_samples`: of the timed window, in which the CPUs were watched."""
-    return {
-        "cpu_own_cores": use.own_cores,
-        "cpu_other_cores": use.other_cores,
-        "num_machine_cores": use.num_machine_cores,
-        "cpu_affinity_cores": use.num_affinity_cores,
-        "cpu_affinity_other_cores": use.affinity_other_cores,
-        "cpu_sibling_busy_cores": use.sibling_busy_cores,
-        "cpu_pressure_share": use.pressure_share,
-        "cpu_throttled_share": _divide(use.num_throttled_periods, use.num_periods),
-        "cpu_throttled_seconds": use.throttled_seconds,
-        "cpu_energy_per_sample_joules": _divide(use.energy_joules, num_samples),
     }
 
 
@@ -367,10 +287,7 @@ def _describe_profile(profile: DeviceProfile) -> Row:
     return {
         "kernels_per_step": busiest.num_kernels / num_steps,
         "copies_per_step": busiest.num_copies / num_steps,
-        "kernel_seconds_per_step": profile.kernel_seconds_per_step,
-        "kernel_busy_share": profile.kernel_busy_share,
         "profiled_step_seconds": median(profile.step_seconds[1:] or profile.step_seconds),
-        "profiled_busy_share": profile.profiled_busy_share,
     }
 
 
@@ -481,13 +398,18 @@ def _take_series(tenant: int, samples: Samples) -> Row:
     return {"tenant": tenant} | {name: getattr(samples, name) for name in STEP_SERIES}
 
 
+def _count_steps(samples: Samples) -> Row:
+    return {
+        "num_warmup_steps_taken": len(samples.warmup_step_seconds),
+        "num_steps_taken": len(samples.step_seconds),
+    }
+
+
 def _describe_samples(record: TenantRecord, batch_size: int) -> Row:
     if record.samples is None:
         return {}
     steps, rate = record.samples.step_seconds, record.steps_per_second
-    return {
-        "num_warmup_steps_taken": len(record.samples.warmup_step_seconds),
-        "num_steps_taken": len(steps),
+    return _count_steps(record.samples) | {
         "mean_step_seconds": fmean(steps) if steps else None,
         "window_samples_per_s": rate * batch_size if rate is not None else None,
     }

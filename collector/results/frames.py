@@ -1,4 +1,7 @@
-"""Define the columns of the tidy tables and of the data set: name, type, unit and meaning; base units only."""
+"""Define the columns of the tidy tables and of the data set: name, type, unit, meaning, place in the document.
+
+Base units only. docs/tables.md and the reading of documents are made of what stands here.
+"""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import BaseModel
 
-from bench.schema import WHOLE_DEVICE as WHOLE_DEVICE
 from bench.schema import (
     Cell,
     Environment,
@@ -32,149 +34,203 @@ from collector.cell_words import describe_neighbour
 
 Row = dict[str, Any]
 Columns = Mapping[str, str]
+"""Name to dtype."""
+MEANINGS: dict[str, str] = {}
+PATHS: dict[str, tuple[str, ...]] = {}
+"""Of the columns that hold a field of a result as it stands: the names that lead to it."""
 
-CELL_COLUMNS: Columns = {
-    "model": "str",
-    "framework": "str",
-    "device": "str",
-    "phase": "str",
-    "precision": "str",
-    "mode": "str",
-    "num_gpus": "int64",
-    "batch_size": "int64",
-    "input_size": "int64",
-    "num_classes": "Int64",
-    "data_dir": "str",
-    "tenants": "int64",
-    "sharing": "str",
-    "neighbour": "str",
-    "num_warmup_steps": "int64",
-    "max_warmup_seconds": "float64",
-    "num_steps": "int64",
-    "min_seconds": "float64",
-    "sampling_seconds": "float64",
-    "pipelined_seconds": "float64",
-    "sustain_seconds": "float64",
-    "num_profiled_steps": "int64",
-    "seed": "int64",
-}
-DURATION_COLUMNS: Columns = dict.fromkeys(Phases.model_fields, "float64")
-MEMORY_COLUMNS: Columns = dict.fromkeys(Memory.model_fields, "Int64")
-ENVIRONMENT_COLUMNS: Columns = {
-    "environment_id": "str",
-    "hardware_id": "str",
-    "cpu_model": "str",
-    "num_threads": "Int64",
-    "gpu_name": "str",
-    "driver_version": "str",
-    "python_version": "str",
-    "framework_version": "str",
-    "cuda_graph": "boolean",
-}
-# What was measured beside the timed window's steps: throughput as people train, speed that lasts, waits for data.
-PACE_COLUMNS: Columns = {
-    "pipelined_step_seconds": "float64",
-    "pipelined_samples_per_s": "float64",
-    "first_sustained_step_seconds": "float64",
-    "settled_step_seconds": "float64",
-    "flat_after_seconds": "float64",
-    "sustained_seconds": "float64",
-    "data_wait_share": "float64",
-}
-MACHINE_COLUMNS: Columns = {
-    "hostname": "str",
-    "gpu_uuid": "str",
-    "boot_id": "str",
-    "booted_at": "datetime64[us, UTC]",
-    "lasting_ids": "str",
-    "host": "str",
-    "machine": "str",
-}
+
+def _define(table: str) -> Columns:
+    """Return the dtypes of columns: a line for each with name, dtype, path in a result or `-`, and meaning.
+
+    Without a meaning, it is that of the document's field of the same name: see `describe_meaning`.
+    """
+    dtypes = {}
+    for line in table.strip().replace("\n  ", " ").splitlines():
+        name, dtype, path, *words = line.split()
+        dtypes[name] = "datetime64[us, UTC]" if dtype == "time" else dtype
+        if words:
+            MEANINGS[name] = " ".join(words)
+        if path != "-":
+            PATHS[name] = tuple(path.split("."))
+    return dtypes
+
+
+def _define_fields(part: str, model: type[BaseModel], dtype: str, **others: str) -> Columns:
+    """Return the dtypes of all fields of a part of a result, which keep their names."""
+    PATHS.update({name: (part, name) for name in model.model_fields})
+    return {name: others.get(name, dtype) for name in model.model_fields}
+
+
+CELL_COLUMNS = _define("""
+model str -
+framework str - `pytorch`, `tensorflow` or `jax`.
+device str -
+phase str -
+precision str -
+mode str -
+num_gpus int64 -
+batch_size int64 -
+input_size int64 -
+num_classes Int64 -
+data_dir str -
+tenants int64 -
+sharing str -
+neighbour str - What the other tenants ran instead of the cell; missing: they ran the cell too.
+num_warmup_steps int64 -
+max_warmup_seconds float64 -
+num_steps int64 -
+min_seconds float64 -
+sampling_seconds float64 -
+pipelined_seconds float64 -
+sustain_seconds float64 -
+num_profiled_steps int64 -
+seed int64 -
+""")
+DURATION_COLUMNS = _define_fields("phases", Phases, "float64")
+MEMORY_COLUMNS = _define_fields("memory", Memory, "Int64")
+ENVIRONMENT_COLUMNS = _define("""
+environment_id str - 8 hex digits of all that can change a time: repeats that differ in it are never pooled.
+hardware_id str - 8 hex digits of the hardware and the driver: cells that differ in it are not compared.
+cpu_model str environment.cpu_model The CPU.
+num_threads Int64 environment.num_threads
+gpu_name str environment.gpu.name The GPU; missing for a CPU cell.
+driver_version str environment.gpu.driver_version The GPU's driver.
+python_version str environment.python_version Python.
+framework_version str - The framework.
+cuda_graph boolean - Whether the step was one CUDA graph.
+""")
+PACE_COLUMNS = _define("""
+pipelined_step_seconds float64 pipelined.step_seconds A step in the window without synchronisation after each step.
+pipelined_samples_per_s float64 - Samples a second in that window.
+first_sustained_step_seconds float64 - A step in the first window of the steps that ran on.
+settled_step_seconds float64 - A step in the last window of the steps that ran on.
+flat_after_seconds float64 sustained.flat_after_seconds
+sustained_seconds float64 sustained.seconds How long the steps ran on.
+data_wait_share float64 - Part of the timed steps that waited for data.
+""")
+"""What was measured beside the timed window's steps: throughput as people train, speed that lasts, waits for data."""
+MACHINE_COLUMNS = _define("""
+hostname str environment.hostname
+gpu_uuid str - The GPUs of the cell.
+boot_id str environment.identity.boot_id The kernel's id of the boot; missing: not recorded.
+booted_at time environment.identity.booted_at When the boot began, by the machine's clock; missing: not recorded.
+lasting_ids str - Hashes of ids that outlive a reboot, such as a cloud instance's; missing: none was readable.
+host str - The host name, and the boot where one name stands for several hosts. In the data set always the name.
+machine str - The host, with the GPUs of a GPU cell: two cards of one model are two machines.
+""")
 """Which machine a repeat ran on. Several GPUs and ids are joined; see `collector.results.hosts` for `host` and
 `machine`, which depend on the other results: in the rows of the data set they are as one result alone gives them."""
-VERDICT_COLUMNS = dict.fromkeys(("verdict", "fault_verdicts", "verdict_reasons", "unchecked", "notes"), "str")
-ROOFLINE_COLUMNS = dict.fromkeys(Roofline.model_fields, "float64") | {
-    "flops_per_step": "Int64",
-    "least_flops_per_step": "Int64",
-    "min_bytes_per_step": "Int64",
-    "peak_source": "str",
-    "bound": "str",
+VERDICT_COLUMNS = _define("""
+verdict str validity.verdict Whether the measurement is valid: the gravest of its faults, see docs/verdicts.md.
+fault_verdicts str - The verdict of each of its faults, with spaces between them; missing of a result that an older
+  version of the tool read and whose document is gone.
+verdict_reasons str - Why it is not valid, with the values found.
+unchecked str - What the verdict does not cover.
+notes str - What a reader should know that does not count against the measurement.
+""")
+_COUNTED = ("flops_per_step", "least_flops_per_step", "min_bytes_per_step")
+ROOFLINE_COLUMNS = _define_fields(
+    "roofline", Roofline, "float64", **dict.fromkeys(_COUNTED, "Int64"), peak_source="str", bound="str"
+)
+MEANINGS |= {
+    "achieved_flops_per_second": "Operations of a step over the median step.",
+    "peak_bytes_per_second": "The peak of the memory of all GPUs of the cell.",
 }
-CPU_COLUMNS = {
-    "cpu_own_cores": "float64",
-    "cpu_other_cores": "float64",
-    "num_machine_cores": "Int64",
-    "cpu_affinity_cores": "Int64",
-    "cpu_affinity_other_cores": "float64",
-    "cpu_sibling_busy_cores": "float64",
-    "cpu_pressure_share": "float64",
-    "cpu_throttled_share": "float64",
-    "cpu_throttled_seconds": "float64",
-    "cpu_energy_per_sample_joules": "float64",
-    "cpu_product_flops_per_second": "float64",
+CPU_COLUMNS = _define("""
+cpu_own_cores float64 cpu_use.own_cores CPU time of the process over the timed window.
+cpu_other_cores float64 cpu_use.other_cores Busy cores of the machine that were not the process's own.
+num_machine_cores Int64 cpu_use.num_machine_cores Cores of the machine that /proc/stat counts.
+cpu_affinity_cores Int64 cpu_use.num_affinity_cores CPUs that the process could run on.
+cpu_affinity_other_cores float64 cpu_use.affinity_other_cores Busy CPUs among them that were not the process's own.
+cpu_sibling_busy_cores float64 cpu_use.sibling_busy_cores Busy hyperthreads beside the process's cores.
+cpu_pressure_share float64 cpu_use.pressure_share Part of the window in which a thread of the cgroup waited for a
+  core.
+cpu_throttled_share float64 - Part of the quota's periods in which it was used up.
+cpu_throttled_seconds float64 cpu_use.throttled_seconds How long the quota kept threads waiting.
+cpu_energy_per_sample_joules float64 - Energy of the CPU sockets per sample (RAPL), other processes included.
+cpu_product_flops_per_second float64 - The faster matrix product before and after the timed window.
+""")
+CALIBRATION_COLUMNS = _define("""
+gpu_product_flops_per_second float64 calibration.product_flops_per_second The GPU's matrix product of the calibration,
+  after everything else.
+copy_bytes_per_second float64 calibration.copy_bytes_per_second Copies within the device's memory in the calibration:
+  bytes read and written.
+copy_bytes Int64 calibration.copy_bytes The size of the array that the calibration copies.
+""")
+GPU_COLUMNS = _define("""
+gpu_idle_power_watts float64 - Power before the first step, GPUs summed.
+gpu_mean_power_watts float64 - Mean power while sampled, GPUs summed.
+gpu_energy_per_step_joules float64 - Energy of a step, GPUs summed.
+gpu_energy_per_sample_joules float64 - Energy of a sample, GPUs summed.
+gpu_energy_source str - What the energy was read from.
+gpu_sm_clock_mhz float64 - Median SM clock, of the slowest GPU.
+gpu_sm_clock_share float64 - That clock over the highest that the GPU allows.
+gpu_power_limit_watts float64 - The limit in force, GPUs summed.
+gpu_default_power_limit_watts float64 - The limit that the card came with, GPUs summed.
+gpu_max_temperature_celsius float64 - The highest temperature of any GPU.
+gpu_memory_before_bytes Int64 - Memory in use before the process, of the fullest GPU.
+gpu_memory_peak_bytes Int64 - The most memory in use, of the fullest GPU.
+gpu_throttle_reasons str - Why clocks were lowered, with the part of the samples; empty: not read.
+num_foreign_processes Int64 - Processes of others on the GPUs; missing where they cannot be seen.
+""")
+PROFILE_COLUMNS = _define("""
+kernels_per_step float64 - Kernels of a step under the profiler, on the busiest GPU.
+copies_per_step float64 - Copies of a step under the profiler, on the busiest GPU.
+kernel_seconds_per_step float64 device_profile.kernel_seconds_per_step How long a step's kernels ran.
+kernel_busy_share float64 device_profile.kernel_busy_share That time over the step without the profiler.
+profiled_step_seconds float64 - A step under the profiler.
+profiled_busy_share float64 device_profile.profiled_busy_share Time of kernels over the step under the profiler.
+""")
+CONDITION_COLUMNS: Columns = {
+    **ROOFLINE_COLUMNS,
+    **CPU_COLUMNS,
+    **CALIBRATION_COLUMNS,
+    **GPU_COLUMNS,
+    **PROFILE_COLUMNS,
 }
-CALIBRATION_COLUMNS = {
-    "gpu_product_flops_per_second": "float64",
-    "copy_bytes_per_second": "float64",
-    "copy_bytes": "Int64",
-}
-GPU_COLUMNS = {
-    "gpu_idle_power_watts": "float64",
-    "gpu_mean_power_watts": "float64",
-    "gpu_energy_per_step_joules": "float64",
-    "gpu_energy_per_sample_joules": "float64",
-    "gpu_energy_source": "str",
-    "gpu_sm_clock_mhz": "float64",
-    "gpu_sm_clock_share": "float64",
-    "gpu_power_limit_watts": "float64",
-    "gpu_default_power_limit_watts": "float64",
-    "gpu_max_temperature_celsius": "float64",
-    "gpu_memory_before_bytes": "Int64",
-    "gpu_memory_peak_bytes": "Int64",
-    "gpu_throttle_reasons": "str",
-    "num_foreign_processes": "Int64",
-}
-PROFILE_COLUMNS = {
-    "kernels_per_step": "float64",
-    "copies_per_step": "float64",
-    "kernel_seconds_per_step": "float64",
-    "kernel_busy_share": "float64",
-    "profiled_step_seconds": "float64",
-    "profiled_busy_share": "float64",
-}
-CONDITION_COLUMNS = ROOFLINE_COLUMNS | CPU_COLUMNS | CALIBRATION_COLUMNS | GPU_COLUMNS | PROFILE_COLUMNS
 """What of the conditions both results and their summary have; the summary counts the verdicts instead."""
-
-PLACEMENT_COLUMNS: Mapping[str, str] = {
-    "instance_type": "str",
-    "region": "str",
-    "zone": "str",
-    "is_spot": "boolean",
-    "image_id": "str",
-    "kubelet_version": "str",
-    "cpu_manager_policy": "str",
-    "other_containers": "str",
-}
+PLACEMENT_COLUMNS = _define("""
+instance_type str -
+region str -
+zone str -
+is_spot boolean -
+image_id str -
+kubelet_version str - The node's kubelet.
+cpu_manager_policy str - `static` or `none`, as the visible cores give it away; missing: unknown.
+other_containers str -
+""")
 RESULT_COLUMNS: Columns = {
-    "run_id": "str",
-    "cell_id": "str",
-    "repeat": "int64",
-    "attempt": "str",
-    "num_attempts": "int64",
-    "status": "str",
+    **_define("""
+run_id str run_id The run.
+cell_id str cell_id The cell: a readable slug and 8 hex digits of the SHA-256 of its canonical JSON.
+repeat int64 repeat
+attempt str attempt
+num_attempts int64 - How many attempts at the repeat left a result. The earliest `ok` one that is not `contaminated`
+  counts, else the earliest `ok` one, else the latest.
+status str status `ok`, `failed`, `oom`, `timeout`, `preempted`; in the results `missing` where there is no result,
+  and `unreadable` where the store does not give it.
+"""),
     **CELL_COLUMNS,
-    "started_at": "datetime64[us, UTC]",
-    "finished_at": "datetime64[us, UTC]",
-    "written_by": "str",
+    **_define("""
+started_at time started_at When the attempt began, in UTC.
+finished_at time finished_at When the attempt ended, in UTC.
+written_by str written_by
+"""),
     **DURATION_COLUMNS,
-    "num_warmup_steps_taken": "Int64",
-    "num_steps_taken": "Int64",
-    "reached_steady": "boolean",
-    "median_step_seconds": "float64",
-    "mean_step_seconds": "float64",
-    "center_step_seconds": "float64",
-    "summarized_by": "str",
-    "window_samples_per_s": "float64",
+    **_define("""
+num_warmup_steps_taken Int64 - Warm-up steps, the first one not counted.
+num_steps_taken Int64 - Timed steps.
+reached_steady boolean samples.reached_steady
+median_step_seconds float64 - Median of the timed steps.
+mean_step_seconds float64 - Mean of the timed steps.
+center_step_seconds float64 samples.center_step_seconds The one step time that stands for the repeat, as
+  `summarized_by` says: its median, or the mean, of all repeats of a cell where the steps of one lie on two levels.
+summarized_by str samples.summarized_by
+window_samples_per_s float64 window_samples_per_s Samples of the timed window over its seconds: over the whole window,
+  with every hiccup. The `throughput_samples_per_s` of a cell is its batch over its step time, which mostly comes from
+  medians.
+"""),
     **PACE_COLUMNS,
     **MEMORY_COLUMNS,
     **VERDICT_COLUMNS,
@@ -182,43 +238,46 @@ RESULT_COLUMNS: Columns = {
     **ENVIRONMENT_COLUMNS,
     **PLACEMENT_COLUMNS,
     **MACHINE_COLUMNS,
-    "error_kind": "str",
-    "error_message": "str",
-    "exit_code": "Int64",
-    "signal": "str",
-    "stderr_tail": "str",
+    **_define("""
+error_kind str error.kind Why the attempt did not end well, in one of a few words.
+error_message str error.message The same in a line.
+exit_code Int64 error.exit_code The exit code of the process.
+signal str error.signal
+stderr_tail str error.stderr_tail
+"""),
 }
-SAMPLE_COLUMNS: Columns = {
-    "cell_id": "str",
-    "repeat": "int64",
-    "tenant": "int64",
-    "kind": "str",
-    "index": "int64",
-    "seconds": "float64",
-    "device_seconds": "float64",
-}
+_IDENTITY: Columns = {name: RESULT_COLUMNS[name] for name in ("run_id", "cell_id", "repeat", "attempt")}
+SAMPLE_COLUMNS = _define("""
+cell_id str -
+repeat int64 -
+tenant int64 - Which of the tenants that used the device at once, from 0; 0 of a cell that had it to itself.
+kind str - `warmup` or `timed`.
+index int64 - The step's number in its kind, from 0.
+seconds float64 - Wall time of the step.
+device_seconds float64 - Time of the step between two events on the GPU; missing where there are none.
+""")
 TENANT_COLUMNS: Columns = {
-    "run_id": "str",
-    "cell_id": "str",
-    "repeat": "int64",
-    "attempt": "str",
-    "tenant": "int64",
-    "alone_cell_id": "str",
+    **_IDENTITY,
+    **_define("""
+tenant int64 -
+alone_cell_id str - The cell that is this tenant's work on a device of its own, measured as long.
+"""),
     **{name: CELL_COLUMNS[name] for name in ("model", "phase", "precision", "mode", "batch_size", "input_size")},
-    "status": "str",
-    "window_seconds": "float64",
-    "lateness_seconds": "float64",
-    "num_warmup_steps_taken": "Int64",
-    "num_steps_taken": "Int64",
-    "window_samples_per_s": "float64",
-    "mean_step_seconds": "float64",
+    **_define("""
+status str -
+window_seconds float64 -
+lateness_seconds float64 -
+num_warmup_steps_taken Int64 -
+num_steps_taken Int64 -
+window_samples_per_s float64 -
+mean_step_seconds float64 -
+"""),
     **MEMORY_COLUMNS,
     "device_memory_bytes": "Int64",
     "error_kind": "str",
     "error_message": "str",
 }
 """One row per tenant of an attempt that had several."""
-# The package whose version names a framework's version.
 MISSING_REASON = "no result was found"
 
 
@@ -271,54 +330,55 @@ ARROW_TYPES: Mapping[str, pa.DataType] = {
     "datetime64[us, UTC]": pa.timestamp("us", tz="UTC"),
     "list[float64]": pa.list_(pa.float64()),
 }
-# The object that a row was made from, as a listing names it.
-OBJECT_COLUMNS: Columns = {"key": "str", "object_version": "str", "num_bytes": "int64"}
-_ATTEMPT_IDENTITY: Columns = {"cell_id": "str", "repeat": "int64", "attempt": "str"}
-# What of a result `RESULT_COLUMNS` does not have, and what is computed from several results, or filtered by.
-_FURTHER_COLUMNS: Columns = {
-    "environment_document": "str",
-    "image": "str",
-    "git_revision": "str",
-    "num_visible_cores": "Int64",
-    "host_framework": "str",
-    "host_theoretical_flops_per_second": "float64",
-}
+_OBJECT_COLUMNS = _define("""
+key str - The key of the JSON document that the row was made from.
+object_version str - Its version in the store: the ETag; of a file its time of writing, size and time of change.
+num_bytes int64 - Its size.
+""")
+"""The object that a row was made from, as a listing names it."""
 _OF_A_REPEAT = ("num_attempts", *PLACEMENT_COLUMNS)
-
 TABLE_COLUMNS: Mapping[str, Columns] = {
     ATTEMPTS: {
-        **OBJECT_COLUMNS,
+        **_OBJECT_COLUMNS,
         **{name: dtype for name, dtype in RESULT_COLUMNS.items() if name not in _OF_A_REPEAT},
-        **_FURTHER_COLUMNS,
+        **_define("""
+environment_document str - 8 hex digits of the environment's JSON: the row of `environments` that has it.
+image str environment.image
+git_revision str environment.git_revision
+num_visible_cores Int64 environment.num_visible_cores
+host_framework str host_peak.framework The framework of the matrix products of a CPU cell.
+host_theoretical_flops_per_second float64 host_peak.theoretical_flops_per_second Cores times width times clock of a
+  CPU cell's host.
+"""),
     },
     STEPS: {
         "key": "str",
         "object_version": "str",
-        "run_id": "str",
-        **_ATTEMPT_IDENTITY,
+        **_IDENTITY,
         "tenant": "int64",
         **dict.fromkeys(STEP_SERIES, "list[float64]"),
     },
     TENANTS: {"key": "str", "object_version": "str", **TENANT_COLUMNS},
-    ENVIRONMENTS: {
-        "environment_document": "str",
-        "environment_id": "str",
-        "hostname": "str",
-        "image": "str",
-        "git_revision": "str",
-        "document": "str",
-    },
+    ENVIRONMENTS: _define("""
+environment_document str -
+environment_id str -
+hostname str -
+image str -
+git_revision str -
+document str - The JSON document.
+"""),
     PLACEMENTS: {
-        **OBJECT_COLUMNS,
-        "run_id": "str",
-        **_ATTEMPT_IDENTITY,
+        **_OBJECT_COLUMNS,
+        **_IDENTITY,
         **{name: dtype for name, dtype in PLACEMENT_COLUMNS.items() if name != "cpu_manager_policy"},
-        "node_name": "str",
-        "num_cpus": "Int64",
-        "cpu_request_cores": "float64",
-        "qos_class": "str",
+        **_define("""
+node_name str - The node.
+num_cpus Int64 -
+cpu_request_cores float64 -
+qos_class str -
+"""),
     },
-    NODE_FAULTS: {**OBJECT_COLUMNS, "run_id": "str", **_ATTEMPT_IDENTITY, "document": "str"},
+    NODE_FAULTS: {**_OBJECT_COLUMNS, **_IDENTITY, "document": "str"},
 }
 
 
@@ -356,107 +416,6 @@ UNITS: Mapping[str, str] = {
     "celsius": "°C",
     "cores": "cores",
     "share": "share, 1 is all",
-}
-MEANINGS: Mapping[str, str] = {
-    "run_id": "The run.",
-    "cell_id": "The cell: a readable slug and 8 hex digits of the SHA-256 of its canonical JSON.",
-    "num_attempts": "How many attempts at the repeat left a result. The earliest `ok` one that is not `contaminated` "
-    "counts, else the earliest `ok` one, else the latest.",
-    "status": "`ok`, `failed`, `oom`, `timeout`, `preempted`; in the results `missing` where there is no result, "
-    "and `unreadable` where the store does not give it.",
-    "framework": "`pytorch`, `tensorflow` or `jax`.",
-    "started_at": "When the attempt began, in UTC.",
-    "finished_at": "When the attempt ended, in UTC.",
-    "num_warmup_steps_taken": "Warm-up steps, the first one not counted.",
-    "num_steps_taken": "Timed steps.",
-    "median_step_seconds": "Median of the timed steps.",
-    "mean_step_seconds": "Mean of the timed steps.",
-    "center_step_seconds": "The one step time that stands for the repeat, as `summarized_by` says: its median, or the "
-    "mean, of all repeats of a cell where the steps of one lie on two levels.",
-    "window_samples_per_s": "Samples of the timed window over its seconds: over the whole window, with every hiccup. "
-    "The `throughput_samples_per_s` of a cell is its batch over its step time, which mostly comes from medians.",
-    "pipelined_step_seconds": "A step in the window without synchronisation after each step.",
-    "pipelined_samples_per_s": "Samples a second in that window.",
-    "first_sustained_step_seconds": "A step in the first window of the steps that ran on.",
-    "settled_step_seconds": "A step in the last window of the steps that ran on.",
-    "sustained_seconds": "How long the steps ran on.",
-    "data_wait_share": "Part of the timed steps that waited for data.",
-    "verdict": "Whether the measurement is valid: the gravest of its faults, see docs/verdicts.md.",
-    "fault_verdicts": "The verdict of each of its faults, with spaces between them; missing of a result that an older "
-    "version of the tool read and whose document is gone.",
-    "verdict_reasons": "Why it is not valid, with the values found.",
-    "unchecked": "What the verdict does not cover.",
-    "notes": "What a reader should know that does not count against the measurement.",
-    "achieved_flops_per_second": "Operations of a step over the median step.",
-    "peak_bytes_per_second": "The peak of the memory of all GPUs of the cell.",
-    "cpu_own_cores": "CPU time of the process over the timed window.",
-    "cpu_other_cores": "Busy cores of the machine that were not the process's own.",
-    "num_machine_cores": "Cores of the machine that /proc/stat counts.",
-    "cpu_affinity_cores": "CPUs that the process could run on.",
-    "cpu_affinity_other_cores": "Busy CPUs among them that were not the process's own.",
-    "cpu_sibling_busy_cores": "Busy hyperthreads beside the process's cores.",
-    "cpu_pressure_share": "Part of the window in which a thread of the cgroup waited for a core.",
-    "cpu_throttled_share": "Part of the quota's periods in which it was used up.",
-    "cpu_throttled_seconds": "How long the quota kept threads waiting.",
-    "cpu_energy_per_sample_joules": "Energy of the CPU sockets per sample (RAPL), other processes included.",
-    "cpu_product_flops_per_second": "The faster matrix product before and after the timed window.",
-    "gpu_product_flops_per_second": "The GPU's matrix product of the calibration, after everything else.",
-    "copy_bytes_per_second": "Copies within the device's memory in the calibration: bytes read and written.",
-    "copy_bytes": "The size of the array that the calibration copies.",
-    "gpu_idle_power_watts": "Power before the first step, GPUs summed.",
-    "gpu_mean_power_watts": "Mean power while sampled, GPUs summed.",
-    "gpu_energy_per_step_joules": "Energy of a step, GPUs summed.",
-    "gpu_energy_per_sample_joules": "Energy of a sample, GPUs summed.",
-    "gpu_energy_source": "What the energy was read from.",
-    "gpu_sm_clock_mhz": "Median SM clock, of the slowest GPU.",
-    "gpu_sm_clock_share": "That clock over the highest that the GPU allows.",
-    "gpu_power_limit_watts": "The limit in force, GPUs summed.",
-    "gpu_default_power_limit_watts": "The limit that the card came with, GPUs summed.",
-    "gpu_max_temperature_celsius": "The highest temperature of any GPU.",
-    "gpu_memory_before_bytes": "Memory in use before the process, of the fullest GPU.",
-    "gpu_memory_peak_bytes": "The most memory in use, of the fullest GPU.",
-    "gpu_throttle_reasons": "Why clocks were lowered, with the part of the samples; empty: not read.",
-    "num_foreign_processes": "Processes of others on the GPUs; missing where they cannot be seen.",
-    "kernels_per_step": "Kernels of a step under the profiler, on the busiest GPU.",
-    "copies_per_step": "Copies of a step under the profiler, on the busiest GPU.",
-    "kernel_seconds_per_step": "How long a step's kernels ran.",
-    "kernel_busy_share": "That time over the step without the profiler.",
-    "profiled_step_seconds": "A step under the profiler.",
-    "profiled_busy_share": "Time of kernels over the step under the profiler.",
-    "environment_id": "8 hex digits of all that can change a time: repeats that differ in it are never pooled.",
-    "hardware_id": "8 hex digits of the hardware and the driver: cells that differ in it are not compared.",
-    "cpu_model": "The CPU.",
-    "gpu_name": "The GPU; missing for a CPU cell.",
-    "driver_version": "The GPU's driver.",
-    "python_version": "Python.",
-    "framework_version": "The framework.",
-    "cuda_graph": "Whether the step was one CUDA graph.",
-    "kubelet_version": "The node's kubelet.",
-    "cpu_manager_policy": "`static` or `none`, as the visible cores give it away; missing: unknown.",
-    "gpu_uuid": "The GPUs of the cell.",
-    "boot_id": "The kernel's id of the boot; missing: not recorded.",
-    "booted_at": "When the boot began, by the machine's clock; missing: not recorded.",
-    "lasting_ids": "Hashes of ids that outlive a reboot, such as a cloud instance's; missing: none was readable.",
-    "host": "The host name, and the boot where one name stands for several hosts. In the data set always the name.",
-    "machine": "The host, with the GPUs of a GPU cell: two cards of one model are two machines.",
-    "error_kind": "Why the attempt did not end well, in one of a few words.",
-    "error_message": "The same in a line.",
-    "exit_code": "The exit code of the process.",
-    "index": "The step's number in its kind, from 0.",
-    "kind": "`warmup` or `timed`.",
-    "seconds": "Wall time of the step.",
-    "device_seconds": "Time of the step between two events on the GPU; missing where there are none.",
-    "tenant": "Which of the tenants that used the device at once, from 0; 0 of a cell that had it to itself.",
-    "neighbour": "What the other tenants ran instead of the cell; missing: they ran the cell too.",
-    "alone_cell_id": "The cell that is this tenant's work on a device of its own, measured as long.",
-    "key": "The key of the JSON document that the row was made from.",
-    "object_version": "Its version in the store: the ETag; of a file its time of writing, size and time of change.",
-    "num_bytes": "Its size.",
-    "environment_document": "8 hex digits of the environment's JSON: the row of `environments` that has it.",
-    "host_framework": "The framework of the matrix products of a CPU cell.",
-    "host_theoretical_flops_per_second": "Cores times width times clock of a CPU cell's host.",
-    "document": "The JSON document.",
-    "node_name": "The node.",
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.schema import ForeignProcess
-from collector.results.documents import describe_conditions
+from collector.results.documents import describe_result
 from device_profiles import make_device_profile, make_gpu_activity
 from factories import make_cell, make_cpu_use, make_gpu_use, make_result
 from host_figures import make_host_figures
@@ -14,7 +14,7 @@ GPU_CELL = make_cell(device="gpu", num_gpus=2, batch_size=64)
 
 
 def describe(**overrides: Any) -> dict[str, Any]:
-    return describe_conditions(make_result(GPU_CELL, **overrides))
+    return describe_result(make_result(GPU_CELL, **overrides))
 
 
 def test_power_and_energy_of_the_gpus_of_a_cell_are_summed() -> None:
@@ -50,7 +50,7 @@ def test_the_slowest_clock_the_highest_temperature_and_the_fullest_memory_count(
 
 def test_cpu_energy_is_per_sample_of_the_timed_window_and_throttling_a_share_of_periods() -> None:
     use = make_cpu_use(energy_joules=96.0, num_periods=40, num_throttled_periods=10)
-    row = describe_conditions(make_result(make_cell(batch_size=8), cpu_use=use))
+    row = describe_result(make_result(make_cell(batch_size=8), cpu_use=use))
     assert row["cpu_energy_per_sample_joules"] == 96 / (3 * 8)
     assert row["cpu_throttled_share"] == 0.25
 
@@ -85,7 +85,7 @@ def test_foreign_processes_that_cannot_be_seen_are_not_none(
         foreign_processes_after=make_processes(after),
         processes_visible=is_visible,
     )
-    row = describe_conditions(make_result(make_cell(device="gpu"), gpu_use=(use,)))
+    row = describe_result(make_result(make_cell(device="gpu"), gpu_use=(use,)))
     assert row["num_foreign_processes"] == expected
 
 
