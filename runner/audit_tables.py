@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from bench.errors import UserError
-from collector.audit.study import list_shipped_tables, make_study_table
+from collector.audit.study import list_shipped_tables, load_study
 from collector.audit.table import AuditTable, TableRow, UnknownDeviceError, find_device
 from runner.yaml_input import Node, NodeValidator, Scalar, Value, YamlError, quote, read_bytes, read_yaml, suggest_word
 
@@ -87,7 +87,7 @@ def load_table(name: str) -> AuditTable:
     shipped = list_shipped_tables()
     if name in shipped:
         path = shipped[name]
-        return make_study_table() if path is None else _load(path, path.name)
+        return load_study() if path is None else _load(path, path.name)
     if Path(name).suffix not in (".yaml", ".yml", ".csv") and not os.path.isdir(name):
         raise UserError(
             f"{name}: is no table; {suggest_word(name, list(shipped))}, or give the path of a .yaml or .csv file"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.schema import Environment, Framework, Result
-from collector.audit.claims import evaluate_claims
-from collector.audit.measurements import ClaimResult
+from collector.audit.claims import ClaimResult, evaluate_claims
+from collector.audit.measured import gather_context
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_roofline
 from measured_runs import collect_results, make_repeats
@@ -33,7 +33,7 @@ TABLE_RATIOS = {"conv6": 19.38 / 23.82, "vgg16": 66.24 / 70.79, "resnet18": 64.1
 
 def evaluate(tmp_path: Path, *results: Result) -> dict[str, ClaimResult]:
     summary = summarize_cells(collect_results(tmp_path, *results))
-    return {result.claim.id: result for result in evaluate_claims(summary)}
+    return {result.claim.id: result for result in evaluate_claims(gather_context(summary))}
 
 
 def evaluate_unmeasured(tmp_path: Path) -> dict[str, ClaimResult]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from collector.audit.claims import evaluate_all, gather_context
-from collector.audit.measurements import ClaimContext, ClaimResult
+from collector.audit.claims import ClaimResult, evaluate_claims
+from collector.audit.measured import ClaimContext, gather_context
 from collector.audit.rates import LARGER_TILE_SAVING, TOLERANCE, WINOGRAD_SAVING
 from collector.audit.rows import AuditedRow
 from collector.audit.study import load_study
@@ -159,7 +159,8 @@ CLAIM_READING = (
     f"{WINOGRAD_SAVING:g} times fewer multiplications that Winograd's F(2x2, 3x3) needs in 3x3 convolutions of stride "
     f"1; *implausible on the stated hardware*, if only with the {LARGER_TILE_SAVING:g} times fewer of F(4x4, 3x3); "
     "*impossible on the stated hardware*, if not even so (arXiv 1509.09308; transforms are not counted). Operations "
-    "are counted as direct convolutions do them, a multiply-add as two. *Peak rates only*: the figure is the ratio of "
+    "are counted as direct convolutions do them, a multiply-add as two; of work that was measured here, as its cells "
+    "count them. *Peak rates only*: the figure is the ratio of "
     "two data sheets. Measured, at the claim's own configuration, on the stated hardware if it is about hardware, on "
     "any GPU if it is about a framework: *reproduced*, the 95 % interval lies inside the claim's band; *not "
     "reproduced*, it lies wholly outside; *not decided*, it is too wide to tell. *Not tested here*: all else. What was "
@@ -177,14 +178,14 @@ ENOUGH_REPEATS = 3
 def introduce_study() -> str:
     """Return what study it is, who reports it, on what it ran, and what stands for its TensorFlow here."""
     study = load_study()
-    ran = f"{study.title} ({study.source}), on a {study.gpu.name} and a {study.cpu.name}: {study.protocol}."
-    return f"{ran} {study.provenance}. {FRAMEWORK_REMARK}"
+    ran = f"{study.title} ({study.source}), on a {study.gpu} and a {study.cpu}."
+    return f"{ran} {study.remark} {study.caveat}. {FRAMEWORK_REMARK}"
 
 
 def describe_claims(results: Sequence[ClaimResult]) -> str:
     """Return how many claims have which verdict, and who reports them, for the terminal."""
     counted = count_verdicts("claim", [result.verdict for result in results])
-    return f"{counted}. {load_study().provenance}."
+    return f"{counted}. {load_study().caveat}."
 
 
 def make_claims_page(collections: Sequence[Collection]) -> tuple[str, tuple[ClaimResult, ...]]:
@@ -193,7 +194,7 @@ def make_claims_page(collections: Sequence[Collection]) -> tuple[str, tuple[Clai
     GPU over CPU is compared across runs too.
     """
     context = gather_context(summarize_collections(collections))
-    results = evaluate_all(context)
+    results = evaluate_claims(context)
     return "\n".join(_write_claims_page(collections, context, results)), results
 
 
@@ -203,7 +204,7 @@ def _write_claims_page(
     yield "# What was measured about the study's claims\n"
     yield f"{escape_markdown(introduce_study())}\n"
     yield f"{CLAIM_READING}\n"
-    rows = context.measurements.summary
+    rows = context.rows
     measured = rows[rows["num_ok"] > 0]
     if few := int((measured["num_counted"] < ENOUGH_REPEATS).sum()):
         yield (

@@ -54,8 +54,6 @@ class Work:
     """The most where they are a range; None: as many as `flops`."""
     winograd_share: float = 1.0
     """The part of `flops` in 3x3 convolutions of stride 1, from 0 to 1; 1, the kindest, where it is not known."""
-    is_counted: bool = False
-    """Whether a run counted the FLOPs layer by layer."""
 
     def count_least(self, saving: float) -> float:
         """Return the FLOPs where 3x3 convolutions of stride 1 need `saving` times fewer, transforms not counted."""
@@ -132,10 +130,9 @@ def explain_too_slow(rate: Rate, low_peak_flops_per_second: float) -> str:
 def describe_rate(rate: Rate) -> str:
     """Return in words what a time implies: `143 ms at 32 px imply 0.414 TFLOP/s, 5.11 % of the ... peak of a ...`."""
     unit = choose_rate_unit([rate.limit.flops_per_second])
-    counted = ", operations as counted in these runs" if rate.work.is_counted else ""
     return (
         f"{describe_seconds(rate.seconds)} at {rate.work.label} imply {_describe_found(rate, unit)} % of the "
-        f"{describe_limit(rate.limit)}{counted}"
+        f"{describe_limit(rate.limit)}"
     )
 
 

@@ -1,16 +1,14 @@
 """Judge the rows of a table: by arithmetic, by measured cells of their work, and by both."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import pandas as pd
 
 from bench.measure.roofline import CACHE_TRANSFERS
-from bench.models.flops import StepCost, count_step_cost
+from bench.models.flops import count_step_cost
 from bench.registry import FRAMEWORKS, MODELS
-from collector.audit.rates import LARGER_TILE_SAVING, TOLERANCE, Algorithm, Limit, Rate, Work, describe_algorithm
+from collector.audit.rates import LARGER_TILE_SAVING, TOLERANCE, Algorithm, Rate, Work, describe_algorithm
 from collector.audit.table import (
     PEAK_PRECISIONS,
     AuditedDevice,
@@ -21,7 +19,6 @@ from collector.audit.table import (
     find_device,
 )
 from collector.labels import FRAMEWORK_NAMES
-from collector.prices.table import split_name
 from collector.results.frames import Row, list_rows, select_alone
 from collector.units import (
     GFLOP,
@@ -67,27 +64,12 @@ class Arithmetic:
 
 def judge_by_arithmetic(row: TableRow, device: AuditedDevice) -> Arithmetic:
     """Return whether the devices of `row` can do its work in its time, with the calculation."""
-    readings, samples = row.list_readings(), row.batch_size or row.samples_per_second_stated
-    costs = [
-        None if reading.flops_per_sample is not None else count_step_cost(row.make_cell(reading))
-        for reading in readings
-    ]
-    bound = device.bound_flops_per_second
-    limit = Limit(
-        device=device.name,
-        flops_per_second=row.num_devices * (bound or 1.0),
-        word="peak" if bound == device.peak_flops_per_second else "bound",
-    )
-    seconds = samples / row.samples_per_second_stated
-    rates = [
-        Rate(work=_make_work(reading, cost, samples), seconds=seconds, limit=limit)
-        for reading, cost in zip(readings, costs, strict=True)
-    ]
+    rates = list_rates(row, device)
     kindest = min(rates, key=lambda rate: rate.severity)
     verdict: ArithmeticVerdict = kindest.plausibility
-    if bound is None:
+    if device.bound_flops_per_second is None:
         verdict, reason = "unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})"
-    elif reason := _explain_memory(row, costs, device):
+    elif reason := _explain_memory(row, device):
         verdict = "impossible"
     else:
         reason = _explain(row, kindest, device)
@@ -96,19 +78,29 @@ def judge_by_arithmetic(row: TableRow, device: AuditedDevice) -> Arithmetic:
         algorithm=kindest.algorithm if verdict == "implausible" else None,
         flops_per_second=kindest.flops_per_second,
         most_flops_per_second=max(rate.most_flops_per_second for rate in rates),
-        bound_flops_per_second=None if bound is None else limit.flops_per_second,
-        lines=tuple(_describe_calculation(row, rate, device, samples, has_label=len(rates) > 1) for rate in rates),
+        bound_flops_per_second=None if device.bound_flops_per_second is None else kindest.limit.flops_per_second,
+        lines=tuple(_describe_calculation(row, rate, device, has_label=len(rates) > 1) for rate in rates),
         reason=reason,
     )
 
 
-def _make_work(reading: StatedReading, cost: StepCost | None, samples: float) -> Work:
+def list_rates(row: TableRow, device: AuditedDevice) -> list[Rate]:
+    """Return the rate over all devices that the row's figure implies, under each reading of its work."""
+    samples = row.batch_size or row.samples_per_second_stated
+    seconds, limit = samples / row.samples_per_second_stated, device.find_limit(row.num_devices)
+    return [
+        Rate(work=_make_work(row, reading, samples), seconds=seconds, limit=limit) for reading in row.list_readings()
+    ]
+
+
+def _make_work(row: TableRow, reading: StatedReading, samples: float) -> Work:
     """Return the work of a reading; of a counted model the Winograd share is what would leave its least operations.
 
     It is the part in 3x3 convolutions of stride 1, and more where FFT saves in larger kernels; at most 1.
     """
-    if cost is None:
+    if reading.flops_per_sample is not None:
         return reading.make_work(samples)
+    cost = count_step_cost(row.make_cell(reading))
     share = (1 - cost.least_flops / cost.flops) / (1 - 1 / LARGER_TILE_SAVING)
     return Work(label=reading.name, flops=samples * cost.flops, winograd_share=min(1.0, share))
 
@@ -119,12 +111,13 @@ def name_samples(row: TableRow) -> str:
     return word if row.batch_size == 1 and row.samples_per_second is None else f"{word}s"
 
 
-def _describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice, samples: float, *, has_label: bool) -> str:
+def _describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice, *, has_label: bool) -> str:
     """Return `64 images x 8.18 GFLOP / 152.73 ms = 3.43 TFLOP/s, 42.3 % of the 8.10 TFLOP/s of the Tesla T4 at fp32`.
 
     The reading's label stands in front of it where the row has several.
     """
     peak, bound = device.peak_flops_per_second, device.bound_flops_per_second
+    samples = row.batch_size or row.samples_per_second_stated
     unit = choose_rate_unit([rate.flops_per_second, row.num_devices * (bound or 0)])
     operations = "OP" if row.precision == "int8" else "FLOP"
     most = rate.work.flops if rate.work.most_flops is None else rate.work.most_flops
@@ -174,15 +167,17 @@ def _explain(row: TableRow, kindest: Rate, device: AuditedDevice) -> str:
     return "; ".join(parts)
 
 
-def _explain_memory(row: TableRow, costs: Sequence[StepCost | None], device: AuditedDevice) -> str:
+def _explain_memory(row: TableRow, device: AuditedDevice) -> str:
     """Return why the time is too short to read the weights once, under every reading; empty where it is not.
 
     Of inference only: how often a training step crosses the memory depends on its optimiser.
     """
-    known = [cost for cost in costs if cost is not None]
-    if row.phase != "infer" or row.batch_size is None or device.bytes_per_second is None or len(known) != len(costs):
+    readings = row.list_readings()
+    is_counted = all(reading.flops_per_sample is None for reading in readings)
+    if row.phase != "infer" or row.batch_size is None or device.bytes_per_second is None or not is_counted:
         return ""
-    weights = min(cost.num_parameters for cost in known) * WEIGHT_BYTES[row.precision]
+    parameters = min(count_step_cost(row.make_cell(reading)).num_parameters for reading in readings)
+    weights = parameters * WEIGHT_BYTES[row.precision]
     least_seconds = max(0.0, weights - CACHE_TRANSFERS * device.cache_bytes) / device.bytes_per_second
     if row.batch_size / row.samples_per_second_stated >= least_seconds:
         return ""
@@ -280,13 +275,9 @@ def _is_on_device(cell: Row, device: AuditedDevice) -> bool:
     name = cell["gpu_name"] if cell["device"] == "gpu" else cell["cpu_model"]
     if pd.isna(name):
         return False
-    if device.measured_names:
-        return cell["device"] == "gpu" and name in device.measured_names
     if device.num_threads is not None and cell["device"] == "cpu" and cell["num_threads"] != device.num_threads:
         return False
-    if device.measured_words is None:
-        return split_name(name) == split_name(device.name)
-    return re.search(rf"(?<!\w){re.escape(device.measured_words)}(?!\w)", name, re.IGNORECASE) is not None
+    return (cell["device"] == "gpu" or not device.measured_names) and device.is_named(name)
 
 
 def _find_interval(cell: Row) -> tuple[float, float] | None:
@@ -309,8 +300,6 @@ AuditVerdict = Literal["possible", "implausible", "impossible", "unknown", "repr
 CONTRADICTION = (
     "measured cells agree with it nevertheless: the stated peak or the counted operations are wrong, or the cells are"
 )
-STATED_PEAK = "judged by a peak that the device does not have"
-"""How the reason begins that names such a peak: the verdict stays that by the stated one, as the table means it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,8 +338,7 @@ class AuditedRow:
     def reasons(self) -> tuple[str, ...]:
         """Why the verdicts are what they are; nothing where arithmetic has no objection and no run was given."""
         by_arithmetic, by_measurement = self.arithmetic.reason, self.measured.reason
-        reasons = [f"{STATED_PEAK}: {self.device.contradiction}"] if self.device.contradiction else []
-        reasons += [f"{self.arithmetic_in_words}: {by_arithmetic}"] if by_arithmetic else []
+        reasons = [f"{self.arithmetic_in_words}: {by_arithmetic}"] if by_arithmetic else []
         reasons += [f"{self.measured.verdict}: {by_measurement}"] if by_measurement else []
         if self.arithmetic.verdict == "impossible" and self.measured.verdict == "reproduced":
             reasons.append(CONTRADICTION)

@@ -1,5 +1,6 @@
 """Define a table that is audited: the devices that it states, and its rows as people write them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -7,11 +8,11 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
-from bench.measure.roofline import GpuRow, find_gpu_peaks, read_gpu_table
+from bench.measure.roofline import GpuRow, read_gpu_table
 from bench.registry import MODELS, Phase
 from bench.schema import Cell, Precision
 from bench.schema.document import MAX_STEP_SECONDS, Count, Document, StepSeconds
-from collector.audit.rates import Work
+from collector.audit.rates import Limit, Work
 from collector.prices.table import split_name
 
 StatedPrecision = Literal["fp32", "tf32", "fp16", "bf16", "int8", "amp"]
@@ -262,11 +263,6 @@ BOOST_HEADROOM = 1.2
 # Cards beside GeForce whose tensor cores are twice as fast where they accumulate in float16: see
 # `bench.measure.roofline`.
 HALF_RATE_NAMES = ("NVIDIA A10G", "NVIDIA L40")
-# What a datasheet may have beside the dense figure: that of structured sparsity. A figure for the base clock is lower,
-# a third of it on a T4. Figures are rounded.
-SPARSITY = 2.0
-MIN_STATED_SHARE = 0.25
-ROUNDING = 0.05
 # Names in use that hold other words than NVML's.
 ALIASES = {"h100 sxm": "NVIDIA H100 80GB HBM3", "h100 sxm5": "NVIDIA H100 80GB HBM3", "h200 sxm": "NVIDIA H200"}
 
@@ -284,58 +280,86 @@ class AuditedDevice:
     """The rated peak."""
     bound_flops_per_second: float | None
     """What no such device is taken to exceed; the rated peak unless the table states more."""
-    bytes_per_second: float | None = None
-    cache_bytes: float = 0.0
-    fp32_is_tf32_flops_per_second: float | None = None
+    bytes_per_second: float | None
+    cache_bytes: float
+    fp32_is_tf32_flops_per_second: float | None
     """The TF32 peak of a device that has TF32 units: what fp32 may have meant."""
-    is_half_rate: bool = False
-    """Whether its fp16 peak is half of what accumulation in float16 would give."""
     source: str
-    measured_names: tuple[str, ...] = ()
+    measured_names: tuple[str, ...]
     """The names that NVML reports for such a GPU."""
-    measured_words: str | None = None
+    measured_words: str | None
     """Words that the measured name holds. None, and no `measured_names`: it is `name`, but for the vendor's words."""
-    num_threads: int | None = None
-    contradiction: str = ""
-    """How the stated peak contradicts what this tool knows of the device; empty where it does not."""
+    num_threads: int | None
+
+    @property
+    def is_half_rate(self) -> bool:
+        """Whether its fp16 peak is half of what accumulation in float16 would give."""
+        return bool(self.measured_names) and ("GeForce" in self.name or self.name in HALF_RATE_NAMES)
+
+    def find_limit(self, number: int) -> Limit:
+        """Return what so many of these devices together are not taken to exceed; 1 FLOP/s each if unknown."""
+        bound = self.bound_flops_per_second
+        word = "peak" if bound == self.peak_flops_per_second else "bound"
+        return Limit(device=self.name, flops_per_second=number * (bound or 1.0), word=word)
+
+    def is_named(self, measured: str) -> bool:
+        """Return whether a measured device of this name is of this kind."""
+        if self.measured_names:
+            return measured in self.measured_names
+        if self.measured_words is None:
+            return split_name(measured) == split_name(self.name)
+        return re.search(rf"(?<!\w){re.escape(self.measured_words)}(?!\w)", measured, re.IGNORECASE) is not None
 
 
 def find_device(table: AuditTable, row: TableRow) -> AuditedDevice:
     """Return the device of `row`; UnknownDeviceError where nothing says what it can do."""
     stated = next((one for one in table.devices if one.name.casefold() == row.device.casefold()), None)
     if row.peak_tflops is not None:
-        peak = row.peak_tflops * 1e12
-        return AuditedDevice(
-            contradiction=describe_contradiction(row.device, row.precision, peak),
+        own = StatedDevice(
             name=row.device,
-            peak_flops_per_second=peak,
-            bound_flops_per_second=peak,
             source=row.peak_source or "",
-            measured_words=stated.measured_as if stated else None,
+            tflops={row.precision: row.peak_tflops},
+            measured_as=stated.measured_as if stated else None,
             num_threads=stated.num_threads if stated else None,
         )
+        return _describe_device(own, row.precision)
     if stated is not None:
-        return _describe_stated(stated, row.precision)
-    return _describe_known(_find_known(row.device, table), row.precision)
+        return _describe_device(stated, row.precision)
+    gpu = _find_known(row.device, table)
+    tops = next((INT8_TOPS[one] for one in gpu.names if one in INT8_TOPS), None)
+    tflops: dict[StatedPrecision, float] = {precision: peak for precision, peak in gpu.tflops.items()}
+    if tops is not None:
+        tflops["int8"] = tops
+    known = StatedDevice(
+        name=gpu.names[0],
+        source=gpu.source,
+        tflops=tflops,
+        bound_tflops={name: _find_headroom(gpu) * peak for name, peak in tflops.items()},
+        gigabytes_per_second=gpu.gigabytes_per_second,
+        cache_mebibytes=gpu.l2_mebibytes,
+    )
+    return _describe_device(known, row.precision, gpu.names)
 
 
-def _describe_stated(device: StatedDevice, precision: StatedPrecision) -> AuditedDevice:
-    peak, bound = _find_stated_peak(device, precision)
+def _describe_device(
+    device: StatedDevice, precision: StatedPrecision, measured_names: tuple[str, ...] = ()
+) -> AuditedDevice:
+    peak, bound = _find_peak(device, precision)
     return AuditedDevice(
-        contradiction=describe_contradiction(device.name, precision, bound),
         name=device.name,
         peak_flops_per_second=peak,
         bound_flops_per_second=bound,
         bytes_per_second=None if device.gigabytes_per_second is None else device.gigabytes_per_second * 1e9,
         cache_bytes=device.cache_mebibytes * 2**20,
-        fp32_is_tf32_flops_per_second=_find_stated_peak(device, "tf32")[1],
+        fp32_is_tf32_flops_per_second=_find_peak(device, "tf32")[1],
         source=device.source,
+        measured_names=measured_names,
         measured_words=device.measured_as,
         num_threads=device.num_threads,
     )
 
 
-def _find_stated_peak(device: StatedDevice, precision: StatedPrecision) -> tuple[float | None, float | None]:
+def _find_peak(device: StatedDevice, precision: StatedPrecision) -> tuple[float | None, float | None]:
     for name in (precision, PEAK_PRECISIONS[precision]):
         if name is not None and name in device.tflops:
             peak = device.tflops[name]
@@ -344,52 +368,6 @@ def _find_stated_peak(device: StatedDevice, precision: StatedPrecision) -> tuple
         return None, None
     flops_per_cycle = device.cores * device.flops_per_cycle * 1e9
     return flops_per_cycle * device.gigahertz, flops_per_cycle * (device.bound_gigahertz or device.gigahertz)
-
-
-def _describe_known(gpu: GpuRow, precision: StatedPrecision) -> AuditedDevice:
-    name = gpu.names[0]
-    peaks = find_gpu_peaks([name], PEAK_PRECISIONS[precision] or "fp16")
-    flops_per_second, source = peaks.flops_per_second, peaks.source
-    if precision == "int8":
-        tops = next((INT8_TOPS[one] for one in gpu.names if one in INT8_TOPS), None)
-        flops_per_second = None if tops is None else tops * 1e12
-        source = gpu.source if tops is not None else f"{gpu.source}; int8 is in no table of this tool"
-    return AuditedDevice(
-        name=name,
-        peak_flops_per_second=flops_per_second,
-        bound_flops_per_second=None if flops_per_second is None else _find_headroom(gpu) * flops_per_second,
-        bytes_per_second=peaks.bytes_per_second,
-        cache_bytes=peaks.cache_bytes,
-        fp32_is_tf32_flops_per_second=find_gpu_peaks([name], "tf32").flops_per_second,
-        is_half_rate="GeForce" in name or name in HALF_RATE_NAMES,
-        source=source,
-        measured_names=gpu.names,
-    )
-
-
-def describe_contradiction(name: str, precision: StatedPrecision, stated: float | None) -> str:
-    """Return how a stated peak contradicts the datasheet of a device that this tool knows by this name; else nothing.
-
-    `stated`: the most that the table takes the device to reach, in FLOP/s. It may be any that somebody could read in a
-    datasheet: of a boost clock, of structured sparsity, of accumulation in float16, in fp32 that of TF32, and as low as
-    MIN_STATED_SHARE of the dense one.
-    """
-    words = split_name(ALIASES.get(" ".join(name.casefold().split()), name))
-    known = [gpu for gpu in read_gpu_table() if words in [split_name(one) for one in gpu.names]]
-    device = _describe_known(known[0], precision) if len(known) == 1 else None
-    if device is None or stated is None or device.bound_flops_per_second is None:
-        return ""
-    rated, most = device.peak_flops_per_second or 0.0, device.bound_flops_per_second
-    if precision == "fp32":
-        most = max(most, SPARSITY * (device.fp32_is_tf32_flops_per_second or 0.0))
-    else:
-        most *= SPARSITY * (2.0 if device.is_half_rate else 1.0)
-    if MIN_STATED_SHARE * rated <= stated <= most * (1 + ROUNDING):
-        return ""
-    return (
-        f"the stated peak of {stated / 1e12:.4g} TFLOP/s is not that of a {device.name} in {precision}: its datasheet "
-        f"has {rated / 1e12:.4g} ({device.source}), and no reading of it more than {most / 1e12:.4g}"
-    )
 
 
 def _find_headroom(gpu: GpuRow) -> float:

@@ -16,6 +16,7 @@ import pandas as pd
 from bench.store import Store
 from collector.analysis import Analysis, analyze_run
 from collector.audit.claims import evaluate_claims
+from collector.audit.measured import gather_context
 from collector.batches import fit_lines
 from collector.doubts import list_doubts
 from collector.forecast.fit import fit_forecast
@@ -74,6 +75,7 @@ def compute_figures(store: Path, run_id: str) -> dict[str, Rows]:
     """Return the rows of each table of a run; the names of their columns differ between tables."""
     collection = load_run(Store.open(store.resolve().as_uri()), run_id)
     analysis = analyze_run(collection, prices=load_prices(None))
+    claims = evaluate_claims(gather_context(analysis.summary))
     return {
         "results": _take(
             collection.results,
@@ -93,7 +95,7 @@ def compute_figures(store: Path, run_id: str) -> dict[str, Rows]:
         "sharing": _take_numbers(analysis.sharing, ["cell_id", "environment_id", "role"]),
         "ranking": [*_list_ranking(analysis)],
         "doubts": [{"code": one.code, "severity": one.severity, "count": one.count} for one in list_doubts(analysis)],
-        "claims": [{"id": one.claim.id, "verdict": one.verdict} for one in evaluate_claims(analysis.summary)],
+        "claims": [{"id": one.claim.id, "verdict": one.verdict} for one in claims],
         "costs": [*_list_costs(analysis)],
         "memory": [*_list_lines(collection.results)],
     }
@@ -119,7 +121,7 @@ def compute_joint_figures() -> Iterator[tuple[str, dict[str, Rows]]]:
 def compute_claims(path: Path) -> dict[str, Rows]:
     """Return the verdicts on the study's claims by all runs of a folder, with the numbers of their sentences."""
     store = Store.open(path.resolve().as_uri())
-    results = evaluate_claims(summarize_collections(load_runs(store, sorted(store.list_run_ids()))))
+    summary = summarize_collections(load_runs(store, sorted(store.list_run_ids())))
     return {
         "claims": [
             {
@@ -129,7 +131,7 @@ def compute_claims(path: Path) -> dict[str, Rows]:
                 "measured": _list_numbers(one.measured),
                 "arithmetic": _list_numbers(one.arithmetic),
             }
-            for one in results
+            for one in evaluate_claims(gather_context(summary))
         ]
     }
 

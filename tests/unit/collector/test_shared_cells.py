@@ -8,8 +8,7 @@ import pytest
 
 from audit_tables import audit_row, make_row
 from bench.schema import Cell, Result
-from collector.audit.measurements import gather_measurements
-from collector.audit.study import load_study
+from collector.audit.measured import gather_context
 from collector.comparisons import compare_all
 from collector.nights.series import read_cell_nights
 from collector.results.frames import SHARING_FIELDS
@@ -50,7 +49,7 @@ def test_a_claim_rests_on_cells_that_had_their_device_to_themselves(collect: Col
         cells = [make_gpu_cell(tenants=tenants), make_cell(tenants=tenants)]
         make = share if tenants > 1 else lambda cell, seconds: make_repeats(cell, seconds, seconds)
         results = [result for cell in cells for result in make(cell, 0.1)]
-        return gather_measurements(summarize_cells(collect(*results)), load_study()).speedups
+        return gather_context(summarize_cells(collect(*results))).pairs["speedups"]
 
     assert len(gather(1)) == 1
     assert len(gather(2)) == 0

@@ -20,25 +20,22 @@ PAGE = Path(__file__).parents[3] / "docs" / "results" / "reproduce-on-t4.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 FIXED_SECONDS = 50
 # What the page takes for the rates of the two devices, FLOP/s; `cpu` is the lowest peak that study.yaml gives it.
-RATES = {"gpu": 3.5e12, "cpu": load_study().cpu.low_peak_flops_per_second}
+RATES = {"gpu": 3.5e12, "cpu": load_study().lowest_cpu_gflops * 1e9}
 
 
 def estimate_step_seconds(cell: Cell) -> float:
     """Return the longer of the study's time and of what the work takes at the page's rate; the latter at 32 px."""
     study = load_study()
-    workload = study.workloads[cell.model]
+    device = study.gpu if cell.device == "gpu" else study.cpu
+    rows = [row for row in study.rows if (row.model, row.device, row.phase) == (cell.model, device, cell.phase)]
     (flops,) = (
-        (reading.take(cell.phase).flops_per_sample or 0) * cell.batch_size
-        for reading in workload.readings
-        if reading.is_cell and reading.input_size == cell.input_size
+        (reading.flops_per_sample or 0) * cell.batch_size
+        for reading in rows[0].list_readings()
+        if reading.is_model and reading.input_size == cell.input_size
     )
     by_work = flops / RATES[cell.device]
     # The table gives no inference of PyTorch on the CPU: TensorFlow's stands for it.
-    times = {
-        entry.framework: entry.milliseconds / 1000
-        for entry in study.table
-        if (entry.model, entry.device, entry.phase) == (cell.model, cell.device, cell.phase)
-    }
+    times = {row.framework: (row.milliseconds or 0) / 1000 for row in rows}
     stated = times.get(cell.framework, times["tensorflow"])
     return by_work if cell.input_size == 32 else max(stated, by_work)
 

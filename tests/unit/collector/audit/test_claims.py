@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from collector.audit.claims import evaluate_claims
+from collector.audit.measured import gather_context
 from collector.audit.study import load_study
 from collector.results.summary import summarize_cells
 from factories import make_validity
@@ -56,4 +57,4 @@ def test_rows_measured_under_faulty_conditions_decide_nothing(tmp_path: Path) ->
     throttled = [result.model_copy(update={"validity": make_validity("throttled")}) for result in results]
     summary = summarize_cells(collect_results(tmp_path, *throttled))
     index = [claim.id for claim in load_study().claims].index("latency")
-    assert evaluate_claims(summary)[index].verdict == "not tested here"
+    assert evaluate_claims(gather_context(summary))[index].verdict == "not tested here"

@@ -7,12 +7,16 @@ import pytest
 from bench.models.flops import Layer, convolve, convolve_transposed, count_step_cost, list_discriminator, list_generator
 from bench.registry import Phase
 from bench.schema import Cell
-from collector.audit.study import Reading, load_study
+from collector.audit.study import load_study
+from collector.audit.table import StatedReading
 from factories import make_cell
 
+PHASES: tuple[Phase, Phase] = ("infer", "train")
 
-def find_reading(model: str, label: str) -> Reading:
-    return next(reading for reading in load_study().workloads[model].readings if reading.label == label)
+
+def find_reading(model: str, label: str, phase: Phase) -> StatedReading:
+    rows = (row for row in load_study().rows if (row.model, row.phase) == (model, phase))
+    return next(reading for row in rows for reading in row.list_readings() if reading.label == label)
 
 
 def count_macs(layers: Sequence[Layer]) -> int:
@@ -38,12 +42,12 @@ def list_unet_generator() -> list[Layer]:
 
 
 def test_the_unet_of_tensorflows_tutorial_computes_an_eighth_of_resnet_9() -> None:
-    reading = find_reading("cyclegan", "256 px with U-Net generators")
+    infer, train = (find_reading("cyclegan", "256 px with U-Net generators", phase) for phase in PHASES)
     unet, discriminator = count_macs(list_unet_generator()), count_macs(list_discriminator(256))
     assert unet / 1e9 == pytest.approx(6.048, abs=0.0005)
-    assert reading.infer_flops_per_sample == pytest.approx(2 * unet, rel=1e-4)
+    assert infer.flops_per_sample == pytest.approx(2 * unet, rel=1e-4)
     # 6 generator passes, 2 frozen and 4 trained discriminator passes, each forward and two gradients or one.
-    assert reading.train_flops_per_sample == pytest.approx(2 * (18 * unet + 16 * discriminator), rel=1e-4)
+    assert train.flops_per_sample == pytest.approx(2 * (18 * unet + 16 * discriminator), rel=1e-4)
     assert 2 * (18 * unet + 16 * discriminator) / 1e12 == pytest.approx(0.318, abs=0.0005)
     assert count_macs(list_generator(256)) / unet == pytest.approx(8.19, abs=0.005)
 
@@ -59,22 +63,19 @@ def test_the_unet_of_tensorflows_tutorial_computes_an_eighth_of_resnet_9() -> No
 def test_a_classifiers_3x3_convolutions_are_all_but_its_dense_layers(
     model: str, label: str, input_size: int, convolutions: int, dense: int
 ) -> None:
-    reading = find_reading(model, label)
     macs = convolutions + dense
-    assert reading.infer_flops_per_sample == pytest.approx(2 * macs, rel=1e-4)
-    assert reading.train_flops_per_sample == pytest.approx(6 * macs, rel=1e-4)
-    phases: tuple[Phase, ...] = ("train", "infer")
-    for phase in phases:
-        assert reading.take(phase).winograd_share == pytest.approx(convolutions / macs, abs=5e-5)
+    for phase, times in zip(PHASES, (2, 6), strict=True):
+        reading = find_reading(model, label, phase)
+        assert reading.flops_per_sample == pytest.approx(times * macs, rel=1e-4)
+        assert reading.winograd_share == pytest.approx(convolutions / macs, abs=5e-5)
     assert count_forward(make_work(model, input_size, 10 if model == "conv6" else 1000)) == 2 * macs
 
 
 def test_397k_parameters_leave_a_range_of_operations() -> None:
-    reading = find_reading("conv6", "224 px with 397K parameters")
-    phases: tuple[tuple[Phase, int], ...] = (("infer", 1), ("train", 3))
-    for phase, times in phases:
-        assert reading.take(phase).flops_per_sample == times * 2 * 397_000
-        assert reading.take(phase).most_flops_per_sample == pytest.approx(times * 2 * 397_000 * 224**2, rel=1e-9)
+    for phase, times in zip(PHASES, (1, 3), strict=True):
+        reading = find_reading("conv6", "224 px with 397K parameters", phase)
+        assert reading.flops_per_sample == times * 2 * 397_000
+        assert reading.most_flops_per_sample == pytest.approx(times * 2 * 397_000 * 224**2, rel=1e-9)
 
 
 def make_work(model: str, input_size: int, num_classes: int) -> Cell:

@@ -1,14 +1,16 @@
 """The claims of GPU over CPU."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.schema import Environment
-from collector.audit.measurements import ClaimContext, gather_measurements
-from collector.audit.ratios import evaluate_speedup
-from collector.audit.study import count_flops, load_study
+from collector.audit.claims import evaluate_speedup
+from collector.audit.measured import gather_context
+from collector.audit.study import Study, load_study
+from collector.audit.table import StatedReading
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_environment
 from measured_runs import collect_results, make_repeats
@@ -22,6 +24,20 @@ from study_runs import (
     evaluate_unmeasured,
     make_devices,
 )
+
+
+def find_readings(study: Study, model: str) -> list[StatedReading]:
+    """Return the readings of a training step."""
+    return next(row.list_readings() for row in study.rows if (row.model, row.phase) == (model, "train"))
+
+
+def change_readings(model: str, *readings: StatedReading) -> Study:
+    """Return the study with these readings of a model's training steps."""
+    rows = tuple(
+        row.model_copy(update={"readings": readings}) if (row.model, row.phase) == (model, "train") else row
+        for row in load_study().rows
+    )
+    return load_study().model_copy(update={"rows": rows})
 
 
 @pytest.mark.parametrize(
@@ -48,13 +64,10 @@ def test_what_was_measured_on_the_stated_hardware_goes_before_implausible_arithm
 
 
 def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path: Path) -> None:
-    study = load_study()
     summary = summarize_cells(collect_results(tmp_path, *make_devices(464.0, 4.0, T4, XEON, **VGG16)))
-    context = ClaimContext(
-        study=study,
-        counted={("vgg16", 224, "train"): 4 * VGG16_FLOPS / 64},  # four times the work: 4.86 times the T4's peak
-        measurements=gather_measurements(summary, study),
-    )
+    # Four times the work: 4.86 times the T4's peak.
+    study = change_readings("vgg16", StatedReading(input_size=224, flops_per_sample=4 * VGG16_FLOPS / 64))
+    context = replace(gather_context(summary), study=study)
     claim = next(claim for claim in study.claims if claim.id == "speedup-vgg16")
     assert evaluate_speedup(claim, context).verdict == IMPOSSIBLE
 
@@ -62,7 +75,9 @@ def test_what_is_impossible_stays_so_whatever_was_measured(tmp_path: Path) -> No
 def test_operations_are_those_of_the_cells_whatever_a_record_says(tmp_path: Path) -> None:
     records = make_repeats(make_cell(**VGG16), 90.0, 91.0)
     summary = summarize_cells(collect_results(tmp_path, *records)).assign(flops_per_step=1)
-    assert count_flops(summary) == {("vgg16", 224, "train"): pytest.approx(VGG16_FLOPS / 64, rel=0.01)}
+    (reading,) = find_readings(load_study().count_anew(summary), "vgg16")
+    assert reading.flops_per_sample == pytest.approx(VGG16_FLOPS / 64, rel=0.01)
+    assert reading != find_readings(load_study(), "vgg16")[0]
 
 
 @pytest.mark.parametrize(
@@ -74,14 +89,10 @@ def test_operations_are_those_of_the_cells_whatever_a_record_says(tmp_path: Path
     ],
 )
 def test_both_times_of_a_speedup_have_one_reading(tmp_path: Path, labels: tuple[str, ...], words: str) -> None:
-    study = load_study()
-    conv6 = study.workloads["conv6"]
-    kept = conv6.model_copy(update={"readings": tuple(r for r in conv6.readings if r.label in labels)})
-    changed = study.model_copy(update={"workloads": {**study.workloads, "conv6": kept}})
-    summary = summarize_cells(collect_results(tmp_path, *make_repeats(make_cell(), 0.1)))
-    measurements = gather_measurements(summary, changed)
-    context = ClaimContext(study=changed, counted={}, measurements=measurements)
-    assert any(line.endswith(words) for line in evaluate_speedup(study.claims[0], context).arithmetic)
+    kept = [reading for reading in find_readings(load_study(), "conv6") if reading.label in labels]
+    summary = summarize_cells(collect_results(tmp_path, *make_repeats(make_cell(model="resnet18-cifar"), 0.1)))
+    context = replace(gather_context(summary), study=change_readings("conv6", *kept))
+    assert any(line.endswith(words) for line in evaluate_speedup(load_study().claims[0], context).arithmetic)
 
 
 def test_a_baseline_under_a_tenth_of_the_lowest_peak_is_a_finding_of_its_own(tmp_path: Path) -> None:
