@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, EXIT_NOT_OK, NamespaceOption, ProfileOption
+from runner.commands.options import CONSOLE, EXIT_NOT_OK, NamespaceOption
 
 if TYPE_CHECKING:
     from bench.store import Store
     from runner.retention import RemovalPlan, RunPlan
 
 USE = (
-    "give RUN_ID and --on to delete the Jobs of a run, or --store with --raw-older-than to remove raw results from a "
-    "store"
+    "give RUN_ID, --on and --store to delete the Jobs of a run, or --store with --raw-older-than to remove raw results "
+    "from a store"
 )
 CLOCK_TOLERANCE = timedelta(minutes=15)
 """By how much this machine's clock may be ahead of the store's without a word: S3 refuses requests beyond it
@@ -50,7 +50,6 @@ YesOption = Annotated[bool, typer.Option("--yes", help="With --delete: ask nothi
 def clean(
     run_id: JobsRunArgument = "",
     on: JobsContextOption = None,
-    profile: ProfileOption = None,
     namespace: NamespaceOption = None,
     store: CleanedStoreOption = None,
     force: ForceOption = False,
@@ -63,11 +62,9 @@ def clean(
     if run_id or on:
         options = {"--raw-older-than": raw_older_than, "--delete": delete, "--yes": yes}
         _check_absent(options, "is for stores; leave RUN_ID and --on out")
-        _clean_jobs(run_id, on, profile, namespace, store, force=force, is_dry_run=dry_run)
+        _clean_jobs(run_id, on, namespace, store, force=force, is_dry_run=dry_run)
         return
-    _check_absent(
-        {"--profile": profile, "--namespace": namespace, "--force": force}, "is for Jobs; add RUN_ID and --on"
-    )
+    _check_absent({"--namespace": namespace, "--force": force}, "is for Jobs; add RUN_ID and --on")
     if store is None:
         raise UserError(f"clean: {USE}")
     if raw_older_than is None:
@@ -86,20 +83,14 @@ def _check_absent(options: Mapping[str, object], reason: str) -> None:
 
 
 def _clean_jobs(
-    run_id: str,
-    on: str | None,
-    profile: str | None,
-    namespace: str | None,
-    store: str | None,
-    *,
-    force: bool,
-    is_dry_run: bool,
+    run_id: str, on: str | None, namespace: str | None, store: str | None, *, force: bool, is_dry_run: bool
 ) -> None:
     from runner.commands.cluster import open_job_cleaner
 
-    if not run_id or on is None:
-        raise UserError(f"clean: {'--on' if run_id else 'RUN_ID'} is missing; {USE}")
-    cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
+    if not run_id or on is None or store is None:
+        missing = "RUN_ID" if not run_id else "--on" if on is None else "--store"
+        raise UserError(f"clean: {missing} is missing; {USE}")
+    cleaner = open_job_cleaner(run_id, on, namespace, store)
     found = cleaner.clean(force=force, is_dry_run=is_dry_run)
     pods = f" and {found.num_pods} pods whose Job was gone" if found.num_pods else ""
     words = "would be deleted; nothing was changed" if is_dry_run else "deleted; results stay in the store"

@@ -11,8 +11,8 @@ from bench.errors import UserError
 from runner.commands.next_steps import format_place, say_next
 from runner.commands.options import (
     CONSOLE,
+    DEFAULT_STORE,
     EXIT_NOT_OK,
-    CancellationStoreOption,
     ContextOption,
     JsonOption,
     MatrixArgument,
@@ -20,6 +20,7 @@ from runner.commands.options import (
     ProfileOption,
     QueueOption,
     RunArgument,
+    StoreOption,
     make_error_console,
 )
 from runner.profiles import BUCKET_URLS
@@ -37,7 +38,7 @@ LOOK_SECONDS = 5.0
 KIND = "kind"
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
 
-StoreOption = Annotated[
+FutureStoreOption = Annotated[
     str | None,
     typer.Option("--store", metavar="URL", help=f"Where the results of the runs will go: {BUCKET_URLS}."),
 ]
@@ -48,7 +49,7 @@ def doctor(
     matrix: MatrixArgument = "smoke",
     profile: ProfileOption = None,
     namespace: NamespaceOption = None,
-    store: StoreOption = None,
+    store: FutureStoreOption = None,
     queue: QueueOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -177,16 +178,15 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say which Jobs wo
 def cancel(
     run_id: RunArgument,
     on: ContextOption,
-    profile: ProfileOption = None,
+    store: StoreOption = DEFAULT_STORE,
     namespace: NamespaceOption = None,
-    store: CancellationStoreOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Stop a run on a cluster: end its runner, delete its unfinished Jobs, keep what is finished.
 
     Of a night that is being watched, the run that measures its suspicions again is stopped too.
     """
-    cleaner = open_job_cleaner(run_id, on, profile, namespace, store)
+    cleaner = open_job_cleaner(run_id, on, namespace, store)
     words = ("would be deleted", "; nothing was changed") if dry_run else ("deleted", "")
     for found in cleaner.cancel(is_dry_run=dry_run):
         CONSOLE.print(
@@ -194,14 +194,10 @@ def cancel(
             f"{found.num_left} finished ones left{words[1]}",
             soft_wrap=True,
         )
-        if found.warning:
-            CONSOLE.print(f"warning: {found.warning}", soft_wrap=True)
 
 
-def open_job_cleaner(
-    run_id: str, on: str, profile: str | None, namespace: str | None, store: str | None
-) -> "JobCleaner":
-    """Return what cancels the run and deletes its Jobs, in the namespace of the option, the run or the profile.
+def open_job_cleaner(run_id: str, on: str, namespace: str | None, url: str) -> "JobCleaner":
+    """Return what cancels the run and deletes its Jobs, in the namespace of the option, else that of the run.
 
     Raise UserError if an option leads nowhere, the store has no such run, or the run was not on a cluster.
     """
@@ -209,26 +205,18 @@ def open_job_cleaner(
     from runner.kubernetes.cleanup import JobCleaner
     from runner.kubernetes.login import find_context
     from runner.kubernetes.names import check_dns_label, check_option
-    from runner.profiles.loading import find_profile
-    from runner.profiles.model import Profile
     from runner.runs import check_run_id, read_run
 
     context = find_context(on)
     check_run_id(run_id)
-    opened = None if store is None else Store.open(store)
-    run = None if opened is None else read_run(opened, run_id)
-    if opened is not None and run is None:
-        raise UserError(f"store {opened.url}: no run {run_id} here; name the right one, or the right --store")
-    if run is not None and run.cluster is None:
+    store = Store.open(url)
+    run = read_run(store, run_id)
+    if run is None:
+        raise UserError(f"store {store.url}: no run {run_id} here; name the right one, or the right --store")
+    if run.cluster is None:
         raise UserError(f"run {run_id}: ran on the machine {run.hostname}; it has no Jobs")
-    if namespace is not None:
-        found = check_option("--namespace", namespace, check_dns_label)
-    elif run is not None and run.cluster is not None:
-        found = run.cluster.namespace
-    else:
-        default = str(Profile.model_fields["namespace"].default)
-        found = default if profile is None else find_profile(profile, context).namespace
-    return JobCleaner(connection=connect(context), namespace=found, run_id=run_id, store=opened)
+    found = check_option("--namespace", namespace or run.cluster.namespace, check_dns_label)
+    return JobCleaner(connection=connect(context), namespace=found, run_id=run_id, store=store)
 
 
 def connect(context: str) -> "Connection":

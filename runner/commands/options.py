@@ -214,15 +214,6 @@ ProfileOption = Annotated[
 ]
 NamespaceOption = Annotated[str | None, typer.Option(metavar="NAME", help=NAMESPACE_HELP)]
 QueueOption = Annotated[str | None, typer.Option(metavar="NAME", help=QUEUE_HELP)]
-CancellationStoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        help="Where the results of the run go. A record of the cancellation is put there, which stops the runner even "
-        "if it cannot reach the cluster at present or has no Job there; default: the store that the run's Jobs name.",
-    ),
-]
 PricesOption = Annotated[
     Path | None, typer.Option("--prices", metavar="FILE", help="Your own price table (YAML, see docs/cost.md).")
 ]

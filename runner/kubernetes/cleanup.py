@@ -5,7 +5,6 @@ the Job is gone is what the API server says: the pod has no owner any more, and 
 controller wrote into the pod.
 """
 
-import json
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 from uuid import uuid4
 
@@ -26,18 +24,17 @@ from bench.store import Store, cancelled_key, cancelled_prefix, confirmation_run
 from collector.units import join_some
 from runner.kubernetes.connection import ApiError, Connection, delete_exactly, to_user_error
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.names import POOL_LABEL, RUN_LABEL, STORE_LABEL, select_run
-from runner.kubernetes.objects import CANCELLED, JobStatus, read_remaining_job, read_store_url
+from runner.kubernetes.names import POOL_LABEL, RUN_LABEL, select_run
+from runner.kubernetes.objects import JobStatus, read_remaining_job
 from runner.kubernetes.permissions import CANCEL_PERMISSIONS, check_permissions
 from runner.matrix.plan import read_user_name
 from runner.runs import is_stored, read_run
 
 # Leaves marks of a run's cancellation in the store, and watches for them.
 #
-# A runner that sees a Job being deleted learns from the Job's annotation that the run was cancelled. One whose watch is
-# down just then finds the Jobs deleted, as if somebody had done it by hand; the mark shows that it was a cancellation.
-# Clocks are not compared: the marks that exist when a runner starts are of earlier cancellations, any other one is
-# meant for it.
+# The mark is there before a Job is deleted. So a runner looks for one where it finds a Job deleted, and creates none
+# until it has the answer. Clocks are not compared: the marks that exist when a runner starts are of earlier
+# cancellations, any other one is meant for it.
 
 
 class RunCancelled(Exception):  # noqa: N818  (an answer rather than an error)
@@ -104,11 +101,8 @@ class CancellationWatcher:
 
 NUM_THREADS = 16
 MAX_ROUNDS = 30
-"""How often Jobs are listed again that a runner submitted in between: it stops at the first marked one that it sees."""
+"""How often Jobs are listed again that a runner submitted in between: it stops when it has seen one deleted."""
 ROUND_SECONDS = 1.0
-UID_CHANGED = "metadata.uid: Invalid value"
-"""What the API server says of a patch for another object than the one that has the name
-(ValidateObjectMetaAccessorUpdate in pkg/api/validation/objectmeta.go of k8s.io/apimachinery)."""
 NOT_COMPLETE = "status.successful=0"
 """The field selector of Jobs none of whose pods has succeeded: unfinished or failed ones. Kubernetes has no other for
 the status of a Job (SelectableFields in pkg/registry/batch/job/strategy.go of Kubernetes)."""
@@ -125,8 +119,6 @@ class OrphanedPod:
     uid: str
     job_uid: str
     run_id: str
-    store: str
-    """Of the store that its cell writes to, as `hash_store` has it."""
     has_ended: bool
 
 
@@ -141,7 +133,6 @@ class Deleted:
     """Finished Jobs that stay."""
     num_pods: int = 0
     """Pods whose Job was gone."""
-    warning: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,39 +142,48 @@ class JobCleaner:
     connection: Connection
     namespace: str
     run_id: str
-    store: Store | None = None
-    """Where the run's results are, and a cancellation puts its mark for runners that do not see their Jobs at present.
-    Jobs with results elsewhere are another run's of the same name. None: the one that the Jobs name."""
+    store: Store
+    """Where its results are: Jobs with results elsewhere are another run's of the same name."""
     pool: str | None = None
     """The pool whose Jobs are meant. None: those of all pools."""
 
     def cancel(self, *, is_dry_run: bool = False) -> list[Deleted]:
-        """Mark the unfinished Jobs, so that a runner that follows them stops, and delete them and their pods.
+        """Leave a mark for the run's runners, and delete the unfinished Jobs and their pods.
 
         If the run is a night whose suspicions are being measured again, the same is done with its confirmation.
-        UserError if the API server or the store refuses, a runner still submits Jobs, or nothing was done that a runner
-        would see: no mark, and no unfinished Job.
+        UserError if the API server or the store refuses, or a runner still submits Jobs.
         """
         with _explain_refusals(self.connection):
+            if not is_dry_run:  # a mark must not stop the runner of a run whose Jobs cannot be deleted
+                check_permissions(self.connection, self.namespace, CANCEL_PERMISSIONS, "`cancel`")
+            jobs = self._list_jobs()
             if is_dry_run:
-                jobs = self._list_jobs()
                 num_unfinished = sum(job.end is None for job in jobs)
                 return [Deleted(run_id=self.run_id, num_deleted=num_unfinished, num_left=len(jobs) - num_unfinished)]
-            store, unmarked_reason = self._leave_mark()
-            done = [self._delete_unfinished(unmarked_reason)]
-            run = None if store is None else read_run(store, self.run_id)
+            leave_mark(self.store, self.run_id)
+            num_deleted = self.end_unfinished()
+            done = [Deleted(run_id=self.run_id, num_deleted=num_deleted, num_left=len(self._list_jobs()))]
+            run = read_run(self.store, self.run_id)
             again = None if run is None else confirmation_run_id(run.matrix, self.run_id)
-            if store is not None and again is not None and is_stored(store, again):
-                done += replace(self, run_id=again, store=store).cancel()
+            if again is not None and is_stored(self.store, again):
+                done += replace(self, run_id=again).cancel()
             return done
 
     def end_unfinished(self) -> int:
-        """Delete the unfinished Jobs and their pods, once the runner has stopped; return how many they were.
-
-        UserError if the API server refuses.
-        """
+        """Delete the unfinished Jobs and their pods; return how many they were. UserError if the API server refuses."""
+        num_deleted = 0
         with _explain_refusals(self.connection):
-            return self._delete_unfinished(None).num_deleted
+            for _ in range(MAX_ROUNDS):
+                unfinished = [job for job in self._list_jobs(fieldSelector=NOT_COMPLETE) if job.end is None]
+                if not unfinished:
+                    return num_deleted
+                self._for_each(unfinished, self._delete_job)
+                num_deleted += len(unfinished)
+                time.sleep(ROUND_SECONDS)
+        raise UserError(
+            f"run {self.run_id}: its runner still submits Jobs, {num_deleted} were deleted so far; end the runner with "
+            "Ctrl-C, then give this command again"
+        )
 
     def clean(self, *, force: bool, is_dry_run: bool = False) -> Deleted:
         """Delete all Jobs of the run, and its pods whose Job is gone.
@@ -192,7 +192,6 @@ class JobCleaner:
         """
         with _explain_refusals(self.connection):
             jobs, pods = self._list_jobs(), find_orphaned_pods(self.connection, self.namespace, self._select_run())
-            self._refuse_several([*jobs, *pods])  # where pods alone are left, too
             num_deleted = len(jobs)
             num_unfinished = sum(job.end is None for job in jobs)
             if num_unfinished and not force:
@@ -214,62 +213,8 @@ class JobCleaner:
                 self._for_each(pods, self._delete_pod)
             return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_pods=len(pods))
 
-    def _leave_mark(self) -> tuple[Store | None, str]:
-        if self.store is not None:  # before a Job is deleted: a runner that misses one finds the mark
-            # A mark must not stop the runner of a run whose Jobs cannot be deleted.
-            check_permissions(self.connection, self.namespace, CANCEL_PERMISSIONS, "`cancel`")
-            self.connection.request("list", self._jobs_path, query=self._select | {"limit": "1"})
-            leave_mark(self.store, self.run_id)
-            return self.store, ""
-        self._list_jobs()  # of one run alone
-        urls = {*self.connection.read_items(self._jobs_path, read_store_url, self._select)} - {""}
-        if not urls:
-            return None, "no Job of the run is there that would name its store"
-        (url, *_) = urls  # the same but for slashes at the end: _list_jobs
-        try:
-            store = Store.open(url)
-            if read_run(store, self.run_id) is None:
-                return None, f"store {url}, which its Jobs name, has no run {self.run_id} as it is seen from here"
-            leave_mark(store, self.run_id)
-            return store, ""
-        except UserError as error:
-            return None, f"its Jobs name the store {url}, which cannot be used from here ({error})"
-
-    def _delete_unfinished(self, unmarked_reason: str | None) -> Deleted:
-        """Delete the unfinished Jobs, marked before that.
-
-        `unmarked_reason`: why there is no mark in the store; None: the run is not cancelled, and nothing is marked.
-        """
-        num_deleted = 0
-        for _ in range(MAX_ROUNDS):
-            unfinished = [job for job in self._list_jobs(fieldSelector=NOT_COMPLETE) if job.end is None]
-            if not unfinished:
-                break
-            if unmarked_reason is not None:  # all before the first is deleted: a runner would create one again
-                self._for_each(unfinished, self._mark_job)
-            self._for_each(unfinished, self._delete_job)
-            num_deleted += len(unfinished)
-            time.sleep(ROUND_SECONDS)
-        else:
-            raise UserError(
-                f"run {self.run_id}: its runner still submits Jobs, {num_deleted} were deleted so far; end the runner "
-                "with Ctrl-C, then give this command again"
-            )
-        if unmarked_reason and not num_deleted:
-            raise UserError(
-                f"run {self.run_id}: it has no unfinished Job in namespace {self.namespace}, and {unmarked_reason}: "
-                "if its runner goes on (a cell in a pause has no Job), it was not told; give this command again with "
-                "--store URL"
-            )
-        warning = unmarked_reason and (
-            f"no mark was left in the store of the run: {unmarked_reason}. A runner that does not see its Jobs at "
-            "present creates them again; to stop it too, give this command again with --store URL"
-        )
-        num_left = len(self._list_jobs())
-        return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_left=num_left, warning=warning or "")
-
     def _select_run(self) -> str:
-        return select_run(self.run_id, store_url=None if self.store is None else self.store.url)
+        return select_run(self.run_id, store_url=self.store.url)
 
     @property
     def _jobs_path(self) -> str:
@@ -281,34 +226,13 @@ class JobCleaner:
         return {"labelSelector": f"{self._select_run()}{pool}"}
 
     def _list_jobs(self, **query: str) -> list[JobStatus]:
-        """Return the Jobs of the run, except those that are being deleted. UserError if it is not clear which run."""
+        """Return the Jobs of the run, except those that are being deleted."""
         found = self.connection.read_items(self._jobs_path, read_remaining_job, self._select | query)
-        jobs = [job for job in found if job is not None]
-        self._refuse_several(jobs)
-        return jobs
-
-    def _refuse_several(self, objects: Sequence[JobStatus | OrphanedPod]) -> None:
-        """Raise UserError if it is not clear which of several runs of the name is meant."""
-        if (number := len({found.store for found in objects})) > 1:
-            raise UserError(
-                f"run {self.run_id}: namespace {self.namespace} has Jobs of {number} runs of this name, with results "
-                "in different stores; say which is meant with --store"
-            )
+        return [job for job in found if job is not None]
 
     def _for_each(self, objects: Sequence[Any], act: Callable[[Any], None]) -> None:
         with ThreadPoolExecutor(NUM_THREADS) as threads:
             list(threads.map(act, objects))  # after an error or Ctrl-C, those that have not begun are dropped
-
-    def _mark_job(self, job: JobStatus) -> None:
-        """Mark exactly the Job that was listed; nothing where it is gone, or another has its name."""
-        body = json.dumps({"metadata": {"uid": job.uid, "annotations": {CANCELLED: "true"}}}).encode()
-        path, kind = f"{self._jobs_path}/{job.name}", "application/merge-patch+json"
-        try:
-            self.connection.request("patch", path, body=body, content_type=kind)
-        except ApiError as error:
-            is_another = error.status == HTTPStatus.CONFLICT or UID_CHANGED in error.message
-            if error.status != HTTPStatus.NOT_FOUND and not is_another:
-                raise
 
     def _delete_job(self, job: JobStatus) -> None:
         delete_exactly(self.connection, f"{self._jobs_path}/{job.name}", job.uid)
@@ -354,7 +278,6 @@ def read_orphaned_pod(pod: dict[str, Any]) -> OrphanedPod | None:
         uid=metadata["uid"],
         job_uid=labels[CONTROLLER_LABEL],
         run_id=labels.get(RUN_LABEL, ""),
-        store=labels.get(STORE_LABEL, ""),
         has_ended=pod.get("status", {}).get("phase") in ("Succeeded", "Failed"),
     )
 

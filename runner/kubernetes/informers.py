@@ -7,7 +7,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Generic, TypeAlias, TypeVar
@@ -75,10 +74,6 @@ class Informer(Generic[T]):
     read: Callable[[JsonObject], T]
     fields: str = ""
     _stop: threading.Event = field(default_factory=threading.Event)
-    _open: urllib3.BaseHTTPResponse | None = field(default=None, repr=False)
-    """The watch that is open."""
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    """Held while `_open` is set or ended, so that no watch is opened that `stop` does not see."""
 
     def run(self, notify: Callable[[Notification[T]], None]) -> None:
         """Notify of everything until `stop` is called or the informer fails; blocks, so call it in a thread."""
@@ -97,11 +92,8 @@ class Informer(Generic[T]):
                 notify(InformerFailed(error))
 
     def stop(self) -> None:
-        """End the watch, and the waits between requests; the thread is not waited for."""
+        """End the waits between requests; a watch ends at its next event or bookmark, and nothing more is notified."""
         self._stop.set()
-        with self._lock:
-            if self._open is not None:
-                _end(self._open)
 
     def _make_retries(self) -> Retries:
         return Retries(self.connection, self.connection.patience_seconds)
@@ -121,12 +113,12 @@ class Informer(Generic[T]):
             problem: ApiError | None = None
             try:
                 for kind, found in self._read_events(version):
+                    if self._stop.is_set():
+                        return True
                     if kind != "BOOKMARK":
                         item = read_item(found, self.read, name_kind(self.path))
                         notify(Changed(item, is_deleted=kind == "DELETED"))
                     version = found["metadata"]["resourceVersion"]
-                    if self._stop.is_set():
-                        return True
             except ApiError as error:
                 problem = error
             if version != first or time.monotonic() - begun >= LASTING_SECONDS:
@@ -148,32 +140,15 @@ class Informer(Generic[T]):
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         with self.connection.stream(self.path, query, idle_seconds=IDLE_SECONDS) as response:
-            self._note_open(response)
-            try:
-                for line in filter(None, _iterate_lines(response)):
-                    try:
-                        event = json.loads(line)
-                        kind, found = event["type"], event["object"]
-                    except (ValueError, KeyError, TypeError):  # cut off in a line: the next begins with this event
-                        raise _make_busy(UNREACHABLE, f"a watch of {name_kind(self.path)} was cut off") from None
-                    if kind == "ERROR":
-                        raise read_watch_error(found)
-                    yield kind, found
-            finally:
-                self._note_open(None)
-
-    def _note_open(self, response: urllib3.BaseHTTPResponse | None) -> None:
-        """Note the watch that is open, and end it where `stop` was called before."""
-        with self._lock:
-            self._open = response
-            if response is not None and self._stop.is_set():
-                _end(response)
-
-
-def _end(response: urllib3.BaseHTTPResponse) -> None:
-    """Have the reader, who may wait for a line, find the end of the answer, or an error that says so."""
-    with suppress(AttributeError, ValueError, RuntimeError, OSError):  # it is over, or urllib3 is before 2.3
-        response.shutdown()
+            for line in filter(None, _iterate_lines(response)):
+                try:
+                    event = json.loads(line)
+                    kind, found = event["type"], event["object"]
+                except (ValueError, KeyError, TypeError):  # cut off in a line: the next begins with this event
+                    raise _make_busy(UNREACHABLE, f"a watch of {name_kind(self.path)} was cut off") from None
+                if kind == "ERROR":
+                    raise read_watch_error(found)
+                yield kind, found
 
 
 def _iterate_lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

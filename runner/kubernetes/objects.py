@@ -11,7 +11,7 @@ from typing import Any, Literal
 from kubernetes.utils.quantity import parse_quantity
 
 from bench.schema import Node
-from runner.kubernetes.names import CELL_LABEL, POOL_LABEL, REPEAT_LABEL, STORE_LABEL
+from runner.kubernetes.names import CELL_LABEL, POOL_LABEL, REPEAT_LABEL
 
 # The node affinity of a pod: where Kubernetes keeps it, and what it requires.
 
@@ -141,9 +141,6 @@ def _is_own(name: str) -> bool:
 
 
 CONTAINER = "bench"
-CANCELLED = "benchmatrix/cancelled"
-"""The annotation of Jobs that `benchmatrix cancel` is about to delete."""
-STORE_VARIABLE = "BENCH_STORE"
 NODE_DISRUPTION = "DisruptionTarget"
 STARTING = ("ContainerCreating", "PodInitializing")
 """The kubelet's reasons for containers whose turn has not come: pkg/kubelet/kubelet_pods.go."""
@@ -160,7 +157,7 @@ class JobStatus:
     uid: str
     cell_id: str
     number: int
-    """Of its repeat; 0: its labels name none, so it is no Job of the runner's making."""
+    """Of its repeat; 0: no label names one, so it is no Job of the runner's making."""
     pool: str
     end: Literal["complete", "failed"] | None
     """None: not finished."""
@@ -176,9 +173,6 @@ class JobStatus:
     num_failed_pods: int
     created_at: datetime
     ended_at: datetime | None
-    is_cancelled: bool
-    store: str = ""
-    """Of the store that its cell writes to, as `hash_store` has it."""
     required_node: str = ""
     """The name of the node that its pods must run on; empty: any."""
     kept_by: str = ""
@@ -246,7 +240,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         name=metadata["name"],
         uid=metadata["uid"],
         cell_id=labels.get(CELL_LABEL, ""),
-        number=_read_number(labels),
+        number=int(labels.get(REPEAT_LABEL, "0")),
         pool=labels.get(POOL_LABEL, ""),
         end=_ENDS[found["type"]] if found else None,
         reason=found.get("reason", ""),
@@ -258,8 +252,6 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         num_failed_pods=status.get("failed", 0),
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         ended_at=_read_time(status.get("completionTime") or found.get("lastTransitionTime")),
-        is_cancelled=CANCELLED in metadata.get("annotations", {}),
-        store=sys.intern(labels.get(STORE_LABEL, "")),  # as all Jobs of a run: held once
         required_node=sys.intern(node),
         kept_by=", ".join(metadata.get("finalizers", ())) if "deletionTimestamp" in metadata else "",
     )
@@ -288,7 +280,7 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         uid=metadata["uid"],
         job_name=labels.get("batch.kubernetes.io/job-name", ""),
         cell_id=labels.get(CELL_LABEL, ""),
-        number=_read_number(labels),
+        number=int(labels.get(REPEAT_LABEL, "0")),
         pool=labels.get(POOL_LABEL, ""),
         phase=status.get("phase", ""),
         node=pod["spec"].get("nodeName", ""),
@@ -335,18 +327,5 @@ def _find_waiting(containers: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return next((waiting for waiting in found.values() if waiting.get("reason", "") not in ("", *STARTING)), own)
 
 
-def read_store_url(job: Mapping[str, Any]) -> str:
-    """Return the store that the cell of a Job writes to; empty where it names none."""
-    container = _find_named(job["spec"]["template"]["spec"]["containers"])
-    value = next((entry.get("value", "") for entry in container.get("env", ()) if entry["name"] == STORE_VARIABLE), "")
-    return str(value).replace("$$", "$")  # Kubernetes reads $(NAME) as a reference, and $$ as a dollar
-
-
 def _read_time(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
-
-
-def _read_number(labels: Mapping[str, str]) -> int:
-    """Return which repeat an object is of; 0 if no label says, or somebody wrote something else there."""
-    text = labels.get(REPEAT_LABEL, "0")
-    return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0

@@ -41,18 +41,10 @@ RUN_PERMISSIONS = (
 )
 """What a run needs, and nothing else."""
 CLEANUP_PERMISSIONS = (
-    Permission(
-        group="batch",
-        resource="jobs",
-        verbs=("patch",),
-        purpose="cancel and clean a run",
-    ),
     Permission(group="", resource="pods", verbs=("delete",), purpose="delete pods whose Job is gone"),
 )
-"""What `benchmatrix cancel` and `clean` need on top of the permissions of a run."""
-CANCEL_PERMISSIONS = (
-    Permission(group="batch", resource="jobs", verbs=("list", "patch", "delete"), purpose="mark and delete the Jobs"),
-)
+"""What `benchmatrix clean` needs on top of the permissions of a run."""
+CANCEL_PERMISSIONS = (Permission(group="batch", resource="jobs", verbs=("list", "delete"), purpose="delete the Jobs"),)
 """All that `cancel` needs."""
 NODE_PERMISSION = Permission(
     group="",

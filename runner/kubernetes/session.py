@@ -39,16 +39,15 @@ from typing import Any, TypeVar
 
 from bench.schema import Failure, NodeFault, Result
 from runner.kubernetes.capacity import PoolCapacity, Spending
-from runner.kubernetes.cleanup import CancellationWatcher, RunCancelled, list_marks
+from runner.kubernetes.cleanup import CancellationWatcher, list_marks
 from runner.kubernetes.connection import ApiError, to_user_error
 from runner.kubernetes.dispatcher import TICK_SECONDS
 from runner.kubernetes.failures import JobOutcome, PendingPods, classify, find_interruption, find_node_fault
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
 from runner.kubernetes.kueue import QueuedJobs
-from runner.kubernetes.names import REPEAT_LABEL
 from runner.kubernetes.nodes import NodeFaults, SharedNodes, read_node_faults
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.placements import ChangedPods, Placements
+from runner.kubernetes.placements import Placements
 from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
 from runner.kubernetes.submission import FinishedJobs, Submission
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
@@ -112,7 +111,7 @@ class ClusterSession:
         )
         self.spending, self._capacity = Spending(run=run), PoolCapacity(run=run)
         self._pending_pods, self._queued_jobs = PendingPods(run=run), QueuedJobs(run=run)
-        self._recorder, self._changed_pods = ResultRecorder(run=run), ChangedPods(run=run)
+        self._recorder = ResultRecorder(run=run)
         self._node_faults = NodeFaults(run=run)
         self._node_faults.load(read_node_faults(run.store, run.run_id))
         self._placements = Placements(run=run)
@@ -260,14 +259,7 @@ class ClusterSession:
                 self._finished_jobs.add(job, None)
 
     def _on_job_event(self, job: JobStatus, *, is_deleted: bool) -> None:
-        if job.is_cancelled:
-            raise RunCancelled
         tracked = self.run.jobs.find(job.name)
-        if tracked is None and not job.number:
-            self.run.dispatcher.warn(
-                f"Job {job.name} has the labels of this run and names no repeat ({REPEAT_LABEL}): it is passed by",
-                f"job of others {job.uid}",
-            )
         if tracked is None or tracked.state == "done" or job.uid in tracked.settled_uids:
             return
         self._pending_pods.note_progress(tracked, job)
@@ -310,8 +302,6 @@ class ClusterSession:
         if tracked is None or tracked.state == "done" or pod.uid in tracked.settled_uids:
             return
         self._node_faults.note_pod(tracked, pod)
-        if not (is_deleted or pod.is_deleted):
-            self._changed_pods.note(tracked, pod)
         if pod.phase == "Running":
             tracked.running_pod_uid = pod.uid
             if pod.is_held and not pod.is_deleted and tracked.job is not None and pod.uid not in self._held:
@@ -475,9 +465,12 @@ class ClusterSession:
         return ("failed", Failure(kind="infrastructure", message=message)), 0.0
 
     def _handle_missing_job(self, tracked: TrackedJob) -> None:
-        """Search the store for the record of a Job that is gone, and create the Job again if there is none."""
+        """Search the store for the record of a Job that is gone, and create the Job again if there is none.
+
+        Who deleted it may have cancelled the run.
+        """
         self.run.jobs.move(tracked, "job-missing")
-        self._find_record(tracked, is_last=False)
+        self._watcher.check(partial(self._find_record, tracked, is_last=False))
 
     def _find_record(self, tracked: TrackedJob, *, is_last: bool) -> None:
         find = partial(self._recorder.find_record, tracked)

@@ -46,22 +46,6 @@ def test_no_more_jobs_wait_than_the_nodes_can_take_next(
     check_all_once(setup, kubelet, 6)
 
 
-def test_a_budget_for_few_timeouts_is_enough_for_many_cells_that_are_quick(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=2)
-    profile = make_profile(namespace)
-    pools = {name: pool.model_copy(update={"price_per_hour": 3600.0}) for name, pool in profile.pools.items()}
-    profile = profile.model_copy(update={"pools": pools})
-    setup = Setup.make(connection, namespace, store, make_cells(8), profile=profile)
-    timeout_seconds = setup.run.cells[0].timeout_seconds
-
-    run = replace(setup.make_cluster_run(), max_cost=1.5 * timeout_seconds)
-    run.measure(setup.run, connection, setup.observed, Console(quiet=True))
-
-    check_all_once(setup, kubelet, 8)
-
-
 def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_does(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,37 +76,6 @@ def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_doe
 
 
 # Lists
-
-
-def test_a_list_whose_pages_expire_is_begun_again(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    faulty: FaultyServer,
-    connect_through: Callable[[FaultyServer], Connection],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(connections, "PAGE_SIZE", 2)
-    setup = Setup.make(connection, namespace, store, make_cells(5))
-    renderer = setup.make_cluster_run().make_renderer(setup.run)
-    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-    for tracked in setup.make_cluster_run().list_missing(setup.run):
-        connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
-    pages: list[str] = []
-
-    def forget_once(method: str, path: str) -> Fault | None:
-        pages.append(path)
-        return "gone" if len(pages) == 3 else None  # the last of three pages
-
-    faulty.choose_fault = forget_once
-    through = connect_through(faulty)
-    found = through.read_items(path, lambda job: str(job["metadata"]["name"]))
-
-    assert sorted(found) == list_names(setup)
-    assert len(found) == 5
-    assert ["continue=" in page for page in pages] == [False, True, True, False, True, True]
-    assert through.read_items(path, str, {"fieldSelector": "status.successful=1"}) == []
-    assert len(through.read_items(path, str, {"fieldSelector": "status.successful=0"})) == 5
 
 
 def test_a_runner_reads_lists_by_the_page_and_no_pod_that_has_succeeded(

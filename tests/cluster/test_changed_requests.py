@@ -10,8 +10,8 @@ from runs import make_profile
 from bench.schema import PlannedCell
 from factories import make_cell
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.doctor import describe_changes
 from runner.kubernetes.names import JobKey
-from runner.kubernetes.placements import describe_changes
 from runner.kubernetes.rendering import JobRenderer
 from runner.profiles import BUILTIN_PROFILES
 
@@ -29,19 +29,3 @@ def test_what_the_api_server_fills_in_is_no_change(connection: Connection, names
     asked = render(namespace, base)
     made = create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", asked, dryRun="All")
     assert describe_changes(asked, made) == ""
-
-
-def test_every_change_is_named(connection: Connection, namespace: str) -> None:
-    asked = render(namespace, "kind")
-    made = create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", asked, dryRun="All")
-    made["spec"] |= {"completions": 2}
-    del made["metadata"]["labels"]["benchmatrix/fingerprint"]
-    pod = made["spec"]["template"]["spec"]
-    pod["containers"][0]["resources"]["limits"]["cpu"] = "100m"
-    pod["containers"].append({"name": "proxy", "image": "proxy:1"})
-
-    changes = describe_changes(asked, made)
-
-    assert "metadata.labels.benchmatrix/fingerprint was removed" in changes
-    assert "spec.template.spec.containers.bench.resources.limits.cpu is '100m' instead of" in changes
-    assert "spec.template.spec.containers.proxy was added" in changes

@@ -46,21 +46,6 @@ def test_install_upgrade_rollback_and_uninstall_leave_nothing(
     assert [secret["metadata"]["name"] for secret in secrets] == []
 
 
-def test_two_releases_share_a_namespace_and_do_not_meet(
-    connection: Connection, place: str, helm: Callable[[str], helm_python.Config]
-) -> None:
-    config = helm(place)
-    config.install(CHART, RELEASE, make_values())
-    other = "2.other"  # as Helm takes it, but no Service and no container may be called so
-    config.install(CHART, other, make_values(trialStore__enabled=True))
-    first = list_objects(connection, place)
-
-    config.uninstall(other)
-
-    assert list_objects(connection, place) == first
-    wait_for(lambda: not list_objects(connection, place, other), "the other release to be gone")
-
-
 def test_claims_of_another_class_are_installed_by_an_upgrade(
     connection: Connection, place: str, helm: Callable[[str], helm_python.Config]
 ) -> None:

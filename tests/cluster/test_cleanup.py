@@ -5,12 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from commands import CallMain, create
+from commands import CallMain
 from runs import DEADLINE_SECONDS, Setup, make_cells, make_profile, wait_for
 
 from bench.schema import Cell
 from bench.store import Store
-from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod, read_variables
 from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
@@ -74,7 +73,7 @@ def test_cancel_stops_the_runner_and_leaves_what_is_finished(
     assert len(list_jobs(other)) == 1
     assert sum(setup.count_records().values()) == 1
     assert (0, f"run {namespace} in namespace {namespace}: 0 unfinished Jobs deleted, 1 finished ones left\n", "") == (
-        call_main("cancel", namespace, "--on", "current", "--namespace", namespace)
+        call_main("cancel", namespace, "--on", "current", "--store", store.url)
     )
     assert run_status(call_main, namespace, store)[1:] == [
         "Jobs: 1 finished",
@@ -91,7 +90,7 @@ def test_clean_refuses_while_cells_run_and_removes_all_with_force(
     other.measure()
     runner = setup.start()
     wait_for(lambda: count_ready(setup) == 1 and len(list_ended(setup)) == 1, "one cell that runs and one that ended")
-    words = ("clean", namespace, "--on", "current", "--namespace", namespace)
+    words = ("clean", namespace, "--on", "current", "--store", store.url)
 
     code, out, err = call_main(*words)
     assert (code, out) == (2, "")
@@ -120,17 +119,6 @@ def test_a_run_that_the_store_does_not_have_is_told(
 
     assert code == 2
     assert f"error: store {store.url}: no run nobodys here; name the right one, or the right --store\n" == err
-
-
-def test_cancel_by_a_user_without_rights_is_one_message(
-    control_plane: ControlPlane, connection: Connection, namespace: str, call_main: CallMain
-) -> None:
-    context = f"{control_plane.context}-user"
-
-    code, _, err = call_main("cancel", "mine", "--on", context, "--namespace", namespace)
-
-    assert code == 2
-    assert err.startswith(f"error: --on {context}: jobs.batch is forbidden")
 
 
 def test_status_tells_what_a_kubelet_says_of_a_pod_that_it_does_not_start(
@@ -200,23 +188,6 @@ def submit(setup: Setup) -> None:
     for tracked in cluster_run.list_missing(setup.run):
         path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
         setup.connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
-
-
-def test_status_tells_a_quota_that_leaves_no_room_for_pods(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
-) -> None:
-    start_kubelet(num_nodes=1)
-    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
-    made = create(connection, path, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
-    wait_for(lambda: connection.get_object(f"{path}/{made['metadata']['name']}").get("status"), "the quota to be known")
-    setup = Setup.make(connection, namespace, store, make_cells(1))
-    submit(setup)
-    wait_for(lambda: connection.list_items(f"/api/v1/namespaces/{namespace}/events"), "the controller's words")
-
-    lines = run_status(call_main, namespace, store)
-
-    assert lines[1] == "Jobs: 1 waiting"
-    assert "exceeded quota: none, requested: pods=1" in lines[2]
 
 
 def test_the_rate_is_that_of_the_last_ten_minutes() -> None:

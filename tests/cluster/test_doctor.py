@@ -139,19 +139,6 @@ def test_the_store_is_tried(
     assert findings["store"]["message"].startswith(message)
 
 
-def test_a_server_that_only_this_shell_knows_of_is_found_unless_the_secret_names_it(
-    examine: Examine, connection: Connection, namespace: str, s3_server: S3Server
-) -> None:
-    words = ("--store", f"s3://{s3_server.bucket}/runs")
-    _, findings = examine(*words, profile=PROFILE + "store_secret: keys\n")
-    assert "failed" == findings["store of the cells"]["state"]
-
-    body = {"metadata": {"name": "keys"}, "stringData": {"AWS_ENDPOINT_URL": "http://s3.storage:9000"}}
-    create(connection, f"/api/v1/namespaces/{namespace}/secrets", body)
-    _, findings = examine(*words, profile=PROFILE + "store_secret: keys\n")
-    assert "store of the cells" not in findings
-
-
 def test_an_api_server_that_is_away_ends_the_checks_but_for_the_store(
     examine: Examine, tmp_path: Path, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:

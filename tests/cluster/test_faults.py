@@ -16,7 +16,6 @@ from bench.store import Store
 from control_plane import ADMIN_TOKEN, ControlPlane
 from fake_kubelet import FakeKubelet, Pod
 from faulty_server import Fault, FaultyServer
-from runner.kubernetes import submission
 from runner.kubernetes.connection import ApiError, Connection
 
 StartKubelet = Callable[..., FakeKubelet]
@@ -140,30 +139,6 @@ def test_a_cell_whose_pod_was_deleted_and_killed_is_measured_again(
     running.result(DEADLINE_SECONDS)
 
     check_measured_again(setup, kubelet)
-
-
-def test_a_job_that_waited_until_its_deadline_is_measured_again(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cell ran for a moment of its 600 seconds when the Job's own deadline ended it."""
-    monkeypatch.setattr(submission, "MIN_REQUEUE_SECONDS", 1.0)
-    decide = FirstHangs()
-    kubelet = start_kubelet(decide, num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
-    running = setup.start()
-    decide.await_running(setup)
-    job = setup.list_jobs()[0]["metadata"]["name"]
-    connection.request(
-        "patch",
-        f"/apis/batch/v1/namespaces/{namespace}/jobs/{job}",
-        body=b'{"spec": {"activeDeadlineSeconds": 1}}',
-        content_type="application/merge-patch+json",
-    )
-
-    running.result(DEADLINE_SECONDS)
-
-    check_all_once(setup, kubelet, 1)
-    assert setup.observed.warnings == []
 
 
 # API server

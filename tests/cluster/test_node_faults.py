@@ -99,21 +99,6 @@ def test_a_run_stops_where_every_node_fails_and_goes_on_once_they_are_mended(
     assert set(setup.count_records().values()) == {1}
 
 
-def test_a_single_cell_is_not_recorded_as_failed_for_the_one_node_that_there_is(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
-    decide = Nodes(**{"0": "node-fault"})
-    start_kubelet(decide, num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
-
-    for num_pods in (6, 12):  # each runner tries for itself
-        with pytest.raises(NodesAtFaultError):
-            setup.measure()
-        assert setup.count_records() == {}
-        # The last Job before a runner stops may not have ended when the next one begins, which then counts its fault.
-        assert decide.num_pods.total() in (num_pods - 1, num_pods)
-
-
 def test_what_earlier_runners_saw_of_a_node_is_known_to_the_next(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
 ) -> None:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from commands import patch
@@ -13,7 +12,6 @@ from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_profi
 
 from bench.errors import UserError
 from bench.store import Store
-from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
 
@@ -69,25 +67,6 @@ def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(
     assert f"exceeded quota: small, requested: {counted}=1" in setup.observed.warnings[0]
 
 
-def test_a_limit_range_that_refuses_the_pods_is_told_once(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("runner.kubernetes.failures.CONFIGURATION_SECONDS", 3.0)
-    start_kubelet(num_nodes=4)
-    limits = [{"type": "Container", "max": {"cpu": "500m", "memory": "1Gi"}}]
-    path = f"/api/v1/namespaces/{namespace}/limitranges"
-    connection.request(
-        "create", path, body=json.dumps({"metadata": {"name": "l"}, "spec": {"limits": limits}}).encode()
-    )
-    setup = Setup.make(connection, namespace, store, make_cells(8))
-
-    setup.measure()
-
-    assert {result.error and result.error.kind for result in setup.observed.results} == {"bad-configuration"}
-    assert len(setup.observed.warnings) == 1  # though the API server names the two limits in either order
-    assert "maximum cpu usage per Container is 500m, but limit is 1" in setup.observed.warnings[0]
-
-
 def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
     connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
 ) -> None:
@@ -106,57 +85,7 @@ def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
     assert "is forbidden: exceeded quota: small, requested: requests.cpu=1" in setup.observed.warnings[0]
 
 
-def test_a_quota_on_cores_that_never_has_room_ends_in_a_record(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
-    start_kubelet(num_nodes=1)
-    set_quota(connection, namespace, **{"requests.cpu": "0"})
-    setup = Setup.make(connection, namespace, store, make_cells(1), unschedulable_seconds=4)
-
-    setup.measure()
-
-    (result,) = setup.observed.results
-    assert result.error is not None
-    assert (result.status, result.error.kind) == ("failed", "unschedulable")
-    assert "exceeded quota: small" in result.error.message
-    assert setup.list_jobs() == []
-
-
-def test_one_list_of_events_explains_all_jobs_without_a_pod(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=4)
-    set_quota(connection, namespace, **{"requests.cpu": "0"})
-    setup = Setup.make(connection, namespace, store, make_cells(30))
-    runner = Connection(context=connection.context)
-    running = setup.start(runner)
-    is_explained = "exceeded quota: small"
-    wait_for(lambda: sum(is_explained in job.missing_pod_reason for job in setup.observed.jobs) == 30, "reasons")
-    num_requests = runner.num_requests["list events"]
-
-    patch(connection, f"/api/v1/namespaces/{namespace}/resourcequotas/small", {"spec": {"hard": {"requests.cpu": "9"}}})
-    running.result(DEADLINE_SECONDS)
-
-    check_all_once(setup, kubelet, 30)
-    assert 0 < num_requests < 30
-
-
 # Permissions
-
-
-def test_too_few_rights_are_one_message(
-    control_plane: ControlPlane, connection: Connection, namespace: str, store: Store
-) -> None:
-    setup = Setup.make(connection, namespace, store, make_cells(1))
-    user = Connection(context=f"{control_plane.context}-user", patience_seconds=DEADLINE_SECONDS)
-
-    with pytest.raises(UserError) as caught:
-        setup.measure(user)
-
-    assert f'--on {control_plane.context}-user: jobs.batch is forbidden: User "runner-of-the-tests"' in str(
-        caught.value
-    )
-    assert "`benchmatrix doctor`" in str(caught.value)
 
 
 def test_a_namespace_that_is_not_there_is_one_message(connection: Connection, store: Store) -> None:
@@ -250,34 +179,3 @@ def test_a_node_that_goes_silent_is_told_about_and_its_cell_measured_again_when_
 
 
 # Queues
-
-
-def test_jobs_for_a_queue_are_suspended_and_left_alone_until_somebody_starts_them(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=2)
-    setup = Setup.make(connection, namespace, store, make_cells(2), queue="team-a", unschedulable_seconds=1)
-    running = setup.start()
-    jobs = wait_for(lambda: len(found := list_suspended(setup)) == 2 and found, "two suspended Jobs")
-
-    assert [(True, "team-a")] * 2 == [
-        (job["spec"]["suspend"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]) for job in jobs
-    ]
-    first, second = (f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}" for job in jobs)
-    patch(connection, first, {"spec": {"suspend": False}})
-    wait_for(lambda: setup.observed.results, "the first record")
-    assert connection.get_object(second)["metadata"]["resourceVersion"] == jobs[1]["metadata"]["resourceVersion"]
-    patch(connection, second, {"spec": {"suspend": False}})
-    running.result(DEADLINE_SECONDS)
-
-    check_all_once(setup, kubelet, 2)
-    assert setup.observed.warnings == []
-
-
-def list_suspended(setup: Setup) -> list[dict[str, Any]]:
-    """Return the Jobs that the Job controller says are suspended."""
-    return [
-        job
-        for job in setup.list_jobs()
-        if any(condition["type"] == "Suspended" for condition in job["status"].get("conditions", ()))
-    ]

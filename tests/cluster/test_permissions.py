@@ -12,7 +12,6 @@ from bench.errors import UserError
 from bench.store import Store
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
-from runner.kubernetes.cleanup import JobCleaner, list_marks
 from runner.kubernetes.connection import Connection
 
 DISPENSABLE = ("batch", "jobs", "deletecollection")
@@ -50,15 +49,3 @@ def test_a_run_that_may_not_delete_many_jobs_at_once_goes_on(
     setup.make_cluster_run().measure(setup.run, limited, setup.observed, Console(file=io.StringIO()))
 
     assert [result.status for result in setup.observed.results] == ["ok"] * 2
-
-
-def test_a_cancellation_by_somebody_who_may_not_delete_jobs_leaves_no_mark(
-    connection: Connection, control_plane: ControlPlane, namespace: str, store: Store
-) -> None:
-    limited = connect_as_runner(connection, control_plane, namespace)  # a run needs no `patch`
-    Setup.make(connection, namespace, store, make_cells(1))
-
-    with pytest.raises(UserError, match=r"that `cancel` needs: patch jobs\.batch"):
-        JobCleaner(connection=limited, namespace=namespace, run_id=namespace, store=store).cancel()
-
-    assert list_marks(store, namespace) == frozenset()

@@ -74,16 +74,3 @@ def test_cells_may_share_a_node_where_the_profile_says_so(make_cluster: Callable
 
     pods = cluster.await_pods(num_placed=2, num_waiting=0)
     assert [pod.node for pod in pods] == [node, node]
-
-
-def test_a_cell_with_more_cores_than_any_node_waits_with_the_schedulers_words(
-    make_cluster: Callable[..., Cluster],
-) -> None:
-    cluster = make_cluster("extends: kind\npools: {cpu: {cpus: 33}}\n")
-    cluster.add_nodes([make_discovered("cpu", None), make_discovered(None, "Tesla-T4")])
-
-    cluster.submit(make_cell())
-
-    (pod,) = cluster.await_pods(num_placed=0, num_waiting=1, words="Insufficient cpu")
-    assert "Insufficient cpu" in pod.unschedulable
-    assert "didn't match Pod's node affinity/selector" in pod.unschedulable

@@ -105,17 +105,6 @@ def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_els
     assert read_placements(setup) == first | {kept: marked}
 
 
-def test_where_nothing_is_missing_the_pods_are_not_listed(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
-    start_kubelet(num_nodes=1, run_seconds=0.5)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
-    setup.measure()
-    connection.num_requests.clear()
-    complete(setup)
-    assert not connection.num_requests
-
-
 def test_a_runner_that_may_not_read_nodes_records_what_the_pod_says(
     connection: Connection,
     control_plane: ControlPlane,

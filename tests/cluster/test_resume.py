@@ -19,9 +19,8 @@ from bench.store import Store, run_key
 from child_process import start_child
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.kubernetes.cleanup import RunCancelled
+from runner.kubernetes.cleanup import JobCleaner, RunCancelled
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.objects import CANCELLED
 from runner.runs import Retries
 from s3_server import S3Server
 
@@ -223,10 +222,9 @@ def test_a_cancelled_run_ends(
     start_kubelet(lambda pod: "hang", num_nodes=1)
     setup = Setup.make(connection, namespace, store, make_cells(1))
     running = setup.start()
-    job = wait_for(setup.list_jobs, "a Job")[0]
-    path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}"
-    body = json.dumps({"metadata": {"annotations": {CANCELLED: "now"}}}).encode()
-    connection.request("patch", path, body=body, content_type="application/merge-patch+json")
+    wait_for(setup.list_jobs, "a Job")
+
+    JobCleaner(connection=connection, namespace=namespace, run_id=setup.run.run_id, store=store).cancel()
 
     with pytest.raises(RunCancelled):
         running.result(DEADLINE_SECONDS)

@@ -4,15 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-from runs import DEADLINE_SECONDS, Setup, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, Setup, make_profile, wait_for
 
 from bench.schema import Cell, read_placement
 from bench.store import Store, placements_prefix
 from factories import make_cell, make_run
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.rendering import NodeWish
 
 StartKubelet = Callable[..., FakeKubelet]
 
@@ -74,38 +72,6 @@ def test_a_cell_whose_node_went_away_runs_on_another_one(
     (warning,) = setup.observed.warnings
     assert f"node {lost} has not taken a cell for 1 s that is compared with one that ran there" in warning
     assert list(setup.count_records().values()) == [1, 1]
-
-
-@pytest.mark.parametrize("patience_seconds", [0, 300])
-def test_the_node_can_be_left_to_chance(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, patience_seconds: int
-) -> None:
-    start_kubelet(num_nodes=1, run_seconds=0.5)
-    profile = make_profile(namespace, same_node_patience_seconds=patience_seconds)
-    setup = Setup.make(connection, namespace, store, make_pairs(1), profile=profile)
-
-    setup.measure()
-
-    required = [affinity for affinity in list_affinities(setup) if "matchFields" in str(affinity)]
-    assert len(required) == (1 if patience_seconds else 0)
-
-
-def test_a_job_that_an_earlier_runner_bound_to_a_node_that_is_gone_runs_elsewhere(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
-    start_kubelet(num_nodes=1)
-    profile = make_profile(namespace, same_node_patience_seconds=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile, unschedulable_seconds=6.0)
-    cluster_run = setup.make_cluster_run()
-    (tracked,) = cluster_run.list_missing(setup.run)
-    renderer = cluster_run.make_renderer(setup.run)
-    body = renderer.render(tracked.repeat.planned, tracked.key, NodeWish(node="gone"))
-    connection.request("create", f"/apis/batch/v1/namespaces/{namespace}/jobs", body=body)
-
-    setup.measure()
-
-    assert [result.status for result in setup.observed.results] == ["ok"]
-    assert "matchFields" not in str(list_affinities(setup))
 
 
 def test_a_runner_that_comes_back_sends_the_rest_of_a_comparison_to_the_node_of_its_finished_cells(

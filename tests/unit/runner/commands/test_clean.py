@@ -87,8 +87,8 @@ def test_a_clock_that_is_ahead_of_the_stores_makes_nothing_old(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "clean: give RUN_ID and --on"),
-        (("--raw-older-than", "90d"), "clean: give RUN_ID and --on"),
+        ((), "clean: give RUN_ID, --on and --store"),
+        (("--raw-older-than", "90d"), "clean: give RUN_ID, --on and --store"),
         (("mine",), "clean: --on is missing"),
         (("--on", "gke"), "clean: RUN_ID is missing"),
         (("--store", "file://."), "--store: say which raw results are meant with --raw-older-than AGE"),

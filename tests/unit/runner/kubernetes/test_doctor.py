@@ -1,10 +1,11 @@
 """Checks of doctor that need no cluster."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runner.kubernetes.doctor import check_store, compare_endpoints, explain_store_secret
+from runner.kubernetes.doctor import check_store, compare_endpoints, describe_changes, explain_store_secret
 from runner.profiles.loading import load_profile
 
 
@@ -90,3 +91,36 @@ def test_a_shell_that_was_not_told_of_the_cells_server_is_told_when_the_store_is
     assert "export AWS_ENDPOINT_URL" in told.hint
     assert told.hint.startswith(f"{untold.hint}; ")
     assert "minio" not in untold.hint
+
+
+BENCH = {"name": "bench", "image": "a:1", "cpu": "1000m"}
+ASKED: dict[str, Any] = {"spec": {"completions": 1, "suspend": False, "containers": [BENCH]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"suspend": True}, "spec.suspend is True instead of False"),
+        ({"completions": "x" * 100}, f"spec.completions is '{'x' * 58}… instead of 1"),
+        ({"containers": []}, "spec.containers.bench was removed"),
+        (
+            {"containers": [BENCH | {"image": "b:1"}]},
+            "spec.containers.bench.image is 'b:1' instead",
+        ),
+        ({"containers": [BENCH | {"cpu": "1"}, {"name": "p"}]}, "spec.containers.p was added"),
+        ({"containers": [BENCH | {"cpu": {}}]}, "spec.containers.bench.cpu is {} instead of"),
+        ({"initContainers": [{"name": "p"}]}, "spec.initContainers.p was added"),
+    ],
+)
+def test_a_change_is_named_with_both_values(spec: dict[str, Any], words: str) -> None:
+    assert describe_changes(ASKED, {"spec": ASKED["spec"] | spec}).startswith(words)
+
+
+def test_what_is_filled_in_left_out_or_written_otherwise_is_no_change() -> None:
+    container = {"name": "bench", "image": "a:1", "cpu": "1", "pullPolicy": "Always"}
+    made = {"metadata": {"uid": "u"}, "spec": {"completions": 1, "containers": [container], "mode": "NonIndexed"}}
+    assert describe_changes(ASKED, made) == ""
+
+
+def test_of_many_changes_the_first_are_named() -> None:
+    assert describe_changes({str(number): 1 for number in range(9)}, {}).endswith("4 was removed and 4 more")

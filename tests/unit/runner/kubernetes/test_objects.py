@@ -10,7 +10,7 @@ from bench.schema import Node
 from cluster_objects import load_job, load_object, load_pod
 from factories import make_cell
 from job_manifests import load, make_key, make_renderer, plan
-from runner.kubernetes.objects import CANCELLED, describe_node, find_capacity_type, read_job_status, read_pod_status
+from runner.kubernetes.objects import describe_node, find_capacity_type, read_job_status, read_pod_status
 from runner.kubernetes.rendering import NodeWish
 
 CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa"
@@ -45,16 +45,9 @@ def test_objects_of_which_nothing_is_known_yet_are_read() -> None:
     job, pod = load_object("job-running"), load_object("pod-unschedulable")
     del job["status"], job["metadata"]["labels"], pod["status"]
     seen = read_job_status(job)
-    assert (seen.end, seen.num_ready, seen.cell_id, seen.is_cancelled) == (None, 0, "", False)
+    assert (seen.end, seen.num_ready, seen.cell_id) == (None, 0, "")
     made = read_pod_status(pod)
     assert (made.phase, made.exit_code, made.started_at, made.unschedulable) == ("", None, None, "")
-
-
-def test_a_cancelled_job_is_known_by_its_annotation() -> None:
-    job = load_object("job-running")
-    assert not read_job_status(job).is_cancelled
-    job["metadata"]["annotations"] = {CANCELLED: "true"}
-    assert read_job_status(job).is_cancelled
 
 
 def test_a_job_says_which_node_its_pods_have_to_run_on() -> None:
@@ -136,16 +129,6 @@ def test_a_pod_of_tenants_ended_as_its_leader_did() -> None:
         {"name": name, "state": {"terminated": {"exitCode": code, "reason": "Error"}}} for name, code in codes.items()
     ]
     assert read_pod_status(pod).exit_code == 1
-
-
-@pytest.mark.parametrize("label", ["abc", "9" * 10])
-@pytest.mark.parametrize("kind", ["job-running", "pod-running"])
-def test_an_object_whose_label_is_no_number_is_of_no_repeat(kind: str, label: str) -> None:
-    """Anybody may write labels: one such object must not end a run, or keep it from being cancelled."""
-    found = load_object(kind)
-    found["metadata"]["labels"]["benchmatrix/repeat"] = label
-    read: Any = read_job_status if kind.startswith("job") else read_pod_status
-    assert read(found).number == 0
 
 
 GKE = {"cloud.google.com/gke-nodepool": "t4"}
