@@ -75,7 +75,7 @@ def test_every_attempt_is_placed_without_a_request_for_its_pod(
         assert (placement.node.instance_type, placement.node.zone) == ("m6i.2xlarge", "eu-central-1a")
         assert (placement.node.is_spot, placement.node.num_cpus) == (True, 8)
     assert connection.num_requests["get nodes"] == 1
-    assert connection.num_requests["list pods"] == 2  # the informer's, and of the one pod that is compared with its Job
+    assert connection.num_requests["list pods"] == 1
 
 
 def complete(setup: Setup) -> None:
