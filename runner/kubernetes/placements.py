@@ -60,7 +60,7 @@ class Placements:
         return {key.attempt for key in keys if key is not None}
 
     def write(self, pod: PodStatus) -> str:
-        """Write where a pod runs or ran; return in words why that cannot be recorded, else an empty text. StoreError."""
+        """Write where a pod runs or ran; return in words why that cannot be recorded, else an empty text."""
         try:
             placement = self._make_placement(pod)
         except ValueError as error:
