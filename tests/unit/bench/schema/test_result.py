@@ -11,9 +11,7 @@ from bench.schema import Cell, Phases, Reason, Samples, Validity
 from factories import (
     START,
     make_cell,
-    make_environment,
     make_failed_result,
-    make_gpu,
     make_gpu_use,
     make_phases,
     make_result,
@@ -56,10 +54,6 @@ def test_fewer_steps_than_asked_for_are_refused(cell: Cell, message: str) -> Non
         make_result(cell)
 
 
-def test_exactly_as_many_steps_as_asked_for_are_enough() -> None:
-    assert make_result(make_cell(num_steps=3, num_warmup_steps=2)).status == "ok"
-
-
 def test_step_times_of_two_clocks_must_be_equally_many() -> None:
     with pytest.raises(ValidationError, match="differ in length"):
         Samples(warmup_step_seconds=(), step_seconds=(0.1, 0.1), device_step_seconds=(0.1,), reached_steady=True)
@@ -85,12 +79,6 @@ def test_a_measurement_that_contradicts_itself_is_refused(
         make(**fields)
 
 
-def test_the_first_gpu_of_an_environment_is_the_gpu() -> None:
-    first, second = make_gpu(), make_gpu(uuid="GPU-2")
-    assert make_environment(gpus=(first, second)).gpu == first
-    assert make_environment(gpus=()).gpu is None
-
-
 def test_a_failed_result_needs_nothing_but_its_error() -> None:
     result = make_failed_result(phases=Phases(import_seconds=2.0))
     assert (result.samples, result.window_samples_per_s) == (None, None)
@@ -110,9 +98,3 @@ def test_the_rate_is_samples_of_the_window_over_its_seconds() -> None:
         make_cell(batch_size=8), step_seconds=steps, phases=make_phases(steps, (0.2, 0.1), steady_seconds=2.0)
     )
     assert result.window_samples_per_s == 16.0
-
-
-def test_the_rate_counts_a_slow_step() -> None:
-    # One step of 9.7 s among three of 0.1 s: 4 x 10 samples in 10.0 s, not 100 a second.
-    result = make_result(make_cell(batch_size=10), step_seconds=(0.1, 9.7, 0.1, 0.1))
-    assert result.window_samples_per_s == pytest.approx(4.0)

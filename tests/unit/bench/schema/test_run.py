@@ -29,13 +29,6 @@ def test_other_plans_have_other_ids(other: Run) -> None:
     assert make_run([make_cell()]).plan_id != other.plan_id
 
 
-def test_repeats_of_a_run_are_summed_over_its_cells() -> None:
-    planned = tuple(
-        PlannedCell(cell=make_cell(seed=number), repeats=number, timeout_seconds=60.0) for number in (1, 2, 4)
-    )
-    assert make_run().model_copy(update={"cells": planned}).num_repeats == 7
-
-
 def test_a_planned_cell_that_is_read_takes_less_than_a_kilobyte() -> None:
     cells = [make_cell(batch_size=size) for size in range(1, 1001)]
     texts = [PlannedCell(cell=cell, repeats=5, timeout_seconds=60.0).to_json() for cell in cells]

@@ -1,12 +1,11 @@
 """Cells with tenants, and the documents by which the tenants of a repeat meet."""
 
-import json
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from bench.schema import Cell, CommonWindow, Neighbour, TenantRecord, read_result
+from bench.schema import CommonWindow, Neighbour, read_result
 from factories import make_cell, make_failed_result, make_phases, make_result
 from tenancies import make_failed_record, make_record, make_shared_result, make_tenancy, make_window
 
@@ -73,12 +72,6 @@ def test_a_result_keeps_the_tenants_through_json() -> None:
     assert rates == pytest.approx([10.0, 2 / 0.3])
 
 
-def test_a_result_of_before_has_no_tenants() -> None:
-    fields = json.loads(make_result().to_json())
-    del fields["tenancy"]
-    assert read_result(json.dumps(fields).encode()).tenancy is None
-
-
 def test_a_window_set_beforehand_may_have_fewer_steps_than_asked_for() -> None:
     cell = make_cell(tenants=2, num_steps=30)
     assert make_shared_result(cell=cell).cell.num_steps == 30
@@ -137,14 +130,6 @@ def test_a_window_has_its_times_or_the_reason_why_there_is_none() -> None:
         make_window(seconds=0.0)
     with pytest.raises(ValidationError, match="ends after the hold"):
         make_window(hold_until_seconds=100.0)
-
-
-def test_the_records_of_a_neighbour_are_of_its_own_cell() -> None:
-    cell = make_cell(tenants=2, neighbour=NEIGHBOUR)
-    result = make_shared_result(cell=cell)
-    assert isinstance(result.tenancy and result.tenancy.tenants[1], TenantRecord)
-    assert isinstance(read_result(result.to_json()).cell, Cell)
-    assert read_result(result.to_json()).cell.as_tenant(1).batch_size == 1
 
 
 @pytest.mark.parametrize(
