@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,12 @@ from collector.access.simulation import Choice, Week, simulate_weeks  # noqa: E4
 from queueing_formulas import machine_repair_throughput, mg_1_ps_turnaround, mg_1_wait, mm_c_wait  # noqa: E402
 
 HOURS = 0.5
+LENGTHS: dict[float, dict[str, Any]] = {
+    0.0: {"spread": "none"},
+    1.5: {"spread": "none", "job_hours": (2.0,) + (0.125,) * 4},
+    2.0: {"spread": "none", "job_hours": (3.5,) + (1 / 6,) * 9},
+}
+"""Of users, by coefficient of variation: all of half an hour, or one long job among short ones."""
 WARM_UP_WEEKS = 3
 """At a load of 0.8 a queue forgets its beginning by a factor of e in 45 h."""
 Measure = Callable[[Week], tuple[float, float]]
@@ -46,18 +53,16 @@ def list_cases() -> Iterator[tuple[str, str, float, Choice, Measure]]:
     for num_gpus, load in ((1, 0.5), (1, 0.8), (4, 0.8)):
         expected = mm_c_wait(load * num_gpus / HOURS, HOURS, num_gpus)
         yield f"M/M/{num_gpus}, load {load}", "wait, h", expected, make_poisson(load, num_gpus), sum_waits
-    spread = {"spread": "lognormal", "cv": 1.5}
     yield (
         "M/G/1, load 0.6, cv 1.5",
         "wait, h",
         mg_1_wait(0.6 / HOURS, HOURS, 2.25),
-        make_poisson(0.6, **spread),
+        make_poisson(0.6, **LENGTHS[1.5]),
         sum_waits,
     )
     for cv in (0.0, 2.0):
-        given = {"spread": "lognormal", "cv": cv} if cv else {"spread": "none"}
         choice = replace(
-            make_poisson(0.7, **given), policy="time-slicing", rates=tuple(1 / number for number in range(1, 65))
+            make_poisson(0.7, **LENGTHS[cv]), policy="time-slicing", rates=tuple(1 / number for number in range(1, 65))
         )
         name, expected = f"M/G/1 processor sharing, load 0.7, cv {cv:g}", mg_1_ps_turnaround(0.7 / HOURS, HOURS)
         yield name, "turnaround, h", expected, choice, sum_turnarounds
@@ -66,21 +71,21 @@ def list_cases() -> Iterator[tuple[str, str, float, Choice, Measure]]:
     yield "4 users who wait, think 1 h", "work a week, h", work, closed, sum_work
 
 
-def make_poisson(load: float, num_gpus: int = 1, **given: object) -> Choice:
+def make_poisson(load: float, num_gpus: int = 1, **given: Any) -> Choice:
     """Return four users who use the GPUs for `load` of the time."""
     jobs_per_day = load * num_gpus * 24 / HOURS / 4
-    group = make_group(number=4, job_hours=(HOURS,), jobs_per_day=jobs_per_day, **given)
+    group = make_group(**{"number": 4, "job_hours": (HOURS,), "jobs_per_day": jobs_per_day} | given)
     return make_choice(group, num_gpus=num_gpus, warm_up_weeks=WARM_UP_WEEKS)
 
 
 def sum_waits(week: Week) -> tuple[float, float]:
     """Return the hours that the jobs of a week waited, and how many jobs there were."""
-    return float(week.waits.sum()), len(week.waits)
+    return float(week.jobs["wait"].sum()), len(week.jobs)
 
 
 def sum_turnarounds(week: Week) -> tuple[float, float]:
     """Return the hours from submission to end of the jobs of a week, and how many jobs there were."""
-    return float(week.turnarounds.sum()), len(week.turnarounds)
+    return float(week.jobs["turnaround"].sum()), len(week.jobs)
 
 
 def sum_work(week: Week) -> tuple[float, float]:

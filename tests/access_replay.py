@@ -35,7 +35,7 @@ class Replay:
     def run(self) -> "Replay":
         """Play all jobs to their end."""
         env = simpy.Environment()
-        pool = GpuPool(env, size=self.num_gpus, num_users=len(self.queues), rates=(1.0,))
+        pool = GpuPool(env, size=self.num_gpus, num_users=len(self.queues))
         policy = FairShare(pool, self.queues)
 
         def note() -> None:
@@ -44,18 +44,19 @@ class Replay:
             for number in running:
                 self.first_starts.setdefault(number, env.now)
 
-        def end(job: Job) -> None:
+        def follow(job: Job) -> simpy.events.ProcessGenerator:
+            yield job.done
             self.ends[job.number] = env.now
-            policy.end(job)
             note()
 
         def submit() -> simpy.events.ProcessGenerator:
             for number, found in enumerate(self.submissions):
                 yield env.timeout(found.at - env.now)
-                policy.submit(Job(number=number, user=found.user, submitted_at=found.at, work=found.hours))
+                job = Job(env, number=number, user=found.user, work=found.hours)
+                policy.submit(job)
+                env.process(follow(job))
                 note()
 
-        pool.on_end = end
         env.process(submit())
         env.run()
         self.num_preempted = policy.num_preempted

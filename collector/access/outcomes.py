@@ -229,9 +229,8 @@ class Outcome:
 
     figures, by name: cost (of a week); samples_per_money; jain_samples (Jain's index over users of the samples that
     each got, over the weight of the user's queue); jain_speed (over users of the hours that their jobs take alone over
-    those from submission to end); utilisation (part of the hours of all GPUs in which one had a job); interruptions (in
-    a week); lost_share (part of the work done that was lost in interruptions and preemptions); and those of by_group
-    for everybody.
+    those from submission to end); utilisation (part of the hours of all GPUs in which one had a job); and those of
+    by_group for everybody.
     by_group, by name of a group and of a figure: wait_hours (mean time in which a job was there and did not run);
     wait_p95_hours; turnaround_hours (mean time from the submission of a job to its end); slowdown (mean over jobs of
     the turnaround over the time that the job takes alone on this kind of GPU); samples_per_user (in a week).
@@ -257,12 +256,11 @@ def summarize_weeks(choice: Choice, weeks: Sequence[Week]) -> Outcome:
     users = choice.users
     costs = np.array([compute_cost(choice, week) for week in weeks])
     done = np.array([week.work_by_user for week in weeks])
-    lost = _collect(weeks, "lost_work")
     samples_for_money = Ratio(done.sum(axis=1) * choice.samples_per_hour, costs)
     group_of_user = np.array([place for place, _, _ in users])
     alone, turnarounds = (
-        np.array([np.bincount(week.users, getattr(week, name), len(users)) for week in weeks])
-        for name in ("alone", "turnarounds")
+        np.array([np.bincount(week.jobs["user"], week.jobs[name], len(users)) for week in weeks])
+        for name in ("alone", "turnaround")
     )
     return Outcome(
         choice=choice,
@@ -272,27 +270,26 @@ def summarize_weeks(choice: Choice, weeks: Sequence[Week]) -> Outcome:
             "samples_per_money": estimate_ratio(samples_for_money),
             "jain_samples": estimate_jain(done / np.array([group.weight for _, _, group in users])),
             "jain_speed": estimate_jain(alone, turnarounds),
-            "utilisation": estimate_mean(_collect(weeks, "busy_hours") / (HOURS_PER_WEEK * choice.alternative.gpus)),
-            "interruptions": estimate_mean(_collect(weeks, "num_interruptions")),
-            "lost_share": estimate_ratio(Ratio(lost, done.sum(axis=1) + lost)),
+            "utilisation": estimate_mean(
+                np.array([week.busy_hours for week in weeks]) / (HOURS_PER_WEEK * choice.alternative.gpus)
+            ),
         },
         by_group={
             group.name: _measure(choice, weeks, group_of_user == place) for place, group in enumerate(choice.groups)
         },
-        num_jobs=sum(len(week.users) for week in weeks),
-        num_unended=sum(week.num_unended for week in weeks),
+        num_jobs=sum(len(week.jobs) for week in weeks),
+        num_unended=sum(int((~week.jobs["has_ended"]).sum()) for week in weeks),
         samples_for_money=samples_for_money,
-        turnarounds=_sum_over_jobs([week.turnarounds for week in weeks]),
+        turnarounds=_sum_over_jobs([week.jobs["turnaround"].to_numpy() for week in weeks]),
     )
 
 
 def _measure(choice: Choice, weeks: Sequence[Week], is_chosen: npt.NDArray[np.bool_]) -> dict[str, Figure]:
-    rows = [is_chosen[week.users] for week in weeks]
-    waits = [week.waits[chosen] for week, chosen in zip(weeks, rows, strict=True)]
-    turnarounds = [week.turnarounds[chosen] for week, chosen in zip(weeks, rows, strict=True)]
+    jobs = [week.jobs[is_chosen[week.jobs["user"]]] for week in weeks]
+    waits = [week["wait"].to_numpy() for week in jobs]
+    turnarounds = [week["turnaround"].to_numpy() for week in jobs]
     slowdowns = [
-        np.maximum(1.0, week.turnarounds[chosen] / np.maximum(week.alone[chosen], BOUND_HOURS))
-        for week, chosen in zip(weeks, rows, strict=True)
+        np.maximum(1.0, week["turnaround"] / np.maximum(week["alone"], BOUND_HOURS)).to_numpy() for week in jobs
     ]
     samples = np.array([week.work_by_user[is_chosen].mean() for week in weeks]) * choice.samples_per_hour
     return {
@@ -302,10 +299,6 @@ def _measure(choice: Choice, weeks: Sequence[Week], is_chosen: npt.NDArray[np.bo
         "slowdown": estimate_ratio(_sum_over_jobs(slowdowns)),
         "samples_per_user": estimate_mean(samples),
     }
-
-
-def _collect(weeks: Sequence[Week], name: str) -> FloatArray:
-    return np.array([getattr(week, name) for week in weeks], dtype=np.float64)
 
 
 def _sum_over_jobs(values: Sequence[FloatArray]) -> Ratio:

@@ -18,7 +18,6 @@ Label = Annotated[str, Field(min_length=1, max_length=60, pattern=PRINTABLE)]
 Hours = Annotated[float, Field(ge=1e-6, le=8784)]
 """From some milliseconds to a year."""
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-Spread = Literal["none", "exponential", "lognormal"]
 Sharing = Literal["time-slicing", "mps"]
 Policy = Literal["exclusive", "time-slicing", "mps", "fair-share"]
 DAYS: tuple[Day, ...] = get_args(Day)
@@ -55,10 +54,8 @@ class Group(Document):
     number: Annotated[int, Field(ge=1, le=1000)] = 1
     job_hours: Annotated[tuple[Hours, ...], Field(min_length=1, max_length=10_000), BeforeValidator(_make_list)]
     """How long a job runs alone on the GPU that `job_hours_on` names; one of them is drawn for each job."""
-    spread: Spread = "exponential"
-    """What varies around the drawn `job_hours`, which stay the mean."""
-    cv: Annotated[float, Field(ge=0.001, le=100)] | None = None
-    """Coefficient of variation of `lognormal`: standard deviation over mean."""
+    spread: Literal["none", "exponential"] = "exponential"
+    """Whether a job's length varies around the drawn one, which stays the mean."""
     jobs_per_day: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
     """Of each user on each working day, whatever became of earlier jobs."""
     think_hours: Hours | None = None
@@ -79,10 +76,6 @@ class Group(Document):
             raise ValueError("jobs_per_day: give either jobs_per_day or think_hours, the time from a job to the next")
         if self.working_hours[0] >= self.working_hours[1]:
             raise ValueError("working_hours: begin after they end; give the earlier hour first, as in [9, 18]")
-        if len(set(self.working_days)) != len(self.working_days):
-            raise ValueError("working_days: one of them stands twice; remove it")
-        if (self.spread == "lognormal") != (self.cv is not None):
-            raise ValueError("cv: belongs to the spread lognormal, which needs it; give both or neither")
         return self
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from access_scenarios import make_choice, make_scenario
@@ -22,15 +23,11 @@ def make_outcome(alternative: Alternative, *, policy: Any = "exclusive", work: f
     weeks = [
         Week(
             work_by_user=np.array([work * factor]),
-            users=np.array([0]),
-            waits=np.array([0.0]),
-            turnarounds=np.array([turnaround * factor]),
-            alone=np.array([1.0]),
-            num_unended=0,
+            jobs=pd.DataFrame(
+                [{"user": 0, "alone": 1.0, "wait": 0.0, "turnaround": turnaround * factor, "has_ended": True}]
+            ),
             paid_hours=40.0,
             busy_hours=work,
-            lost_work=0.0,
-            num_interruptions=0,
         )
         for factor in (0.9, 1.0, 1.1)
     ]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+import simpy
 
 from collector.access.simulation import Job, Queue, find_target, run_cycle
 
@@ -15,7 +16,8 @@ class Counter:
 
     def make(self, user: int = 0) -> Job:
         number = len(self.jobs)
-        job = Job(number=number, user=user, submitted_at=float(number), work=1.0, admission=number)
+        job = Job(simpy.Environment(), number=number, user=user, work=1.0)
+        job.admission = number
         self.jobs.append(job)
         return job
 
@@ -73,7 +75,7 @@ def test_two_queues_that_borrow_share_alike_and_no_further(counter: Counter) -> 
             queue.running.remove(job)
             preempted.append(job.number)
         for queue, _ in admitted:
-            queue.running.append(queue.pop())
+            queue.running.append(queue.pending.pop(0))
     assert preempted == [3, 2]
     assert (len(greedy.running), len(other.running)) == (2, 2)
 
@@ -87,7 +89,7 @@ def test_a_weight_of_two_gets_twice_as_much(counter: Counter) -> None:
         for queue, job in taken:
             queue.running.remove(job)
         for queue, _ in admitted:
-            queue.running.append(queue.pop())
+            queue.running.append(queue.pending.pop(0))
     assert (len(light.running), len(heavy.running)) == (2, 4)
 
 
@@ -126,6 +128,6 @@ def test_two_heads_of_a_cycle_do_not_preempt_the_same_job(counter: Counter) -> N
 
 def test_a_job_that_comes_back_has_its_old_place(counter: Counter) -> None:
     queue = make_queue(counter, pending=2)
-    first = queue.pop()
+    first = queue.pending.pop(0)
     queue.push(first)
-    assert queue.pop() is first
+    assert queue.pending[0] is first

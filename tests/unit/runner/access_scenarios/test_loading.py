@@ -56,7 +56,7 @@ ERRORS = [
     (f", {USER}", "", 6, "users[0].jobs_per_day"),
     (USER, f"{USER}, working_hours: [18, 9]", 6, "users[0].working_hours"),
     (USER, f"{USER}, working_days: [Monday]", 6, "users[0].working_days[0]"),
-    (USER, f"{USER}, spread: lognormal", 6, "users[0].cv"),
+    (USER, f"{USER}, spread: lognormal", 6, "users[0].spread"),
     (USER, f"{USER}, quota: 1", 5, "users"),
     ("number: 3", "numbers: 3", 6, "users[0].numbers"),
     ("kind: T4", "kind: T5", 8, "alternatives[0].kind"),
