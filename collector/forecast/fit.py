@@ -1,4 +1,4 @@
-"""Forecast a series: three candidates, a backtest that ranks them and calibrates their intervals, the growth, the gap.
+"""Forecast a series: three candidates, a backtest that ranks them and calibrates their intervals, the growth.
 
 An interval rests on the errors that a candidate made in the backtest as far ahead; where these are too few, or the
 interval is too wide to say anything, the forecast is refused in words.
@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,6 @@ SAME_LEVEL = 0.05
 """A candidate is no worse than the winner where chance alone gives such a difference more often than this."""
 LEAST_LOG2 = 1e-9
 """A slower growth, of one doubling in a billion years, is the rounding of a series that does not change."""
-MAX_GAP_FACTOR = 1e30
-"""Of a demand: beyond any unit, and far from where floating-point numbers overflow."""
 STUDY_YEAR = 2025
 STUDY_DEGREES = (2, 3, 4)
 # The study does not say what its last year of data is: from one to four years ahead.
@@ -308,12 +306,6 @@ class Forecast:
         rows = self.predictions[self.predictions["year"] == self.year]
         return rows.merge(self.ranking.scores, on="candidate", validate="one_to_one")
 
-    def find(self, candidate: str | None, year: int) -> float:
-        """Return what a candidate gives for a year; NaN where it gives none."""
-        rows = self.predictions
-        found = rows.loc[(rows["candidate"] == candidate) & (rows["year"] == year), "value"]
-        return float(found.iloc[0]) if len(found) else math.nan
-
 
 def fit_forecast(
     series: Series, *, year: int, level: float = DEFAULT_LEVEL, max_factor: float = DEFAULT_MAX_FACTOR
@@ -393,86 +385,6 @@ def _explain_refusal(name: str, year: int, cases: pd.DataFrame, apart: float, ma
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gap:
-    """A demand over a supply, by the winners of both backtests: how many devices one model needs."""
-
-    supply: Forecast
-    demand: Forecast
-    factor: float
-    """What the demand's values are multiplied by to be in the supply's unit."""
-    value: float
-    lower: float
-    upper: float
-    """Of the year asked for; NaN where there is no forecast."""
-    calibration: Calibration | None
-    refusal: str | None
-    observed: tuple[int, float] | None
-    """The last year of which both are known, and the gap then."""
-
-
-def measure_gap(supply: Forecast, demand: Forecast, *, factor: float) -> Gap:
-    """Divide the demand's forecast of the year, times `factor`, by the supply's.
-
-    The interval is calibrated on the errors of the gap itself: in the backtest both winners forecast the same years as
-    they would have had to, and the error of their ratio is the difference of their errors, whatever these have to do
-    with each other. Raises UserError where `factor` is not above zero or is above MAX_GAP_FACTOR.
-    """
-    if not 0 < factor <= MAX_GAP_FACTOR:
-        raise UserError(
-            f"--demand-factor {factor:g}: expected a number above 0, at most {MAX_GAP_FACTOR:g}, as in 2e-9."
-        )
-    year = supply.year
-    first = max(supply.series.last_year, demand.series.last_year) + 1
-    calibrations = [_calibrate_gap(supply, demand, each) for each in range(first, year + 1)]
-    widths = [math.nan if each is None else each.find_half_width(supply.level) for each in calibrations]
-    width = math.nan if calibrations[-1] is None else float(np.nanmax(widths))
-    value = factor * demand.find(demand.ranking.winner, year) / supply.find(supply.ranking.winner, year)
-    lower, upper = value / 2**width, value * 2**width
-    logs = [
-        np.log2(side.series.observations.set_index("year")["value"]).groupby(level=0).mean()
-        for side in (supply, demand)
-    ]
-    common = (logs[1] - logs[0]).dropna()
-    return Gap(
-        supply=supply,
-        demand=demand,
-        factor=factor,
-        value=value,
-        lower=lower,
-        upper=upper,
-        calibration=calibrations[-1],
-        refusal=_explain_no_gap(supply, demand, upper / lower),
-        observed=(int(common.index[-1]), factor * 2 ** float(common.iloc[-1])) if len(common) else None,
-    )
-
-
-def _calibrate_gap(supply: Forecast, demand: Forecast, year: int) -> Calibration | None:
-    """Pair the two winners' cases by the year they forecast, each as far ahead as from its own last observation."""
-    sides = []
-    for side in (demand, supply):
-        cases, ahead = side.backtest, year - side.series.last_year
-        chosen = (cases["candidate"] == side.ranking.winner) & (cases["horizon"] == ahead)
-        sides.append(cases.loc[chosen, ["origin", "year", "error_log2"]])
-    paired = sides[0].merge(sides[1], on="year", suffixes=("", "_supply"))
-    paired["error_log2"] -= paired["error_log2_supply"]
-    return calibrate(paired, year - min(supply.series.last_year, demand.series.last_year))
-
-
-def _explain_no_gap(supply: Forecast, demand: Forecast, apart: float) -> str | None:
-    for name, side in (("supply", supply), ("demand", demand)):
-        if side.ranking.winner is None:
-            return f"no candidate wins the backtest of the {name}"
-        if math.isnan(side.find(side.ranking.winner, side.year)):
-            refusals = side.asked.loc[side.asked["candidate"] == side.ranking.winner, "refusal"].tolist()
-            return f"the {name} has no forecast: {refusals[0]}"
-    if math.isnan(apart):
-        return "the backtests have too few cases in common to calibrate an interval"
-    if apart > supply.max_factor:
-        return f"the bounds of the gap are a factor of {apart:,.3g} apart, more than {supply.max_factor:,g}"
-    return None
-
-
 class Projection(NamedTuple):
     """What a method fitted on data up to a year gives for STUDY_YEAR; zero or less is no forecast."""
 
@@ -496,3 +408,115 @@ def replay_study(series: Series) -> list[Projection]:
             value = float(fit(dates, values, np.array([STUDY_YEAR + 0.5]))[0])
             projections.append(Projection(method, is_of_study, last_year, value, truth))
     return projections
+
+
+def describe_forecast(forecast: Forecast) -> list[str]:
+    """Return sentences: the subject, the winner, each candidate with its interval or refusal, growth and source."""
+    series, asked = forecast.series, forecast.asked
+    return [
+        f"{series.subject[0].upper()}{series.subject[1:]}, in {forecast.year}, from {len(series.observations):,} "
+        f"observations, {series.first_year} to {series.last_year}:",
+        _describe_winner(forecast),
+        *(_describe_candidate(row, forecast) for row in asked.itertuples()),
+        *describe_growth(forecast.growth),
+        *_describe_source(series),
+    ]
+
+
+def _describe_source(series: Series) -> list[str]:
+    credit = [f"Data: {series.attribution}."] if series.attribution else []
+    return [*credit, *(f"{series.source}: {remark}." for remark in series.remarks)]
+
+
+def _describe_winner(forecast: Forecast) -> str:
+    ranking = forecast.ranking
+    if ranking.horizon is None:
+        return "No candidate wins: the data span too few years for a backtest, so nothing here was checked."
+    cases = _describe_cases(forecast)
+    if ranking.winner is None:
+        return f"No candidate wins the backtest ({cases}): none gave a forecast in every case."
+    row = forecast.asked.set_index("candidate").loc[ranking.winner]
+    given = f"no forecast for {forecast.year}" if row["refusal"] else _format_prediction(row, forecast)
+    return (
+        f"The winner of the backtest is {ranking.winner}: {given}. {_describe_rivals(ranking)} The backtest: {cases}."
+    )
+
+
+def _describe_cases(forecast: Forecast) -> str:
+    ranking, horizon = forecast.ranking, forecast.ranking.horizon or 0
+    shorter = "" if horizon == forecast.horizon else f" rather than {forecast.horizon}, for want of cases"
+    return (
+        f"{_count_years(horizon)} ahead{shorter}, from the ends of {int(ranking.scores['origins'].max())} years, worth "
+        f"{ranking.num_independent:.1f} independent cases because their years overlap"
+    )
+
+
+def _describe_rivals(ranking: Ranking) -> str:
+    if not ranking.rivals:
+        return "Its errors are smaller than those of the others by more than chance."
+    names = ", ".join(ranking.rivals)
+    return f"So few cases do not tell it apart from {names}: to have the least error among them may be luck."
+
+
+def _describe_candidate(row: Any, forecast: Forecast) -> str:
+    given = f"no forecast; {row.refusal}" if row.refusal else _format_prediction(row._asdict(), forecast)
+    horizon = forecast.ranking.horizon
+    if horizon is None or row.cases == 0:
+        return f"{row.candidate}: {given}. Backtest: the data span too few years for one."
+    title = f"Backtest {_count_years(horizon)} ahead"
+    if row.refused == row.cases:
+        return f"{row.candidate}: {given}. {title}: no forecast in any of {row.cases} cases."
+    refused = f", no forecast in {row.refused} of {row.cases} cases" if row.refused else ""
+    return f"{row.candidate}: {given}. {title}: off by a factor of {2**row.rms_error_log2:.2f}{refused}."
+
+
+def _format_prediction(row: Any, forecast: Forecast) -> str:
+    unit = forecast.series.unit
+    bounds = f"{format_plain(row['lower'])} to {format_amount(row['upper'], unit)}"
+    level = f"{100 * forecast.level:g} % prediction interval"
+    return f"{format_amount(row['value'], unit)} ({level} {bounds}, calibrated on the backtest)"
+
+
+def describe_future(series: Series, year: int) -> str:
+    """Return how many releases of a series are dated later than `year`, the present one; empty where none is."""
+    future = series.releases[series.releases["year"] > year]
+    if future.empty:
+        return ""
+    number, last = len(future), future["year"].max()
+    what = "is dated after this year and counts" if number == 1 else "are dated after this year and count"
+    return (
+        f"{number:,} of {len(series.releases):,} rows {what} as what was observed (the latest in {last}): leave out "
+        "what is a plan, or a wrong date"
+    )
+
+
+def describe_growth(growth: Growth) -> list[str]:
+    """Return the growth a year and the doubling time with their intervals."""
+    rate, years = growth.rate, growth.rate.doubling_years[0]
+    doubling = "no doubling" if math.isinf(years) else f"doubling in {years:.2f} years"
+    sentence = (
+        f"Growth (log-linear, {growth.num_observations:,} observations): a factor of {rate.factors[0]:.2f} a year "
+        f"({100 * growth.level:g} % confidence interval {_format_factors(rate)}), {doubling} "
+        f"({_format_doubling(rate)})."
+    )
+    if growth.by_year is None:
+        return [f"{sentence} The interval takes the years' errors for independent."]
+    return [
+        f"{sentence} The interval takes all errors for independent; if those of one year go together, it is "
+        f"{_format_factors(growth.by_year)} a year, doubling {_format_doubling(growth.by_year)}."
+    ]
+
+
+def _format_factors(rate: Rate) -> str:
+    return f"{rate.factors[1]:.2f} to {rate.factors[2]:.2f}"
+
+
+def _format_doubling(rate: Rate) -> str:
+    _, shortest, longest = rate.doubling_years
+    if math.isinf(shortest):
+        return "no growth"
+    return f"{shortest:.2f} to {'none at all' if math.isinf(longest) else f'{longest:.2f}'}"
+
+
+def _count_years(number: int) -> str:
+    return "1 year" if number == 1 else f"{number} years"

@@ -13,7 +13,6 @@ from runner.terminal import echo, format_message
 YEARS_AHEAD = 4
 FIRST_YEAR = 2026
 """Of a clock that may be right: that in which this was written."""
-BYTES_OF_16_BITS_IN_GB = 2e-9
 
 LevelOption = Annotated[float, typer.Option(metavar="PERCENT", help="Level of the intervals.")]
 WhereOption = Annotated[
@@ -56,30 +55,6 @@ AtLeastOption = Annotated[
     float | None, typer.Option(metavar="AMOUNT", help="Leave out rows with a smaller value, in the series' unit.")
 ]
 SinceOption = Annotated[int | None, typer.Option(metavar="YEAR", help="Leave out what is dated before this year.")]
-DemandOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="CSV of what models need, such as Epoch AI's models: also forecast it, and how many devices one model "
-        "needs.",
-    ),
-]
-DemandQuantityOption = Annotated[str, typer.Option(metavar="WORD", help="Of a published table.")]
-DemandSeriesOption = Annotated[str, typer.Option(metavar="SERIES", help="frontier or median.")]
-DemandWhereOption = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN[=VALUE]", help="Only these rows of the demand.")
-]
-DemandSinceOption = Annotated[
-    int | None, typer.Option(metavar="YEAR", help="Leave out demand that is dated before this year.")
-]
-DemandFactorOption = Annotated[
-    float,
-    typer.Option(
-        metavar="NUMBER",
-        help="What the demand's values are multiplied by to be in the series' unit; default: GB of one parameter in 16 "
-        "bits.",
-    ),
-]
 MaxFactorOption = Annotated[
     float, typer.Option(metavar="FACTOR", help="Refuse a forecast whose interval spans more than this factor.")
 ]
@@ -96,21 +71,14 @@ def forecast(
     unit: UnitOption = None,
     where: WhereOption = None,
     since: SinceOption = None,
-    demand: DemandOption = None,
     plot: PlotOption = None,
     at_least: AtLeastOption = None,
-    demand_quantity: DemandQuantityOption = "parameters",
-    demand_series: DemandSeriesOption = "frontier",
-    demand_where: DemandWhereOption = None,
-    demand_since: DemandSinceOption = None,
-    demand_factor: DemandFactorOption = BYTES_OF_16_BITS_IN_GB,
     level: LevelOption = 95.0,
     max_factor: MaxFactorOption = 100.0,
 ) -> None:
     """Forecast a series, such as GPU memory: candidates, their backtest, the winner, growth, calibrated intervals."""
-    from collector.forecast.fit import fit_forecast, measure_gap
+    from collector.forecast.fit import describe_forecast, describe_future, fit_forecast
     from collector.forecast.series import Request, load_series
-    from collector.forecast.words import describe_forecast, describe_future, describe_gap
     from collector.report.paper import check_figure_path, save_figure
     from collector.report.plots.forecast import show_forecast
 
@@ -123,13 +91,7 @@ def forecast(
     if this_year >= FIRST_YEAR and (future := describe_future(loaded, this_year)):
         echo(format_message(f"warning: {future}"), err=True)
     fitted = fit_forecast(loaded, year=until, level=level / 100, max_factor=max_factor)
-    gap = None
-    if demand is not None:
-        wanted = Request(quantity=demand_quantity, where=tuple(demand_where or ()), since=demand_since)
-        needed = load_series(demand, demand_series, wanted)
-        of_demand = fit_forecast(needed, year=until, level=level / 100, max_factor=max_factor)
-        gap = measure_gap(fitted, of_demand, factor=demand_factor)
-    for line in [*describe_forecast(fitted), *(describe_gap(gap) if gap else ())]:
+    for line in describe_forecast(fitted):
         CONSOLE.print(line)
     if plot:
         save_figure(show_forecast(fitted), plot, columns=2, has_title=False)
