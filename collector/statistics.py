@@ -40,15 +40,10 @@ POWER_WORDS = "most cases"
 by it shows a true difference of that size in 0.7 to 0.84 of the cases, with two or three in 0.55 to 0.83."""
 FEW_REPEATS = 3
 """Of no more repeats than this a side, the spread is so uncertain that no share of cases is named."""
-FEW_FREEDOM = 2 * (FEW_REPEATS - 1)
-"""The degrees of freedom that two sides of so few repeats have."""
 MAX_REPEATS = 50
 """More repeats than this are not proposed: from here on each further digit costs a hundred times as many."""
 MIN_REPEATS = 2
 """One repeat has no spread."""
-MAX_LOG_RATIO = math.log(10)
-"""A difference of ten times shows without any planning."""
-LOG_RATIO_STEP = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,11 +360,6 @@ def find_power(distance: float, variance: float, freedom: float, num_tests: int)
     return 1 - float(special.nctdtr(freedom, shift, critical))
 
 
-def count_repeats_to_show(log_ratio: float, variances: RepeatVariances, num_tests: int) -> int | None:
-    """Return how many repeats a side show a log ratio as a difference in POWER of the cases; None above MAX_REPEATS."""
-    return find_least(lambda number: find_power(abs(log_ratio), *variances.expect_variance(number), num_tests) >= POWER)
-
-
 def find_least(is_enough: Callable[[int], bool]) -> int | None:
     """Return the least number of repeats that is enough, if every larger one is; None above MAX_REPEATS."""
     if not is_enough(MAX_REPEATS):
@@ -379,19 +369,3 @@ def find_least(is_enough: Callable[[int], bool]) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
     return low
-
-
-def find_shown_difference(variances: RepeatVariances, number: int, num_tests: int) -> float | None:
-    """Return the log ratio that `number` repeats a side show in POWER of the cases; None beyond MAX_LOG_RATIO."""
-    variance, freedom = variances.expect_variance(number)
-
-    def is_shown(log_ratio: float) -> bool:
-        return find_power(log_ratio, variance, freedom, num_tests) >= POWER
-
-    if not is_shown(MAX_LOG_RATIO):
-        return None
-    low, high = 0.0, MAX_LOG_RATIO
-    while high - low > LOG_RATIO_STEP:
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_shown(middle) else (middle, high)
-    return high

@@ -9,16 +9,12 @@ import logging
 import os
 import re
 import urllib.request
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 import urllib3
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 from urllib3.exceptions import HTTPError, LocationParseError, MaxRetryError
 
 from bench.errors import UserError
@@ -233,9 +229,6 @@ def escape_slack(text: str) -> str:
     return replace_steering(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-STATES = ("pending", "confirmed", "dismissed", "undecided")
-
-
 def list_lines(report: NightReport) -> list[str]:
     """Return what is known of the newest night, a line for each change of it."""
     lines = [
@@ -279,70 +272,5 @@ def format_shift(shift: Shift) -> str:
     return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
-def get_state(change: RecordedChange) -> str:
+def get_state(change: RecordedChange) -> Literal["pending", "confirmed", "dismissed", "undecided"]:
     return "pending" if change.decision is None else change.decision.outcome
-
-
-def make_document(report: NightReport) -> dict[str, Any]:
-    """Return what is known of the newest night as JSON: its changes as the store has them."""
-    return {
-        "matrix": report.matrix,
-        "night": report.night.run_id,
-        "num_nights": report.num_nights,
-        "num_cells": report.num_cells,
-        "num_uncounted": report.num_uncounted,
-        "num_too_new": report.num_too_new,
-        "changes": [
-            {
-                "state": get_state(change),
-                "suspicion": json.loads(change.suspicion.to_json()),
-                "decision": None if change.decision is None else json.loads(change.decision.to_json()),
-                "channels": sorted(change.channels),
-            }
-            for change in report.changes
-        ],
-        "warnings": list(report.warnings),
-    }
-
-
-class NightMetrics(Collector):
-    """The metrics of the newest night that was looked at; none before the first."""
-
-    def __init__(self) -> None:
-        self.report: NightReport | None = None
-
-    def collect(self) -> Iterator[Metric]:
-        report = self.report
-        if report is None:
-            return
-        counts = Counter(get_state(change) for change in report.changes if change.suspicion.direction == "slower")
-        changes = GaugeMetricFamily(
-            "benchmatrix_night_slowdowns", "Slowdowns of the newest night by state.", labels=["matrix", "state"]
-        )
-        for state in STATES:
-            changes.add_metric([report.matrix, state], counts[state])
-        yield changes
-        ratios = GaugeMetricFamily(
-            "benchmatrix_night_regression_ratio",
-            "Step time after a confirmed regression of the newest night over the one before.",
-            labels=["matrix", "cell_id", "change_id"],
-        )
-        for change in report.regressions:
-            shift = change.suspicion.shift if change.decision is None else change.decision.shift
-            for cell_id in change.suspicion.cell_ids:
-                ratio = change.suspicion.shift.ratio if shift is None else shift.ratio
-                ratios.add_metric([report.matrix, cell_id, change.suspicion.change_id], ratio)
-        yield ratios
-        yield GaugeMetricFamily(
-            "benchmatrix_night_timestamp_seconds",
-            "When the newest night began that was looked at, in seconds since 1970.",
-            value=report.night.created_at.timestamp(),
-        )
-
-
-def format_metrics(report: NightReport) -> str:
-    """Return the metrics of a night in Prometheus' text format, for the textfile collector of its node exporter."""
-    registry, metrics = CollectorRegistry(), NightMetrics()
-    metrics.report = report
-    registry.register(metrics)
-    return generate_latest(registry).decode()

@@ -21,8 +21,8 @@ class EstimateDocument(BaseModel):
     device: str
     num_repeats: int
     num_known: int
-    """Repeats of cells of which earlier results say how long they take; the others count with their time
-    limit, or on this machine, where no price is asked for, as `run --dry-run` says: like the nearest, or by a guess."""
+    """Repeats of cells of which earlier results say how long they take; the others count like the nearest, or by a
+    guess, as `run --dry-run` says."""
     expected_hours: float
     """Node-hours."""
     most_hours: float

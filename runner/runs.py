@@ -337,7 +337,7 @@ def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) 
         if not pattern.fullmatch(run_id) or not oldest <= run_id <= f"{newest}-ffff":
             continue
         run = _try_to_read_run(store, run_id)
-        if run is None or run.plan_id != plan.plan_id or not _is_same_place(run, plan):
+        if run is None or run.plan_id != plan.plan_id or not is_same_place(run, plan):
             continue
         if _lacks_results(store, run, retries):
             return run
@@ -420,7 +420,8 @@ def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], N
         report(f"left out: {number} cells: {reason}")
 
 
-def _is_same_place(run: Run, plan: Run) -> bool:
+def is_same_place(run: Run, plan: Run) -> bool:
+    """Return whether both are of this machine, or of the same namespace and profile of one cluster."""
     if run.cluster is None and plan.cluster is None:
         return run.hostname == plan.hostname
     if run.cluster is None or plan.cluster is None or run.cluster.is_apart_from(plan.cluster):

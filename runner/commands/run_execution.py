@@ -4,7 +4,6 @@ import shlex
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,7 +29,7 @@ from runner.run_events import RunEvents
 from runner.runs import NO_RETRIES, Retries, read_run
 
 if TYPE_CHECKING:  # the collector takes a second to import, the package `kubernetes` half a second
-    from runner.alarms import NightMetrics, Webhook
+    from runner.alarms import Webhook
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.run import ClusterRun
     from runner.kubernetes.tracked_jobs import ClusterObserver
@@ -212,7 +211,7 @@ def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
                 messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
             with ClusterProgress(CONSOLE, as_json=execution.events is not None) as progress:
                 if port is not None:
-                    progress.serve_metrics(connection, port, *([night.metrics] if night else []))
+                    progress.serve_metrics(connection, port)
                 again = confirm_there(there, chosen, connection, progress, messages) if night else None
                 there.measure(chosen, connection, progress, messages)
                 if night is not None and again is not None:
@@ -228,8 +227,6 @@ def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
         messages.print(f"interrupted{_explain_what_goes_on(there, begun) if begun else ''}", soft_wrap=True)
         raise typer.Exit(find_end_code(interrupt)) from None
     execution.end(chosen, end, is_retry_named=there.owner is None)
-    if night is not None and port is not None:
-        night.hold_metrics()
     return end
 
 
@@ -269,9 +266,6 @@ def _name_program() -> list[str]:
 
 MIN_CONFIRMATION_SECONDS = 60.0
 """A night with less time left does not begin a confirmation: it takes about so long until the first pod measures."""
-METRICS_SECONDS = 75.0
-"""How long a runner that confirmed a regression serves its metrics before it ends: two scrapes of the chart's default
-interval of 30 s, and some."""
 
 
 MeasureAgain = Callable[[str, str], None]
@@ -284,7 +278,6 @@ class NightWatch:
 
     store: Store
     webhooks: "Sequence[Webhook]"
-    metrics: "NightMetrics"
 
     @classmethod
     def plan(cls, store: Store, *, is_watched: bool, webhooks: Sequence[str]) -> "NightWatch | None":
@@ -293,9 +286,9 @@ class NightWatch:
             if webhooks:
                 raise UserError("--webhook: is for runs that are watched; add --watch, or leave it out")
             return None
-        from runner.alarms import NightMetrics, parse_webhooks
+        from runner.alarms import parse_webhooks
 
-        return cls(store=store, webhooks=parse_webhooks(webhooks), metrics=NightMetrics())
+        return cls(store=store, webhooks=parse_webhooks(webhooks))
 
     def follow(self, run: Run, console: Console, again: MeasureAgain) -> None:
         """Look at the night, have measured again what is suspected, decide it, and send what is confirmed.
@@ -313,15 +306,6 @@ class NightWatch:
         except UserError as error:
             console.print(f"the night is not watched: {error}", style="yellow", soft_wrap=True)
 
-    def hold_metrics(self) -> None:
-        """Wait until a regression of this night has been scraped, or SIGTERM or Ctrl-C ends the wait.
-
-        Raises KeyboardInterrupt then. The first process of a container does not hear SIGTERM unless it handles it.
-        """
-        if self.metrics.report is not None and self.metrics.report.regressions:
-            with end_like_interrupt():
-                time.sleep(METRICS_SECONDS)
-
     def _look(self, run: Run, console: Console, again: MeasureAgain) -> "NightReport":
         from runner.alarms import list_lines
         from runner.nights import Watch
@@ -337,7 +321,6 @@ class NightWatch:
                 style="yellow",
                 soft_wrap=True,
             )
-        self.metrics.report = report
         for line in list_lines(report):
             console.print(line, soft_wrap=True)
         return report

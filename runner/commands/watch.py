@@ -1,6 +1,5 @@
 """The command `watch`."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +20,7 @@ from runner.terminal import echo
 if TYPE_CHECKING:  # the collector takes a second to import
     from rich.console import Console
 
+    from runner.commands.json_documents import WatchDocument
     from runner.nights import NightReport
 
 WatchedMatrixOption = Annotated[
@@ -33,9 +33,6 @@ ConfirmationOption = Annotated[
 FinalOption = Annotated[
     bool, typer.Option("--final", help="Decide by what was measured again so far; no more is to come.")
 ]
-MetricsFileOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the night's metrics, in Prometheus' text format.")
-]
 
 
 def watch(
@@ -45,11 +42,9 @@ def watch(
     webhook: WebhookOption = None,
     confirmation: ConfirmationOption = None,
     final: FinalOption = False,
-    metrics_file: MetricsFileOption = None,
 ) -> None:
     """Look at the newest night of a matrix: what got slower, and is it so when it is measured again?"""
-    from collector.files import replace_text
-    from runner.alarms import format_metrics, list_lines, make_document, parse_webhooks, send_alarms
+    from runner.alarms import list_lines, parse_webhooks, send_alarms
     from runner.nights import Watch
     from runner.stored_runs import open_existing_store
 
@@ -58,19 +53,41 @@ def watch(
     report = Watch(store=opened, matrix=matrix).look(is_final=final)
     messages = make_error_console() if as_json else CONSOLE
     if as_json:
-        echo(json.dumps(make_document(report), indent=1))
+        echo(_make_document(report).model_dump_json(indent=1))
     for line in () if as_json else list_lines(report):
         messages.print(line, soft_wrap=True)
     if confirmation is not None:
         _write_confirmation(confirmation, report, store, messages)
-    if metrics_file is not None:
-        replace_text(metrics_file, format_metrics(report))
     for line in send_alarms(opened, report, webhooks):
         messages.print(line, soft_wrap=True)
     if report.regressions:
         raise typer.Exit(EXIT_NOT_OK)
     if report.pending:
         raise typer.Exit(EXIT_PENDING)
+
+
+def _make_document(report: "NightReport") -> "WatchDocument":
+    from runner.alarms import get_state
+    from runner.commands.json_documents import WatchDocument, WatchedChange
+
+    return WatchDocument(
+        matrix=report.matrix,
+        night=report.night.run_id,
+        num_nights=report.num_nights,
+        num_cells=report.num_cells,
+        num_uncounted=report.num_uncounted,
+        num_too_new=report.num_too_new,
+        changes=tuple(
+            WatchedChange(
+                state=get_state(change),
+                suspicion=change.suspicion,
+                decision=change.decision,
+                channels=tuple(sorted(change.channels)),
+            )
+            for change in report.changes
+        ),
+        warnings=report.warnings,
+    )
 
 
 def _write_confirmation(path: Path, report: "NightReport", store: str, messages: "Console") -> None:

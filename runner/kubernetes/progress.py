@@ -43,11 +43,10 @@ class ClusterProgress(Collector):
         if self._live:
             self._live.stop()
 
-    def serve_metrics(self, connection: Connection, port: int, *more: Collector) -> CollectorRegistry:
-        """Serve the counts of the run and of its requests at `/metrics`, with those of `more`; return all of them."""
+    def serve_metrics(self, connection: Connection, port: int) -> CollectorRegistry:
+        """Serve the counts of the run and of its requests at `/metrics`; return them."""
         self._connection, registry = connection, CollectorRegistry()
-        for collector in (self, *more):
-            registry.register(collector)
+        registry.register(self)
         try:
             start_http_server(port, registry=registry)
         except OSError as error:

@@ -11,7 +11,7 @@ from bench.schema import Alarm
 from bench.store import Store
 from nights import SLOWED, SimulatedNights
 from runner import alarms
-from runner.alarms import format_metrics, parse_webhooks, send_alarms
+from runner.alarms import parse_webhooks, send_alarms
 from runner.nights import NightReport, Watch
 from webhook_receiver import Receiver, receive
 
@@ -103,7 +103,7 @@ def test_a_url_is_in_no_message_no_log_and_no_document(
     lines = send_alarms(nights.store, report, found)
 
     kept = b"".join(nights.store.get(key) for key in nights.store.list_keys("nights"))
-    shown = " ".join([*lines, repr(found), format_metrics(report), kept.decode()])
+    shown = " ".join([*lines, repr(found), kept.decode()])
     assert "not sent to slack:AWAY: the server cannot be reached" in shown
     assert caplog.text == ""
     assert "secret" not in shown
@@ -115,10 +115,3 @@ def test_a_webhook_that_is_wrong_is_one_message_without_what_was_given(value: st
     with pytest.raises(UserError) as error:
         parse_webhooks([value], {"HOOK": "no url, but secret"})
     assert "secret" not in str(error.value)
-
-
-def test_the_metrics_count_slowdowns_by_state(nights: SimulatedNights) -> None:
-    metrics = format_metrics(confirm_regression(nights))
-
-    assert 'benchmatrix_night_slowdowns{matrix="smoke",state="confirmed"} 1.0' in metrics
-    assert f'benchmatrix_night_regression_ratio{{cell_id="{SLOWED.cell_id}"' in metrics

@@ -14,7 +14,7 @@ from bench.store import Store
 from factories import START, make_cell, make_placement, make_result, make_run
 from machine_facts import make_identity
 from nights import CELLS, SLOWED, SimulatedNights
-from runner.alarms import list_lines, make_document
+from runner.alarms import list_lines
 from runner.matrix.expansion import load_matrix
 from runner.nights import NightReport, Watch, describe_matrix
 from schema_cases import make_neighbour
@@ -205,8 +205,8 @@ def test_a_cell_whose_repeats_were_all_disturbed_is_not_passed_over_in_silence(n
         nights.put_night(number)
     nights.put_night(2, disturbed=[SLOWED], factors={SLOWED.cell_id: 3.0})
     assert list_lines(look(nights))[1:] == [NOT_LOOKED_AT, "no change is suspected"]
-    document = make_document(look(nights))
-    assert (document["num_cells"], document["num_uncounted"], document["num_too_new"]) == (2, 1, 0)
+    report = look(nights)
+    assert (report.num_cells, report.num_uncounted, report.num_too_new) == (2, 1, 0)
     nights.put_night(3, disturbed=CELLS)
     assert list_lines(look(nights))[1:] == [NOT_LOOKED_AT.replace("1 of 3", "3 of 3")]
 

@@ -35,11 +35,11 @@ def test_a_dry_run_on_a_cluster_takes_the_profiles_price_or_that_of_a_machine(
     place = ("--on", "lab", "--store", f"s3://{s3_server.bucket}/dry", "--dry-run", "--max-cost", "0.001")
     code, out, err = call_main("run", "quick.yaml", *place, "--profile", "mine.yaml")
     assert (code, err) == (0, "")
-    # Four repeats of a minute.
-    assert "4 repeats take at most 0.07 node-hours, by their time limits; at most 0.02 USD (0.3 per hour, " in out
+    assert "at most 4 min (a guess, 27 s each: " in out
+    assert "; about 0.01 USD, at most 0.02 (0.3 per hour, profile mine)" in out
     assert out.splitlines()[-1] == "--max-cost 0.001: the run would end before all of it is measured"
     code, out, _ = call_main("run", "quick.yaml", *place, "--profile", "mine.yaml", "--machine", "cpu=m6i.2xlarge")
-    assert (code, "at most 0.03 USD (0.384 per hour, EKS us-east-1 m6i.2xlarge, 2026-07-20)" in out) == (0, True)
+    assert (code, "at most 0.03 (0.384 per hour, EKS us-east-1 m6i.2xlarge, 2026-07-20)" in out) == (0, True)
     assert call_main("status", "--store", f"s3://{s3_server.bucket}/dry")[0] == 2  # there is no run
 
 
@@ -54,9 +54,8 @@ def test_a_cap_without_a_price_names_both_ways_to_give_one(
 
 
 def test_a_dry_run_says_the_same_time_to_people_and_to_programs(call_main: CallMain, workspace: Workspace) -> None:
-    """Of cells that nothing is known of, the one had a guess, and the other their time limit."""
     words = ("run", "quick.yaml", "--python", "./python", "--dry-run")
-    assert "cpu: 4 repeats take about 2 min (a guess, 27 s each" in call_main(*words)[1]
+    assert "cpu: 4 repeats take about 2 min, at most 4 min (a guess, 27 s each" in call_main(*words)[1]
     (estimate,) = json.loads(call_main(*words, "--json")[1].splitlines()[0])["estimates"]
     assert estimate["expected_hours"] == pytest.approx(108 / 3600)
     assert estimate["most_hours"] == pytest.approx(4 * 60 / 3600)
@@ -65,6 +64,6 @@ def test_a_dry_run_says_the_same_time_to_people_and_to_programs(call_main: CallM
 def test_render_estimates_by_earlier_results(call_main: CallMain, workspace: Workspace) -> None:
     assert call_main("run", "quick.yaml", "--python", "./python", "--no-report")[0] == 0
     code, _, err = call_main("render", "quick.yaml", "--earlier", "file://results", "--machine", "cpu=m6i.xlarge")
-    assert (code, "4 of them by earlier results; about 0.00 USD, at most 0.01" in err) == (0, True)
+    assert (code, "(as they took here before); about 0.00 USD, at most 0.01" in err) == (0, True)
     code, _, err = call_main("render", "quick.yaml", "--earlier", "file://nowhere")
     assert (code, err.splitlines()[-1].startswith("error: store file://nowhere: there is no directory ")) == (2, True)

@@ -24,11 +24,10 @@ def test_watch_suspects_then_confirms_and_says_so_by_its_exit_code(call_main: Ca
     assert call_main("watch")[0] == 0
     nights.put_night(2, factors={SLOWED.cell_id: 1.9})
 
-    code, out, _ = call_main("watch", "--confirmation", "again.yaml", "--metrics-file", "night.prom")
+    code, out, _ = call_main("watch", "--confirmation", "again.yaml")
     assert code == 3
     run_id = out.split("--run-id ")[1].split()[0]
     assert f"benchmatrix run again.yaml --store file://results --run-id {run_id} --no-report" in out
-    assert 'state="pending"} 1.0' in (workspace.folder / "night.prom").read_text()
 
     nights.put_confirmation(run_id, [SLOWED], factors={SLOWED.cell_id: 1.9})
     code, out, err = call_main("watch", "--json")
