@@ -7,7 +7,7 @@ import pytest
 
 from bench.probes.cpu import THREAD_VARIABLES
 from bench.schema import Calibration, Cell, Result
-from bench.worker.attempt import Attempt
+from bench.worker.attempt import Alone, Attempt
 from bench.worker.request import Order
 from factories import make_cell
 from fake_nvml import FakeNvml, install_nvml
@@ -35,7 +35,7 @@ def attempt_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
         # A stub's matrix products take no time, so that they go on for theirs: only where a test is about them.
         cell = make_cell(**({"sampling_seconds": 0.0} if fields.get("device") != "gpu" else {}) | fields)
         order = Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-", image="i@sha256:0", git_revision="g")
-        return Attempt(order).run()
+        return Attempt(order, Alone(order)).run()
 
     return run
 

@@ -2,30 +2,29 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
-from bench.schema import Result
-from bench.store import Store, result_key
-from bench.worker.delivery import Delivery, find_marked_record, mark_record
-from factories import make_failed_result, make_result
+from bench.store import Store
+from bench.worker.delivery import deliver, find_marked_record, mark_record
 from s3_server import S3Server
 
 
-def find_key(result: Result) -> str:
-    return result_key(result.run_id, result.cell_id, result.repeat, result.attempt)
+def put(store: Any, key: str, *, seconds: float, is_ok: bool = True) -> int:
+    return deliver(store, key, b"record", is_ok=is_ok, deadline=time.monotonic() + seconds)
 
 
-@pytest.mark.parametrize(("result", "code"), [(make_result(), EXIT_OK), (make_failed_result(), EXIT_NOT_OK)])
+@pytest.mark.parametrize(("is_ok", "code"), [(True, EXIT_OK), (False, EXIT_NOT_OK)])
 def test_a_record_lies_in_the_store_and_the_exit_code_says_how_it_ended(
-    tmp_path: Path, result: Result, code: int
+    tmp_path: Path, *, is_ok: bool, code: int
 ) -> None:
     store = Store.open(f"file://{tmp_path}")
-    assert Delivery(store=store).deliver(result, deadline=time.monotonic() + 600) == code
-    assert Result.model_validate_json(store.get(find_key(result))) == result
+    assert put(store, "r/1.json", seconds=600, is_ok=is_ok) == code
+    assert store.get("r/1.json") == b"record"
 
 
 def test_a_store_that_stays_away_leaves_the_record_in_the_log(
@@ -33,21 +32,15 @@ def test_a_store_that_stays_away_leaves_the_record_in_the_log(
 ) -> None:
     store = Store.open(f"s3://{s3_server.bucket}")
     s3_server.stop()
-    result = make_result()
-
-    assert Delivery(store=store).deliver(result, deadline=time.monotonic()) == EXIT_RESULT_IN_LOG
-
+    assert put(store, "r/1.json", seconds=0) == EXIT_RESULT_IN_LOG
     err = capsys.readouterr().err
-    found = find_marked_record(f"before\n{err}after\n")
-    assert found is not None
-    assert Result.model_validate_json(found) == result
+    assert find_marked_record(f"before\n{err}after\n") == b"record"
     assert "cannot be reached" in err
 
 
 def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
     store = Store.open(f"s3://{s3_server.bucket}")
     s3_server.stop()
-    result = make_result()
 
     class ReturningStore:
         """The real store; its server is started again after the first try."""
@@ -59,10 +52,9 @@ def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server, capsys: py
                 if s3_server.process is None:
                     s3_server.start()
 
-    delivery = Delivery(store=ReturningStore())  # type: ignore[arg-type]
-    assert delivery.deliver(result, deadline=time.monotonic() + 600) == EXIT_OK
+    assert put(ReturningStore(), "r/1.json", seconds=600) == EXIT_OK
     assert "waiting for the store: " in capsys.readouterr().err
-    assert Result.model_validate_json(store.get(find_key(result))) == result
+    assert store.get("r/1.json") == b"record"
 
 
 @given(st.binary(max_size=5000), st.text(max_size=50))

@@ -108,7 +108,9 @@ def _find_amd_limit(family: int, model: int) -> int:
     return FMA_FLOPS if family in (ZEN, ZEN_3_AND_4) else AVX512_FLOPS
 
 
-def find_host_peaks(host: HostPeak) -> Peaks:
+def find_host_peaks(host: HostPeak | None) -> Peaks:
+    if host is None:
+        return Peaks(source="could not be read")
     measured = max(filter(None, (host.before_flops_per_second, host.after_flops_per_second)), default=None)
     if host.flops_per_second is None:
         source = "neither calculated nor measured"
@@ -119,7 +121,7 @@ def find_host_peaks(host: HostPeak) -> Peaks:
             f"calculated: {host.num_cores} cores x {host.flops_per_cycle} operations x "
             f"{(host.clock_hertz or 0) / 1e9:.2f} GHz"
         )
-    return Peaks(flops_per_second=host.flops_per_second, bytes_per_second=None, cache_bytes=0, source=source)
+    return Peaks(flops_per_second=host.flops_per_second, source=source)
 
 
 def measure_undisturbed(cell: Cell, num_threads: int, build: BuildWorkload) -> float | None:

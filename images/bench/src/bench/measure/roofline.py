@@ -29,9 +29,9 @@ PRECISIONS: tuple[Precision, ...] = ("fp32", "tf32", "fp16", "bf16")
 class Peaks:
     """The peak rates of a cell's devices together, in its precision. None: not known."""
 
-    flops_per_second: float | None
-    bytes_per_second: float | None
-    cache_bytes: int
+    flops_per_second: float | None = None
+    bytes_per_second: float | None = None
+    cache_bytes: int = 0
     """Last level of cache in front of that memory; 0 where `bytes_per_second` is None."""
     clock_mhz: float | None = None
     """The clock that the figures of a GPU's datasheet are for; None for a peak that was measured."""
@@ -87,7 +87,7 @@ def find_gpu_peaks(names: Sequence[str], precision: Precision) -> Peaks:
         if any(" MIG " in kind for kind in kinds):
             gpus = " and ".join(f"{kind.partition(' MIG ')[0]} ({kind.rpartition(' MIG ')[2]})" for kind in kinds)
             reason = f"a slice of {gpus}: the peaks of slices are not known"
-        return Peaks(flops_per_second=None, bytes_per_second=None, cache_bytes=0, source=reason)
+        return Peaks(source=reason)
     row = rows[0]
     tflops = row.tflops.get(precision)
     source = row.source if tflops is not None else f"{row.source}; no {precision} units"
@@ -104,22 +104,11 @@ def find_gpu_peaks(names: Sequence[str], precision: Precision) -> Peaks:
 CACHE_TRANSFERS = 2
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bound:
-    """The shortest time of a step. None: not known."""
-
-    memory_seconds: float | None
-    """What the bytes take that the cache cannot keep from step to step (see CACHE_TRANSFERS)."""
-    min_step_seconds: float | None
-    name: Literal["arithmetic", "memory"] | None
-    """What bounds the step."""
-
-
 def make_roofline(cell: Cell, center_step_seconds: float, peaks: Peaks) -> Roofline:
     cost = count_step_cost(cell)
     flops = cost.flops * cell.num_gpus
     num_bytes = cost.min_bytes * cell.num_gpus
-    bound = find_bound(flops, num_bytes, peaks)
+    memory_seconds, min_step_seconds, bound = find_bound(flops, num_bytes, peaks)
     achieved = flops / center_step_seconds
     peak = peaks.flops_per_second
     return Roofline(
@@ -132,15 +121,17 @@ def make_roofline(cell: Cell, center_step_seconds: float, peaks: Peaks) -> Roofl
         peak_clock_mhz=peaks.clock_mhz,
         peak_source=peaks.source,
         share_of_peak=None if peak is None else achieved / peak,
-        min_step_seconds=bound.min_step_seconds,
-        min_memory_seconds=bound.memory_seconds,
-        bound=bound.name,
-        share_of_roofline=None if bound.min_step_seconds is None else bound.min_step_seconds / center_step_seconds,
+        min_step_seconds=min_step_seconds,
+        min_memory_seconds=memory_seconds,
+        bound=bound,
+        share_of_roofline=None if min_step_seconds is None else min_step_seconds / center_step_seconds,
     )
 
 
-def find_bound(flops: int, num_bytes: int, peaks: Peaks) -> Bound:
-    """Return the shortest time of a step of `flops` operations and `num_bytes` bytes.
+def find_bound(
+    flops: int, num_bytes: int, peaks: Peaks
+) -> tuple[float | None, float | None, Literal["arithmetic", "memory"] | None]:
+    """Return the seconds that the bytes of a step take, those of the step at the least, and what bounds it.
 
     The bytes are those that the cache cannot keep from step to step (see CACHE_TRANSFERS): a step whose weights fit
     into it is not bound by memory.
@@ -149,8 +140,8 @@ def find_bound(flops: int, num_bytes: int, peaks: Peaks) -> Bound:
     if peaks.bytes_per_second is not None:
         memory_seconds = max(0, num_bytes - CACHE_TRANSFERS * peaks.cache_bytes) / peaks.bytes_per_second
     if peaks.flops_per_second is None:
-        return Bound(memory_seconds=memory_seconds, min_step_seconds=None, name=None)
+        return memory_seconds, None, None
     arithmetic_seconds = flops / peaks.flops_per_second
     if memory_seconds is not None and memory_seconds > arithmetic_seconds:
-        return Bound(memory_seconds=memory_seconds, min_step_seconds=memory_seconds, name="memory")
-    return Bound(memory_seconds=memory_seconds, min_step_seconds=arithmetic_seconds, name="arithmetic")
+        return memory_seconds, memory_seconds, "memory"
+    return memory_seconds, arithmetic_seconds, "arithmetic"

@@ -23,6 +23,7 @@ from bench.tenants.coordination import choose_window, explain_apart, name_tenant
 from bench.worker.request import Order
 
 DocumentT = TypeVar("DocumentT", bound=Document)
+T = TypeVar("T")
 
 POLL_SECONDS = 0.2
 """Between two looks at the store. A look takes a millisecond in a directory and some tens of one in a bucket."""
@@ -59,40 +60,41 @@ class Meeting:
 
     def await_call(self) -> None:
         """Return when tenant 0 says that the others may begin. Raise GroupOverError where this one is too late."""
-        deadline = self.clock() + ARRIVAL_SECONDS
-        while True:
+        group, tenant = self.order.tenant_group, self.order.tenant
+
+        def is_called() -> bool:
             present = self._list()
-            mine = {f"{kind}-{self.order.tenant}" for kind in ("ready", "pace", "end")}
-            if present & {"window", *mine}:
-                raise GroupOverError(
-                    f"group {self.order.tenant_group} has met without this process, its tenant {self.order.tenant}"
-                )
-            if "call" in present:
-                return
-            if self.clock() > deadline:
-                raise GroupOverError(f"tenant 0 of group {self.order.tenant_group} has not come")
-            self.sleep(POLL_SECONDS)
+            if present & {"window", f"ready-{tenant}", f"pace-{tenant}", f"end-{tenant}"}:
+                raise GroupOverError(f"group {group} has met without this process, its tenant {tenant}")
+            return "call" in present
+
+        if not self._await(is_called, ARRIVAL_SECONDS):
+            raise GroupOverError(f"tenant 0 of group {group} has not come")
 
     def report_ready(self, place: TenantPlace) -> None:
         self._put("ready", TenantReady(tenant=self.order.tenant, place=place), self.order.tenant)
 
     def await_ready(self) -> None:
         """Return when every tenant is ready or has ended. Raise NoCommonWindowError where they cannot be measured."""
-        deadline = self.clock() + ARRIVAL_SECONDS
-        while True:
+        missing: list[int] = []
+
+        def are_ready() -> bool:
             present = self._list()
             if "window" in present:
                 raise NoCommonWindowError(self._get(CommonWindow, "window").called_off or "the others began before")
-            missing = self._list_missing(present, "ready")
-            if not missing:
-                break
-            if self.clock() > deadline:
-                self._give_up(f"{name_tenants(missing)} not ready within {ARRIVAL_SECONDS:.0f} s")
-            self.sleep(POLL_SECONDS)
-        if self.order.tenant == 0:
+            missing[:] = self._list_missing(present, "ready")
+            return not missing
+
+        reason = None
+        if not self._await(are_ready, ARRIVAL_SECONDS):
+            reason = f"{name_tenants(missing)} not ready within {ARRIVAL_SECONDS:.0f} s"
+        elif self.order.tenant == 0:
             reason = explain_apart(self.read_places(), self.order.cell.sharing)
-            if reason is not None:
-                self._give_up(reason)
+        if reason is None:
+            return
+        if self.order.tenant == 0:
+            self.call_off(reason)
+        raise NoCommonWindowError(reason)
 
     def report_pace(self, step_seconds: float) -> None:
         self._put("pace", TenantPace(tenant=self.order.tenant, step_seconds=step_seconds), self.order.tenant)
@@ -118,14 +120,8 @@ class Meeting:
 
     def await_window(self) -> CommonWindow:
         """Return the window without taking part in it; called off where it is not set in time."""
-        deadline = self.clock() + 2 * ARRIVAL_SECONDS
-        while True:
-            window = self.find_window()
-            if window is not None:
-                return window
-            if self.clock() > deadline:
-                return self.call_off("the tenants came to no common window in time")
-            self.sleep(POLL_SECONDS)
+        window = self._await(self.find_window, 2 * ARRIVAL_SECONDS)
+        return window or self.call_off("the tenants came to no common window in time")
 
     def call_off(self, reason: str) -> CommonWindow:
         """Tell every tenant, as tenant 0, that there is no window, and why; return what they are told."""
@@ -136,14 +132,13 @@ class Meeting:
     def leave(self, record: TenantRecord) -> None:
         self._put("end", record, self.order.tenant)
 
-    def gather(self, deadline: float) -> list[TenantRecord]:
+    def gather(self, seconds: float) -> list[TenantRecord]:
         """Return the records of the other tenants when all are there.
 
-        At `deadline`, by the clock, one is made for each tenant that has left none.
+        After so many seconds, one is made for each tenant that has left none.
         """
         others = range(1, self.order.cell.tenants)
-        while self._list_missing(self._list(), "end", others) and self.clock() < deadline:
-            self.sleep(POLL_SECONDS)
+        self._await(lambda: not self._list_missing(self._list(), "end", others), seconds)
         return [self._find_record(tenant) for tenant in others]
 
     def read_places(self) -> dict[int, TenantPlace]:
@@ -170,10 +165,12 @@ class Meeting:
         tenants = range(self.order.cell.tenants) if tenants is None else tenants
         return [tenant for tenant in tenants if not {f"{kind}-{tenant}", f"end-{tenant}"} & present]
 
-    def _give_up(self, reason: str) -> None:
-        if self.order.tenant == 0:
-            self.call_off(reason)
-        raise NoCommonWindowError(reason)
+    def _await(self, look: Callable[[], T], seconds: float) -> T:
+        """Look until something is found or so many seconds have passed, and return what the last look found."""
+        deadline = self.clock() + seconds
+        while not (found := look()) and self.clock() < deadline:
+            self.sleep(POLL_SECONDS)
+        return found
 
     def _find_record(self, tenant: int) -> TenantRecord:
         try:

@@ -3,10 +3,13 @@
 import gc
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from bench.errors import UserError
 from bench.frameworks.interface import Framework
 from bench.measure.harness import StepRecorder, WatchWindow, Workload, start_up_workload
+from bench.probes.gpu_processes import DeviceMemory
 from bench.probes.machine import read_place
 from bench.schema import (
     CommonWindow,
@@ -20,7 +23,7 @@ from bench.schema import (
     TenantRecord,
     Validity,
 )
-from bench.store import Store
+from bench.store import Store, StoreError
 from bench.tenants.common_window import measure_common_window
 from bench.tenants.coordination import judge_group
 from bench.tenants.meeting import END_SECONDS, Meeting
@@ -38,11 +41,12 @@ class Tenant(Alone):
     """What the process of one order does for its repeat, as one of several tenants."""
 
     def __init__(self, order: Order, store: Store) -> None:
-        self._order = order
+        super().__init__(order)
         self.meeting = Meeting(store=store, order=order)
         self.cell = order.cell.as_tenant(order.tenant).model_copy(update=WINDOW_ALONE)
         self._place: TenantPlace | None = None
         self._window: CommonWindow | None = None
+        self._memory = DeviceMemory()
         self._lateness_seconds: float | None = None
         self._others: list[TenantRecord] | None = None
         self._own_reasons: tuple[Reason, ...] = ()
@@ -52,6 +56,17 @@ class Tenant(Alone):
     def is_first(self) -> bool:
         """Whether this is tenant 0, which calls the others, sets the window and makes the Result."""
         return self._order.tenant == 0
+
+    def begin(self, *, is_container: bool) -> None:
+        if not self.is_first:
+            self.meeting.await_call()  # tenant 0 looks at the idle device before
+        try:
+            super().begin(is_container=is_container)
+        except UserError as error:
+            if self.is_first:  # the others would wait for it, and their pod with them
+                with suppress(StoreError):
+                    self.meeting.call_off(str(error))
+            raise
 
     def read_baseline(self, probes: Observer) -> None:
         """Read the idle device and call the other tenants then, as tenant 0, to whom these leave the device."""
@@ -80,9 +95,9 @@ class Tenant(Alone):
     ) -> dict[str, Any]:
         """Look, as tenant 0, who uses the device; until then everybody keeps its memory."""
         if self.is_first:
-            probes.look_at_tenants(self._read_pids)
-        if self._window is not None and self._window.hold_until_seconds is not None:
-            time.sleep(max(0.0, self._window.hold_until_seconds - self.meeting.clock()))
+            self._memory = probes.read_device_memory()
+            probes.look_for_neighbours(self._read_pids)
+        time.sleep(self._find_hold_seconds())
         return {}
 
     def judge(self, inputs: ValidityInputs) -> Validity:
@@ -102,11 +117,15 @@ class Tenant(Alone):
         """Return the processes of all tenants that came to the meeting, by the numbers that each sees itself."""
         return frozenset(pid for place in self.meeting.read_places().values() for pid in place.pids)
 
+    def _find_hold_seconds(self) -> float:
+        """Return for how long everybody still keeps its memory; 0 without a window."""
+        until = self._window.hold_until_seconds if self._window else None
+        return 0.0 if until is None else max(0.0, until - self.meeting.clock())
+
     def _gather_others(self) -> Sequence[TenantRecord]:
         """Return, as tenant 0, the records of the other tenants: at once if they were gathered before."""
         if self._others is None:
-            over = self.meeting.clock() if self._window is None else self._window.hold_until_seconds
-            self._others = self.meeting.gather((over or self.meeting.clock()) + END_SECONDS)
+            self._others = self.meeting.gather(self._find_hold_seconds() + END_SECONDS)
         return self._others
 
     def make_record(self, result: Result) -> TenantRecord:
@@ -124,8 +143,16 @@ class Tenant(Alone):
             probe_failures=() if self.is_first else result.probe_failures,
         )
 
-    def encode_record(self, result: Result) -> tuple[str, bytes]:
+    def encode(self, result: Result, *, is_interrupted: bool) -> tuple[str, bytes]:
+        """Return the Result as tenant 0, who makes the one of the repeat; the record of any other."""
+        if self.is_first:
+            return super().encode(result, is_interrupted=is_interrupted)
         return self.meeting.find_key("end", self._order.tenant), self.make_record(result).to_json()
+
+    def end(self) -> None:
+        if self.is_first:
+            with suppress(StoreError):  # `clean` deletes what is left with the run
+                self.meeting.clear()
 
     def conclude(self, result: Result, probes: Observer, framework: Framework | None) -> Result:
         """Return the Result of the repeat, as tenant 0, from what its own process measured: with every tenant's record.
@@ -138,7 +165,7 @@ class Tenant(Alone):
         if result.error is not None and framework is not None:  # the device is the other tenants' now
             gc.collect()  # the frames of the error are gone, and with them the model
             probes.run("release of memory", None, framework.release_memory)
-        memory = probes.device_memory
+        memory = self._memory
         own = self.make_record(result).model_copy(update={"reasons": self._own_reasons})
         window = self._window
         if window is None:

@@ -27,11 +27,13 @@ from bench.schema import (
     bound_time,
     describe_clock,
 )
+from bench.store import interrupted_key, result_key
 from bench.tenants.meeting import GroupOverError
 from bench.verdicts import ValidityInputs, judge_validity
 from bench.worker.compilers import read_chosen_caches, use_compile_cache
 from bench.worker.failures import describe_failure, is_node_fault, summarize_error
 from bench.worker.observe import Observer
+from bench.worker.preflight import check_place
 from bench.worker.request import Order
 
 
@@ -39,8 +41,14 @@ class Alone:
     """What the only process of a repeat does for it; `Tenant` says what one of several does instead."""
 
     def __init__(self, order: Order) -> None:
+        self._order = order
         self.cell = order.cell
         """What this process runs."""
+
+    def begin(self, *, is_container: bool) -> None:
+        """Return when this process may begin; raise UserError where its container lacks what the cell needs."""
+        if is_container:
+            check_place(self._order)
 
     def read_baseline(self, probes: Observer) -> None:
         """Read the idle devices."""
@@ -74,14 +82,22 @@ class Alone:
         """Return a Result that did not end well under the cell that its key names."""
         return result
 
+    def encode(self, result: Result, *, is_interrupted: bool) -> tuple[str, bytes]:
+        """Return the key and the bytes of the record; an interrupted one lies beside the results."""
+        make_key = interrupted_key if is_interrupted else result_key
+        return make_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json()
+
+    def end(self) -> None:
+        """Tidy up when the record is in the store."""
+
 
 class Attempt:
     """One attempt and its progress: what is known so far goes into the record, also when a later part fails."""
 
-    def __init__(self, order: Order, part: Alone | None = None) -> None:
+    def __init__(self, order: Order, part: Alone) -> None:
         self._order = order
-        self._part = part or Alone(order)
-        self._cell = self._part.cell
+        self.part = part
+        self._cell = part.cell
         clock = datetime.now(UTC)
         self._started_at = bound_time(clock)
         self._start = perf_counter()
@@ -111,7 +127,7 @@ class Attempt:
             result = self._make_result(status, error=failure)
         else:
             result = self._make_result("ok", **measured)
-        self.result = self._part.conclude(result, self._probes, self._framework)
+        self.result = self.part.conclude(result, self._probes, self._framework)
         return self.result
 
     def cut_short(self, status: Status, failure: Failure) -> Result:
@@ -125,7 +141,7 @@ class Attempt:
             samples = Samples(
                 warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
             )
-        return self._part.name_result(self._make_result(status, error=failure, samples=samples))
+        return self.part.name_result(self._make_result(status, error=failure, samples=samples))
 
     def _measure(self) -> dict[str, Any]:
         """Return what only a complete measurement has, by the names of a Result's fields."""
@@ -133,7 +149,7 @@ class Attempt:
         self._set_variables()
         if self._cell.device == "gpu":
             read_library_files()
-        self._part.read_baseline(probes)
+        self.part.read_baseline(probes)
         start = perf_counter()
         framework = self._framework = load_framework(self._cell, self._num_threads)
         self._phases = Phases(import_seconds=perf_counter() - start)
@@ -143,10 +159,10 @@ class Attempt:
         environment = self._environment
         assert environment is not None
         probes.measure_host_before(framework)
-        self._phases, samples, cpu_use = self._part.measure(workload, self._phases, self._recorder, probes.watch_window)
+        self._phases, samples, cpu_use = self.part.measure(workload, self._phases, self._recorder, probes.watch_window)
         memory = probes.read_memory(framework)
         device_kind = probes.run("device of the output", None, workload.device_kind)
-        passes = self._part.run_passes(probes, workload, framework, samples)
+        passes = self.part.run_passes(probes, workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
         roofline = probes.make_roofline(framework, environment, samples)
         probes.calibrate(framework, environment)
@@ -163,7 +179,7 @@ class Attempt:
             is_under_mps=self._order.cell.sharing == "mps",
         )
         parts = {"samples": samples, "memory": memory, "cpu_use": cpu_use, "roofline": roofline}
-        return parts | passes | {"validity": self._part.judge(inputs)}
+        return parts | passes | {"validity": self.part.judge(inputs)}
 
     def _set_variables(self) -> None:
         # The libraries read these variables when they are imported.
@@ -185,7 +201,7 @@ class Attempt:
             self._try_environment(framework)
             raise
         self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
-        self._part.check_sharing()
+        self.part.check_sharing()
         # Again: building decides on settings, and some versions are known only with a context on the GPU.
         self._environment = self._read_environment(framework)
         return workload
@@ -233,7 +249,4 @@ class Attempt:
         except ValidationError as violation:  # a broken clock or driver shall lose no record
             failure = error or Failure(kind="exception", message=summarize_error(violation))
         ended: dict[str, Any] = {"status": "failed" if status == "ok" else status, "error": failure}
-        try:  # parts that contradict each other are kept
-            return Result(**identity, **parts, **ended)
-        except ValidationError:
-            return Result(**identity, **ended)
+        return Result(**identity, **parts, **ended)  # parts that contradict each other are kept

@@ -1,4 +1,4 @@
-"""Delivers a Result to the store, or writes it to the log as one marked line where the store cannot be reached.
+"""Delivers a record to the store, or writes it to the log as one marked line where the store cannot be reached.
 
 The volumes of a pod that has ended cannot be read, but its log can until the pod is deleted: the runner takes the line
 from there and stores it.
@@ -9,13 +9,10 @@ import random
 import sys
 import time
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
-from bench.schema import Result
-from bench.store import Store, StoreError, interrupted_key, result_key
+from bench.store import Store, StoreError
 
 MARK = "BENCH_RESULT"
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 15.0
@@ -23,37 +20,21 @@ LAST_SECONDS = 5.0
 """Time kept before the deadline for writing the record to the log."""
 
 
-def encode_result(result: Result) -> tuple[str, bytes]:
-    return result_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json()
-
-
-def encode_interrupted(result: Result) -> tuple[str, bytes]:
-    return interrupted_key(result.run_id, result.cell_id, result.repeat, result.attempt), result.to_json()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delivery:
-    """Stores a record under the key and with the bytes that `encode` gives, and retries until a deadline."""
-
-    store: Store
-    encode: Callable[[Result], tuple[str, bytes]] = encode_result
-
-    def deliver(self, result: Result, *, deadline: float) -> int:
-        """Try to store the record until `deadline` (of time.monotonic) is near, then log it; return the exit code."""
-        key, data = self.encode(result)
-        wait = MIN_WAIT_SECONDS
-        while True:
-            try:
-                self.store.put_with_short_retries(key, data)
-                return EXIT_OK if result.status == "ok" else EXIT_NOT_OK
-            except StoreError as error:
-                if time.monotonic() + wait > deadline - LAST_SECONDS:
-                    print(f"error: {error}; the record follows in the log", file=sys.stderr, flush=True)
-                    print(mark_record(data), file=sys.stderr, flush=True)
-                    return EXIT_RESULT_IN_LOG
-                print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
-            time.sleep(wait * random.uniform(0.5, 1.0))
-            wait = min(2 * wait, MAX_WAIT_SECONDS)
+def deliver(store: Store, key: str, data: bytes, *, is_ok: bool, deadline: float) -> int:
+    """Try to store a record until `deadline` (of time.monotonic) is near, then log it; return the exit code."""
+    wait = MIN_WAIT_SECONDS
+    while True:
+        try:
+            store.put_with_short_retries(key, data)
+            return EXIT_OK if is_ok else EXIT_NOT_OK
+        except StoreError as error:
+            if time.monotonic() + wait > deadline - LAST_SECONDS:
+                print(f"error: {error}; the record follows in the log", file=sys.stderr, flush=True)
+                print(mark_record(data), file=sys.stderr, flush=True)
+                return EXIT_RESULT_IN_LOG
+            print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
+        time.sleep(wait * random.uniform(0.5, 1.0))
+        wait = min(2 * wait, MAX_WAIT_SECONDS)
 
 
 def mark_record(data: bytes) -> str:

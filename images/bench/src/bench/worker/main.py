@@ -10,7 +10,6 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -25,13 +24,13 @@ from bench.exit_codes import (
     EXIT_USER_ERROR,
 )
 from bench.schema import Failure, Result
-from bench.store import Store, StoreError, StoreUnreachable
-from bench.tenants.meeting import GroupOverError, Meeting
+from bench.store import Store, StoreUnreachable
+from bench.tenants.meeting import GroupOverError
 from bench.tenants.tenant import Tenant
-from bench.worker.attempt import Attempt
-from bench.worker.delivery import Delivery, encode_interrupted
+from bench.worker.attempt import Alone, Attempt
+from bench.worker.delivery import deliver
 from bench.worker.failures import name_node_fault
-from bench.worker.preflight import DeviceInUseError, check_place
+from bench.worker.preflight import DeviceInUseError
 from bench.worker.request import Order
 from bench.worker.shutdown import SigtermListener, die_with_parent
 
@@ -46,19 +45,15 @@ class Interruption:
     """Watches for SIGTERM and the time limit, and ends the process with a record."""
 
     attempt: Attempt
-    terminal: Delivery
-    """Delivers a record that ends the repeat: a complete one, or that of a timeout."""
-    interrupted: Delivery
-    """Delivers a partial record beside the results: the repeat is measured again."""
-    timeout_seconds: float | None
-    grace_seconds: float
+    order: Order
+    store: Store
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     """Held by the first that ends the process, and never released."""
 
     def watch(self, listener: SigtermListener) -> None:
         listener.on_sigterm = self._end_by_signal
-        if self.timeout_seconds is not None:
-            timer = threading.Timer(self.timeout_seconds, self._end_by_timeout)
+        if self.order.timeout_seconds is not None:
+            timer = threading.Timer(self.order.timeout_seconds, self._end_by_timeout)
             timer.daemon = True
             timer.start()
 
@@ -66,22 +61,22 @@ class Interruption:
         if self.attempt.result is not None:  # its delivery has a deadline of its own
             return
         self._lock.acquire()
-        message = f"still running after timeout_seconds = {self.timeout_seconds:g}"
-        result = self.attempt.cut_short("timeout", Failure(kind="timeout", message=message))
-        os._exit(self._deliver(self.terminal, result))
+        message = f"still running after timeout_seconds = {self.order.timeout_seconds:g}"
+        os._exit(self._deliver(self.attempt.cut_short("timeout", Failure(kind="timeout", message=message))))
 
     def _end_by_signal(self) -> None:
         self._lock.acquire()
         if self.attempt.result is not None:  # measured to the end, and on its way into the store
-            os._exit(self._deliver(self.terminal, self.attempt.result))
+            os._exit(self._deliver(self.attempt.result))
         message = "ended by SIGTERM while it was measured: a drain, a preemption, or the pod was deleted"
         result = self.attempt.cut_short("preempted", Failure(kind="preempted", message=message, signal="SIGTERM"))
-        self._deliver(self.interrupted, result)
+        self._deliver(result, is_interrupted=True)
         os._exit(EXIT_PREEMPTED)
 
-    def _deliver(self, delivery: Delivery, result: Result) -> int:
+    def _deliver(self, result: Result, *, is_interrupted: bool = False) -> int:
         print(f"{result.status}: {result.error.message if result.error else ''}", file=sys.stderr, flush=True)
-        return delivery.deliver(result, deadline=time.monotonic() + self.grace_seconds - MARGIN_SECONDS)
+        seconds = (self.order.grace_seconds or GRACE_SECONDS) - MARGIN_SECONDS
+        return _deliver(self.attempt, self.store, result, seconds=seconds, is_interrupted=is_interrupted)
 
 
 START_PATIENCE_SECONDS = 60.0
@@ -107,65 +102,35 @@ def main(listener: SigtermListener | None) -> int:
         store = Store.open(order.store_url)
         if order.parent_pid is not None:
             die_with_parent(order.parent_pid)
-            store.check_writable()
-        else:
-            if order.tenant == 0:
-                _check_first_place(order, store)
-            _await_store(store, start + START_PATIENCE_SECONDS)
-        if order.tenant > 0:  # tenant 0 looks at the idle device before
-            Meeting(store=store, order=order).await_call()
-            if listener is not None:
-                check_place(order)
-        result, delivery = _measure(order, store, listener)
+        _await_store(store, start if listener is None else start + START_PATIENCE_SECONDS)
+        part = Alone(order) if order.cell.tenants == 1 else Tenant(order, store)
+        part.begin(is_container=listener is not None)
+        attempt = Attempt(order, part)
+        if listener is not None:  # in a container; elsewhere the parent handles the time limit and signals
+            Interruption(attempt=attempt, order=order, store=store).watch(listener)
+        result = attempt.run()
+        if attempt.is_node_fault and listener is not None:  # elsewhere there is no other machine: it is the record
+            assert result.error is not None
+            print(result.error.stderr_tail, file=sys.stderr)
+            if order.tenant > 0:
+                _deliver(attempt, store, result, seconds=DELIVERY_SECONDS)
+            raise name_node_fault(result.error.message)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_USER_ERROR)
     if result.error is not None:
         print(f"{result.status}: {result.error.message}", file=sys.stderr)
-    deadline = None if order.timeout_seconds is None else start + order.timeout_seconds
-    exit_code = delivery.deliver(result, deadline=max(deadline or 0.0, time.monotonic() + DELIVERY_SECONDS))
-    if order.cell.tenants > 1 and order.tenant == 0 and exit_code in (EXIT_OK, EXIT_NOT_OK):
-        with suppress(StoreError):  # `clean` deletes what is left with the run
-            Meeting(store=store, order=order).clear()
+    left = start + (order.timeout_seconds or 0.0) - time.monotonic()
+    exit_code = _deliver(attempt, store, result, seconds=max(left, DELIVERY_SECONDS))
+    if exit_code in (EXIT_OK, EXIT_NOT_OK):
+        part.end()
     return exit_code
 
 
-def _measure(order: Order, store: Store, listener: SigtermListener | None) -> tuple[Result, Delivery]:
-    tenant = Tenant(order, store) if order.cell.tenants > 1 else None
-    attempt = Attempt(order, tenant)
-    delivery, interrupted = Delivery(store=store), Delivery(store=store, encode=encode_interrupted)
-    if tenant is not None and not tenant.is_first:  # the repeat has one Result, by tenant 0
-        delivery = interrupted = Delivery(store=store, encode=tenant.encode_record)
-    if listener is not None:  # in a container; elsewhere the parent handles the time limit and signals
-        Interruption(
-            attempt=attempt,
-            terminal=delivery,
-            interrupted=interrupted,
-            timeout_seconds=order.timeout_seconds,
-            grace_seconds=order.grace_seconds or GRACE_SECONDS,
-        ).watch(listener)
-    result = attempt.run()
-    if attempt.is_node_fault and listener is not None:  # elsewhere there is no other machine: it is the record
-        assert result.error is not None
-        print(result.error.stderr_tail, file=sys.stderr)
-        if order.tenant > 0:
-            delivery.deliver(result, deadline=time.monotonic() + DELIVERY_SECONDS)
-        raise name_node_fault(result.error.message)
-    return result, delivery
-
-
-def _check_first_place(order: Order, store: Store) -> None:
-    """Check this container as tenant 0, before the others touch the device; tell them if it will not do.
-
-    Else they would wait for it, and their pod with them, as long as for one that starts slowly.
-    """
-    try:
-        check_place(order)
-    except UserError as error:
-        if order.cell.tenants > 1:
-            with suppress(StoreError):
-                Meeting(store=store, order=order).call_off(str(error))
-        raise
+def _deliver(attempt: Attempt, store: Store, result: Result, *, seconds: float, is_interrupted: bool = False) -> int:
+    """Try for so many seconds to store the record, or log it; return the exit code."""
+    key, data = attempt.part.encode(result, is_interrupted=is_interrupted)
+    return deliver(store, key, data, is_ok=result.status == "ok", deadline=time.monotonic() + seconds)
 
 
 def _await_store(store: Store, deadline: float) -> None:

@@ -14,7 +14,7 @@ from bench.measure.harness import Workload, run_steps
 from bench.measure.host_peak import find_host_peaks, make_host_peak, measure_undisturbed
 from bench.measure.passes import run_pipelined, run_sustained
 from bench.measure.profile import profile_steps
-from bench.measure.roofline import Peaks, find_gpu_peaks, make_roofline
+from bench.measure.roofline import find_gpu_peaks, make_roofline
 from bench.probes.cpu import list_own_pids
 from bench.probes.gpu import IdleWatch, WindowWatch, read_gpu_baselines, sample_gpus
 from bench.probes.gpu_processes import DeviceMemory, look_for_neighbours, read_device_memory
@@ -23,7 +23,6 @@ from bench.probes.probing import try_probe
 from bench.schema import (
     Calibration,
     Cell,
-    DeviceProfile,
     Environment,
     GpuUse,
     HostPeak,
@@ -42,8 +41,6 @@ class Observer:
     def __init__(self, cell: Cell, num_threads: int, *, is_under_mps: bool = False) -> None:
         self._cell = cell
         self._is_under_mps = is_under_mps
-        self.device_memory = DeviceMemory()
-        """What several tenants hold on their GPU, once it was looked at."""
         self._num_threads = num_threads
         self._idle_watch: IdleWatch | None = None
         self._host_rate_before: float | None = None
@@ -75,7 +72,7 @@ class Observer:
         if not self._measures_host:
             return
         self._peak_rss_before_bytes = self._read_peak_rss() or 0
-        self._host_rate_before = self._measure_host(framework, "matrix product before the window")
+        self._host_rate_before = self._measure_host(framework, "before")
         self.run("peak memory without the matrix product", None, reset_peak_rss)
 
     @contextmanager
@@ -108,60 +105,54 @@ class Observer:
     def _read_peak_rss(self) -> int | None:
         return self.run("peak memory of the process", None, read_peak_rss_bytes)
 
-    def _look_for_neighbours(self, tenant_pids: Callable[[], frozenset[int]] = frozenset) -> None:
+    def look_for_neighbours(self, tenant_pids: Callable[[], frozenset[int]] = frozenset) -> None:
+        """Look who uses the GPUs beside this process and those of the cell's other tenants, which hold their memory."""
+
         def look() -> tuple[GpuUse, ...]:
             return look_for_neighbours(self.gpu_use, list_own_pids() | tenant_pids(), is_under_mps=self._is_under_mps)
 
         if self.gpu_use:
             self.gpu_use = self.run("neighbours on the GPU", self.gpu_use, look)
 
-    def look_at_tenants(self, read_pids: Callable[[], frozenset[int]]) -> None:
-        """Look who uses the GPU beside the tenants of the cell, while all of these still hold their memory.
-
-        `read_pids` returns the processes of the other tenants.
-        """
-        if self.gpu_use:
-            self.device_memory = self.run("memory of the tenants", DeviceMemory(), read_device_memory)
-        self._look_for_neighbours(read_pids)
+    def read_device_memory(self) -> DeviceMemory:
+        """Return what several tenants hold on their GPU."""
+        return self.run("memory of the tenants", DeviceMemory(), read_device_memory if self.gpu_use else DeviceMemory)
 
     def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> dict[str, Any]:
         """Run what comes after the timed window, while this process still holds the GPUs; return a Result's fields.
 
-        None: not asked for, or failed. The profiler comes last: it stays attached to the driver.
+        What is missing was not asked for, or failed. The profiler comes last: it stays attached to the driver.
         """
         cell, step_seconds = self._cell, samples.center_step_seconds
-        passes: dict[str, Any] = {"pipelined": None, "sustained": None}
-        self._look_for_neighbours()
-        if cell.device == "gpu" and cell.pipelined_seconds:
-            passes["pipelined"] = self.run(
-                "pipelined window", None, run_pipelined, workload, cell.pipelined_seconds, step_seconds
-            )
+        passes: dict[str, Any] = {}
+        on_gpu = cell.device == "gpu"
+        self.look_for_neighbours()
+        if on_gpu and cell.pipelined_seconds:
+            pipelined = partial(run_pipelined, workload, cell.pipelined_seconds, step_seconds)
+            passes["pipelined"] = self.run("pipelined window", None, pipelined)
         if self.gpu_use and cell.sampling_seconds > 0:
             steps = partial(run_steps, workload, cell.sampling_seconds)
             self.gpu_use = self.run("sampling pass", self.gpu_use, sample_gpus, self.gpu_use, steps)
         if cell.sustain_seconds:
             passes["sustained"] = self.run("sustained run", None, run_sustained, workload, cell.sustain_seconds)
-        return passes | {"device_profile": self.profile_steps(workload, framework, samples)}
-
-    def profile_steps(self, workload: Workload, framework: Framework, samples: Samples) -> DeviceProfile | None:
-        cell = self._cell
-        if cell.device != "gpu" or cell.num_profiled_steps == 0:
-            return None
-        return self.run(
-            "profiler pass",
-            None,
-            profile_steps,
-            workload,
-            framework.record_activities,
-            source=framework.profiler_name,
-            num_steps=cell.num_profiled_steps,
-            center_step_seconds=samples.center_step_seconds,
-        )
+        if on_gpu and cell.num_profiled_steps:
+            profile = partial(profile_steps, workload, framework.record_activities, source=framework.profiler_name)
+            passes["device_profile"] = self.run(
+                "profiler pass", None, profile, num_steps=cell.num_profiled_steps, center_step_seconds=step_seconds
+            )
+        return passes
 
     def make_roofline(self, framework: Framework, environment: Environment, samples: Samples) -> Roofline | None:
         """Return the roofline of a step. On a CPU this measures the host's peak: all else must be over."""
-        peaks = self._find_peaks(framework, environment)
-        return self.run("roofline", None, make_roofline, self._cell, samples.center_step_seconds, peaks)
+        cell = self._cell
+        if cell.device == "gpu":
+            peaks = find_gpu_peaks([gpu.name for gpu in environment.gpus], cell.precision)
+        else:
+            calculate = partial(make_host_peak, cell, self._num_threads, before=self._host_rate_before)
+            after = self._measure_host(framework, "after")
+            self.host_peak = self.run("peak of the host", None, calculate, after=after)
+            peaks = find_host_peaks(self.host_peak)
+        return self.run("roofline", None, make_roofline, cell, samples.center_step_seconds, peaks)
 
     def calibrate(self, framework: Framework, environment: Environment) -> None:
         """Calibrate the machine, after everything else; not for several GPUs, of which each would be another machine's.
@@ -182,27 +173,12 @@ class Observer:
         """Return what the probe returns; `fallback`, and a note among the failures, where it raises."""
         return try_probe(self.failures, name, lambda: probe(*args, **kwargs), fallback)
 
-    def _find_peaks(self, framework: Framework, environment: Environment) -> Peaks:
-        cell = self._cell
-        if cell.device == "gpu":
-            return find_gpu_peaks([gpu.name for gpu in environment.gpus], cell.precision)
-        after = self._measure_host(framework, "matrix product after the window") if self._measures_host else None
-        self.host_peak = self.run(
-            "peak of the host",
-            None,
-            make_host_peak,
-            cell,
-            self._num_threads,
-            before=self._host_rate_before,
-            after=after,
-        )
-        if self.host_peak is None:
-            return Peaks(flops_per_second=None, bytes_per_second=None, cache_bytes=0, source="could not be read")
-        return find_host_peaks(self.host_peak)
-
     @property
     def _measures_host(self) -> bool:
         return self._cell.device == "cpu" and self._cell.sampling_seconds > 0
 
-    def _measure_host(self, framework: Framework, name: str) -> float | None:
-        return self.run(name, None, measure_undisturbed, self._cell, self._num_threads, framework.build_workload)
+    def _measure_host(self, framework: Framework, when: str) -> float | None:
+        if not self._measures_host:
+            return None
+        measure = partial(measure_undisturbed, self._cell, self._num_threads, framework.build_workload)
+        return self.run(f"matrix product {when} the window", None, measure)
