@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
+import altair as alt
 import pandas as pd
 
 from bench.schema import WHOLE_DEVICE
@@ -10,40 +12,32 @@ from collector.analysis import Analysis
 from collector.batches import CARDS, CONTEXT_BYTES
 from collector.changes import RecordedChange
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING
-from collector.labels import FRAMEWORK_NAMES, add_labels, label_hardware, label_shared
+from collector.labels import FRAMEWORK_NAMES, SHARING_NAMES, add_labels, label_hardware, label_shared
 from collector.ratio_words import take_joint_intervals
 from collector.report.figure import (
     LINES,
     POINTS,
     ROWS,
     FigureGroup,
-    Limit,
     name_devices,
     name_panels,
     name_series,
     number_rows,
     show_panels,
 )
-from collector.report.plots.marks import CROSS_CAPTION, RATIO_PIXELS, plot_ratios
+from collector.report.plots.marks import CROSS_CAPTION, INK, RATIO_PIXELS, plot_ratios
 from collector.report.plots.roofline import LINE_BREAK, plot_roofline
-from collector.report.plots.series import (
-    SPEEDUP_PIXELS,
-    plot_aggregate,
-    plot_costs,
-    plot_latencies,
-    plot_memory,
-    plot_scaling,
-    plot_slowdown,
-    plot_speedups,
-)
+from collector.report.plots.series import draw_cards, draw_level, plot_costs, plot_lines
 from collector.results.frames import Row, select_alone
-from collector.units import GIB, format_number
+from collector.units import GIB, MILLISECOND, format_number
 
 SOLD_AS = (
     f"All in GiB, of which a card has fewer than the GB that it is sold as: the {CARDS[0].name}, sold as "
     f"{CARDS[0].sold_as}, has {format_number(CARDS[0].total_bytes, GIB)} GiB by its driver."
 )
-SPEEDUPS = Limit(column="cell_id_subject", most=60, what="points, the largest batches first")
+UNSOUND_CAPTION = "A cross marks a ratio with a side that has no repeat under sound conditions."
+ENDS = {"ratio": "ratio", "low": "ratio_low", "high": "ratio_high"}
+"""The columns of a line with those of an estimate."""
 ROOFLINE_CAPTION = (
     "Points: the FLOP count of a step over its time, at its FLOP count over the least bytes that it has to "
     "move. Both counts are by analysis, operations as of direct convolutions, bytes as if caches were perfect, "
@@ -62,41 +56,34 @@ def show_speedups(analysis: Analysis) -> FigureGroup:
     rows = known.assign(
         panel=[f"{gpu} over {label_hardware(cpu, threads)}" for gpu, cpu, threads in names],
         name=label_shared(known),
-        work=known["model"] + " " + known["phase"],
-        framework=known["framework"].map(FRAMEWORK_NAMES),
         is_sound=(known["num_sound_subject"] > 0) & (known["num_sound_reference"] > 0),
     )
-    works = rows.groupby("panel", sort=False)["work"].transform(lambda own: pd.factorize(own)[0])
-    ordered = rows.assign(row=works.astype(int)).sort_values("batch_size", ascending=False, kind="stable")
-    columns = ["panel", "row", "name", "work", "framework", "ratio", "ratio_low", "ratio_high", "is_sound"]
     return show_panels(
-        ordered[[*columns, "cell_id_subject", "cell_id_reference"]],
-        plot_speedups,
+        number_rows(rows.sort_values("batch_size", ascending=False, kind="stable")),
+        partial(plot_ratios, better="GPU faster", worse="GPU slower", above_is_better=True, of="CPU time / GPU time"),
         "{name}: {ratio} times",
         question="How much does the GPU gain, by model?",
         caption="The step time on the CPU over that on the GPU, with its 95 % interval, which allows for "
-        f"the table's other ratios; right of the dashed line the GPU is faster. {CROSS_CAPTION}",
-        limit=SPEEDUPS,
-        row_pixels=SPEEDUP_PIXELS,
+        f"the table's other ratios; right of 1 the GPU is faster. {UNSOUND_CAPTION}",
+        limit=replace(ROWS, what="rows, the largest batches first"),
+        row_pixels=RATIO_PIXELS,
     )
 
 
 def show_latencies(analysis: Analysis) -> FigureGroup:
     """Return the time of a step along the batch, of the models that were planned with several batches."""
     summary = select_alone(analysis.summary)
-    rows = name_series(summary).assign(
-        seconds=summary["center_step_seconds"],
-        low=summary["interval_low_seconds"],
-        high=summary["interval_high_seconds"],
-    )
+    times = {"ms": "center_step_seconds", "low": "interval_low_seconds", "high": "interval_high_seconds"}
+    rows = name_series(summary).assign(**{name: summary[column] / MILLISECOND.size for name, column in times.items()})
     several = rows.groupby(["panel", "series"])["batch_size"].transform("nunique") > 1
+    make_y = partial(alt.Y, title="ms per step, log scale", scale=alt.Scale(type="log"), axis=alt.Axis(format="~g"))
     return show_panels(
         rows[several],
-        plot_latencies,
+        partial(plot_lines, x="batch_size", value="ms", make_y=make_y),
         "{series}, batch {batch_size}: {ms} ms",
         question="How does the time of a step grow with the batch?",
         caption=f"The step time with its 95 % interval; both axes are logarithmic. {CROSS_CAPTION}",
-        value="seconds",
+        value="ms",
         limit=LINES,
     )
 
@@ -134,18 +121,20 @@ def show_memory(analysis: Analysis) -> FigureGroup:
     """Return the memory of GPU cells along the batch, and what cards of five sizes leave for tensors."""
     summary = select_alone(analysis.summary)
     gpu = summary[(summary["device"] == "gpu") & (summary["num_gpus"] == 1)]
-    rows = name_series(gpu).assign(
-        bytes=gpu["peak_memory_allocated_bytes"].astype("Float64").astype(float),
-        in_use=gpu["gpu_memory_peak_bytes"].astype("Float64").astype(float),
-    )
-    rows = rows[rows.groupby("panel")["bytes"].transform("count") > 0]
+    gib = gpu["peak_memory_allocated_bytes"].astype("Float64").astype(float) / GIB.size
+    in_use = gpu["gpu_memory_peak_bytes"].astype("Float64").astype(float) / GIB.size
+    rows = name_series(gpu).assign(gib=gib, low=gib.where(in_use.notna()), high=in_use.clip(lower=gib))
+    rows = rows[rows.groupby("panel")["gib"].transform("count") > 0]
     budgets = [card.find_budget(CONTEXT_BYTES) for card in CARDS]
     sizes = [format_number(budget, GIB) for budget in budgets]
     names = [f"{card.name}, {card.sold_as}: {size} GiB" for card, size in zip(CARDS, sizes, strict=True)]
-    limits = pd.DataFrame({"card": names, "bytes": budgets})
+    cards = pd.DataFrame({"card": names, "gib": [budget / GIB.size for budget in budgets]})
+    scale = alt.Scale(type="log", nice=False, padding=12)  # a nice one would leave less room between the cards
+    axis = alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=4)
+    make_y = partial(alt.Y, title="GiB, log scale", scale=scale, axis=axis)
     return show_panels(
         rows,
-        lambda shown: plot_memory(shown, limits),
+        partial(plot_lines, x="batch_size", value="gib", make_y=make_y, beneath=draw_cards(cards, make_y)),
         "{series}, batch {batch_size}: {gib} GiB",
         question="Which card do the tensors of a batch fit?",
         caption="Point: the peak of what the framework's allocator held for tensors, the largest of the repeats; of "
@@ -154,7 +143,7 @@ def show_memory(analysis: Analysis) -> FigureGroup:
         "that was measured on this card alone. Bar above the point: all that was in use on the device, driver and "
         "context included, so the lines are not for it. Both axes are "
         f"logarithmic. {CROSS_CAPTION}",
-        value="bytes",
+        value="gib",
         limit=LINES,
     )
 
@@ -198,11 +187,13 @@ def show_scaling(analysis: Analysis) -> FigureGroup:
                 num_gpus=pairs["num_gpus_subject"],
                 is_sound=sound,
                 panel=pairs["panel"].astype("str") + f": {words}",
-            )[["panel", "series", "num_gpus", "ratio", "ratio_low", "ratio_high", "is_sound", "cell_id_subject"]]
+                **{name: 100 * pairs[column] for name, column in ENDS.items()},
+            )[["panel", "series", "num_gpus", *ENDS, "is_sound", "cell_id_subject"]]
         )
+    make_y = partial(alt.Y, title="% of linear", scale=alt.Scale(zero=True))
     return show_panels(
         pd.concat(frames, ignore_index=True),
-        plot_scaling,
+        partial(plot_lines, x="num_gpus", value="ratio", make_y=make_y, beneath=[draw_level("ratio", 100, make_y)]),
         "{series}, {num_gpus} GPUs: {ratio} %",
         question="How far do more GPUs carry?",
         caption=f"Throughput of n GPUs over n times that of one, with its 95 % interval. {CROSS_CAPTION}",
@@ -246,7 +237,6 @@ def _describe_change(change: RecordedChange, labels: Mapping[str, str]) -> Row:
     return {"panel": "", "name": name, "ratio": shift.ratio, "ratio_low": shift.low, "ratio_high": shift.high}
 
 
-UNSOUND_CAPTION = "A cross marks a ratio with a side that has no repeat under sound conditions."
 VERDICT_CAPTION = "The colour is the verdict of the table; the intervals are those of the table, which hold together."
 
 
@@ -292,16 +282,12 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
-def show_comparisons(comparisons: Mapping[str, pd.DataFrame]) -> tuple[FigureGroup, ...]:
-    """Return the group of each comparison, a panel per model and phase that has a ratio.
+def show_ratios(analysis: Analysis, *, name: str) -> FigureGroup:
+    """Return the group of a comparison, a panel per model and phase that has a ratio.
 
     Pairs that were not compared have a row without a mark, ratios of one repeat no interval, unsound sides a cross.
     """
-    return tuple(_show_ratios(pairs, name) for name, pairs in comparisons.items())
-
-
-def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
-    asked = QUESTIONS[name]
+    asked, pairs = QUESTIONS[name], analysis.comparisons[name]
     rows = name_panels(take_joint_intervals(pairs), label_shared(pairs))
     sides = zip(rows["subject"], rows["reference"], rows["rest"], strict=True)
     named = rows.assign(
@@ -310,8 +296,8 @@ def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
     )
     return show_panels(
         named,
-        lambda shown: plot_ratios(
-            shown, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better, of=asked.of
+        partial(
+            plot_ratios, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better, of=asked.of
         ),
         "{name}: {ratio} ({scope})",
         question=asked.question,
@@ -324,30 +310,26 @@ def _show_ratios(pairs: pd.DataFrame, name: str) -> FigureGroup:
     )
 
 
-COLUMNS = ("ratio", "ratio_low", "ratio_high")
 LATENCIES = {"p50_ratio": "p50", "p95_ratio": "p95", "p99_ratio": "p99"}
 
 
-def show_sharing(sharing: pd.DataFrame) -> tuple[FigureGroup, ...]:
-    """Return the figures on shared devices, in groups; leave out groups that have nothing to draw.
-
-    `sharing`: rows of `tabulate_sharing`.
-    """
+def show_sharing(analysis: Analysis) -> tuple[FigureGroup, ...]:
+    """Return the figures on shared devices, in groups."""
+    sharing = analysis.sharing
     alike = sharing[sharing["neighbour"].isna()]
     mixed = sharing[sharing["neighbour"].notna() & (sharing["role"] == "cell")]
-    groups = (
+    return (
         _show_together(add_panels_of_cells(read_ratio(alike, "aggregate_ratio"))),
         _show_slowdowns(add_panels_of_cells(read_ratio(alike, "slowdown"))),
         _show_latencies(mixed),
     )
-    return tuple(group for group in groups if group.figures)
 
 
 def _show_together(rows: pd.DataFrame) -> FigureGroup:
     return show_panels(
         rows,
         plot_aggregate,
-        "{tenants} tenants by {by}: together {ratio} times one alone",
+        "{tenants} tenants by {series}: together {ratio} times one alone",
         question="What do tenants get out of one device together?",
         caption="The throughput of all tenants over that of one alone on the device, with its 95 % interval where "
         f"both have two repeats. At the dashed line, sharing gains and loses nothing. {CROSS_CAPTION}",
@@ -355,11 +337,27 @@ def _show_together(rows: pd.DataFrame) -> FigureGroup:
     )
 
 
+def plot_aggregate(rows: pd.DataFrame) -> alt.LayerChart:
+    """Draw what all tenants get together over one alone; the axis begins at zero. `rows`: of `add_panels_of_cells`."""
+    axis = alt.Axis(tickCount=4)
+    make_y = partial(alt.Y, title="together, over one alone", scale=alt.Scale(zero=True), axis=axis)
+    return plot_lines(rows, x="tenants", value="ratio", make_y=make_y, beneath=[draw_level("ratio", 1, make_y)])
+
+
 def _show_slowdowns(rows: pd.DataFrame) -> FigureGroup:
+    make_y = partial(
+        alt.Y,
+        title="times slower, log scale",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=12),
+        axis=alt.Axis(format="~r", tickCount=4, labelOverlap="greedy"),
+    )
+    ends = [1, int(rows["tenants"].max())] if len(rows) else [1]
+    even = alt.Chart(pd.DataFrame({"tenants": ends, "ratio": ends})).mark_line(color=INK, strokeDash=[3, 3])
+    fair: alt.Chart = even.encode(x="tenants:Q", y=make_y("ratio:Q"))
     return show_panels(
         rows,
-        plot_slowdown,
-        "{tenants} tenants by {by}: each {ratio} times slower",
+        partial(plot_lines, x="tenants", value="ratio", make_y=make_y, beneath=[fair]),
+        "{tenants} tenants by {series}: each {ratio} times slower",
         question="How much slower is each tenant?",
         caption="The rate alone over that of a tenant, the geometric mean of the tenants, with its 95 % interval "
         "where both have two repeats. At the dashed line n tenants are each n times slower; below it, sharing is worth "
@@ -369,8 +367,11 @@ def _show_slowdowns(rows: pd.DataFrame) -> FigureGroup:
 
 
 def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
-    named = [take_ratio(mixed, column).assign(percentile=percentile) for column, percentile in LATENCIES.items()]
-    rows = pd.concat(named, ignore_index=True) if len(mixed) else mixed.assign(ratio_low=None, percentile="")
+    named = [
+        read_ratio(mixed, column).rename(columns={"low": "ratio_low", "high": "ratio_high"}).assign(percentile=name)
+        for column, name in LATENCIES.items()
+    ]
+    rows = pd.concat(named, ignore_index=True)
     rows = name_panels(rows[rows["ratio_low"].notna()], rows.loc[rows["ratio_low"].notna(), "label"].to_list())
     rests = [sorted(rest.split(", "), key=_is_of_cell) for rest in rows["rest"]]
     names = [", ".join([percentile, *rest]) for percentile, rest in zip(rows["percentile"], rests, strict=True)]
@@ -393,69 +394,46 @@ def _is_of_cell(part: str) -> bool:
     return "tenant" not in part and not part.startswith("beside ")
 
 
-def take_ratio(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return the rows that have an estimate in `column`, as ratio, ratio_low and ratio_high."""
-    return read_ratio(rows[rows[column].notna()], column)
-
-
 def read_ratio(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return all rows with the estimate of `column` as ratio, ratio_low and ratio_high, and whether they are sound."""
-    ends = ("", "_low", "_high")
-    ratios = {name: rows[f"{column}{end}"] for name, end in zip(COLUMNS, ends, strict=True)}
-    return rows.assign(is_sound=rows["num_sound"] > 0, **ratios)
+    """Return all rows with the estimate of `column` as ratio, low and high, and whether they are sound."""
+    ends = zip(ENDS, ("", "_low", "_high"), strict=True)
+    return rows.assign(is_sound=rows["num_sound"] > 0, **{name: rows[f"{column}{end}"] for name, end in ends})
 
 
 def add_panels_of_cells(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with a panel for each cell, its name without its tenants, and in each the cell alone as 1 tenant.
 
-    Rows without a ratio are among them, for lines break there; a cell without any ratio has no panel.
+    Their `series` is how the GPU was shared. Rows without a ratio are among them, for lines break there; a cell without
+    any ratio has no panel.
     """
     if rows.empty:
-        return rows.assign(panel="")
+        return rows.assign(panel="", series="")
     named = rows.assign(panel=add_labels(rows.assign(tenants=1, sharing=WHOLE_DEVICE))["label"])
     named = named[named.groupby("panel")["ratio"].transform("count") > 0]
     alone = pd.DataFrame({"panel": list(dict.fromkeys(named["panel"])), "tenants": 1, "sharing": WHOLE_DEVICE})
-    return pd.concat([alone.assign(ratio=1.0, is_sound=True), named], ignore_index=True)
+    points = pd.concat([alone.assign(ratio=1.0, is_sound=True), named], ignore_index=True)
+    columns = ["panel", "tenants", *ENDS, "is_sound", "cell_id"]
+    return points[columns].assign(series=points["sharing"].map(SHARING_NAMES))
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamedPlot:
-    """A plot of the report, and what it needs."""
-
-    needs: str
-    """What a run has to have for there to be something to draw."""
-    show: Callable[[Analysis], tuple[FigureGroup, ...]]
-
-
-def _show_comparison(name: str) -> Callable[[Analysis], tuple[FigureGroup, ...]]:
-    return lambda analysis: show_comparisons({name: analysis.comparisons[name]})
-
-
-PLOTS: Mapping[str, NamedPlot] = {
-    "frameworks": NamedPlot(needs="pairs of frameworks with an interval", show=_show_comparison(FRAMEWORKS.name)),
-    "modes": NamedPlot(needs="pairs of modes with an interval", show=_show_comparison(MODES.name)),
-    "precisions": NamedPlot(needs="pairs of precisions with an interval", show=_show_comparison(PRECISIONS.name)),
-    "speedups": NamedPlot(
-        needs="the same cells on a GPU and a CPU, with intervals", show=lambda analysis: (show_speedups(analysis),)
-    ),
-    "latencies": NamedPlot(needs="cells at two batches or more", show=lambda analysis: (show_latencies(analysis),)),
-    "roofline": NamedPlot(needs="cells with a FLOP count", show=lambda analysis: (show_roofline(analysis),)),
-    "memory": NamedPlot(
-        needs="GPU cells whose framework says its memory", show=lambda analysis: (show_memory(analysis),)
-    ),
-    "costs": NamedPlot(needs="cells with a price", show=lambda analysis: (show_costs(analysis),)),
-    "scaling": NamedPlot(
-        needs="the same cells on one GPU and on several", show=lambda analysis: (show_scaling(analysis),)
-    ),
-    "tenants": NamedPlot(
-        needs="cells with tenants, and the same cells alone", show=lambda analysis: show_sharing(analysis.sharing)
-    ),
-    "nights": NamedPlot(
-        needs="changes that `benchmatrix watch` recorded", show=lambda analysis: (show_changes(analysis),)
-    ),
+Show = Callable[[Analysis], FigureGroup | tuple[FigureGroup, ...]]
+PLOTS: Mapping[str, tuple[str, Show]] = {
+    "frameworks": ("pairs of frameworks with an interval", partial(show_ratios, name=FRAMEWORKS.name)),
+    "modes": ("pairs of modes with an interval", partial(show_ratios, name=MODES.name)),
+    "precisions": ("pairs of precisions with an interval", partial(show_ratios, name=PRECISIONS.name)),
+    "speedups": ("the same cells on a GPU and a CPU, with intervals", show_speedups),
+    "latencies": ("cells at two batches or more", show_latencies),
+    "roofline": ("cells with a FLOP count", show_roofline),
+    "memory": ("GPU cells whose framework says its memory", show_memory),
+    "costs": ("cells with a price", show_costs),
+    "scaling": ("the same cells on one GPU and on several", show_scaling),
+    "tenants": ("cells with tenants, and the same cells alone", show_sharing),
+    "nights": ("changes that `benchmatrix watch` recorded", show_changes),
 }
+"""By name, what a run has to have for there to be something to draw, and what draws it."""
 
 
 def draw_plot(name: str, analysis: Analysis) -> tuple[FigureGroup, ...]:
     """Return the groups of figures of a plot; those that have something to draw."""
-    return tuple(group for group in PLOTS[name].show(analysis) if group.figures)
+    shown = PLOTS[name][1](analysis)
+    return tuple(group for group in (shown if isinstance(shown, tuple) else (shown,)) if group.figures)

@@ -206,7 +206,7 @@ def _write_figure(
     groups = draw_plot(name, analysis)
     panels = [figure for group in groups for figure in group.figures]
     if not panels:
-        raise UserError(f"--figure {name}: run {run.run_id} has nothing to draw; it needs {PLOTS[name].needs}")
+        raise UserError(f"--figure {name}: run {run.run_id} has nothing to draw; it needs {PLOTS[name][0]}")
     chosen = _choose_panel(panels, panel)
     paths = number_paths(output or choose_output(None, run) / f"{name}.svg", len(chosen))
     for figure, path in zip(chosen, paths, strict=True):

@@ -149,8 +149,8 @@ def test_cost_and_speedup_are_drawn_of_what_both_devices_do(collect: Collect) ->
         "X north plain": 0.002,
         "X north card (T4)": 0.001,
     }
-    (speedup,) = list_rows_with(show_speedups(analysis), "work")
-    assert (speedup["work"], round(speedup["ratio"], 2)) == ("conv6 train", 20.0)
+    (speedup,) = list_rows_with(show_speedups(analysis), "finding")
+    assert (speedup["name"], round(speedup["ratio"], 2)) == ("conv6 train, batch 64, 32 px, PyTorch eager", 20.0)
 
 
 def test_a_file_says_how_many_rows_of_its_panel_it_draws() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from collector.analysis import Analysis, analyze_run
 from collector.report.figure import FigureGroup
-from collector.report.question_figures import show_comparisons
+from collector.report.question_figures import draw_plot
 from collector.results.frames import list_rows
 from collector.statistics import Estimate
 from measured_runs import Collect
@@ -39,6 +39,6 @@ def list_joint(analysis: Analysis, name: str) -> list[tuple[float, float, float]
 
 def test_lines_of_ratios_are_the_intervals_of_the_table(collect: Collect) -> None:
     analysis = analyze_run(collect(*make_framework_pair(0.9), *make_framework_pair(1.2, batch_size=1)))
-    drawn = list_drawn(show_comparisons({"frameworks": analysis.comparisons["frameworks"]}))
+    drawn = list_drawn(draw_plot("frameworks", analysis))
     for own, expected in zip(sorted(drawn), sorted(list_joint(analysis, "frameworks")), strict=True):
         assert own == pytest.approx(expected)

@@ -7,7 +7,7 @@ import pytest
 from bench.schema import Result
 from collector.analysis import analyze_run
 from collector.report.figure import FigureGroup
-from collector.report.question_figures import show_sharing
+from collector.report.question_figures import draw_plot
 from factories import make_result
 from measured_runs import Collect, make_repeats
 from shared_runs import SEVEN_OF_EIGHT, TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
@@ -26,14 +26,14 @@ def share(tenants: int, sharing: str, seconds: float) -> list[Result]:
 
 
 def show(collect: Collect, *results: Result) -> tuple[FigureGroup, ...]:
-    return show_sharing(analyze_run(collect(*make_repeats(ALONE, 0.1, 0.1), *results)).sharing)
+    return draw_plot("tenants", analyze_run(collect(*make_repeats(ALONE, 0.1, 0.1), *results)))
 
 
 def list_points(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of the chart that are tenants, with whatever is drawn of each."""
-    rows = [row for rows in spec["datasets"].values() for row in rows if "tenants" in row]
+    rows = [row for rows in spec["datasets"].values() for row in rows if "series" in row]
     return sorted(
-        {(row["by"], row["tenants"]): row for row in rows}.values(), key=lambda row: (row["by"], row["tenants"])
+        {(row["series"], row["tenants"]): row for row in rows}.values(), key=lambda row: (row["series"], row["tenants"])
     )
 
 
@@ -44,7 +44,7 @@ def test_points_are_the_ratios_and_the_cell_alone_is_where_they_begin(collect: C
     (together,), (slowdown,) = (group.figures for group in groups)
     assert together.title == slowdown.title == "conv6 train, GPU, batch 64, 32 px, PyTorch eager"
     expected = [("MPS", 2, 1.25), ("time-slicing", 1, 1.0), ("time-slicing", 2, 1.0), ("time-slicing", 4, 0.8)]
-    found = [(row["by"], row["tenants"], row["ratio"]) for row in list_points(together.spec)]
+    found = [(row["series"], row["tenants"], row["ratio"]) for row in list_points(together.spec)]
     assert [(by, tenants) for by, tenants, _ in found] == [(by, tenants) for by, tenants, _ in expected]
     assert [ratio for *_, ratio in found] == pytest.approx([ratio for *_, ratio in expected], rel=0.01)
     ratios = [row["ratio"] for row in list_points(slowdown.spec)]
