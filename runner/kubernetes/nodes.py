@@ -11,7 +11,7 @@ possible. docs/decisions/0020-nodes.md has the reasons.
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ from bench.store import Store, node_fault_key, node_faults_prefix, parse_placeme
 from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
 from runner.kubernetes.failures import find_last_line, find_node_fault
 from runner.kubernetes.objects import JobStatus, PodStatus
-from runner.kubernetes.rendering import HOSTNAME_LABEL, NONE_AVOIDED, AvoidedNodes, NodeWish
+from runner.kubernetes.rendering import NONE_AVOIDED, AvoidedNodes, NodeWish
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 from runner.profiles.model import is_shared
 
@@ -81,18 +81,14 @@ class PoolHealth:
         """Return whether a node fails cells that others can measure."""
         return self.has_fault(node, now) and len(self.faults[node]) >= MIN_FAULTS and self.has_sound_node(now)
 
-    def find_avoided(self, now: datetime, hostnames: Mapping[str, str]) -> AvoidedNodes:
-        """Return the nodes that new Jobs keep off. `hostnames`: labels by node, where they are not its name.
+    def find_avoided(self, now: datetime) -> AvoidedNodes:
+        """Return the nodes that new Jobs keep off.
 
         A node with a single fault is avoided where another is free; so are all where no sound node is known.
         """
         suspects = sorted(node for node in self.faults if self.has_fault(node, now))
         excluded = [node for node in suspects if self.is_left_out(node, now)]
-        return AvoidedNodes(
-            excluded=tuple(hostnames.get(node, node) for node in excluded),
-            disliked=tuple(hostnames.get(node, node) for node in suspects if node not in excluded),
-            names=frozenset(suspects),
-        )
+        return AvoidedNodes(excluded=tuple(excluded), disliked=tuple(node for node in suspects if node not in excluded))
 
     def explain_stop(self, now: datetime) -> str:
         """Return why no node of the pool can measure anything; empty if one may."""
@@ -135,8 +131,6 @@ class NodeFaults:
     stop: NodesAtFaultError | None = None
     """Why the run has to stop, once it has to."""
     pools: dict[str, PoolHealth] = field(default_factory=dict, repr=False)
-    hostnames: dict[str, str] = field(default_factory=dict, repr=False)
-    """The label `kubernetes.io/hostname` of the nodes that were asked for, by their name."""
     _attempts: set[str] = field(default_factory=set, repr=False)
     """Those whose fault was counted."""
     _num_by_repeat: Counter[tuple[str, int, int]] = field(default_factory=Counter, repr=False)
@@ -146,8 +140,6 @@ class NodeFaults:
     def load(self, faults: Iterable[NodeFault]) -> None:
         """Count the faults that earlier runners of the run have stored, the oldest first."""
         for fault in faults:
-            if fault.node_name is not None and fault.hostname is not None:
-                self.hostnames[fault.node_name] = fault.hostname
             self._add(fault, is_earlier=True)
 
     def begin(self, jobs: Iterable[JobStatus]) -> None:
@@ -184,29 +176,11 @@ class NodeFaults:
         return self._num_by_repeat[(*tracked.repeat.key, tracked.key.retry_round)]
 
     def find_avoided(self, tracked: TrackedJob) -> AvoidedNodes:
-        """Return the nodes that a new Job keeps off; their names alone if the cluster takes no affinity to them."""
-        avoided = self.find_pool(tracked.pool).find_avoided(datetime.now(UTC), self.hostnames)
-        return avoided if self._can_avoid_nodes else AvoidedNodes(names=avoided.names)
+        return self.find_pool(tracked.pool).find_avoided(datetime.now(UTC))
 
     def write(self, fault: NodeFault) -> None:
-        """Store a fault, with the host name of its node. StoreError if the store cannot be used."""
-        if fault.node_name is not None:
-            fault = fault.model_copy(update={"hostname": self._find_hostname(fault.node_name)})
+        """Store a fault. StoreError if the store cannot be used."""
         self.run.store.put(node_fault_key(fault.run_id, fault.cell_id, fault.repeat, fault.attempt), fault.to_json())
-
-    @property
-    def _can_avoid_nodes(self) -> bool:
-        return self.run.renderer.profile.avoid_faulty_nodes
-
-    def _find_hostname(self, node: str) -> str | None:
-        if node not in self.hostnames:
-            path = f"/api/v1/nodes/{node}"
-            try:
-                found = self.run.connection.get_object(path, patience_seconds=SHORT_PATIENCE_SECONDS)
-            except ApiError:  # it may not be read, or is gone
-                return None
-            self.hostnames[node] = str(found["metadata"].get("labels", {}).get(HOSTNAME_LABEL, node))
-        return self.hostnames[node]
 
     def _add(self, fault: NodeFault, *, is_earlier: bool) -> None:
         """Count a fault, once for each attempt."""
@@ -226,7 +200,7 @@ class NodeFaults:
         if fault.node_name is not None:
             number, is_left_out = len(pool.faults[name]), pool.is_left_out(name, now)
             fault = fault.model_copy(update={"num_in_a_row": max(1, number), "is_left_out": is_left_out})
-        if fault.is_left_out and self._can_avoid_nodes:
+        if fault.is_left_out and self.run.renderer.profile.avoid_faulty_nodes:
             dispatcher.warn(
                 f"node {name} is left out of later Jobs for an hour: {fault.num_in_a_row} attempts in a row could not "
                 f"begin there, and other nodes measure ({fault.reason})",
@@ -338,7 +312,12 @@ class SharedNodes:
         block = self._block_by_job.get(tracked.name)
         if block is None:
             return NodeWish(avoided=avoided)
-        if not block.node or tracked.is_released or block.node in self._given_up or block.node in avoided.names:
+        if (
+            not block.node
+            or tracked.is_released
+            or block.node in self._given_up
+            or block.node in avoided.excluded + avoided.disliked
+        ):
             instance_type = self.find_instance_type(block.node) or block.instance_type
             return NodeWish(instance_type=instance_type, avoided=avoided)
         self._bound[tracked.name] = tracked, block.node

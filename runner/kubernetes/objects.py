@@ -235,7 +235,7 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
     spec = job["spec"].get("template", {}).get("spec", {})
     fields = (field for term in list_required_terms(spec) for field in term.get("matchFields", ()))
     # As `rendering.NodeWish` writes it, in every term.
-    node = next((str(field["values"][0]) for field in fields if field["key"] == "metadata.name"), "")
+    node = next((str(field["values"][0]) for field in fields if field["operator"] == "In"), "")
     return JobStatus(
         name=metadata["name"],
         uid=metadata["uid"],

@@ -185,20 +185,16 @@ def _name_volume(name: str, number: int) -> str:
 # iovisor/kubectl-trace#173, rancher/local-path-provisioner#186.
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AvoidedNodes:
-    """Nodes by their label `kubernetes.io/hostname`."""
+    """Nodes by name, whose last attempt was a fault."""
 
     excluded: tuple[str, ...] = ()
     """A pod waits rather than run there."""
     disliked: tuple[str, ...] = ()
     """A pod runs there only where no other node has room."""
-    names: frozenset[str] = frozenset()
-    """The names of all nodes whose last attempt was a fault, which their labels need not be: no pod is to be bound to
-    one of them. Known even where the cluster takes no affinity to labels of nodes."""
 
 
 NONE_AVOIDED = AvoidedNodes()
@@ -225,24 +221,27 @@ ANY_NODE = NodeWish()
 
 def add_wish(manifest: MutableMapping[str, Any], wish: NodeWish) -> None:
     """Add the wish to the node affinity of a Job's pod, to every term of it: terms are alternatives."""
-    required, preferred = [], []
-    if wish.avoided.excluded:
-        required.append(("matchExpressions", HOSTNAME_LABEL, "NotIn", wish.avoided.excluded))
+    preferred: list[dict[str, Any]] = []
+    required = [_match("metadata.name", "NotIn", node) for node in wish.avoided.excluded]
     if wish.node:
-        required.append(("matchFields", "metadata.name", "In", (wish.node,)))
+        required.append(_match("metadata.name", "In", wish.node))
     if wish.avoided.disliked:
-        preferred.append((HOSTNAME_LABEL, "NotIn", wish.avoided.disliked))
+        preferred.append({"matchFields": [_match("metadata.name", "NotIn", node) for node in wish.avoided.disliked]})
     if wish.instance_type:
-        preferred.append((INSTANCE_TYPE, "In", (wish.instance_type,)))
+        preferred.append({"matchExpressions": [_match(INSTANCE_TYPE, "In", wish.instance_type)]})
     if not required and not preferred:
         return
     affinity = manifest["spec"]["template"]["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {})
-    for match, key, operator, values in required:
+    if required:
         for term in affinity.setdefault(REQUIRED, {}).setdefault("nodeSelectorTerms", [{}]):
-            term.setdefault(match, []).append({"key": key, "operator": operator, "values": list(values)})
-    for key, operator, values in preferred:
-        rule = {"key": key, "operator": operator, "values": list(values)}
-        affinity.setdefault(PREFERRED, []).append({"weight": MAX_WEIGHT, "preference": {"matchExpressions": [rule]}})
+            term.setdefault("matchFields", []).extend(required)
+    for preference in preferred:
+        affinity.setdefault(PREFERRED, []).append({"weight": MAX_WEIGHT, "preference": preference})
+
+
+def _match(key: str, operator: str, value: str) -> dict[str, Any]:
+    """Return a requirement on a node; one on its name takes a single value."""
+    return {"key": key, "operator": operator, "values": [value]}
 
 
 # Render the Jobs of planned repeats: JSON, as the API takes it, checked before.
@@ -303,6 +302,8 @@ class JobRenderer:
     def render(self, planned: PlannedCell, key: JobKey, wish: NodeWish = ANY_NODE) -> bytes:
         """Return the body of a Job; UserError if the profile cannot hold the cell or the manifest is not valid."""
         cell = planned.cell
+        if not self.profile.avoid_faulty_nodes:
+            wish = replace(wish, avoided=NONE_AVOIDED)
         size = cell.num_gpus, cell.tenants, cell.sharing
         kind = (cell.framework, cell.device, size, planned.timeout_seconds, wish.shape)
         if kind not in self._shapes:

@@ -331,7 +331,7 @@ class Profile(Document):
     do_not_disrupt: bool = True
     """Ask the cluster autoscaler, Karpenter and EKS Auto Mode not to evict a cell, by annotations."""
     avoid_faulty_nodes: bool = True
-    """Keep later Jobs off nodes that fail cells, by affinity to `kubernetes.io/hostname`.
+    """Keep later Jobs off nodes that fail cells, by affinity to their names.
 
     false for Karpenter and EKS Auto Mode, which launch no node for such a pod (kubernetes-sigs/karpenter#3214), and for
     GKE Autopilot, which refuses it (`autogke-node-affinity-selector-limitation`,

@@ -32,7 +32,7 @@ def make_validator(name: str) -> jsonschema.Draft202012Validator:
         ("Run", make_run()),
         ("Placement", make_placement(make_result())),
         ("NodeFault", make_node_fault(make_run())),
-        ("NodeFault", make_node_fault(make_run(), node_name=None, hostname=None)),
+        ("NodeFault", make_node_fault(make_run(), node_name=None)),
         ("RawRemoval", make_raw_removal([make_result()])),
         ("Placement", make_placement(make_result(), Node(zone="a", is_spot=True, num_cpus=8))),
     ],

@@ -55,38 +55,34 @@ def fail(health: PoolHealth, *numbers: int, node: str | None = "bad", is_earlier
         health.add(make_fault(number, node), is_earlier=is_earlier)
 
 
-def find_avoided(health: PoolHealth, now: datetime = NOW) -> AvoidedNodes:
-    return health.find_avoided(now, {"bad": "bad.internal"})
-
-
 def test_one_fault_makes_a_node_the_last_choice_and_a_second_leaves_it_out() -> None:
     health = make_health("good")
-    assert find_avoided(health) == NONE_AVOIDED
+    assert health.find_avoided(NOW) == NONE_AVOIDED
     fail(health, 1)
-    assert find_avoided(health) == AvoidedNodes(disliked=("bad.internal",), names=frozenset({"bad"}))
+    assert health.find_avoided(NOW) == AvoidedNodes(disliked=("bad",))
     fail(health, 2)
-    assert find_avoided(health) == AvoidedNodes(excluded=("bad.internal",), names=frozenset({"bad"}))
+    assert health.find_avoided(NOW) == AvoidedNodes(excluded=("bad",))
 
 
 def test_a_node_is_not_left_out_while_no_other_can_measure() -> None:
     health = make_health("bad", "worse")
     fail(health, 1, 2, 3)
     fail(health, 4, node="worse")
-    assert find_avoided(health) == AvoidedNodes(disliked=("bad.internal", "worse"), names=frozenset({"bad", "worse"}))
+    assert health.find_avoided(NOW) == AvoidedNodes(disliked=("bad", "worse"))
 
 
 def test_what_ended_ok_on_a_node_clears_it() -> None:
     health = make_health("good")
     fail(health, 1, 2)
     health.add_ok("bad", NOW)
-    assert find_avoided(health) == NONE_AVOIDED
+    assert health.find_avoided(NOW) == NONE_AVOIDED
 
 
 def test_a_node_is_tried_again_after_an_hour_and_left_out_again_at_its_next_fault() -> None:
     later = NOW + LEFT_OUT_TIME
     health = PoolHealth(pool="gpu", seen_at={"good": later})
     fail(health, 1, 2)
-    assert find_avoided(health, later) == NONE_AVOIDED
+    assert health.find_avoided(later) == NONE_AVOIDED
     health.add(make_fault(3, at=later), is_earlier=False)
     assert health.is_left_out("bad", later)
 
@@ -136,9 +132,9 @@ def test_faults_of_earlier_runners_count_for_nodes_and_repeats_but_do_not_stop_t
     tracked = track("gpu", 1)
     faults = make_faults(tmp_path, tracked)
     now, cell_id = datetime.now(UTC), tracked.key.cell_id
-    faults.load(make_fault(number, at=now, cell_id=cell_id, hostname="bad.internal") for number in range(MAX_FAULTS))
+    faults.load(make_fault(number, at=now, cell_id=cell_id) for number in range(MAX_FAULTS))
     faults.find_pool("gpu").seen_at["good"] = now
-    assert faults.find_avoided(tracked).excluded == ("bad.internal",)
+    assert faults.find_avoided(tracked).excluded == ("bad",)
     assert faults.count_faults(tracked) == MAX_FAULTS
     assert faults.count_faults(replace(tracked, key=replace(tracked.key, retry_round=1))) == 0
     assert faults.find_pool("gpu").explain_stop(now + timedelta(hours=2)) == ""
@@ -339,10 +335,10 @@ def test_a_node_at_fault_is_not_waited_for(store: Store) -> None:
     sharing = Sharing(store, EAGER, GRAPH)
     first, second = sharing.jobs
     sharing.note(first, "node-1", phase="Failed")
-    avoided = AvoidedNodes(excluded=("node-1.internal",), names=frozenset({"node-1"}))
+    avoided = AvoidedNodes(excluded=("node-1",))
     for tracked in sharing.jobs:  # the one that met the fault, too
         assert sharing.nodes.find_wish(tracked, avoided) == NodeWish(instance_type="m6i.xlarge", avoided=avoided)
-    others = AvoidedNodes(excluded=("node-2",), names=frozenset({"node-2"}))
+    others = AvoidedNodes(excluded=("node-2",))
     assert sharing.nodes.find_wish(second, others) == NodeWish(node="node-1", avoided=others)
 
 

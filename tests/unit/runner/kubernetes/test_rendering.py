@@ -301,7 +301,7 @@ REQUIRED, PREFERRED = (
 
 
 def exclude(*names: str) -> dict[str, Any]:
-    return {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": list(names)}
+    return {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in names]}
 
 
 def render_affinity(profile: Profile, device: str, wish: NodeWish) -> dict[str, Any]:
@@ -315,11 +315,11 @@ def render_affinity(profile: Profile, device: str, wish: NodeWish) -> dict[str, 
 @pytest.mark.parametrize(("name", "device"), [("gke", "gpu"), ("eks", "gpu"), ("eks", "cpu")])
 def test_excluded_nodes_are_in_every_term_since_one_term_is_enough_for_a_node(name: str, device: str) -> None:
     before, after = (render_affinity(load(name), device, NodeWish(avoided=nodes)) for nodes in (NONE_AVOIDED, BOTH))
-    terms = before.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms", [{"matchExpressions": []}])
-    expected = [{"matchExpressions": [*term["matchExpressions"], exclude("bad", "worse")]} for term in terms]
+    terms = before.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms", [{}])
+    expected = [term | exclude("bad", "worse") for term in terms]
     assert after["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == expected
     assert after["nodeAffinity"][PREFERRED] == [
-        {"weight": 100, "preference": {"matchExpressions": [exclude("odd")]}},
+        {"weight": 100, "preference": exclude("odd")},
     ]
     assert after["podAntiAffinity"] == before["podAntiAffinity"]
 

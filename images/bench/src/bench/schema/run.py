@@ -189,8 +189,6 @@ class NodeFault(StoredDocument):
     pool: Literal["cpu", "gpu"]
     node_name: str | None = None
     """null: the pod was gone before a runner saw it."""
-    hostname: str | None = None
-    """The node's label `kubernetes.io/hostname`, by which later Jobs keep off it. null: it could not be read."""
     reason: str
     """What the container or the kubelet said, in one line."""
     at: Time
