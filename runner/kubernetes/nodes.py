@@ -312,12 +312,8 @@ class SharedNodes:
         block = self._block_by_job.get(tracked.name)
         if block is None:
             return NodeWish(avoided=avoided)
-        if (
-            not block.node
-            or tracked.is_released
-            or block.node in self._given_up
-            or block.node in avoided.excluded + avoided.disliked
-        ):
+        shunned = {*avoided.excluded, *avoided.disliked, *self._given_up}
+        if not block.node or tracked.is_released or block.node in shunned:
             instance_type = self.find_instance_type(block.node) or block.instance_type
             return NodeWish(instance_type=instance_type, avoided=avoided)
         self._bound[tracked.name] = tracked, block.node
