@@ -8,9 +8,7 @@ registry login` or `docker login`.
 
 import argparse
 import sys
-import tarfile
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import helm_python
@@ -23,47 +21,25 @@ class PushError(Exception):
     """The chart cannot be pushed: the message says why, and how to mend it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PushedChart:
-    """Where a chart is in a registry."""
+def push_chart(registry: str, *, chart: Path = CHART, plain_http: bool = False) -> str:
+    """Push the chart below `registry` (HOST/PROJECT/REPOSITORY) and return its reference, `oci://...:VERSION@DIGEST`.
 
-    url: str
-    """`oci://HOST/PROJECT/REPOSITORY/benchmatrix`, for Helm and Argo CD and Flux."""
-    version: str
-    digest: str
-    is_new: bool
-    """False: this version was there before, with the same files."""
-
-
-def push_chart(registry: str, *, chart: Path = CHART, plain_http: bool = False) -> PushedChart:
-    """Push the chart below `registry` (HOST/PROJECT/REPOSITORY) unless its version is there with the same files.
-
-    Raise PushError if the version is there with other files, or the registry refuses.
+    Raise PushError if the version is there, or the registry refuses.
     """
     metadata = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))
-    version = metadata["version"]
-    url = f"oci://{registry}/{metadata['name']}"
+    version, url = metadata["version"], f"oci://{registry}/{metadata['name']}"
     try:
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            helm_python.RegistryClient(plain_http=plain_http) as client,
-        ):
-            archive = Path(helm_python.package(chart, destination=folder))
-            is_new = version not in list_versions(client, url)
-            if is_new:
-                client.push(archive, f"oci://{registry}", plain_http=plain_http)
-            pulled = Path(folder) / "pulled"
-            pulled.mkdir()
-            client.pull(url, destination=pulled, version=version, plain_http=plain_http)
-            if read_files(pulled / archive.name) != read_files(archive):
+        with tempfile.TemporaryDirectory() as folder, helm_python.RegistryClient(plain_http=plain_http) as client:
+            if version in list_versions(client, url):
                 raise PushError(
-                    f"{url}: version {version} is there with other files, and a version never changes; "
-                    f"raise `version` in {chart.name}/Chart.yaml"
+                    f"{url}: version {version} is there, and a version never changes; raise `version` in "
+                    f"{chart.name}/Chart.yaml"
                 )
-            digest = client.resolve(f"{url}:{version}")["digest"]
+            archive = helm_python.package(chart, destination=folder)
+            client.push(archive, f"oci://{registry}", plain_http=plain_http)
+            return f"{url}:{version}@{client.resolve(f'{url}:{version}')['digest']}"
     except helm_python.HelmError as error:
         raise PushError(f"{url}: {' '.join(str(error).split())}; see docs/images.md for how to log in") from error
-    return PushedChart(url=url, version=version, digest=digest, is_new=is_new)
 
 
 def list_versions(client: helm_python.RegistryClient, url: str) -> list[str]:
@@ -77,13 +53,6 @@ def list_versions(client: helm_python.RegistryClient, url: str) -> list[str]:
         raise
 
 
-def read_files(archive: Path) -> dict[str, bytes]:
-    """Return the files of a packaged chart by their paths. Their times are those of a checkout, and differ."""
-    with tarfile.open(archive) as opened:
-        found = ((member.name, opened.extractfile(member)) for member in opened.getmembers() if member.isfile())
-        return {name: file.read() for name, file in found if file is not None}
-
-
 def main() -> None:
     """Push the chart and print what Helm, Argo CD and Flux take; exit with 2 where that fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -95,8 +64,7 @@ def main() -> None:
     except PushError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    print(f"{'pushed' if pushed.is_new else 'there already, unchanged'}: {pushed.url}:{pushed.version}@{pushed.digest}")
-    print(f"to install: helm install sweeps {pushed.url} --version {pushed.version} --values sweeps.yaml")
+    print(f"pushed: {pushed}")
 
 
 if __name__ == "__main__":
