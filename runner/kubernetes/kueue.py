@@ -3,7 +3,7 @@
 Kueue makes a Workload of each Job that it manages, and says in the Workload's conditions what becomes of it:
 https://kueue.sigs.k8s.io/docs/concepts/workload/. Its API version v1beta1 is no longer served from Kueue 0.20 on
 (https://github.com/kubernetes-sigs/kueue/issues/13957); v1beta2 is served from 0.15 on
-(https://github.com/kubernetes-sigs/kueue/blob/main/CHANGELOG/CHANGELOG-0.15.md).
+(https://github.com/kubernetes-sigs/kueue/blob/main/CHANGELOG/CHANGELOG-0.15.md). What is read here is in both.
 
 A Job in a queue is never given up: its quota may come back, or its queue be started again, as long as the run lasts.
 """
@@ -23,8 +23,6 @@ from runner.kubernetes.failures import WARN_SECONDS
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 
 GROUP = "kueue.x-k8s.io"
-KNOWN_VERSIONS = ("v1beta2", "v1beta1")
-"""The API versions whose fields this tool knows, in the order in which it prefers them."""
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 """What Kueue ties a Workload to its Job by."""
 MAX_UIDS = 50
@@ -52,24 +50,13 @@ class QueueWait:
 
 
 def find_api_version(connection: Connection) -> str | None:
-    """Return the API version to use, `kueue.x-k8s.io/v1beta2` where the cluster serves it; None: it has no Kueue."""
+    """Return the API version that the cluster prefers, such as `kueue.x-k8s.io/v1beta2`; None: it has no Kueue."""
     try:
-        group = connection.get_object(f"/apis/{GROUP}")
+        return str(connection.get_object(f"/apis/{GROUP}")["preferredVersion"]["groupVersion"])
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             return None
         raise
-    return choose_api_version(group)
-
-
-def choose_api_version(group: Mapping[str, Any]) -> str:
-    """Return the API version to use of those that the discovery document of the group names."""
-    served = {item["version"] for item in group["versions"]}
-    for version in KNOWN_VERSIONS:
-        if version in served:
-            return f"{GROUP}/{version}"
-    preferred: str = group["preferredVersion"]["groupVersion"]  # newer than this tool
-    return preferred
 
 
 def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, QueueWait]:

@@ -86,24 +86,6 @@ def test_a_run_that_goes_on_with_new_images_refuses_while_jobs_with_the_old_ones
     assert "registry.example/benchmatrix/pytorch:2" in images
 
 
-def test_a_job_that_ended_with_old_images_and_left_no_record_is_measured_with_the_new_ones(
-    connection: Connection, namespace: str, store: Store, other_store: Store, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=1)
-    kubelet.store = other_store  # as if the bucket had lost what the Jobs wrote
-    setup = Setup.make(connection, namespace, store, make_cells(1))
-    runner = setup.start()
-    wait_for(lambda: setup.count_finished() == 1 and runner.done(), "the end of the run")
-    for key in store.list_keys(f"runs/{namespace}/results/"):
-        Path(store.url.removeprefix("file://"), key).unlink()
-    kubelet.store = store
-    newer = Setup.make(connection, namespace, store, make_cells(1), profile=make_profile(namespace, images=NEW_IMAGES))
-
-    measure(newer)
-
-    assert [result.status for result in newer.observed.results] == ["ok"]
-
-
 def test_cancel_and_clean_leave_the_jobs_of_a_run_of_the_same_name_with_another_store(
     connection: Connection,
     namespace: str,

@@ -45,19 +45,6 @@ def test_a_share_of_a_gpu_is_asked_for_by_its_own_name(make_cluster: Callable[..
     assert "nvidia.com/gpu" not in limits
 
 
-def test_a_time_shared_gpu_of_gke_is_selected_by_its_labels(make_cluster: Callable[..., Cluster]) -> None:
-    labels = {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"}
-    labels["cloud.google.com/gke-max-shared-clients-per-gpu"] = "2"
-    selector = f"pools: {{gpu: {{node_requirements: [], node_selector: {json.dumps(labels)}}}}}\n"
-    cluster = make_cluster(f"extends: gke\n{selector}")
-    pools = cluster.add_nodes([make_gke(None, "nvidia-tesla-t4"), make_gke("gpu", "nvidia-tesla-t4", **labels)])
-
-    cluster.submit(make_cell(device="gpu"))
-
-    (pod,) = cluster.await_pods(num_placed=1, num_waiting=0)
-    assert list(pools)[1] == pod.node
-
-
 @pytest.fixture
 def device_class(connection: Connection) -> Any:
     """A DeviceClass of a driver of its own, gone after the test; `publish` makes a node's ResourceSlice."""

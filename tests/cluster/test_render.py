@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
-from commands import CallMain, create
+from commands import CallMain
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
-from runner.kubernetes.setup import dump_yaml, find_path
+from runner.kubernetes.setup import dump_yaml
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import order_repeats, plan_run
 from runner.profiles.loading import load_profile
@@ -97,26 +97,6 @@ def find_revision(workspace: Path) -> str | None:
     return next((entry["value"] for entry in variables if entry["name"] == "BENCH_GIT_REVISION"), None)
 
 
-def test_the_api_server_takes_every_file(
-    workspace: Path, call_main: CallMain, connection: Connection, namespace: str
-) -> None:
-    words = ("--profile", "mine.yaml", "--store", STORE, "--namespace", namespace)
-    assert call_main("render", "matrix.yaml", "--manifests", "out", *words)[0] == 0
-    manifests = read_manifests(workspace / "out" / "setup") + read_manifests(workspace / "out")
-    kinds = [manifest["kind"] for manifest in manifests]
-    assert kinds[:5] == ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding"]
-    assert kinds[5:] == ["ResourceClaimTemplate"] * 4 + ["Job"] * 8
-
-    for manifest in manifests:
-        if manifest["kind"] == "Job":
-            path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-            create(connection, path, manifest, dryRun="All")
-            continue
-        query = {"fieldManager": "test", "force": "true", "dryRun": "All"}
-        body, patch = json.dumps(manifest).encode(), "application/apply-patch+yaml"
-        connection.request("patch", find_path(manifest), query=query, body=body, content_type=patch)
-
-
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
 def test_kubectl_reads_the_files_as_they_were_meant(
     workspace: Path, call_main: CallMain, connection: Connection, control_plane: ControlPlane, namespace: str
@@ -185,9 +165,3 @@ def test_what_is_missing_is_one_message(
     assert code == 2
     assert message in err
     assert err.startswith("error: ")
-
-
-def test_texts_come_back_from_yaml_as_they_were() -> None:
-    manifest = {"data": {str(number): text for number, text in enumerate(HOSTILE)}}
-
-    assert yaml.safe_load(dump_yaml([manifest])) == manifest

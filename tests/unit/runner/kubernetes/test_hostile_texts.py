@@ -8,21 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factories import make_cell
 from job_manifests import (
     CONTAINER,
-    KINDS,
     POD,
-    RUN_ID,
     SLOTS,
     collect_full_values,
-    load,
     make_full_profile,
-    make_key,
-    make_renderer,
-    plan,
 )
-from runner.kubernetes.rendering import JobShape, escape_variable, read_manifest, render_manifest
+from runner.kubernetes.rendering import JobShape, escape_variable
 
 # Texts that break out of templates, YAML or Kubernetes' own expansion where a program lets them.
 HOSTILE_TEXTS = (
@@ -90,16 +83,6 @@ def test_a_text_stays_in_its_place(key: str, text: str) -> None:
     harmless = fill(key, "harmless")
     assert expected.keys() <= harmless.keys()
     assert fill(key, text) == harmless | expected
-
-
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_a_job_filled_from_its_shape_is_the_template_with_the_values_in_it(name: str, device: str) -> None:
-    cell = make_cell(device=device)
-    renderer, key = make_renderer(load(name)), make_key(cell)
-    slots = {"job_name": key.job_name, "run_id": RUN_ID, "cell_id": cell.cell_id, "repeat": "1", "fingerprint": ""}
-    slots["cell_json"] = cell.model_dump_json()
-    whole = render_manifest("job.yaml.j2", **renderer.collect_values(plan(cell)), slot=slots)
-    assert json.loads(renderer.render(plan(cell), key)) == read_manifest(whole)
 
 
 @pytest.mark.parametrize(

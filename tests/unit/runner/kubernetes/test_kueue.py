@@ -1,10 +1,10 @@
-"""runner.kubernetes.kueue: which API version is used, and what a Workload's conditions mean for its Job."""
+"""runner.kubernetes.kueue: what a Workload's conditions mean for its Job."""
 
 from typing import Any
 
 import pytest
 
-from runner.kubernetes.kueue import choose_api_version, read_inactivity, read_wait
+from runner.kubernetes.kueue import read_inactivity, read_wait
 
 # Messages as Kueue 0.13.1 and 0.19.2 write them (pkg/scheduler/flavorassigner/flavorassigner.go).
 START = "couldn't assign flavors to pod set main: "
@@ -15,31 +15,11 @@ TOO_MUCH = (
 IN_USE = "insufficient unused quota for cpu in flavor large, 4 more needed"
 
 
-def make_group(*versions: str) -> dict[str, Any]:
-    """Return the discovery document of a cluster that serves these versions, the preferred one first."""
-    named = [{"groupVersion": f"kueue.x-k8s.io/{version}", "version": version} for version in versions]
-    return {"name": "kueue.x-k8s.io", "versions": named, "preferredVersion": named[0]}
-
-
 def make_workload(*conditions: tuple[str, str, str, str], **status: Any) -> dict[str, Any]:
     found = [
         {"type": kind, "status": held, "reason": reason, "message": text} for kind, held, reason, text in conditions
     ]
     return {"metadata": {"name": "job-a"}, "spec": {"active": True}, "status": {"conditions": found} | status}
-
-
-@pytest.mark.parametrize(
-    ("versions", "chosen"),
-    [
-        (("v1beta1",), "v1beta1"),  # Kueue 0.13
-        (("v1beta1", "v1beta2"), "v1beta2"),  # 0.15, which prefers the old one
-        (("v1beta2",), "v1beta2"),  # 0.20
-        (("v1alpha1", "v1beta2"), "v1beta2"),
-        (("v1",), "v1"),
-    ],
-)
-def test_v1beta2_is_used_where_it_is_served(versions: tuple[str, ...], chosen: str) -> None:
-    assert choose_api_version(make_group(*versions)) == f"kueue.x-k8s.io/{chosen}"
 
 
 @pytest.mark.parametrize(

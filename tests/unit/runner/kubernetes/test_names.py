@@ -35,12 +35,6 @@ def test_a_job_has_a_name_that_leaves_room_for_its_pods(key: JobKey) -> None:
     assert len(key.job_name) <= 53
 
 
-@settings(max_examples=300)
-@given(st.lists(KEYS, min_size=2, max_size=20, unique=True))
-def test_two_jobs_never_have_the_same_name(keys: list[JobKey]) -> None:
-    assert len({key.job_name for key in keys}) == len(keys)
-
-
 def test_a_name_is_the_same_on_every_machine() -> None:
     # printf of the five parts, a line each, through sha256sum
     key = JobKey(

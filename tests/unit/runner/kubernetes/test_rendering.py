@@ -21,7 +21,6 @@ from runner.kubernetes.rendering import (
     JobOwner,
     NodeWish,
 )
-from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
 from runner.profiles.model import CompileCache, GpuSharing, Profile
 
@@ -91,11 +90,6 @@ def test_measured_cells_never_share_a_node(name: str, device: str) -> None:
             "matchLabels": {"app.kubernetes.io/name": "benchmatrix", "app.kubernetes.io/component": "cell"}
         },
     }
-
-
-def test_a_cpu_cell_tolerates_no_gpu_node() -> None:
-    for name in BUILTIN_PROFILES:
-        assert "tolerations" not in render(load(name))["spec"]["template"]["spec"]
 
 
 def test_a_queue_makes_a_suspended_job_with_its_label() -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -113,17 +112,6 @@ def test_the_next_job_follows_when_one_has_its_record(dispatcher: Dispatcher, tm
     assert find_submitted(submission) == order[:3]
 
 
-def test_no_job_is_created_while_finished_ones_are_to_be_deleted(dispatcher: Dispatcher, tmp_path: Path) -> None:
-    submission = make_submission(tmp_path, [track("cpu", 1)], dispatcher=dispatcher)
-    behind: Any = SimpleNamespace(is_behind=True)
-    submission.finished_jobs = behind
-    submission.submit_more()
-    assert find_submitted(submission) == []
-    behind.is_behind = False
-    submission.submit_more()
-    assert len(find_submitted(submission)) == 1
-
-
 def test_nothing_is_submitted_while_the_records_of_many_ended_jobs_are_still_to_be_found(
     dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,37 +159,6 @@ def test_cells_that_wait_for_whole_gpus_do_not_hold_up_those_that_share_one(tmp_
 
     # Two of each: one that runs and one that takes its place; of whole GPUs there is no node as yet.
     assert find_submitted(submission) == order[:2] + order[4:6]
-
-
-def test_a_job_that_only_waited_is_created_again_after_others_and_after_a_pause(
-    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    delays: list[float] = []
-
-    def run_at_once(seconds: float, call: Callable[[], None]) -> None:
-        delays.append(seconds)
-        call()
-
-    monkeypatch.setattr(dispatcher, "call_later", run_at_once)
-    first, second = track("gpu", 1), track("gpu", 2)
-    submission = make_submission(tmp_path, [first, second], dispatcher=dispatcher, max_parallel={"gpu": 1})
-    jobs = submission.run.jobs
-    submission.submit_more()
-
-    for _ in range(6):
-        await_state(dispatcher, first, "in-flight")
-        jobs.move(first, "withdrawn")
-        submission.requeue(first)
-        while submission.cancellation_watcher.is_checking:
-            dispatcher.run_next()
-        submission.submit_more()
-        if second.state != "done":  # the other's turn comes first
-            assert first.state == "to-submit"
-            await_state(dispatcher, second, "in-flight")
-            finish(jobs, second)
-            submission.submit_more()
-
-    assert delays == [60.0, 120.0, 240.0, 480.0, 900.0, 900.0]
 
 
 def test_whether_the_budget_holds_a_job_back_is_not_an_old_answer(dispatcher: Dispatcher, tmp_path: Path) -> None:
