@@ -6,9 +6,9 @@ holds the difference of the machines too. Only where several machines ran both s
 
 from typing import Literal
 
-from collector.results.cell_repeats import read_estimate, read_machine_means
+from collector.results.cell_repeats import read_measured
 from collector.results.frames import Row
-from collector.statistics import Estimate, estimate_paired_ratio, estimate_ratio
+from collector.statistics import Estimate, divide
 
 # A note names so many machines of a side, and counts the others.
 MAX_NAMED = 3
@@ -24,9 +24,7 @@ def estimate_pair(pair: Row) -> Estimate:
     Where both ran on the same machines, and on several, the ratio is taken on each machine; else the sides are
     independent.
     """
-    if _count(pair, "subject") > 1 and _is_same(pair, "machines"):
-        return estimate_paired_ratio(*(read_machine_means(pair, f"_{side}") for side in SIDES))
-    return estimate_ratio(*(read_estimate(pair, f"_{side}") for side in SIDES))
+    return divide(*(read_measured(pair, f"_{side}") for side in SIDES))
 
 
 def is_confounded(pair: Row, field: str) -> bool:

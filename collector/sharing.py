@@ -1,6 +1,5 @@
 """Tabulate what tenants of one device do to each other: each against the same work alone, and all of them together."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,13 +31,15 @@ from collector.statistics import (
     MIN_SAMPLES,
     Estimate,
     FloatArray,
+    Measured,
     average_by_machine,
+    combine_estimates,
     compute_geometric_mean,
-    estimate_cell,
+    divide,
     estimate_center,
-    estimate_paired_ratio,
     estimate_ratio,
     invert_estimate,
+    measure,
 )
 from collector.units import count_things, format_significant
 
@@ -50,24 +51,18 @@ class Series:
     values: tuple[float, ...]
     machines: tuple[str, ...]
 
+    @cached_property
+    def measured(self) -> Measured:
+        return measure(self.values, self.machines)
+
+    @property
     def estimate(self) -> Estimate:
-        """Return the geometric mean with its interval."""
-        return estimate_cell(self.values, self.machines)
-
-    def average(self) -> dict[str, float]:
-        """Return the geometric mean of each machine."""
-        return average_by_machine(self.values, self.machines)
-
-
-def estimate_quotient(numerator: Series, denominator: Series) -> Estimate:
-    """Return numerator over denominator: on each machine where both ran on the same several, else by Welch."""
-    if _is_paired([numerator, denominator]):
-        return estimate_paired_ratio(numerator.average(), denominator.average())
-    return estimate_ratio(numerator.estimate(), denominator.estimate())
+        """The geometric mean with its interval."""
+        return self.measured.estimate
 
 
 def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series]) -> Estimate:
-    """Return the sum of the quotients, one for each kind of tenant; of one kind it is `estimate_quotient`.
+    """Return the sum of the quotients, one for each kind of tenant; of one kind it is their quotient.
 
     The numerators are of the same repeats, place by place, and are added repeat by repeat, so what a repeat does to all
     of them is in the spread of the sums. The denominators are independent of them and of each other: each adds the
@@ -76,17 +71,19 @@ def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series])
     """
     machines = numerators[0].machines
     if _is_paired([*numerators, *denominators]):
-        means = [denominator.average() for denominator in denominators]
+        means = [denominator.measured.means for denominator in denominators]
         totals = _add(numerators, [[mean[machine] for machine in machines] for mean in means])
         return estimate_center(list(average_by_machine(totals, machines).values()))
-    known = [denominator.estimate() for denominator in denominators]
+    known = [denominator.estimate for denominator in denominators]
     totals = _add(numerators, [[estimate.center] * len(machines) for estimate in known])
     weights = [
         sum(value / estimate.center / total for value, total in zip(numerator.values, totals, strict=True))
         / len(totals)
         for numerator, estimate in zip(numerators, known, strict=True)
     ]
-    return estimate_ratio(estimate_cell(totals, machines), _combine(known, weights))
+    return estimate_ratio(
+        measure(totals, machines).estimate, combine_estimates(1.0, list(zip(known, weights, strict=True)))
+    )
 
 
 def compute_jain_index(shares: Sequence[float]) -> float:
@@ -109,19 +106,6 @@ def _add(numerators: Sequence[Series], denominators: Sequence[Sequence[float]]) 
         for numerator, divisors in zip(numerators, denominators, strict=True)
     )
     return [sum(parts) for parts in zip(*quotients, strict=True)]
-
-
-def _combine(estimates: Sequence[Estimate], weights: Sequence[float]) -> Estimate:
-    parts = [
-        ((weight * estimate.log_standard_error) ** 2, estimate.degrees_of_freedom)
-        for estimate, weight in zip(estimates, weights, strict=True)
-        if estimate.log_standard_error is not None and estimate.degrees_of_freedom is not None
-    ]
-    if len(parts) < len(estimates):
-        return Estimate(center=1.0, log_standard_error=None, degrees_of_freedom=None)
-    variance = sum(squared for squared, _ in parts)
-    freedom = 1 / sum((squared / variance) ** 2 / freedom for squared, freedom in parts)
-    return Estimate(center=1.0, log_standard_error=math.sqrt(variance), degrees_of_freedom=freedom)
 
 
 def spread(name: str, estimate: Estimate | None) -> Mapping[str, float | None]:
@@ -340,9 +324,9 @@ def describe_role(shared: CellGroup, role: Role) -> Row:
     slowest = shared.make_series([min(found) for found in shared.list_rates(role)])
     peaks = [own for own in shared.list_peaks(role) if own]
     return {
-        **spread("role_samples_per_s", rates.estimate() if rates else None),
-        **spread("tenant_samples_per_s", mean.estimate() if mean else None),
-        **spread("alone_samples_per_s", alone_rate.estimate() if alone_rate else None),
+        **spread("role_samples_per_s", rates.estimate if rates else None),
+        **spread("tenant_samples_per_s", mean.estimate if mean else None),
+        **spread("alone_samples_per_s", alone_rate.estimate if alone_rate else None),
         **spread("slowdown", _divide(alone_rate, mean)),
         **spread("slowest_slowdown", _divide(alone_rate, slowest)),
         **_describe_latencies(shared, role),
@@ -372,8 +356,8 @@ def _describe_latencies(group: CellGroup, role: Role) -> Row:
     for percent in PERCENTILES:
         shared = group.take_percentile(role, percent)
         before = group.alone[role].take_percentile("cell", percent) if role in group.alone else None
-        row |= spread(f"p{percent}_step_seconds", shared.estimate() if shared else None)
-        row[f"alone_p{percent}_step_seconds"] = before.estimate().center if before else None
+        row |= spread(f"p{percent}_step_seconds", shared.estimate if shared else None)
+        row[f"alone_p{percent}_step_seconds"] = before.estimate.center if before else None
         row |= spread(f"p{percent}_ratio", _divide(shared, before))
     return row
 
@@ -383,7 +367,7 @@ def _describe_fairness(shared: CellGroup, alone: Sequence[Series | None]) -> Row
 
     Where all tenants run the same, that divisor is the same for all and cancels.
     """
-    divisors = [series.estimate().center if series else None for series in alone] if len(alone) > 1 else [1.0]
+    divisors = [series.estimate.center if series else None for series in alone] if len(alone) > 1 else [1.0]
     if shared.row["tenants"] < 2 or None in divisors:
         return {}
     shares = [
@@ -392,7 +376,7 @@ def _describe_fairness(shared: CellGroup, alone: Sequence[Series | None]) -> Row
     ]
     indices = [compute_jain_index(found) for found in shares]
     series = shared.make_series(indices)
-    row = dict(spread("jain_index", series.estimate() if series else None))
+    row = dict(spread("jain_index", series.estimate if series else None))
     if row["jain_index_high"] is not None:
         row["jain_index_high"] = min(1.0, row["jain_index_high"])  # the index is no larger
     return row | {"lowest_jain_index": min(indices)}
@@ -416,7 +400,7 @@ def _describe_energy(shared: CellGroup, rates: Sequence[Series | None]) -> Row:
     ]
     gain = _total(per_joule, inverse)
     return {
-        **spread("joules_per_sample", joules.estimate()),
+        **spread("joules_per_sample", joules.estimate),
         **spread("energy_ratio", invert_estimate(gain) if gain else None),
     }
 
@@ -436,7 +420,7 @@ def _average(rates: Sequence[float]) -> float:
 
 
 def _divide(numerator: Series | None, denominator: Series | None) -> Estimate | None:
-    return estimate_quotient(numerator, denominator) if numerator and denominator else None
+    return divide(numerator.measured, denominator.measured) if numerator and denominator else None
 
 
 def _total(numerators: Sequence[Series | None], denominators: Sequence[Series | None]) -> Estimate | None:

@@ -13,6 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -127,23 +128,33 @@ def average_by_machine(values: Sequence[float], machines: Sequence[str]) -> dict
     return {machine: compute_geometric_mean(own) for machine, own in found.items()}
 
 
-def estimate_cell(values: Sequence[float], machines: Sequence[str]) -> Estimate:
+class Measured(NamedTuple):
+    """What repeats measured of one thing."""
+
+    estimate: Estimate
+    means: Mapping[str, float]
+    """The geometric mean of the repeats on each machine, or in each run where those are the observations."""
+
+
+def measure(values: Sequence[float], machines: Sequence[str]) -> Measured:
     """Return the centre of a cell's repeats (seconds), of which each ran on the machine beside it.
 
     On one machine the repeats are independent. On several, the machine is a random effect: the centre is the geometric
     mean of the machines' geometric means, with as many degrees of freedom as there are machines, less one. That is the
     exact analysis of a design with as many repeats on every machine, and a sound one of others.
     """
-    return estimate_machines(values, machines)[0]
-
-
-def estimate_machines(values: Sequence[float], machines: Sequence[str]) -> tuple[Estimate, dict[str, float]]:
-    """Return what `estimate_cell` and `average_by_machine` return."""
     if len(set(machines)) == 1:
         estimate = estimate_center(values)
-        return estimate, {machines[0]: estimate.center}
+        return Measured(estimate, {machines[0]: estimate.center})
     means = average_by_machine(values, machines)
-    return estimate_center(list(means.values())), means
+    return Measured(estimate_center(list(means.values())), means)
+
+
+def divide(numerator: Measured, denominator: Measured) -> Estimate:
+    """Return numerator over denominator: on each machine where both ran on the same several ones, else by Welch."""
+    if len(numerator.means) > 1 and numerator.means.keys() == denominator.means.keys():
+        return estimate_paired_ratio(numerator.means, denominator.means)
+    return estimate_ratio(numerator.estimate, denominator.estimate)
 
 
 def estimate_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
@@ -156,26 +167,39 @@ def estimate_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
     (docs/decisions/0012-intervals-and-differences.md).
     """
     center = numerator.center / denominator.center
-    parts = [
-        (estimate.log_standard_error**2, estimate.degrees_of_freedom)
-        for estimate in (numerator, denominator)
+    ratio = combine_estimates(center, [(numerator, 1.0), (denominator, 1.0)])
+    if ratio.log_standard_error is None:
+        return ratio
+    least = _pool_variances([numerator, denominator])
+    return replace(ratio, log_standard_error=math.sqrt(max(ratio.log_standard_error**2, least)))
+
+
+def combine_estimates(center: float, parts: Sequence[tuple[Estimate, float]]) -> Estimate:
+    """Return `center`, whose log is the sum of the logs of independent estimates, each times its weight.
+
+    The squared log standard errors add; the degrees of freedom are Welch and Satterthwaite's. Without the error of one
+    of them there is none.
+    """
+    known = [
+        ((weight * estimate.log_standard_error) ** 2, estimate.degrees_of_freedom)
+        for estimate, weight in parts
         if estimate.log_standard_error is not None and estimate.degrees_of_freedom is not None
     ]
-    if len(parts) < 2:
+    if len(known) < len(parts):
         return Estimate(center=center, log_standard_error=None, degrees_of_freedom=None)
-    variance = sum(squared for squared, _ in parts)
+    variance = sum(squared for squared, _ in known)
     # As shares of the variance, which cannot overflow or vanish when they are squared.
-    freedom = 1 / sum((squared / variance) ** 2 / freedom for squared, freedom in parts)
-    least = _pool_variances(parts)
-    return Estimate(center=center, log_standard_error=math.sqrt(max(variance, least)), degrees_of_freedom=freedom)
+    freedom = 1 / sum((squared / variance) ** 2 / freedom for squared, freedom in known)
+    return Estimate(center=center, log_standard_error=math.sqrt(variance), degrees_of_freedom=freedom)
 
 
-def _pool_variances(parts: Sequence[tuple[float, float]]) -> float:
+def _pool_variances(estimates: Sequence[Estimate]) -> float:
     """Return the squared standard error of a difference of two means of values that vary alike; 0 without the values.
 
-    `parts`: the squared standard error and the degrees of freedom of each. An estimate from n values has n - 1 of them;
-    one that was put together from several, or moderated, has a fraction or as many as all others, and is not pooled.
+    An estimate from n values has n - 1 degrees of freedom; one that was put together from several has a fraction or as
+    many as all others, and is not pooled.
     """
+    parts = [((one.log_standard_error or 0.0) ** 2, one.degrees_of_freedom or 0.0) for one in estimates]
     freedoms = [freedom for _, freedom in parts]
     if freedoms[0] == freedoms[1] or not all(freedom.is_integer() for freedom in map(float, freedoms)):
         return 0.0

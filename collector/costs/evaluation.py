@@ -36,7 +36,7 @@ from collector.results.cell_repeats import NO, judge_counting, read_estimate
 from collector.results.collection import Collection
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
-from collector.statistics import Estimate, estimate_cell, scale_estimate
+from collector.statistics import Estimate, measure, scale_estimate
 from collector.units import count_things
 
 MAX_SAMPLES = 10**15
@@ -141,7 +141,7 @@ def _measure_cpu(repeats: Sequence[Row]) -> Energy | None:
 
 
 def _make_measured(values: Sequence[float], repeats: Sequence[Row], covers: tuple[str, ...], method: str) -> Energy:
-    estimate = estimate_cell(values, [repeat["machine"] for repeat in repeats])
+    estimate = measure(values, [repeat["machine"] for repeat in repeats]).estimate
     figure = make_figure(estimate).scale(THOUSAND)
     return Energy(joules_per_1000_samples=figure, covers=covers, is_estimate=False, method=method)
 

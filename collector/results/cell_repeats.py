@@ -12,7 +12,7 @@ import pandas as pd
 from collector.results.frames import (
     Row,
 )
-from collector.statistics import Estimate, FloatArray, compute_geometric_mean
+from collector.statistics import Estimate, FloatArray, Measured, compute_geometric_mean
 from collector.units import MILLISECOND, format_interval, format_number
 
 GROUP = ["cell_id", "environment_id"]
@@ -145,7 +145,6 @@ def read_estimate(row: Row, suffix: str = "", *, center: str = "center_step_seco
     )
 
 
-def read_machine_means(row: Row, suffix: str = "") -> dict[str, float]:
-    """Return the geometric mean of the repeats' centres (seconds) on each machine of a row of `summarize_cells`."""
-    means: dict[str, float] = json.loads(row[f"machine_step_seconds{suffix}"])
-    return means
+def read_measured(row: Row, suffix: str = "") -> Measured:
+    """Return what a row of `summarize_cells` says of its cell, in seconds."""
+    return Measured(read_estimate(row, suffix), json.loads(row[f"machine_step_seconds{suffix}"]))

@@ -36,7 +36,7 @@ from collector.results.frames import (
     Row,
     list_rows,
 )
-from collector.statistics import Estimate, FloatArray, compute_quantiles, estimate_machine_effects, estimate_machines
+from collector.statistics import Estimate, FloatArray, compute_quantiles, estimate_machine_effects, measure
 
 RATES = (*CENTER_RATES, "window_samples_per_s")
 """The last is of the whole window: a mean already, whatever stands for the repeat."""
@@ -264,7 +264,7 @@ def describe_center(
     values: Sequence[float], machines: Sequence[str], hosts: Sequence[str], instance_types: Sequence[str | None]
 ) -> Row:
     """Return INTERVAL_COLUMNS of the repeats that a cell's figures come from: their centres, and where they ran."""
-    estimate, means = estimate_machines(values, machines)
+    estimate, means = measure(values, machines)
     low, high = estimate.interval or (None, None)
     unit = f"{len(means)} machines" if len(means) > 1 else f"{len(values)} repeats"
     types = sorted({kind or "unknown" for kind in instance_types})

@@ -101,8 +101,8 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
         is_within_runs=is_within_runs,
         cells=tuple(found.cells),
         together=tuple(found.together),
-        only_in_a=_describe_unpaired(pairing.only_in_a, pairing.only_in_b, "B", free),
-        only_in_b=_describe_unpaired(pairing.only_in_b, pairing.only_in_a, "A", free),
+        only_in_a=_describe_unpaired(pairing.only_in_a),
+        only_in_b=_describe_unpaired(pairing.only_in_b),
         warnings=tuple(warnings),
         counts=dict(Counter(cell.verdict for cell in found.cells)),
         exit_code=exit_code,
@@ -128,7 +128,7 @@ def _list_rows(question: Question, compared: Sequence[Collection], related: Sequ
 def _explain_no_pair(pairing: Pairing, named: set[str]) -> str:
     if pairing.ambiguities:
         return f"no pair of cells: {'; '.join(pairing.ambiguities)}"
-    hint = next(filter(None, describe_nearest(pairing.only_in_a, pairing.only_in_b, "B", named)), "")
+    hint = describe_nearest(pairing.only_in_a, pairing.only_in_b, "B", named)
     if not hint:
         return "no cell in common"
     advice = "; a field may differ if both sides name it, as in --a mode=eager --b mode=graph" if named else ""
@@ -182,13 +182,9 @@ def _describe_side(side: Selection, rows: Rows) -> Side:
     )
 
 
-def _describe_unpaired(
-    cells: Sequence[Rows], others: Sequence[Rows], other: str, free: set[str]
-) -> tuple[UnpairedCell, ...]:
-    found = zip(label_cells(cells), cells, describe_nearest(cells, others, other, free), strict=True)
-    return tuple(
-        UnpairedCell(label=label, cell_id=rows[0]["cell_id"], nearest=nearest) for label, rows, nearest in found
-    )
+def _describe_unpaired(cells: Sequence[Rows]) -> tuple[UnpairedCell, ...]:
+    found = zip(label_cells(cells), cells, strict=True)
+    return tuple(UnpairedCell(label=label, cell_id=rows[0]["cell_id"]) for label, rows in found)
 
 
 def _list_warnings(collections: Sequence[Collection], rows_a: Rows, rows_b: Rows) -> Iterable[str]:

@@ -145,7 +145,7 @@ def list_run_estimates(rows: Rows, metric: Metric, *, include_invalid: bool) -> 
             run_id=first["run_id"],
             started_at=first["run_started"],
             machines="; ".join(side.list_values("machine")),
-            estimate=side.estimate(),
+            estimate=side.measured.estimate,
         )
         for side in sides
         if side.problem is None

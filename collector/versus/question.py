@@ -384,8 +384,6 @@ class UnpairedCell(Document):
 
     label: str
     cell_id: str
-    nearest: str
-    """In which fields the most similar cell of the other side differs; empty if none is similar."""
 
 
 class CompareDocument(Document):

@@ -1,14 +1,13 @@
 """Gather what each side measured of a cell, pair the cells of both sides, and compute ratios of cells and groups."""
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from bench.schema import EARLIEST, LATEST
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, add_labels, label_shared
 from collector.machines import DIFFERENT_BY_NATURE, is_confounded
 from collector.results.cell_repeats import SOUND_VERDICTS
@@ -16,12 +15,12 @@ from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, is_shared, make_frame
 from collector.statistics import (
     Estimate,
-    average_by_machine,
+    Measured,
+    combine_estimates,
     compute_geometric_mean,
-    estimate_cell,
+    divide,
     estimate_center,
-    estimate_paired_ratio,
-    estimate_ratio,
+    measure,
 )
 from collector.units import count_things
 from collector.versus.question import Metric, describe_value
@@ -110,15 +109,11 @@ class CellSide:
         """Return what the repeats that count have in a column, each value once, sorted."""
         return sorted({row[column] for row in self.counted if row[column] is not None})
 
-    def average(self, column: str) -> dict[str, float]:
-        """Return the geometric mean of the values by the `column` of their repeats: `run_id` or `machine`."""
-        return average_by_machine(self.values, [row[column] for row in self.counted])
-
-    def estimate(self) -> Estimate:
-        """Return the centre of the repeats; of several runs, each run is one observation, since its hour is."""
-        if len(self.run_ids) > 1:
-            return estimate_center(list(self.average("run_id").values()))
-        return estimate_cell(self.values, [row["machine"] for row in self.counted])
+    @cached_property
+    def measured(self) -> Measured:
+        """The metric of the repeats; of several runs, each run is one observation, since its hour is."""
+        column = "run_id" if len(self.run_ids) > 1 else "machine"
+        return measure(self.values, [row[column] for row in self.counted])
 
 
 def make_side(name: str, rows: Rows, metric: Metric, *, include_invalid: bool) -> CellSide:
@@ -203,12 +198,8 @@ class CellPair:
         return tuple((device, is_same_machine, shares) for device in devices)
 
     def estimate(self) -> Estimate:
-        """Return B over A. Where both rest on the same runs, or else machines, and on several, each gives a ratio."""
-        for column in ("run_id", "machine"):
-            means = [side.average(column) for side in (self.b, self.a)]
-            if len(means[0]) > 1 and means[0].keys() == means[1].keys():
-                return estimate_paired_ratio(*means)
-        return estimate_ratio(self.b.estimate(), self.a.estimate())
+        """Return B over A."""
+        return divide(self.b.measured, self.a.measured)
 
     @property
     def runs_share(self) -> float:
@@ -216,24 +207,6 @@ class CellPair:
         if len(self.a.run_ids) > 1 and self.is_same_run:
             return 0.0
         return sum(0.5 for side in (self.a, self.b) if len(side.run_ids) == 1)
-
-    def find_hours_apart(self) -> float:
-        """Return for how many hours at most a repeat of one side is away from the nearest of the other in its run.
-
-        0.0 where no run has both. Repeats whose machine's clock was not set are left out.
-        """
-        gaps = [0.0]
-        for side, other in ((self.a, self.b), (self.b, self.a)):
-            times: dict[str, list[float]] = {}
-            for row in other.counted:
-                if EARLIEST < row["started_at"] < LATEST:
-                    times.setdefault(row["run_id"], []).append(row["started_at"].timestamp())
-            gaps += [
-                min(abs(row["started_at"].timestamp() - time) for time in times[row["run_id"]])
-                for row in side.counted
-                if EARLIEST < row["started_at"] < LATEST and row["run_id"] in times
-            ]
-        return max(gaps) / 3600
 
 
 def estimate_group_ratio(pairs: Sequence[CellPair]) -> Estimate:
@@ -243,34 +216,16 @@ def estimate_group_ratio(pairs: Sequence[CellPair]) -> Estimate:
     since the run shifts all of them. So a side of several runs is averaged over its cells in each run, and the runs are
     the observations; of a side of one run the shift is part of the noise.
     """
-    estimates, means = [], []
-    for side in ([pair.b for pair in pairs], [pair.a for pair in pairs]):
-        cells = [one.average("run_id") for one in side]
-        by_run = {run: compute_geometric_mean([own[run] for own in cells]) for run in cells[0]}
-        several = len(by_run) > 1
-        means.append(by_run)
-        estimates.append(
-            estimate_center(list(by_run.values())) if several else average_estimates([one.estimate() for one in side])
-        )
-    if len(means[0]) > 1 and means[0].keys() == means[1].keys():
-        return estimate_paired_ratio(*means)
-    return estimate_ratio(*estimates)
-
-
-def average_estimates(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the geometric mean of independent estimates, all with an interval."""
-    parts = [
-        (estimate.log_standard_error**2, estimate.degrees_of_freedom)
-        for estimate in estimates
-        if estimate.log_standard_error is not None and estimate.degrees_of_freedom is not None
-    ]
-    assert len(parts) == len(estimates), "each of the estimates has an interval"
-    variance = sum(part for part, _ in parts)
-    return Estimate(
-        center=compute_geometric_mean([estimate.center for estimate in estimates]),
-        log_standard_error=math.sqrt(variance) / len(estimates),
-        degrees_of_freedom=1 / sum((part / variance) ** 2 / freedom for part, freedom in parts),
-    )
+    sides = []
+    for cells in ([pair.b for pair in pairs], [pair.a for pair in pairs]):
+        found = [one.measured for one in cells]
+        if len(cells[0].run_ids) > 1:
+            by_run = {run: compute_geometric_mean([own.means[run] for own in found]) for run in found[0].means}
+            sides.append(Measured(estimate_center(list(by_run.values())), by_run))
+        else:
+            center = compute_geometric_mean([own.estimate.center for own in found])
+            sides.append(Measured(combine_estimates(center, [(own.estimate, 1 / len(found)) for own in found]), {}))
+    return divide(*sides)
 
 
 MAX_NEAR_FIELDS = 2
@@ -326,25 +281,18 @@ def _describe_ambiguity(side: str, cells: Sequence[Rows]) -> str:
     )
 
 
-def describe_nearest(
-    cells: Sequence[Rows], others: Sequence[Rows], other: str, free: Set[str] = frozenset()
-) -> list[str]:
-    """Return for each cell in which fields that are not `free` the first of the most similar `others` differs.
+def describe_nearest(cells: Sequence[Rows], others: Sequence[Rows], other: str, free: Set[str] = frozenset()) -> str:
+    """Return in which fields that are not `free` one of the `cells` differs from the most similar of the `others`.
 
-    An empty text where it differs in none, or in more than MAX_NEAR_FIELDS, and of cells after the MAX_NEAREST first.
+    Empty where each differs in none, or in more than MAX_NEAR_FIELDS. The MAX_NEAREST first cells are looked at.
     """
-    varying = [
-        name for name in CELL_COLUMNS if name not in free and len({rows[0][name] for rows in (*cells, *others)}) > 1
-    ]
-    described = [""] * len(cells)
-    for place, rows in enumerate(cells[:MAX_NEAREST]):
-        differing = ([name for name in varying if rows[0][name] != one[0][name]] for one in others)
-        nearest, fields = min(enumerate(differing), key=lambda found: len(found[1]), default=(0, []))
-        if len(fields) <= MAX_NEAR_FIELDS:
-            described[place] = ", ".join(
-                f"{name} is {describe_value(others[nearest][0][name])} in {other}" for name in fields
-            )
-    return described
+    fields = [name for name in CELL_COLUMNS if name not in free]
+    for rows in cells[:MAX_NEAREST]:
+        differing = [([name for name in fields if rows[0][name] != one[0][name]], one[0]) for one in others]
+        names, nearest = min(differing, key=lambda found: len(found[0]), default=([], {}))
+        if 0 < len(names) <= MAX_NEAR_FIELDS:
+            return ", ".join(f"{name} is {describe_value(nearest[name])} in {other}" for name in names)
+    return ""
 
 
 def label_cells(cells: Sequence[Rows]) -> list[str]:

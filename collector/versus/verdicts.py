@@ -49,9 +49,6 @@ CONFOUNDED = (
     "the machines differ, one side has a single one, and by how much machines differ is not known: measure both sides "
     "on one machine, or each on several"
 )
-MAX_HOURS_APART = 6.0
-"""Beyond it a pair of one run says that its repeats are apart: the load and the heat of a machine follow the hours of
-the day. A choice, nothing that was measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,7 +297,7 @@ def _make_test(pair: CellPair, noises: Mapping[PoolKey, Noise | None], floor: fl
     sides, variances = (pair.b, pair.a), None
     # Of several machines or runs, these are the observations: more repeats would not make the interval narrower.
     if not any(len(own) > 1 for side in sides for own in (side.list_values("machine"), side.run_ids)):
-        one, other = (measure_variance(side.estimate(), len(side.values)) for side in sides)
+        one, other = (measure_variance(side.measured.estimate, len(side.values)) for side in sides)
         variances = None if one is None or other is None else RepeatVariances(one=one, other=other)
     test = RatioTest(
         ratio=pair.estimate(), noise=NONE, runs_share=pair.runs_share, variances=variances, least_floor=floor or 0.0
@@ -379,14 +376,11 @@ def _describe_ratio(ratio: Estimate) -> dict[str, Any]:
 
 
 def _list_values(pair: CellPair) -> dict[str, Any]:
-    return {"value_a": pair.a.estimate().center, "value_b": pair.b.estimate().center}
+    return {"value_a": pair.a.measured.estimate.center, "value_b": pair.b.measured.estimate.center}
 
 
 def _list_notes(pair: CellPair) -> list[str]:
-    """Return what is to be known of the repeats of both sides; of one without any that counts, the reason says it.
-
-    A repeat that was measured again days later (`run --retry-contaminated`) does not share its run's hour.
-    """
+    """Return what is to be known of the repeats of both sides; of one without any that counts, the reason says it."""
     notes = []
     for side in (pair.a, pair.b):
         verdicts = Counter(row["verdict"] or row["status"] for row in side.rows if row["verdict"] != "valid")
@@ -395,8 +389,6 @@ def _list_notes(pair: CellPair) -> list[str]:
             notes.append(f"{side.name}: {len(side.counted)} of {len(side.rows)} repeats count ({others})")
         elif verdicts and side.counted:
             notes.append(f"{side.name}: {others}")
-    if pair.is_same_run and not pair.problem and (hours := pair.find_hours_apart()) > MAX_HOURS_APART:
-        notes.append(f"repeats of the same run {hours:.0f} h apart: what shifts a run is taken to cancel, and may not")
     return notes
 
 

@@ -244,8 +244,7 @@ def list_unpaired_lines(document: CompareDocument) -> Iterator[str]:
     for side, cells in (("A", document.only_in_a), ("B", document.only_in_b)):
         if cells:
             yield f"Only in {side}, {count_things(len(cells), 'cell')}:"
-        for cell in cells[:MAX_LISTED]:
-            yield f"  {cell.label} ({cell.nearest})" if cell.nearest else f"  {cell.label}"
+        yield from (f"  {cell.label}" for cell in cells[:MAX_LISTED])
         if len(cells) > MAX_LISTED:
             yield f"  and {len(cells) - MAX_LISTED} more; --json has all"
 

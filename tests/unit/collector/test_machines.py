@@ -12,7 +12,7 @@ from collector.comparisons import DEVICES, FRAMEWORKS, Comparison, compare_cells
 from collector.ratio_words import MACHINES_DIFFER
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
-from collector.statistics import estimate_cell, estimate_center, estimate_ratio
+from collector.statistics import estimate_center, estimate_ratio, measure
 from factories import make_cell, make_environment, make_gpu, make_result
 from intervals import measure_coverage
 from machine_facts import make_identity
@@ -160,7 +160,7 @@ def test_the_interval_from_the_cards_holds_the_ratio_of_the_kind_where_that_from
     cards = 0.03 / math.sqrt(2) * rng.standard_normal((1000, 2, 2, 1))
     times = np.exp(cards + 0.01 * rng.standard_normal((1000, 2, 2, 3))).reshape(1000, 2, 6)
     names = ["a"] * 3 + ["b"] * 3
-    from_cards = [estimate_ratio(*(estimate_cell(list(side), names) for side in pair)) for pair in times]
+    from_cards = [estimate_ratio(*(measure(list(side), names).estimate for side in pair)) for pair in times]
     from_repeats = [estimate_ratio(*(estimate_center(list(side)) for side in pair)) for pair in times]
     assert measure_coverage(from_cards) > 0.94
     assert measure_coverage(from_repeats) < 0.8

@@ -13,11 +13,11 @@ from collector.statistics import (
     Estimate,
     adjust_p_value,
     compute_quantiles,
-    estimate_cell,
     estimate_center,
     estimate_paired_ratio,
     estimate_ratio,
     invert_estimate,
+    measure,
 )
 from intervals import measure_coverage, read_interval
 
@@ -52,7 +52,7 @@ def test_equal_repeats_are_known_no_better_than_the_clock_reads() -> None:
 
 def test_repeats_of_several_machines_count_by_machine() -> None:
     # Logs: machine a 0 and 2, machine b 3; their means 1 and 3, whose standard deviation is sqrt(2).
-    estimate = estimate_cell([1.0, math.e**2, math.e**3], ["a", "a", "b"])
+    estimate = measure([1.0, math.e**2, math.e**3], ["a", "a", "b"]).estimate
     assert estimate.center == pytest.approx(math.e**2)
     assert estimate.log_standard_error == pytest.approx(1.0)
     assert estimate.degrees_of_freedom == 1

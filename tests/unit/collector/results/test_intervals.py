@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from collector.results.cell_repeats import read_machine_means
+from collector.results.cell_repeats import read_measured
 from collector.results.frames import list_rows
 from collector.results.summary import summarize_cells
 from factories import make_environment, make_result
@@ -18,7 +18,7 @@ def test_the_means_of_machines_are_read_back_exactly(collect: Collect) -> None:
         for number, (host, seconds) in enumerate((("b", 0.1), ("a", 0.3), ("b", 0.2)), start=1)
     ]
     (row,) = list_rows(summarize_cells(collect(*results)))
-    assert read_machine_means(row) == {
+    assert read_measured(row).means == {
         "b": pytest.approx(float(np.sqrt(0.02))),
         "a": 0.3,
     }
