@@ -6,26 +6,26 @@ from itertools import cycle
 
 import pytest
 
-from bench.measure.harness import StartUp
+from bench.measure.harness import StepRecorder
 from bench.schema import CommonWindow
 from bench.tenants.common_window import TenantStepper
 from bench.tenants.meeting import NoCommonWindowError
 from scripted_workload import Clock, ScriptedWorkload
 from tenancies import make_window
 
-START_UP = StartUp(durations={}, reached_steady=True)
-
 
 def make_stepper(clock: Clock, *durations: float) -> TenantStepper:
     """Return a tenant whose steps take these times in turns."""
-    return TenantStepper(ScriptedWorkload(clock, cycle(durations)), clock.read)
+    recorder = StepRecorder()
+    recorder.warmup_steps.append(0.5)
+    return TenantStepper(ScriptedWorkload(clock, cycle(durations)), recorder, clock.read)
 
 
 def test_the_pace_is_the_mean_of_the_second_half_of_the_rehearsal() -> None:
     clock = Clock()
     # Steps of 0.5 s while the others begin, and then of 0.2 and 0.3 s in turns.
     durations = iter([0.5, 0.5, 0.2, 0.3, *([9.9] * 9)])
-    stepper = TenantStepper(ScriptedWorkload(clock, durations), clock.read)
+    stepper = TenantStepper(ScriptedWorkload(clock, durations), StepRecorder(), clock.read)
     assert stepper.rehearse() == pytest.approx(0.35)  # three steps in 1.2 s: the last two count
     assert clock.now == pytest.approx(101.2)
 
@@ -55,7 +55,7 @@ def test_the_steps_within_the_window_as_a_whole_count() -> None:
     window = make_window(101.0, seconds=2.0)
     stepper = make_stepper(clock, 0.375)
     stepper.run(window, watch)
-    samples, seconds, lateness = stepper.select(window, [0.5], START_UP)
+    samples, seconds, lateness = stepper.select(window, reached_steady=True)
     # Steps begin at 100 + k * 0.375: the first within the window at 101.125, the last ends at 103.0.
     assert samples.step_seconds == (0.375,) * 5
     assert [seconds, lateness] == pytest.approx([1.875, 0.125])
@@ -69,7 +69,7 @@ def test_a_window_shorter_than_a_step_holds_none() -> None:
     window = make_window(101.0, seconds=2.0)
     stepper.run(window, ignore)
     with pytest.raises(NoCommonWindowError, match="no step of this tenant lies within the window of 2.0 s"):
-        stepper.select(window, [], START_UP)
+        stepper.select(window, reached_steady=True)
 
 
 def test_a_tenant_that_began_late_was_not_in_the_window() -> None:
@@ -79,7 +79,7 @@ def test_a_tenant_that_began_late_was_not_in_the_window() -> None:
     window = make_window(101.0, seconds=4.0)
     stepper.run(window, ignore)
     with pytest.raises(NoCommonWindowError, match="did not step during the whole window"):
-        stepper.select(window, [], START_UP)
+        stepper.select(window, reached_steady=True)
 
 
 def ignore() -> AbstractContextManager[None]:

@@ -1,6 +1,5 @@
 """Orders are read from environment variables; a wrong one is refused with a message that names the variable."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,19 +41,6 @@ def test_the_variables_that_are_needed_are_enough() -> None:
 def test_an_order_survives_its_variables(changes: dict[str, Any]) -> None:
     order = SHARED.model_copy(update=changes)
     assert Order.from_variables(order.to_variables()) == order
-
-
-def test_a_cell_can_come_from_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "cell.json"
-    variables = {name: value for name, value in VARIABLES.items() if name != "BENCH_CELL"}
-    variables["BENCH_CELL_FILE"] = str(path)
-    with pytest.raises(UserError, match=f"^BENCH_CELL_FILE {path}: cannot be read"):
-        Order.from_variables(variables)
-    path.write_text("not json")
-    with pytest.raises(UserError, match=f"^BENCH_CELL_FILE {path}: no JSON"):
-        Order.from_variables(variables)
-    path.write_bytes(CELL.to_json())
-    assert Order.from_variables(variables) == SMALLEST
 
 
 def test_a_missing_variable_is_named() -> None:

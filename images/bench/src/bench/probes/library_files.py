@@ -8,7 +8,7 @@ the libraries had been read before (H200, 2026-11-22).
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,8 +24,9 @@ def read_library_files(folders: Sequence[Path] | None = None) -> int:
     `folders` None: those of `find_library_folders`. A file that cannot be read is passed over: the framework will say
     so if it needs it.
     """
+    searched = find_library_folders() if folders is None else folders
     num_bytes = 0
-    for path in _list_files(find_library_folders() if folders is None else folders):
+    for path in {path.resolve() for folder in searched for name in NAMES for path in folder.glob(name)}:
         with suppress(OSError), path.open("rb", buffering=0) as file:
             while chunk := file.read(CHUNK_BYTES):
                 num_bytes += len(chunk)
@@ -34,18 +35,7 @@ def read_library_files(folders: Sequence[Path] | None = None) -> int:
 
 def find_library_folders(variables: Mapping[str, str] = os.environ) -> list[Path]:
     spec = find_spec("nvidia")
-    packages = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
-    wheels = [folder for package in packages for folder in sorted(package.glob("*/lib"))]
+    packages = (spec.submodule_search_locations or []) if spec else []
+    wheels = [folder for package in packages for folder in Path(package).glob("*/lib")]
     named = [Path(entry) for entry in variables.get("LD_LIBRARY_PATH", "").split(":") if entry]
     return [*wheels, *named, *SYSTEM_FOLDERS]
-
-
-def _list_files(folders: Sequence[Path]) -> Iterator[Path]:
-    seen: set[Path] = set()
-    for folder in folders:
-        for pattern in NAMES:
-            for path in sorted(folder.glob(pattern)):
-                target = path.resolve()
-                if target not in seen and target.is_file():
-                    seen.add(target)
-                    yield target

@@ -88,18 +88,10 @@ def _read_text(path: Path) -> str | None:
 # machine-id(5) asks for its own id.
 HASH_KEY = b"benchmatrix machine identity"
 BOOT_ID = "proc/sys/kernel/random/boot_id"
-FIRMWARE_UUID = "sys/class/dmi/id/product_uuid"  # only root may read it
 # Instances of EC2's Nitro system, whose tag every user may read:
 # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html
 INSTANCE_TAG = "sys/class/dmi/id/board_asset_tag"
 INSTANCE_ID = re.compile(r"i-(?:[0-9a-f]{8}|[0-9a-f]{17})")
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# What boards say that nobody gave a UUID, beside all zeros and all f: https://github.com/osquery/osquery/pull/4374
-UNSET_UUIDS = (
-    "03000200-0400-0500-0006-000700080009",
-    "03020100-0504-0706-0809-0a0b0c0d0e0f",
-    "10000000-0000-8000-0040-000000000000",
-)
 BOOT_TIME = re.compile(r"^btime ([0-9]+)$", re.MULTILINE)
 MAC_ADDRESS = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 LOCALLY_ADMINISTERED, MULTICAST = 0x02, 0x01
@@ -126,22 +118,15 @@ def hash_id(text: str) -> str:
 
 
 def _list_lasting_ids(root: Path) -> Iterator[str]:
-    text = _read_lower(root / FIRMWARE_UUID)
-    if UUID.fullmatch(text) and len(set(text)) > 2 and text not in UNSET_UUIDS:  # 2: all zeros or all f, and "-"
-        yield text
-    if INSTANCE_ID.fullmatch(tag := _read_lower(root / INSTANCE_TAG)):
+    if INSTANCE_ID.fullmatch(tag := _read_text(root / INSTANCE_TAG) or ""):
         yield tag
     for interface in (root / "sys/class/net").glob("*"):
         # The addresses that makers gave to network cards, which alone have a device; a container sees made-up ones.
-        text = _read_lower(interface / "address")
+        text = _read_text(interface / "address") or ""
         if not (interface / "device").exists() or not MAC_ADDRESS.fullmatch(text):
             continue
         if text.strip("0:") and not int(text[:2], 16) & (LOCALLY_ADMINISTERED | MULTICAST):
             yield text
-
-
-def _read_lower(file: Path) -> str:
-    return (_read_text(file) or "").strip("\0").lower()
 
 
 def read_place(device: Device) -> TenantPlace:

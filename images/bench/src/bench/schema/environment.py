@@ -66,9 +66,9 @@ class MachineIdentity(Document):
     """When the boot began, by the machine's clock: `btime` of /proc/stat. A virtual machine that was restored from a
     snapshot kept the boot's id, and this has moved by the time that it did not run."""
     lasting_ids: tuple[str, ...] = ()
-    """What outlives a reboot, each as the first 16 hex digits of a keyed hash, sorted: the id of a cloud's instance,
-    the UUID by firmware or hypervisor, and the addresses of network cards that their makers gave. Empty: none is
-    readable, as in most containers."""
+    """What outlives a reboot, each as the first 16 hex digits of a keyed hash, sorted: the id of an EC2
+    instance, and the addresses of network cards that their makers gave. Empty: none is readable, as in most
+    containers."""
 
 
 class Environment(Document):

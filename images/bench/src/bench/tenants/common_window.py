@@ -1,14 +1,12 @@
 """Steps a tenant's workload from the rehearsal to the end of the window that all tenants have in common."""
 
-import gc
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 
-from bench.measure.harness import StartUp, StepRecorder, WatchWindow, Workload
+from bench.measure.harness import StepRecorder, WatchWindow, Workload
 from bench.probes.cpu import CpuWatch
 from bench.schema import CommonWindow, CpuUse, Samples
-from bench.tenants.meeting import ARRIVAL_SECONDS, POLL_SECONDS, Meeting, NoCommonWindowError
+from bench.tenants.meeting import ARRIVAL_SECONDS, POLL_SECONDS, NoCommonWindowError
 
 # The tenants begin within a look at the store of each other (POLL_SECONDS): the pace is taken from the second half of a
 # second, and of three steps at the least. Clocks of a GPU that fell idle are up again by then (bench.measure.passes).
@@ -18,27 +16,12 @@ REHEARSAL_NUM_STEPS = 3
 WATCH_SECONDS = 0.1
 
 
-@dataclass(frozen=True, kw_only=True)
-class SharedSteps:
-    """What a tenant measured in the common window."""
-
-    window: CommonWindow
-    samples: Samples
-    steady_seconds: float
-    """From the start of the first step that counts to the end of the last one."""
-    lateness_seconds: float
-    cpu_use: CpuUse | None
-
-
 class TenantStepper:
     """Runs one step after another, and notes when each began and ended."""
 
-    def __init__(
-        self, workload: Workload, clock: Callable[[], float] = perf_counter, failures: list[str] | None = None
-    ) -> None:
-        self._failures: list[str] = [] if failures is None else failures
-        """As of `StepRecorder`."""
+    def __init__(self, workload: Workload, recorder: StepRecorder, clock: Callable[[], float] = perf_counter) -> None:
         self._workload = workload
+        self._recorder = recorder
         self._clock = clock
         self._starts: list[float] = []
         self._ends: list[float] = []
@@ -70,27 +53,22 @@ class TenantStepper:
         return window
 
     def run(self, window: CommonWindow, watch: WatchWindow) -> CpuUse | None:
-        start, end = window.start_seconds, window.end_seconds
-        assert start is not None  # the window was not called off
-        assert end is not None
+        start, end = _get_times(window)
         while self._clock() < start - WATCH_SECONDS:
             self._step()
         with watch():
-            cpu_watch = CpuWatch(self._failures)
+            cpu_watch = CpuWatch(self._recorder.failures)
             while self._clock() < end:
                 self._step()
             return cpu_watch.end()
 
-    def select(
-        self, window: CommonWindow, warmup_steps: list[float], start_up: StartUp
-    ) -> tuple[Samples, float, float]:
+    def select(self, window: CommonWindow, *, reached_steady: bool) -> tuple[Samples, float, float]:
         """Return the steps within the window, the seconds that they took, and how late the first one began.
 
-        Raise NoCommonWindowError where the window does not hold a whole step, or this one was not there all the time.
+        The recorder gets these steps. Raise NoCommonWindowError where the window does not hold a whole step, or this
+        tenant was not there all the time.
         """
-        start, end = window.start_seconds, window.end_seconds
-        assert start is not None
-        assert end is not None
+        start, end = _get_times(window)
         inside = [
             index
             for index, (begun, ended) in enumerate(zip(self._starts, self._ends, strict=True))
@@ -103,11 +81,12 @@ class TenantStepper:
         if self._starts[0] > start or self._ends[-1] < end:
             raise NoCommonWindowError("this tenant did not step during the whole window")
         first, last = inside[0], inside[-1]
+        self._recorder.steps += [self._ends[index] - self._starts[index] for index in inside]
         samples = Samples(
-            warmup_step_seconds=tuple(warmup_steps),
-            step_seconds=tuple(self._ends[index] - self._starts[index] for index in inside),
+            warmup_step_seconds=tuple(self._recorder.warmup_steps),
+            step_seconds=tuple(self._recorder.steps),
             device_step_seconds=None,  # events of a GPU would include what other tenants had it for
-            reached_steady=start_up.reached_steady,
+            reached_steady=reached_steady,
             data_wait_seconds=tuple(self._waits[index] for index in inside) if self._waits else None,
             max_queued_batches=self._workload.feed.max_queued_batches if self._workload.feed else None,
             summarized_by="mean",  # turns of time-slicing make some steps long: their median is no rate
@@ -124,25 +103,7 @@ class TenantStepper:
             self._waits.append(self._workload.feed.wait_seconds)
 
 
-def measure_common_window(
-    workload: Workload,
-    start_up: StartUp,
-    recorder: StepRecorder,
-    meeting: Meeting,
-    watch: WatchWindow,
-) -> SharedSteps:
-    """Step the workload in a window common to all tenants, who must be ready; return what lies within it.
-
-    `recorder` gets the steps when the window is over. Raise NoCommonWindowError where there is no such window.
-    """
-    stepper = TenantStepper(workload, failures=recorder.failures)
-    gc.collect()
-    workload.reset_peak_memory()
-    meeting.report_pace(stepper.rehearse())
-    window = stepper.await_window(meeting.find_window)
-    cpu_use = stepper.run(window, watch)
-    samples, seconds, lateness = stepper.select(window, recorder.warmup_steps, start_up)
-    recorder.steps += samples.step_seconds
-    return SharedSteps(
-        window=window, samples=samples, steady_seconds=seconds, lateness_seconds=lateness, cpu_use=cpu_use
-    )
+def _get_times(window: CommonWindow) -> tuple[float, float]:
+    assert window.start_seconds is not None  # it was not called off
+    assert window.end_seconds is not None
+    return window.start_seconds, window.end_seconds

@@ -146,20 +146,21 @@ class Meeting:
         return {tenant: self._get(TenantReady, "ready", tenant).place for tenant in tenants}
 
     def clear(self) -> None:
-        self.store.delete_many(list(self.store.list_keys(self._prefix)))
+        self.store.delete_many(list(self.store.list_keys(meeting_prefix(*self._place))))
 
     def find_key(self, document: str, tenant: int | None = None) -> str:
-        order = self.order
-        assert order.tenant_group is not None  # of a cell with several tenants: checked by Order
-        return meeting_key(order.run_id, order.cell.cell_id, order.repeat, order.tenant_group, document, tenant)
+        return meeting_key(*self._place, document, tenant)
 
     @property
-    def _prefix(self) -> str:
-        assert self.order.tenant_group is not None
-        return meeting_prefix(self.order.run_id, self.order.cell.cell_id, self.order.repeat, self.order.tenant_group)
+    def _place(self) -> tuple[str, str, int, str]:
+        order = self.order
+        assert order.tenant_group is not None  # of a cell with several tenants: checked by Order
+        return order.run_id, order.cell.cell_id, order.repeat, order.tenant_group
 
     def _list(self) -> set[str]:
-        return {key.rpartition("/")[2].removesuffix(".json") for key in self.store.list_keys(self._prefix)}
+        return {
+            key.rpartition("/")[2].removesuffix(".json") for key in self.store.list_keys(meeting_prefix(*self._place))
+        }
 
     def _list_missing(self, present: set[str], kind: str, tenants: range | None = None) -> list[int]:
         tenants = range(self.order.cell.tenants) if tenants is None else tenants

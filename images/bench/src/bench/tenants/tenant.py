@@ -24,7 +24,7 @@ from bench.schema import (
     Validity,
 )
 from bench.store import Store, StoreError
-from bench.tenants.common_window import measure_common_window
+from bench.tenants.common_window import TenantStepper
 from bench.tenants.coordination import judge_group
 from bench.tenants.meeting import END_SECONDS, Meeting
 from bench.verdicts import ValidityInputs, judge_tenant, judge_tenants
@@ -85,10 +85,16 @@ class Tenant(Alone):
         self._place = read_place(self.cell.device)
         self.meeting.report_ready(self._place)
         self.meeting.await_ready()
-        found = measure_common_window(workload, start_up, recorder, self.meeting, watch)
-        self._window, self._lateness_seconds = found.window, found.lateness_seconds
-        done = {**start_up.durations, "steady_seconds": found.steady_seconds}
-        return phases.model_copy(update=done), found.samples, found.cpu_use
+        stepper = TenantStepper(workload, recorder)
+        gc.collect()  # before the reset, as `measure` does it
+        workload.reset_peak_memory()
+        self.meeting.report_pace(stepper.rehearse())
+        window = stepper.await_window(self.meeting.find_window)
+        cpu_use = stepper.run(window, watch)
+        samples, seconds, self._lateness_seconds = stepper.select(window, reached_steady=start_up.reached_steady)
+        self._window = window
+        done = {**start_up.durations, "steady_seconds": seconds}
+        return phases.model_copy(update=done), samples, cpu_use
 
     def run_passes(
         self, probes: Observer, workload: Workload, framework: Framework, samples: Samples

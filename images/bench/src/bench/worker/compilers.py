@@ -7,22 +7,22 @@ the machine that it runs on (`-march=native`), and of the processor its cache kn
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.probes.cpu import parse_cpuinfo
-from bench.schema import Cell, hash_text
+from bench.schema import Cell, Device, hash_text
 from bench.worker.request import COMPILE_CACHE_VARIABLE
 
 VERSION_SECONDS = 10.0
 """How long a compiler may take to say its version; it takes milliseconds."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompilerKind:
+class Compiler(NamedTuple):
     """The compiler of one language, as torch._inductor.config.cpp.cxx and triton.runtime.build look for it."""
 
     key: str
@@ -30,33 +30,38 @@ class CompilerKind:
     language: str
     variable: str
     """The environment variable that chooses another one."""
-    package: str
-    """The package of Debian that has it."""
     programs: tuple[str, ...]
-    """Looked for on PATH, in this order, where the variable is not set."""
+    """Looked for on PATH, in this order, where the variable is not set; the first is also its package in Debian."""
+
+    def read_choice(self) -> list[str]:
+        """Return the words of the variable: arguments may follow, as in CXX="ccache g++"."""
+        return os.environ.get(self.variable, "").split()
+
+    def find_program(self) -> str | None:
+        names = self.read_choice()[:1] or self.programs
+        return next(filter(None, map(shutil.which, names)), None)
 
 
-CXX = CompilerKind(key="cxx_compiler", language="C++", variable="CXX", package="g++", programs=("g++",))
-C = CompilerKind(key="c_compiler", language="C", variable="CC", package="gcc", programs=("gcc", "clang"))
+COMPILERS: Mapping[Device, Compiler] = {
+    "cpu": Compiler("cxx_compiler", "C++", "CXX", ("g++",)),
+    "gpu": Compiler("c_compiler", "C", "CC", ("gcc", "clang")),
+}
 
 
-def find_needed_kind(cell: Cell) -> CompilerKind | None:
-    if (cell.framework, cell.mode) != ("pytorch", "compiled"):
-        return None
-    return CXX if cell.device == "cpu" else C
+def _find_compiler(cell: Cell) -> Compiler | None:
+    return COMPILERS[cell.device] if (cell.framework, cell.mode) == ("pytorch", "compiled") else None
 
 
 def explain_missing_compiler(cell: Cell) -> str | None:
-    kind = find_needed_kind(cell)
-    if kind is None or _find_program(kind) is not None:
+    compiler = _find_compiler(cell)
+    if compiler is None or compiler.find_program() is not None:
         return None
-    chosen = _read_choice(kind)
-    missing = (
-        f"{kind.variable}={chosen[0]} is no program" if chosen else f"there is no {' or '.join(kind.programs)} on PATH"
-    )
+    _, language, variable, programs = compiler
+    chosen = compiler.read_choice()
+    missing = f"{variable}={chosen[0]} is no program" if chosen else f"there is no {' or '.join(programs)} on PATH"
     return (
-        f"compiled PyTorch needs a {kind.language} compiler, and {missing}; install one (Debian: apt-get install "
-        f"{kind.package}) or name one in {kind.variable}"
+        f"compiled PyTorch needs a {language} compiler, and {missing}; install one (Debian: apt-get install "
+        f"{programs[0]}) or name one in {variable}"
     )
 
 
@@ -65,29 +70,15 @@ def read_compiler_version(cell: Cell) -> dict[str, str]:
 
     Its version changes the code of a CPU's kernels. A compiler that does not say its version is `unknown`.
     """
-    kind = find_needed_kind(cell)
-    program = None if kind is None else _find_program(kind)
-    if kind is None or program is None:
+    compiler = _find_compiler(cell)
+    program = compiler and compiler.find_program()
+    if compiler is None or program is None:
         return {}
-    command = [program, *_read_choice(kind)[1:], "--version"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=VERSION_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return {kind.key: "unknown"}
-    return {kind.key: (done.stdout.splitlines() or ["unknown"])[0] if not done.returncode else "unknown"}
-
-
-def _read_choice(kind: CompilerKind) -> list[str]:
-    """Return the words of the variable that chooses the compiler: arguments may follow, as in CXX="ccache g++"."""
-    try:
-        return shlex.split(os.environ.get(kind.variable, ""))
-    except ValueError:  # an open quotation mark
-        return os.environ[kind.variable].split()
-
-
-def _find_program(kind: CompilerKind) -> str | None:
-    names = _read_choice(kind)[:1] or kind.programs
-    return next(filter(None, map(shutil.which, names)), None)
+    command, said = [program, *compiler.read_choice()[1:], "--version"], ""
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=VERSION_SECONDS, check=True)
+        said = done.stdout.partition("\n")[0]
+    return {compiler.key: said or "unknown"}
 
 
 FOLDERS = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "JAX_COMPILATION_CACHE_DIR": "jax"}

@@ -24,19 +24,13 @@ _UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50
 # The names of tensorflow.DType, of what cells have.
 _ELEMENT_BYTES = {"bool": 1, "uint8": 1, "half": 2, "bfloat16": 2, "float": 4, "int32": 4, "double": 8, "int64": 8}
 
-# So many digits are more than any size in bytes has, and few enough for a float.
-_AMOUNT = r"(?P<number>\d{1,30}(?:\.\d+)?) ?(?P<unit>[KMGTP]?)(?:i?B|bytes)\b"
-# The exact ones first: TensorFlow's BFC allocator says a rounded amount and then, in words, the bytes behind it.
-_PATTERNS = tuple(
-    re.compile(text)
-    for text in (
-        r"\(rounded to (?P<number>\d{1,30})\)(?P<unit>)",  # TensorFlow, bfc_allocator.cc
-        rf"[Tt]ried to allocate {_AMOUNT}",  # PyTorch, CUDACachingAllocator.cpp and alloc_cpu.cpp
-        rf"trying to allocate {_AMOUNT}",  # TensorFlow's BFC allocator and XLA, on a GPU
-        rf"[Oo]ut of memory allocating {_AMOUNT}",  # XLA, on a CPU
-        rf"[Ff]ailed to allocate (?:request for )?{_AMOUNT}",  # XLA's allocators
-        rf"Unable to allocate {_AMOUNT}",  # NumPy, making the data on the host
-    )
+# What the libraries say of an allocation that failed, such as "Tried to allocate 2.00 GiB" (PyTorch,
+# CUDACachingAllocator.cpp), "tried to allocate 8 bytes" (alloc_cpu.cpp), "Out of memory allocating 8 bytes" (XLA, on a
+# CPU), "Failed to allocate request for 2.00GiB" (XLA's allocators) and "Unable to allocate 29.5 GiB" (NumPy).
+# TensorFlow's BFC allocator says a rounded amount and then, in words, the bytes behind it.
+_AMOUNT = re.compile(
+    r"allocat(?:e|ing) (?:request for )?(?P<number>\d{1,30}(?:\.\d+)?) ?(?P<unit>[KMGTP]?)(?:i?B|bytes)\b"
+    r"(?: \(rounded to (?P<exact>\d{1,30})\))?"
 )
 _TENSOR = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]{0,300})\] and type (?P<type>\w+)")
 
@@ -50,10 +44,10 @@ def parse_requested_bytes(text: str) -> int | None:
     if tensor and tensor["type"] in _ELEMENT_BYTES:
         sizes = [int(size) for size in tensor["shape"].split(",") if size]
         return math.prod(sizes) * _ELEMENT_BYTES[tensor["type"]]
-    for pattern in _PATTERNS:
-        if match := pattern.search(text):
-            return round(float(match["number"]) * _UNIT_BYTES[match["unit"]])
-    return None
+    amount = _AMOUNT.search(text)
+    if amount is None:
+        return None
+    return int(amount["exact"] or round(float(amount["number"]) * _UNIT_BYTES[amount["unit"]]))
 
 
 # Caches of compiled kernels.

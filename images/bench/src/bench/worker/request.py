@@ -1,7 +1,6 @@
 """Order: what one measuring process is asked to do, passed to it in environment variables."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -25,7 +24,7 @@ class Order(BaseModel):
     )
 
     cell: Cell = Field(alias="BENCH_CELL")
-    """As JSON; in a file where BENCH_CELL_FILE names one."""
+    """As JSON."""
     run_id: Name = Field(alias="BENCH_RUN_ID")
     repeat: Count = Field(alias="BENCH_REPEAT")
     attempt: Name = Field(alias="BENCH_ATTEMPT")
@@ -66,7 +65,12 @@ class Order(BaseModel):
     @classmethod
     def from_variables(cls, variables: Mapping[str, str]) -> Self:
         """Read an order. Raises UserError that names the variable which is missing or wrong."""
-        cell = _read_cell(variables)
+        if "BENCH_CELL" not in variables:
+            raise UserError("BENCH_CELL: not set; it takes a cell as JSON")
+        try:
+            cell = read_document(Cell, variables["BENCH_CELL"].encode(errors="surrogateescape"))
+        except InvalidDocumentError as error:
+            raise UserError(f"BENCH_CELL: {error}; `benchmatrix schema` prints what a cell is") from error
         if TENANT_GROUP_VARIABLE in variables and TENANT_VARIABLE not in variables:
             raise UserError(f"{TENANT_VARIABLE}: not set; `python -m bench` needs it")
         names = {str(field.alias) for field in cls.model_fields.values()}
@@ -78,20 +82,3 @@ class Order(BaseModel):
             if first["type"] == "missing":
                 raise UserError(f"{first['loc'][0]}: not set; `python -m bench` needs it") from None
             raise UserError(f"{first['loc'][0]}: {first['msg']}, found {str(first['input'])[:100]!r}") from None
-
-
-def _read_cell(variables: Mapping[str, str]) -> Cell:
-    name, text = "BENCH_CELL", variables.get("BENCH_CELL")
-    if text is None:
-        path = variables.get("BENCH_CELL_FILE")
-        if path is None:
-            raise UserError("BENCH_CELL: not set; it takes a cell as JSON (or BENCH_CELL_FILE the path of one)")
-        name = f"BENCH_CELL_FILE {path}"
-        try:
-            text = Path(path).read_text()
-        except (OSError, ValueError) as error:
-            raise UserError(f"{name}: cannot be read ({error})") from error
-    try:
-        return read_document(Cell, text.encode(errors="surrogateescape"))
-    except InvalidDocumentError as error:
-        raise UserError(f"{name}: {error}; `benchmatrix schema` prints what a cell is") from error
