@@ -255,7 +255,8 @@ def _find_environments(analysis: Analysis) -> Iterator[Doubt]:
     if len(mixed):
         found = [analysis.collection.environments[name] for name in dict.fromkeys(mixed["environment_id"])]
         described = [describe_environment(one) for one in found]
-        fields = [name for name in described[0] if len({texts[name] for texts in described}) > 1]
+        names = dict.fromkeys(name for texts in described for name in texts)
+        fields = [name for name in names if len({texts.get(name) for texts in described}) > 1]
         number = int(mixed["cell_id"].nunique())
         title = f"{count_things(number, 'cell')} in several environments"
         text = f"{title}, one row each; they differ in {join_words(list_some(fields, 2 * MAX_NAMED))}."

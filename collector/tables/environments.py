@@ -1,12 +1,11 @@
 """Environments, their libraries, and machines: their tables, how machines of one type differ, what they share."""
 
-from collections.abc import Callable, Mapping
-from itertools import combinations, product
+from typing import Any
 
 import pandas as pd
 
 from bench.registry import MODELS
-from bench.schema import Environment, Gpu, Machine
+from bench.schema import Environment
 from collector.analysis import Analysis
 from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
 from collector.ratio_words import NO_DIFFERENCE, adjust_verdicts, name_direction
@@ -85,7 +84,7 @@ def _tabulate(collection: Collection) -> pd.DataFrame:
     names = _name_environments(collection)
     texts = {
         names[name]: {"id": name}
-        | _describe_in_rows(environment)
+        | describe_environment(environment)
         | {"repeats": str(counts[name]), "hosts": _list_values(collection, name, "host")}
         | _describe_placements(collection, name)
         for name, environment in collection.environments.items()
@@ -102,14 +101,6 @@ def _rank_property(name: str) -> tuple[int, str]:
     """Return a key that puts packages and settings behind the others, by their names; others stay as they come."""
     kind = next((place for place, words in enumerate(("package ", "setting "), start=1) if name.startswith(words)), 0)
     return kind, name if kind else ""
-
-
-def _describe_in_rows(environment: Environment) -> dict[str, str]:
-    """Return what `describe_environment` does, with a row for each package and setting."""
-    texts = describe_environment(environment)
-    versions = {f"package {name}": version for name, version in sorted(environment.versions.items())}
-    settings = {f"setting {name}": str(value) for name, value in sorted(environment.settings.items())}
-    return {name: text for name, text in texts.items() if name not in ("packages", "settings")} | versions | settings
 
 
 def _name_environments(collection: Collection) -> dict[str, str]:
@@ -133,66 +124,34 @@ def _name_program(program: tuple[str, ...]) -> str:
 
 
 def describe_environment(environment: Environment) -> dict[str, str]:
-    """Return property to text, for people."""
-    gpu = environment.gpu
-    quota = environment.cpu_quota_cores
+    """Return property to text: each field by its name, of machine and GPU too, then packages and settings."""
+    own = environment.model_dump(exclude={"hostname", "identity", "machine", "gpus", "versions", "settings"})
+    parts = {
+        "": own,
+        "machine ": environment.machine.model_dump() if environment.machine else {},
+        "GPU ": environment.gpu.model_dump(exclude={"uuid"}) if environment.gpu else {},
+        "package ": dict(sorted(environment.versions.items())),
+        "setting ": dict(sorted(environment.settings.items())),
+    }
     return {
-        "CPU": environment.cpu_model,
-        **_describe_machine(environment.machine),
-        "visible cores": str(environment.num_visible_cores),
-        "CPU quota (cores)": f"{quota:g}" if quota else "no quota",
-        "threads": str(environment.num_threads),
-        "CPU governor": environment.cpu_governor or NOT_THERE,
-        "memory (GiB)": format_number(environment.memory_total_bytes, GIB),
-        "GPU": gpu.name if gpu else NOT_THERE,
-        "GPU memory (GiB)": format_number(gpu.memory_total_bytes, GIB) if gpu else NOT_THERE,
-        **_describe_gpu(gpu),
-        "GPU driver": gpu.driver_version if gpu else NOT_THERE,
-        "CUDA": (gpu and gpu.cuda_version) or NOT_THERE,
-        "cuDNN": shorten_cudnn(gpu.cudnn_version) if gpu and gpu.cudnn_version else NOT_THERE,
-        "Python": environment.python_version,
-        "packages": ", ".join(f"{name} {version}" for name, version in sorted(environment.versions.items())),
-        "settings": ", ".join(f"{name}: {value}" for name, value in sorted(environment.settings.items())),
-        "image": environment.image or NOT_THERE,
-        "kernel": environment.kernel,
-        "revision": environment.git_revision or NOT_THERE,
+        kind + (name if kind in ("package ", "setting ") else name.removesuffix("_bytes").replace("_", " ")): _show(
+            name, value
+        )
+        for kind, fields in parts.items()
+        for name, value in fields.items()
     }
 
 
-def _describe_machine(machine: Machine | None) -> dict[str, str]:
-    known = machine or Machine()
-    kinds = {True: "virtual machine", False: "no hypervisor", None: None}
-    parts = (known.vendor, known.product, kinds[known.is_virtual])
-    which = known.visible_cores or NOT_THERE
-    return {
-        "machine": ", ".join(part for part in parts if part) or NOT_THERE,
-        "which cores": which if known.num_online_cores is None else f"{which} of {known.num_online_cores}",
-        "physical cores": _show(known.num_physical_cores),
-        "sockets": _show(known.num_sockets),
-        "NUMA nodes": _show(known.num_numa_nodes),
-        "threads per core": _show(known.threads_per_core),
-        "instruction sets": ", ".join(known.instruction_sets) or NOT_THERE,
-    }
-
-
-def _describe_gpu(gpu: Gpu | None) -> dict[str, str]:
-    ecc = {True: "on", False: "off", None: NOT_THERE}
-    return {
-        "MIG slice": (gpu and gpu.mig_profile) or NOT_THERE,
-        "GPU ECC": ecc[gpu.ecc_enabled if gpu else None],
-        "GPU's PCIe link": _describe_link(gpu.pcie_generation, gpu.pcie_width) if gpu else NOT_THERE,
-        "GPU's PCIe link at most": _describe_link(gpu.max_pcie_generation, gpu.max_pcie_width) if gpu else NOT_THERE,
-        "GPU power limit (W)": _show(gpu.power_limit_watts if gpu else None),
-        "GPU power limit by default (W)": _show(gpu.default_power_limit_watts if gpu else None),
-    }
-
-
-def _describe_link(generation: int | None, width: int | None) -> str:
-    return NOT_THERE if generation is None or width is None else f"generation {generation}, {width} lanes"
-
-
-def _show(value: float | None) -> str:
-    return NOT_THERE if value is None else f"{value:g}"
+def _show(name: str, value: Any) -> str:
+    if value is None or value == ():
+        return NOT_THERE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if name.endswith("_bytes"):
+        return f"{format_number(value, GIB)} GiB"
+    return shorten_cudnn(value) if name == "cudnn_version" else str(value)
 
 
 def _describe_placements(collection: Collection, name: str) -> dict[str, str]:
@@ -344,7 +303,6 @@ def _describe_factor(factor: Estimate | None) -> Row:
 
 
 NOT_RECORDED = "not recorded"
-NOT_USED = ""
 BUILT_FOR = ("tensorflow",)
 """Frameworks that name the CUDA and cuDNN which they were built for (tf.sysconfig.get_build_info), not those loaded."""
 CUDNN_9 = 90_000
@@ -362,106 +320,58 @@ def shorten_cudnn(version: str) -> str:
     return ".".join(version.split(".")[:3])
 
 
-def _read_cuda(environment: Environment) -> str | None:
-    return environment.gpu.cuda_version if environment.gpu else None
-
-
-def _read_cudnn(environment: Environment) -> str | None:
-    version = environment.gpu.cudnn_version if environment.gpu else None
-    return shorten_cudnn(version) if version else None
-
-
-def _read_setting(name: str) -> Callable[[Environment], str | None]:
-    words: Mapping[object, str] = {True: "yes", False: "no"}
-
-    def read(environment: Environment) -> str | None:
-        value = environment.settings.get(name)
-        return None if value is None else words[value] if isinstance(value, bool) else str(value)
-
-    return read
-
-
-def _read_optimizer(environment: Environment) -> str | None:
-    """Return the optimizer; NOT_USED of an environment that ran inference."""
-    name = _read_setting("optimizer")(environment)
-    return NOT_USED if name == "none" else name
-
-
 SEARCH = "cuDNN tries its algorithms first (cudnn_benchmark):"
-FACTS: Mapping[str, Callable[[Environment], str | None]] = {
-    "CUDA": _read_cuda,
-    "cuDNN": _read_cudnn,
-    "layout of images": _read_setting("memory_format"),
-    SEARCH: _read_setting("cudnn_benchmark"),
-    "optimizer": _read_optimizer,
+FACTS = {
+    "CUDA": "GPU cuda version",
+    "cuDNN": "GPU cudnn version",
+    "layout of images": "setting memory_format",
+    SEARCH: "setting cudnn_benchmark",
+    "optimizer": OPTIMIZER,
 }
-"""How each fact is read of an environment: None where it is not recorded, NOT_USED where there is nothing to record."""
+"""What is held against each other of frameworks, with its property."""
 GPU_FACTS = ("CUDA", "cuDNN", SEARCH)
 """Facts that say nothing of what a CPU computed, though environments record them there too."""
 
 
 def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
-    """Return in which libraries and settings the frameworks of the pairs differ; empty where in none that is recorded.
+    """Return in which libraries and settings the frameworks of the pairs differ, or may; empty where in none.
 
-    `pairs`: rows of `compare_cells`; other comparisons than those of frameworks have nothing to say.
+    As `CUDA 13.0 (PyTorch, JAX), 12.5.1 (TensorFlow, of its build)`. `pairs`: rows of `compare_cells`; other
+    comparisons than those of frameworks have nothing to say.
     """
     if "framework_subject" not in pairs:
         return ""
     compared = pairs[pairs["ratio"].notna()]
-    environments = _list_environments(compared, collection)
-    is_on_gpu = bool((compared["device"] == "gpu").any())
-    names = [name for name in FACTS if is_on_gpu or name not in GPU_FACTS]
-    values = {name: owners for name in names if len(owners := _find_owners(name, environments)) > 1}
-    texts = _describe_facts(values, environments)
-    is_on_cpu = bool((compared["device"] == "cpu").any())
-    rates = describe_unequal_products(collection.host_products) if is_on_cpu else ""
-    return " ".join(filter(None, [*texts, *_describe_batch_norms(compared), rates]))
+    devices, environments = set(compared["device"]), _list_environments(compared, collection)
+    texts = []
+    for fact in FACTS if "gpu" in devices else (name for name in FACTS if name not in GPU_FACTS):
+        owners: dict[str, list[str]] = {}
+        for framework, own in environments.items():
+            # An optimizer of `none` is that of inference.
+            values = sorted({one.get(FACTS[fact], NOT_RECORDED) for one in own} - {"none"})
+            values = [NOT_RECORDED if value == NOT_THERE else value for value in values]
+            is_built_for = framework in BUILT_FOR and fact in ("CUDA", "cuDNN") and values != [NOT_RECORDED]
+            name = FRAMEWORK_NAMES[framework] + (", of its build" if is_built_for else "")
+            if values:
+                owners.setdefault(" or ".join(values), []).append(name)
+        if len(owners) > 1:
+            named = (f"{value} ({', '.join(names)})" for value, names in owners.items())
+            texts.append(f"{fact} {', '.join(named)}")
+    differ = f"The frameworks differ, or may, in: {'; '.join(texts)}." if texts else ""
+    rates = describe_unequal_products(collection.host_products) if "cpu" in devices else ""
+    return " ".join(filter(None, [differ, *_describe_batch_norms(compared), rates]))
 
 
-def _is_shown_different(fact: str, environments: Mapping[str, list[Environment]]) -> bool:
-    """Return whether two frameworks have different values; version 9 may be 9.19, and what is not recorded any."""
-    known = [{FACTS[fact](one) for one in own} - {None, NOT_USED} for own in environments.values()]
-    pairs = (sorted((f"{one}.", f"{other}.")) for sides in combinations(known, 2) for one, other in product(*sides))
-    return any(not longer.startswith(shorter) for shorter, longer in pairs)
-
-
-def _list_environments(pairs: pd.DataFrame, collection: Collection) -> dict[str, list[Environment]]:
+def _list_environments(pairs: pd.DataFrame, collection: Collection) -> dict[str, list[dict[str, str]]]:
     """Return the environments that each framework of the pairs ran in, frameworks in the order of the registry."""
-    found: dict[str, dict[str, Environment]] = {}
+    found: dict[str, set[str]] = {}
     for side in ("subject", "reference"):
-        for framework, name in zip(pairs[f"framework_{side}"], pairs[f"environment_id_{side}"], strict=True):
-            if name in collection.environments:
-                found.setdefault(framework, {})[name] = collection.environments[name]
-    return {name: list(found[name].values()) for name in FRAMEWORK_NAMES if name in found}
-
-
-def _describe_facts(
-    values: Mapping[str, Mapping[str, list[str]]], environments: Mapping[str, list[Environment]]
-) -> list[str]:
-    """Return a sentence on the facts that differ and one on those that may, with who has which value.
-
-    As `CUDA 13.0 (PyTorch, JAX), 12.5.1 (TensorFlow, of its build)`. `values`: by fact, what `_find_owners` returns.
-    """
-    shown: list[str] = []
-    others: list[str] = []
-    for fact, owners in values.items():
-        named = (f"{value} ({', '.join(names)})" for value, names in owners.items())
-        listed = shown if _is_shown_different(fact, environments) else others
-        listed.append(f"{fact} {', '.join(named)}")
-    openings = (("The frameworks differ in", shown), ("Whether they differ is not recorded of", others))
-    return [f"{opening}: {'; '.join(listed)}." for opening, listed in openings if listed]
-
-
-def _find_owners(fact: str, environments: Mapping[str, list[Environment]]) -> dict[str, list[str]]:
-    owners: dict[str, list[str]] = {}
-    for framework, own in environments.items():
-        read = {FACTS[fact](environment) for environment in own} - {NOT_USED}
-        values = sorted(NOT_RECORDED if value is None else value for value in read)
-        is_built_for = framework in BUILT_FOR and fact in ("CUDA", "cuDNN") and values != [NOT_RECORDED]
-        name = FRAMEWORK_NAMES[framework] + (", of its build" if is_built_for else "")
-        if values:
-            owners.setdefault(" or ".join(values), []).append(name)
-    return owners
+        for framework, own in pairs.groupby(f"framework_{side}")[f"environment_id_{side}"]:
+            found.setdefault(str(framework), set()).update(own.dropna())
+    known = {name: describe_environment(one) for name, one in collection.environments.items()}
+    return {
+        name: [known[one] for one in sorted(found[name]) if one in known] for name in FRAMEWORK_NAMES if name in found
+    }
 
 
 def _describe_batch_norms(pairs: pd.DataFrame) -> list[str]:
