@@ -1,4 +1,4 @@
-"""The figures of the report: one chart over the rows of all its panels, from which each panel is cut out."""
+"""The figures of the report: a chart for each panel of the rows that answer a question."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,6 @@ from collector.units import format_significant
 MAX_TOLD = 12
 """Points that the text of a plot names; a reader of texts has the table for the others."""
 UNKNOWN = "unknown"
-DataSets = Mapping[str, Sequence[Row]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,19 +85,22 @@ def show_panels(
     caption: str,
     value: str = "",
     limit: Limit | None = None,
-    row_pixels: int = 0,
 ) -> FigureGroup:
     """Return a group with a panel for each value of `panel` of `rows`; those without any `value` are left out.
 
-    `says`: what a row says in words, with the names of columns in braces: `{name}: {ms} ms`. `row_pixels`: if not 0, a
-    panel is so many pixels high for each value of its column `row`.
+    `says`: what a row says in words, with the names of columns in braces: `{name}: {ms} ms`.
     """
     has_value = rows.groupby("panel")[value].transform("count") > 0 if value and len(rows) else rows["panel"].notna()
     known = rows[has_value]
-    panels = list(dict.fromkeys(known["panel"]))
-    spec = to_spec(plot(known)) if panels else {}
-    figures = tuple(_cut_panel(spec, title, says, limit, row_pixels) for title in panels)
-    return FigureGroup(question=question, caption=caption, figures=figures)
+    if "series" in known:  # one has the same look in all panels
+        known = known.assign(series=known["series"].astype("category"))
+    figures = []
+    for title in dict.fromkeys(known["panel"]):
+        shown, note = limit_rows(known[known["panel"] == title], limit)
+        spec = to_spec(plot(shown))
+        description = " ".join(filter(None, [note, _describe_rows(spec["datasets"], says)]))
+        figures.append(Figure(title=title, spec=spec, description=description, note=note))
+    return FigureGroup(question=question, caption=caption, figures=tuple(figures))
 
 
 def name_series(summary: pd.DataFrame) -> pd.DataFrame:
@@ -144,56 +146,19 @@ def _name_device(row: Row) -> str:
     return label_hardware(row["cpu_model"], row["num_threads"]) or "CPU"
 
 
-def _cut_panel(spec: dict[str, Any], title: str, says: str, limit: Limit | None, row_pixels: int) -> Figure:
-    """Return the figure of a panel; rows of the chart that belong to none are in all."""
-    data = {name: [row for row in rows if row.get("panel", title) == title] for name, rows in spec["datasets"].items()}
-    shown, note = limit_rows(data, limit)
-    own: dict[str, Any] = _narrow_legends(spec, shown) | {"datasets": shown}
-    if row_pixels:
-        numbers = {row["row"] for rows in shown.values() for row in rows if "row" in row}
-        own["height"] = row_pixels * max(1, len(numbers))
-    description = " ".join(filter(None, [note, _describe_rows(shown, says)]))
-    return Figure(title=title, spec=own, description=description, note=note)
-
-
-def _narrow_legends(spec: Mapping[str, Any], data: DataSets) -> dict[str, Any]:
-    """Return the document with legends of what occurs in a panel: scales span all, so that a sign has one meaning."""
-    if "layer" not in spec:
-        return dict(spec)
-    layers = [
-        layer | {"encoding": {name: _narrow_legend(channel, data) for name, channel in layer["encoding"].items()}}
-        for layer in spec["layer"]
-    ]
-    return {**spec, "layer": layers}
-
-
-def _narrow_legend(channel: Any, data: DataSets) -> Any:
-    scale = channel.get("scale") if isinstance(channel, dict) else None
-    if not scale or not channel.get("legend") or not isinstance(scale.get("domain"), list):
-        return channel
-    present = {row.get(channel["field"]) for rows in data.values() for row in rows}
-    values = [name for name in scale["domain"] if name in present]
-    return channel | {"legend": channel["legend"] | {"values": values}} if values else channel
-
-
-def limit_rows(data: DataSets, limit: Limit | None) -> tuple[dict[str, list[Row]], str]:
-    """Return the rows of as many things as a panel draws, and of how many; rows of nothing that is counted stay."""
-    things = (
-        [] if limit is None else [row[limit.column] for rows in data.values() for row in rows if limit.column in row]
-    )
-    things = list(dict.fromkeys(things))
+def limit_rows(rows: pd.DataFrame, limit: Limit | None) -> tuple[pd.DataFrame, str]:
+    """Return the rows of as many things as a panel draws, and of how many."""
+    things = [] if limit is None else list(dict.fromkeys(rows[limit.column]))
     if limit is None or len(things) <= limit.most:
-        return {name: list(rows) for name, rows in data.items()}, ""
-    column = limit.column
+        return rows, ""
     places: Iterable[int] = range(limit.most)
     if limit.is_spread:
         places = np.linspace(0, len(things) - 1, limit.most).round().astype(int).tolist()
-    kept = {things[place] for place in places}
-    rows = {name: [row for row in rows if column not in row or row[column] in kept] for name, rows in data.items()}
-    return rows, f"Drawn are {limit.most} of {len(things):,} {limit.what}."
+    kept = [things[place] for place in places]
+    return rows[rows[limit.column].isin(kept)], f"Drawn are {limit.most} of {len(things):,} {limit.what}."
 
 
-def _describe_rows(data: DataSets, says: str) -> str:
+def _describe_rows(data: Mapping[str, Sequence[Row]], says: str) -> str:
     """Return what the rows say that have all columns of `says`, the first MAX_TOLD of them.
 
     Rows that stand for no cell of the run, such as where a line begins, say nothing.

@@ -25,7 +25,7 @@ from collector.report.figure import (
     number_rows,
     show_panels,
 )
-from collector.report.plots.marks import CROSS_CAPTION, INK, RATIO_PIXELS, plot_ratios
+from collector.report.plots.marks import CROSS_CAPTION, INK, plot_ratios
 from collector.report.plots.roofline import LINE_BREAK, plot_roofline
 from collector.report.plots.series import draw_cards, draw_level, plot_costs, plot_lines
 from collector.results.frames import Row, select_alone
@@ -66,7 +66,6 @@ def show_speedups(analysis: Analysis) -> FigureGroup:
         caption="The step time on the CPU over that on the GPU, with its 95 % interval, which allows for "
         f"the table's other ratios; right of 1 the GPU is faster. {UNSOUND_CAPTION}",
         limit=replace(ROWS, what="rows, the largest batches first"),
-        row_pixels=RATIO_PIXELS,
     )
 
 
@@ -219,7 +218,6 @@ def show_changes(analysis: Analysis) -> FigureGroup:
         caption="The step time after a change over that before it, with its 95 % interval. A change that was not "
         "measured again, or was dismissed, is named as such.",
         limit=replace(ROWS, what="changes, the newest first"),
-        row_pixels=RATIO_PIXELS,
     )
 
 
@@ -306,7 +304,6 @@ def show_ratios(analysis: Analysis, *, name: str) -> FigureGroup:
         ),
         value="ratio",
         limit=ROWS,
-        row_pixels=RATIO_PIXELS,
     )
 
 
@@ -385,7 +382,6 @@ def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
         caption="A percentile of the cell's steps beside its neighbour over the same percentile alone, with its 95 % "
         "interval. Right of 1 the neighbour makes it longer.",
         limit=ROWS,
-        row_pixels=RATIO_PIXELS,
     )
 
 

@@ -79,6 +79,13 @@ COLOURS_BY_FRAMEWORK: dict[Framework, str] = {"pytorch": VERMILLION, "tensorflow
 COLOURS_BY_LABEL = {FRAMEWORKS[name].label: colour for name, colour in COLOURS_BY_FRAMEWORK.items()}
 FRAMEWORK_COLOURS = alt.Scale(domain=list(COLOURS_BY_LABEL), range=list(COLOURS_BY_LABEL.values()))
 
+
+def encode_frameworks(rows: pd.DataFrame) -> alt.Color:
+    """Return the colour of each framework, with a legend of those that occur."""
+    legend = alt.Legend(title=None, orient="top", values=sorted(set(rows["framework"])))
+    return alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=legend)
+
+
 # In a plot of rows, from the middle of a row downwards in pixels: its name, what it shows, what lies below that.
 NAME_OFFSET, MARK_OFFSET, BELOW_OFFSET = -10, 5, 14
 MAX_NAME_PIXELS = 330
@@ -148,9 +155,9 @@ def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better
     finding = finding.mask(pairs["ratio_low"].isna(), NO_INTERVAL)
     finding = finding.mask(pairs["ratio_low"] > 1, above).mask(pairs["ratio_high"] < 1, below)
     rows = pairs[[name for name in RATIO_COLUMNS if name in pairs]].assign(finding=finding)
-    legend = alt.Legend(title=None, orient="top", columns=1)
-    names = [better, worse, NO_DIFFERENCE, *([NO_INTERVAL] if (finding == NO_INTERVAL).any() else [])]
-    found = alt.Scale(domain=names, range=[BLUE, VERMILLION, GREY, PURPLE][: len(names)])
+    colours = dict(zip([better, worse, NO_DIFFERENCE, NO_INTERVAL], [BLUE, VERMILLION, GREY, PURPLE], strict=True))
+    names = [name for name in colours if (finding == name).any()]
+    legend, found = alt.Legend(title=None, orient="top", columns=1), make_scale(names, colours)
     x = _ratio_axis("ratio:Q")
     tooltip = ["name:N", *(alt.Tooltip(f"{name}:Q", format=",.3r") for name in ("ratio", "ratio_low", "ratio_high"))]
     base = alt.Chart().transform_filter("isValid(datum.ratio)")

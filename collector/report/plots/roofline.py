@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from collector.report.plots.marks import FRAMEWORK_COLOURS, GREY, INK, SHIFT, cross_out, make_scale, spread_sideways
+from collector.report.plots.marks import GREY, INK, SHIFT, cross_out, encode_frameworks, make_scale, spread_sideways
 from collector.units import TFLOPS
 
 HEIGHT_PIXELS = 300
@@ -33,13 +33,12 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     """Draw the rate of each cell over its intensity, on log axes, and the roof of each precision.
 
     `rows`: name, work (model, phase and batch, with LINE_BREAK where the name goes on below), framework (for people),
-    precision, intensity (FLOP/byte), rate, peak (FLOP/s), bandwidth (bytes/s), is_sound, and panel, the device. A roof
+    precision, intensity (FLOP/byte), rate, peak (FLOP/s), bandwidth (bytes/s) and is_sound, of one device. A roof
     without a known bandwidth is flat, one without a known peak is not drawn.
     """
     points = rows.assign(tera=rows["rate"] / TFLOPS.size, peak_tera=rows["peak"] / TFLOPS.size)
     points = points.drop(columns=["rate", "peak", "bandwidth"])
-    shift = spread_sideways(points, ["panel", "work"], "name", gap=GAP_PIXELS, most=MOST_PIXELS)
-    points = _place_names(points.assign(shift=shift))
+    points = points.assign(shift=spread_sideways(points, ["work"], "name", gap=GAP_PIXELS, most=MOST_PIXELS))
     x = alt.X(
         "intensity:Q", title="FLOP/byte, log scale", scale=alt.Scale(type="log", nice=False, padding=8), axis=AXIS
     )
@@ -50,42 +49,17 @@ def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
     precisions = [name for name in PRECISION_SHAPES if name in set(points["precision"])]
     shape = alt.Shape("precision:N", legend=legend, scale=make_scale(precisions, PRECISION_SHAPES))
     dash = alt.StrokeDash("precision:N", legend=legend, scale=make_scale(precisions, PRECISION_DASHES))
-    colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=legend)
+    colour = encode_frameworks(points)
     tooltip = ["name:N", alt.Tooltip("intensity:Q", format=",.3r"), alt.Tooltip("tera:Q", format=",.3r")]
-    corners = [_draw_roofs(own).assign(panel=panel) for panel, own in rows.groupby("panel", sort=False)]
-    roofs = alt.Chart(pd.concat(corners)).mark_line(color=GREY, strokeWidth=1.5)
+    roofs = alt.Chart(_draw_roofs(rows)).mark_line(color=GREY, strokeWidth=1.5)
     cells = alt.Chart().mark_point(filled=True, size=70, opacity=0.9, xOffset=SHIFT)
     layers = [
         roofs.encode(x=x, y=y, strokeDash=dash, detail="roof:N", tooltip=["roof:N"]),
         cells.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip),
         *cross_out(points, x, y, ["name:N"]),
-        *_name_works(x, y),
+        *_name_works(points, x, y),
     ]
     return alt.LayerChart(data=points, layer=layers, width="container", height=HEIGHT_PIXELS)
-
-
-def _place_names(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the points with where the name of their work stands: `way`, `reach` and `lift`.
-
-    `way`: left (-1) of the lower half of a panel's works by intensity, right (1) of the others; `reach`: how many
-    pixels the programs of the work stand beside their place; `lift`: by how many pixels the name stands below its
-    point, so that names of one side do not cover each other.
-    """
-    keys = ["panel", "work"]
-    works = points.groupby(keys, sort=False).agg(
-        intensity=("intensity", "first"), tera=("tera", "max"), reach=("shift", lambda own: own.abs().max())
-    )
-    middle = works.groupby("panel")["intensity"].transform("median")
-    works["way"] = (works["intensity"] > middle).map({True: 1, False: -1})
-    ends = points.groupby("panel").agg(low=("tera", "min"), high=("tera", "max"), roof=("peak_tera", "max"))
-    spans = (ends[["high", "roof"]].max(axis=1) / ends["low"]).clip(lower=2).map(np.log)
-    panels = works.index.get_level_values("panel")
-    pixels = -works["tera"].map(np.log) / spans.reindex(panels).to_numpy() * (HEIGHT_PIXELS - 2 * Y_PADDING)
-    lifts = [
-        _push_apart(own) - own for _, own in pixels.groupby([panels, works["way"].to_numpy()], sort=False) if len(own)
-    ]
-    works["lift"] = pd.concat(lifts).round(1)
-    return points.join(works[["way", "reach", "lift"]], on=keys)
 
 
 def _push_apart(places: "pd.Series[float]") -> "pd.Series[float]":
@@ -97,37 +71,43 @@ def _push_apart(places: "pd.Series[float]") -> "pd.Series[float]":
     )
 
 
-def _name_works(x: alt.X, y: alt.Y) -> list[alt.Chart]:
+def _name_works(points: pd.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     """Return layers with the name of each kind of work at its fastest point, beside all programs of the work.
 
-    Of more than MAX_NAMED_WORKS, which would cover each other, none is named: the points say it to the pointer. Points
-    without a name have an empty one, as a layer without rows has no extent.
+    The lower half of the works by intensity is named on the left, the others on the right; names of one side are pushed
+    apart. Of more than MAX_NAMED_WORKS, which would cover each other, none is named: the points say it to the pointer.
     """
-    ranked = (
-        alt.Chart()
-        .transform_joinaggregate(fastest="max(tera)", groupby=["work"])
-        .transform_joinaggregate(num_works="distinct(work)")
+    groups = points.groupby("work", sort=False)
+    works = points.loc[groups["tera"].idxmax()].assign(
+        reach=groups["shift"].agg(lambda own: own.abs().max()).to_numpy()
     )
-    is_named = f"datum.num_works <= {MAX_NAMED_WORKS} && datum.tera === datum.fastest"
+    if len(works) > MAX_NAMED_WORKS:
+        return []
+    highest = np.nanmax([points["tera"].max(), points["peak_tera"].max()])
+    span = np.log(max(2.0, highest / points["tera"].min()))
+    pixels = -works["tera"].map(np.log) / span * (HEIGHT_PIXELS - 2 * Y_PADDING)
+    is_right = works["intensity"] > works["intensity"].median()
     sides: tuple[tuple[int, Literal["left", "right"]], ...] = ((-1, "right"), (1, "left"))
     halo: dict[str, Any] = {"stroke": "white", "strokeWidth": 3}  # keeps a name readable across a roof
-    return [
-        ranked.transform_calculate(shown=f"{is_named} && datum.way === {way} ? datum.work : ''")
-        .mark_text(
-            align=align,
-            baseline="middle",
-            lineBreak=LINE_BREAK,
-            lineHeight=NAME_HEIGHT / 2,
-            xOffset=alt.ExprRef(f"{way} * (datum.reach + {NAME_PIXELS})"),
-            yOffset=alt.ExprRef("datum.lift"),
-            fontSize=10,
-            color=INK,
-            **look,
-        )
-        .encode(x=x, y=y, text="shown:N")
-        for look in (halo, {})
-        for way, align in sides
-    ]
+    layers = []
+    for way, align in sides:
+        own = works[is_right == (way == 1)]
+        if len(own):
+            lifted = alt.Chart(own.assign(lift=(_push_apart(pixels[own.index]) - pixels[own.index]).round(1)))
+            for look in (halo, {}):
+                names = lifted.mark_text(
+                    align=align,
+                    baseline="middle",
+                    lineBreak=LINE_BREAK,
+                    lineHeight=NAME_HEIGHT / 2,
+                    xOffset=alt.ExprRef(f"{way} * (datum.reach + {NAME_PIXELS})"),
+                    yOffset=alt.ExprRef("datum.lift"),
+                    fontSize=10,
+                    color=INK,
+                    **look,
+                )
+                layers.append(names.encode(x=x, y=y, text="work:N"))
+    return layers
 
 
 def _draw_roofs(rows: pd.DataFrame) -> pd.DataFrame:

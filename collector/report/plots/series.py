@@ -8,7 +8,6 @@ import pandas as pd
 from collector.report.plots.marks import (
     BLUE,
     COLOURS_BY_LABEL,
-    FRAMEWORK_COLOURS,
     GREEN,
     GREY,
     INK,
@@ -20,6 +19,7 @@ from collector.report.plots.marks import (
     VERMILLION,
     Tooltips,
     cross_out,
+    encode_frameworks,
     make_scale,
     make_shape_legend,
     number_segments,
@@ -49,7 +49,9 @@ def plot_lines(
     `rows`: panel, series, x (of X_TITLES), value, low, high (an interval, may be missing), is_sound, and framework (for
     people) where that says the colour. A line breaks at a row without `value` and at an unsound one, which is crossed.
     """
-    ordered = rows.sort_values(["panel", "series", x], kind="stable", ignore_index=True)
+    series = rows["series"].astype("category")
+    names = list(series.cat.categories)  # of all panels
+    ordered = rows.assign(series=series.astype("str")).sort_values(["series", x], kind="stable", ignore_index=True)
     points = ordered.assign(segment=number_segments(ordered, "series", value))
     points = points[points[value].notna()]
     points = points.assign(shift=spread_sideways(points, ["panel"], "series", gap=GAP_PIXELS, most=MOST_PIXELS))
@@ -57,7 +59,7 @@ def plot_lines(
     # With more ticks wanted, some would stand between powers of 2.
     axis = alt.Axis(format="~r", labelOverlap="greedy", tickCount=4)
     place, y = alt.X(f"{x}:Q", title=f"{X_TITLES[x]}, log scale", scale=scale, axis=axis), make_y(f"{value}:Q")
-    colour, shape, dash = _encode_series(points)
+    colour, shape, dash = _encode_series(points, names)
     tooltip: Tooltips = [
         "series:N",
         f"{x}:Q",
@@ -84,16 +86,18 @@ def plot_lines(
     return alt.LayerChart(data=points, layer=layers, width="container", height=HEIGHT_PIXELS)
 
 
-def _encode_series(points: pd.DataFrame) -> tuple[alt.Color, alt.Shape, alt.StrokeDash]:
+def _encode_series(points: pd.DataFrame, names: list[str]) -> tuple[alt.Color, alt.Shape, alt.StrokeDash]:
     """Return the colour of each series, that of its framework if it has one, its shape and its dashes."""
-    names = sorted(set(points["series"]))
     frameworks = dict(zip(points["series"], points["framework"], strict=True)) if "framework" in points else {}
     colours, shapes, dashes = {}, {}, {}
     for number, name in enumerate(names):
         own = SERIES_COLOURS[number % len(SERIES_COLOURS)]
-        colours[name] = COLOURS_BY_LABEL[frameworks[name]] if frameworks else own
+        colours[name] = COLOURS_BY_LABEL.get(frameworks.get(name, ""), own)
         shapes[name], dashes[name] = SHAPES[number % len(SHAPES)], DASHES[number % len(DASHES)]
-    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=LABEL_PIXELS, symbolStrokeWidth=0)
+    present = sorted(set(points["series"]))
+    legend = alt.Legend(
+        title=None, orient="top", columns=1, labelLimit=LABEL_PIXELS, symbolStrokeWidth=0, values=present
+    )
     return (
         alt.Color("series:N", scale=make_scale(names, colours), legend=legend),
         alt.Shape("series:N", scale=make_scale(names, shapes), legend=legend),
@@ -122,7 +126,7 @@ def plot_costs(rows: pd.DataFrame, currency: str) -> alt.LayerChart:
     x_title, y_title = "s for 1,000 samples, log scale", f"{currency} for 1,000 samples, log scale"
     x = alt.X("seconds:Q", title=x_title, scale=LOG_SCALE, axis=LOG_AXIS)
     y = alt.Y("cost:Q", title=y_title, scale=LOG_SCALE, axis=LOG_AXIS)
-    colour = alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=alt.Legend(title=None, orient="top"))
+    colour = encode_frameworks(rows)
     shape = alt.Shape("machine:N", legend=make_shape_legend("bottom"))
     tooltip = ["name:N", "machine:N", alt.Tooltip("seconds:Q", format=",.3r"), alt.Tooltip("cost:Q", format=",.3r")]
     layers = [alt.Chart().mark_point(filled=True, size=80, opacity=0.9).encode(
