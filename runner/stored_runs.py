@@ -34,8 +34,7 @@ def open_existing_store(url: str, option: str = "--store") -> Store:
         try:
             is_there = place.is_dir()
         except OSError as error:
-            reason = explain_os_error(error.errno, str(place)) or error.strerror
-            raise UserError(f"store {url}: {reason}") from error
+            raise UserError(f"store {url}: {explain_os_error(error, str(place))}") from error
         if not is_there:
             raise UserError(f"store {url}: there is no directory {place}; name the right one with {option}")
     return Store.open(url)

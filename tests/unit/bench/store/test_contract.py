@@ -131,7 +131,7 @@ def test_the_check_and_the_clock_leave_nothing_behind(store: Store, tmp_path: Pa
     store.check_writable()
     assert abs(store.read_clock() - datetime.now(UTC)) < timedelta(minutes=15)
     assert list(store.list_keys("")) == []
-    assert not (tmp_path / "results").exists()
+    assert not (tmp_path / "results" / "runs").exists()
 
 
 def test_a_new_object_never_replaces_another(store: Store) -> None:

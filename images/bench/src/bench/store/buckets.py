@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import boto3
@@ -21,14 +21,7 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import AlreadyExistsError, BaseError
 
 from bench.redaction import hide_secrets
-from bench.store.errors import (
-    MAX_SHOWN,
-    NOT_S3,
-    StoreError,
-    StoreUnreachable,
-    UnreadableObject,
-    explain_library_error,
-)
+from bench.store.errors import MAX_SHOWN, NOT_S3, StoreError, UnreadableObject, explain_library_error
 from bench.store.keys import StoredObject, find_key_problem
 
 DEFAULT_REGION = "us-east-1"
@@ -44,18 +37,21 @@ KEY_SETTINGS = {"access_key": "ACCESS_KEY_ID", "secret_key": "SECRET_ACCESS_KEY"
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """Objects of one bucket below one prefix. Methods raise StoreError, and FileNotFoundError for an absent object."""
+    """Objects of one bucket below one prefix. Methods raise `errors`; FileNotFoundError is of an absent object."""
 
     place: str
     objects: Any
     """obstore's store."""
     make_bucket: str = "make it"
     """How to make a bucket that does not exist."""
+    errors: ClassVar = (BaseError, OSError, BotoCoreError, ClientError)
+
+    def explain(self, error: Exception) -> StoreError:
+        return explain_library_error(error, self.place, self.make_bucket)
 
     def write(self, key: str, data: bytes) -> None:
         """Write an object in one request: obstore retries it as a whole, and an aborted one leaves no parts behind."""
-        with self._translate_errors():
-            self.objects.put(key, data, use_multipart=False)
+        self.objects.put(key, data, use_multipart=False)
 
     def write_new(self, key: str, data: bytes) -> bool:
         """Write an object unless there is one of this key; return False where there is.
@@ -66,27 +62,26 @@ class Bucket:
         if self.holds(key):
             return False
         try:
-            with self._translate_errors():
-                self.objects.put(key, data, mode="create", use_multipart=False)
+            self.objects.put(key, data, mode="create", use_multipart=False)
         except AlreadyExistsError:
             return False
-        except StoreUnreachable as error:
+        except BaseError as error:
             if "NotImplemented" not in str(error):
                 raise
             self.write(key, data)
         return True
 
     def read(self, key: str, max_bytes: int) -> bytes:
-        with self._translate_errors():
+        with self._find_bucket():
             answer = self.objects.get(key)
-            num_bytes = answer.meta["size"]  # what the server says: it is asked before memory is taken for it
-            if num_bytes > max_bytes:
-                raise UnreadableObject(f"'{key}' has {num_bytes:,} bytes, expected at most {max_bytes:,}")
-            return bytes(answer.bytes())
+        num_bytes = answer.meta["size"]  # what the server says: it is asked before memory is taken for it
+        if num_bytes > max_bytes:
+            raise UnreadableObject(f"'{key}' has {num_bytes:,} bytes, expected at most {max_bytes:,}")
+        return bytes(answer.bytes())
 
     def holds(self, key: str) -> bool:
         try:
-            with self._translate_errors():
+            with self._find_bucket():
                 self.objects.head(key)
         except FileNotFoundError:
             return False
@@ -94,41 +89,30 @@ class Bucket:
 
     def delete(self, keys: list[str]) -> None:
         """Delete objects with as few requests as the server allows; those that are gone already are no error."""
-        with self._translate_errors():
-            try:
-                self.objects.delete(keys)
-            except FileNotFoundError:  # Google and Azure stop at the first that is gone
-                for key in keys:
-                    with suppress(FileNotFoundError):
-                        self.objects.delete(key)
+        try:
+            self.objects.delete(keys)
+        except FileNotFoundError:  # Google and Azure stop at the first that is gone
+            for key in keys:
+                with suppress(FileNotFoundError), self._find_bucket():
+                    self.objects.delete(key)
 
     def list_pages(self, folder: str) -> Iterator[list[StoredObject]]:
         """Yield what the server lists below `folder` ('': all), page by page."""
-        pages = self.objects.list(folder or None, chunk_size=1000)
-        while True:
-            with self._translate_errors():
-                page = next(pages, None)
-            if not page:
-                return
+        for page in self.objects.list(folder or None, chunk_size=1000):
             yield [_describe(found["path"], found["size"], found["e_tag"], found["last_modified"]) for found in page]
 
     def list_folders(self, folder: str) -> list[str]:
         """Return the names of the folders directly in `folder`."""
-        with self._translate_errors():
-            found = self.objects.list_with_delimiter(folder)
+        found = self.objects.list_with_delimiter(folder)
         return [prefix.rpartition("/")[2] for prefix in found["common_prefixes"]]
 
     @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        """Raise StoreError for the errors of the libraries; that an object is there, or is not, as it is."""
+    def _find_bucket(self) -> Iterator[None]:
+        """Let FileNotFoundError say that the object is absent, and not that the bucket is."""
         try:
             yield
-        except AlreadyExistsError:
-            raise
-        except (BaseError, FileNotFoundError, BotoCoreError, ClientError) as error:
-            if isinstance(error, FileNotFoundError) and not re.search("NoSuchBucket|ContainerNotFound", str(error)):
-                raise
-            raise explain_library_error(error, self.place, self.make_bucket) from None
+        except FileNotFoundError as error:
+            raise (self.explain(error) if re.search("NoSuchBucket|ContainerNotFound", str(error)) else error) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,11 +148,10 @@ class S3Bucket(Bucket):
     def _list(self, folder: str, **options: str) -> Iterator[Mapping[str, Any]]:
         prefix = self.root + (f"{folder}/" if folder else "")
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix, **options)
-        with self._translate_errors():
-            for page in pages:
-                if "IsTruncated" not in page and "Name" not in page:  # botocore takes any XML for an empty listing
-                    raise StoreError(NOT_S3.format(place=self.place, status=200))
-                yield page
+        for page in pages:
+            if "IsTruncated" not in page and "Name" not in page:  # botocore takes any XML for an empty listing
+                raise StoreError(NOT_S3.format(place=self.place, status=200))
+            yield page
 
 
 def open_bucket(url: str) -> Bucket:

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from secrets import randbits
+from typing import ClassVar
 
 from bench.redaction import hide_url_users
-from bench.store.errors import StoreError, UnreadableObject
+from bench.store.errors import StoreError, UnreadableObject, explain_os_error
 from bench.store.keys import HOSTILE_PART, StoredObject
 
 PAGE_SIZE = 1000
@@ -40,17 +41,11 @@ class Directory:
     """The objects below a directory, which the first of them makes. Methods raise OSError, and UnreadableObject."""
 
     root: Path
-    absent: tuple[Path, ...] = ()
-    """The directory and those above it that were not there: gone again once they are empty, innermost first."""
+    errors: ClassVar = (OSError,)
 
-    @classmethod
-    def open(cls, url: str) -> "Directory":
-        root = find_directory(url)
-        return cls(root, tuple(folder for folder in (root, *root.parents) if not os.path.exists(folder)))
-
-    @property
-    def place(self) -> str:
-        return str(self.root)
+    def explain(self, error: Exception) -> StoreError:
+        assert isinstance(error, OSError)
+        return StoreError(explain_os_error(error, str(self.root)))
 
     def write(self, key: str, data: bytes) -> None:
         """Write a file under another name, and rename it when it is whole."""
@@ -105,7 +100,7 @@ class Directory:
             path = self.root / key
             path.unlink(missing_ok=True)
             with suppress(OSError):  # one that is not empty, or is gone
-                for folder in (*path.parents[: key.count("/")], *self.absent):
+                for folder in path.parents[: key.count("/")]:
                     folder.rmdir()
 
     def list_pages(self, folder: str) -> Iterator[list[StoredObject]]:

@@ -101,19 +101,22 @@ CAUSES = {
 """What stands in an error of a connection, and what it means."""
 
 
-def explain_os_error(number: int | None, place: str) -> str | None:
-    """Return what to report of the system's error `number` at a directory; None for any other error."""
-    if number in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk of {place} is full; free some space or name another place with --store"
-    if number == errno.EFBIG:
-        return f"no file may be so large at {place}; raise the limit (`ulimit -f`) or name another place with --store"
-    if number == errno.EROFS:
-        return f"the file system of {place} is read-only; mount it for writing or name another place with --store"
-    if number in (errno.EACCES, errno.EPERM):
-        return f"no permission to use {place}; change its permissions or name another place with --store"
-    if number in (errno.EEXIST, errno.ENOTDIR, errno.EISDIR):
-        return f"{place} is a file, or has one where a directory is needed; move it or name another place with --store"
-    return None
+_FULL = "the disk of {place} is full; free some space"
+_FORBIDDEN = "no permission to use {place}; change its permissions"
+_IN_THE_WAY = "{place} is a file, or has one where a directory is needed; move it"
+OS_MESSAGES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), _FORBIDDEN),
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR, errno.EISDIR), _IN_THE_WAY),
+    errno.EFBIG: "no file may be so large at {place}; raise the limit (`ulimit -f`)",
+    errno.EROFS: "the file system of {place} is read-only; mount it for writing",
+}
+
+
+def explain_os_error(error: OSError, place: str) -> str:
+    """Return what to report of an error of the system at a directory."""
+    message = OS_MESSAGES.get(error.errno or 0)
+    return str(error) if message is None else f"{message.format(place=place)} or name another place with --store"
 
 
 def explain_library_error(error: BaseException, place: str, make_bucket: str) -> StoreError:

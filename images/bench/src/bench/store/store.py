@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from queue import SimpleQueue
+from multiprocessing.pool import ThreadPool
 from threading import Thread
 from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import uuid4
 
 from bench.redaction import hide_url_users
-from bench.store.directory import Directory
-from bench.store.errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject, explain_os_error
+from bench.store.directory import Directory, find_directory
+from bench.store.errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject
 from bench.store.keys import NAME, StoredObject, check_key, find_key_problem, find_limit
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 SCHEMES = ("file", "s3", "gs", "az")
 PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
 CHECK_BYTES = 65_536  # about a result
-DELETE_CHUNK = 1000  # keys in one DeleteObjects of S3
-NUM_READ_AHEAD = 4  # objects for each thread that were asked for and not yet taken: enough that it seldom waits
+READ_CHUNK = 512  # objects that are asked for, and held until they are taken
 
 T = TypeVar("T")
 
@@ -49,7 +48,7 @@ class Store:
             shown = re.sub(r"[^\s/]*:[^\s/]*@", "...@", url)
             raise StoreError(f"store '{shown}': not a URL; for a directory write file://{shown}")
         if scheme == "file":
-            return cls(url=url, backend=Directory.open(url))
+            return cls(url=url, backend=Directory(find_directory(url)))
         if scheme not in SCHEMES:
             raise StoreError(f"store: '{scheme}://' is unknown; known are {', '.join(SCHEMES)}")
         if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest) or find_key_problem(rest.rstrip("/")):
@@ -108,37 +107,12 @@ class Store:
     ) -> Iterator[tuple[str, bytes | KeyMissing | StoreError]]:
         """Yield every key with its bytes, or with the error that `get` would raise for it, in any order.
 
-        16 at a time: from a local S3 server, 8 to 32 are equally fast (docs/decisions/0030-data-set.md). The threads
-        live as long as the iterator is asked: one for every object would cost as much as the request itself.
+        16 at a time: from a local S3 server, 8 to 32 are equally fast (docs/decisions/0030-data-set.md).
         """
-        asked: SimpleQueue[str | None] = SimpleQueue()
-        found: SimpleQueue[tuple[str, bytes | BaseException]] = SimpleQueue()
-
-        def work() -> None:
-            while (key := asked.get()) is not None:
-                try:
-                    found.put((key, self._read(key)))
-                except BaseException as error:
-                    found.put((key, error))
-
-        left, num_asked = map(check_key, keys), 0
-        for _ in range(num_parallel):
-            Thread(target=work, name="store", daemon=True).start()
-        try:
-            while True:
-                for key in islice(left, NUM_READ_AHEAD * num_parallel - num_asked):
-                    asked.put(key)
-                    num_asked += 1
-                if not num_asked:
-                    return
-                key, data = found.get()
-                num_asked -= 1
-                if not isinstance(data, bytes | KeyMissing | StoreError):
-                    raise data
-                yield key, data
-        finally:
-            for _ in range(num_parallel):
-                asked.put(None)
+        left = map(check_key, keys)
+        with ThreadPool(num_parallel) as pool:
+            while chunk := list(islice(left, READ_CHUNK)):
+                yield from pool.imap_unordered(self._try, chunk, chunksize=4)
 
     def list_objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield what is below the folder `prefix` ('': all), in any order, without what a killed writer left."""
@@ -164,9 +138,8 @@ class Store:
 
     def delete_many(self, keys: Iterable[str]) -> None:
         """Delete objects, those that are there: what another process deleted meanwhile is no error."""
-        left = iter(keys)
-        while chunk := [check_key(key) for key in islice(left, DELETE_CHUNK)]:
-            self._wait(lambda: self.backend.delete(chunk))  # noqa: B023  (it is waited for)
+        if chosen := [check_key(key) for key in keys]:
+            self._wait(lambda: self.backend.delete(chosen))
 
     def read_clock(self) -> datetime:
         """Return the time by the clock of the store: of an object that is written, and deleted again."""
@@ -200,6 +173,12 @@ class Store:
         with self._translate_errors():
             return submit(work).result()
 
+    def _try(self, key: str) -> tuple[str, bytes | KeyMissing | StoreError]:
+        try:
+            return key, self._read(key)
+        except (KeyMissing, StoreError) as error:
+            return key, error
+
     def _read(self, key: str) -> bytes:
         with self._translate_errors():
             try:
@@ -211,11 +190,9 @@ class Store:
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
-        except StoreError as error:
-            raise type(error)(f"store {hide_url_users(self.url)}: {error}") from None
-        except OSError as error:
-            reason = explain_os_error(error.errno, self.backend.place) or error
-            raise StoreError(f"store {self.url}: {reason}") from error
+        except (StoreError, *self.backend.errors) as error:
+            problem = error if isinstance(error, StoreError) else self.backend.explain(error)
+            raise type(problem)(f"store {hide_url_users(self.url)}: {problem}") from None
 
 
 def submit(work: Callable[[], T]) -> Future[T]:
