@@ -25,7 +25,7 @@ MAX_REASON_CHARACTERS = 300
         (b"[" * 10_000, "no JSON: "),
         (b"[]", "no Result: Input should be an object"),
         (b"null", "no Result: Input should be an object"),
-        (make_run().to_json(), "no Result: cell: Field required (and "),
+        (make_run().to_json(), "no Result: cell_id: Field required (and "),
     ],
     ids=["empty", "cut off", "binary", "deep", "array", "null", "run"],
 )

@@ -9,77 +9,21 @@ All documents are frozen, versioned and strict: unknown fields, NaN, negative ti
 Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
 """
 
+# ruff: noqa: F403, F405  (names of the modules below)
 from functools import partial
 from typing import Any
 
-from bench.registry import Device, Framework, Mode, Phase
-from bench.schema.cell import MAX_TENANTS, WHOLE_DEVICE, Cell, Neighbour, Precision, Sharing, is_device_shared
-from bench.schema.document import (
-    EARLIEST,
-    LATEST,
-    MAX_AMOUNT,
-    MAX_ATTEMPT,
-    SCHEMA_VERSION,
-    SMALLEST_POSITIVE,
-    Document,
-    InvalidDocumentError,
-    Name,
-    StoredDocument,
-    bound_time,
-    check_time,
-    describe_clock,
-    hash_text,
-    measure_attempt,
-    read_document,
-    read_time_of_day,
-)
-from bench.schema.environment import Environment, Gpu, Machine, MachineIdentity
-from bench.schema.measurement import (
-    Calibration,
-    CpuUse,
-    DeviceProfile,
-    ForeignProcess,
-    GpuActivity,
-    GpuUse,
-    GpuWindow,
-    HostPeak,
-    Memory,
-    Phases,
-    PipelinedWindow,
-    Reason,
-    Roofline,
-    Samples,
-    SustainedRun,
-    Validity,
-    Verdict,
-)
-from bench.schema.night import Alarm, AlarmedChange, Decision, Direction, NightChange, Notice, Outcome, Shift, Suspicion
-from bench.schema.result import (
-    CommonWindow,
-    Failure,
-    FailureKind,
-    Result,
-    Status,
-    Tenancy,
-    TenantCall,
-    TenantPace,
-    TenantPlace,
-    TenantReady,
-    TenantRecord,
-)
-from bench.schema.run import (
-    Cluster,
-    Ending,
-    LeftOutCell,
-    MissingRepeat,
-    Node,
-    NodeFault,
-    Placement,
-    PlannedCell,
-    RawRemoval,
-    RemovedResult,
-    Run,
-)
+from bench.registry import Device as Device
+from bench.registry import Framework as Framework
+from bench.registry import Mode as Mode
+from bench.registry import Phase as Phase
+from bench.schema.cell import *
+from bench.schema.document import *
+from bench.schema.environment import *
+from bench.schema.measurement import *
+from bench.schema.night import *
+from bench.schema.result import *
+from bench.schema.run import *
 
 read_result = partial(read_document, Result)
 read_run = partial(read_document, Run)

@@ -4,9 +4,10 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-SCHEMA_VERSION: Literal[2] = 2
+Version = Literal[2]
+SCHEMA_VERSION: Version = 2
 MAX_REASON_CHARACTERS = 300
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
@@ -26,13 +27,6 @@ SMALLEST_POSITIVE = 1e-24
 """Of amounts that others are divided by: the inverse, so that a ratio is never more than 1e48."""
 
 
-def check_version(value: object) -> object:
-    """Return the version of a document; ValueError where it is none that this program reads."""
-    if type(value) is not int or value != SCHEMA_VERSION:
-        raise ValueError(f"this program reads version {SCHEMA_VERSION} of its documents, not {value!r}")
-    return value
-
-
 def check_time(value: datetime) -> datetime:
     """Return `value`; ValueError where it lies before EARLIEST or after LATEST."""
     if not EARLIEST <= value <= LATEST:
@@ -40,7 +34,6 @@ def check_time(value: datetime) -> datetime:
     return value
 
 
-Version = Annotated[Literal[2], BeforeValidator(check_version)]
 # + 0.0 turns -0.0 into 0.0: they are equal, so their cells must have equal ids.
 Seconds = Annotated[float, Field(ge=0), AfterValidator(lambda value: value + 0.0)]
 PositiveSeconds = Annotated[float, Field(ge=MIN_STEP_SECONDS)]
@@ -50,8 +43,6 @@ PositiveAmount = Annotated[float, Field(ge=SMALLEST_POSITIVE, le=MAX_AMOUNT)]
 Amount = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
 Bytes = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Number = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
-Operations = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
-"""Floating-point operations of a step: 64 GPUs of 2 PFLOP/s take over a minute for the most of them."""
 Integer = Annotated[int, Field(ge=-MAX_INTEGER - 1, le=MAX_INTEGER)]
 Time = Annotated[AwareDatetime, AfterValidator(check_time)]
 Price = Annotated[float, Field(ge=1e-6, le=1e12)]
@@ -106,11 +97,28 @@ class PlanDocument(Document):
             object.__setattr__(self, name, value)
 
 
-class StoredDocument(Document):
+class VersionedDocument(Document):
+    """Base of the documents that are read by themselves."""
+
+    schema_version: Version = SCHEMA_VERSION
+
+
+class StoredDocument(VersionedDocument):
     """Base of the documents that the store keeps."""
 
     signature: str | None = Field(default=None, exclude=True, repr=False)
     """Ignored: earlier versions could sign their documents."""
+
+
+class AttemptDocument(StoredDocument):
+    """Base of what is known of one attempt at one repeat."""
+
+    run_id: Name
+    cell_id: CellId
+    repeat: Count
+    """1, 2, ...: the n-th independent container of the cell."""
+    attempt: Name
+    """Unique id of the container: on a cluster the pod's uid; the Job's where no pod was seen."""
 
 
 class InvalidDocumentError(ValueError):

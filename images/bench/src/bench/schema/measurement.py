@@ -12,7 +12,6 @@ from bench.schema.document import (
     Count,
     Document,
     Number,
-    Operations,
     PositiveAmount,
     PositiveSeconds,
     Seconds,
@@ -200,10 +199,10 @@ class HostPeak(Document):
 class Roofline(Document):
     """The work of a step by analysis, and how near the device's bounds the median step came."""
 
-    flops_per_step: Operations
+    flops_per_step: Number
     """Floating-point operations, a multiply-add counting as two, counted layer by layer (bench.models.flops).
     Convolutions are counted as direct ones: Winograd's do fewer, so that shares of more than 1 can be right."""
-    least_flops_per_step: Operations | None = None
+    least_flops_per_step: Number | None = None
     """The fewest operations that known algorithms need for the step; None: not counted."""
     min_bytes_per_step: Bytes
     """Bytes that have to cross the device's memory whatever the implementation: weights, optimiser state, input and

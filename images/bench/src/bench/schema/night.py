@@ -1,12 +1,11 @@
 """The documents of `benchmatrix watch`: a suspected change of a cell over nights, its decision, and a sent notice."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from bench.registry import Device
 from bench.schema.document import (
-    SCHEMA_VERSION,
     CellId,
     Count,
     Document,
@@ -15,7 +14,7 @@ from bench.schema.document import (
     PositiveAmount,
     StoredDocument,
     Time,
-    Version,
+    VersionedDocument,
 )
 
 Direction = Literal["slower", "faster"]
@@ -49,12 +48,11 @@ class Shift(Document):
 class Suspicion(StoredDocument):
     """A change that the nightly runs suggest. It stands until its Decision, which a confirmation run decides."""
 
-    schema_version: Version = SCHEMA_VERSION
     matrix: Name
     change_id: Name
     """8 hex digits, equal for equal cells and nights: a program that was killed writes the same document again."""
     direction: Direction
-    cell_ids: tuple[CellId, ...]
+    cell_ids: Annotated[tuple[CellId, ...], Field(min_length=1)]
     """One cell; or several that share hardware and changed together, of which these are measured again."""
     num_cells: Count
     """Cells that the change is of: more than `cell_ids` where all of some hardware changed."""
@@ -78,17 +76,10 @@ class Suspicion(StoredDocument):
     """The run that measures `cell_ids` again. null: none is needed, as for a change to the better."""
     confirmation_repeats: Number = 0
 
-    @model_validator(mode="after")
-    def _check_cells(self) -> Self:
-        if not self.cell_ids:
-            raise ValueError("cell_ids: is empty; a change is of at least one cell")
-        return self
-
 
 class Decision(StoredDocument):
     """What became of a Suspicion. It is written once and stays."""
 
-    schema_version: Version = SCHEMA_VERSION
     matrix: Name
     change_id: Name
     outcome: Outcome
@@ -106,7 +97,6 @@ class Decision(StoredDocument):
 class Notice(StoredDocument):
     """A mark that an alarm was sent to one place, so that it is not sent there again."""
 
-    schema_version: Version = SCHEMA_VERSION
     matrix: Name
     change_id: Name
     channel: Name
@@ -129,10 +119,9 @@ class AlarmedChange(Document):
     confirmation_run_id: Name | None
 
 
-class Alarm(Document):
+class Alarm(VersionedDocument):
     """The body of a webhook: the regressions that one night confirmed."""
 
-    schema_version: Version = SCHEMA_VERSION
     kind: Literal["benchmatrix.regression"] = "benchmatrix.regression"
     alarm_id: Name
     """8 hex digits, equal for equal regressions: an alarm that comes twice has the same."""

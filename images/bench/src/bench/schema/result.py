@@ -6,11 +6,9 @@ from pydantic import Field, model_validator
 
 from bench.schema.cell import Cell
 from bench.schema.document import (
-    SCHEMA_VERSION,
     Amount,
+    AttemptDocument,
     Bytes,
-    CellId,
-    Count,
     Document,
     Integer,
     Name,
@@ -18,9 +16,8 @@ from bench.schema.document import (
     PositiveSeconds,
     Seconds,
     StepSeconds,
-    StoredDocument,
     Time,
-    Version,
+    VersionedDocument,
 )
 from bench.schema.environment import Environment
 from bench.schema.measurement import (
@@ -98,38 +95,34 @@ class TenantPlace(Document):
     """Whether CUDA shares its contexts through MPS; None: a CPU, or the driver cannot be asked (before CUDA 12.4)."""
 
 
-class TenantCall(Document):
+class TenantCall(VersionedDocument):
     """Tenant 0 has looked at the idle device: the others may start to use it."""
 
-    schema_version: Version = SCHEMA_VERSION
     attempt: Name
     """Of tenant 0: that of the Result."""
 
 
-class TenantReady(Document):
+class TenantReady(VersionedDocument):
     """A tenant has built its model and warmed up; it steps as soon as all others are ready or have ended."""
 
-    schema_version: Version = SCHEMA_VERSION
     tenant: TenantIndex
     place: TenantPlace
 
 
-class TenantPace(Document):
+class TenantPace(VersionedDocument):
     """How fast a tenant steps while all others step."""
 
-    schema_version: Version = SCHEMA_VERSION
     tenant: TenantIndex
     step_seconds: StepSeconds
     """Mean of the steps of the second half of the rehearsal."""
 
 
-class CommonWindow(Document):
+class CommonWindow(VersionedDocument):
     """When all tenants are measured, in seconds of CLOCK_MONOTONIC; or why they are not.
 
     Every tenant steps from before the start until after the end, without looking at the store.
     """
 
-    schema_version: Version = SCHEMA_VERSION
     start_seconds: Seconds | None = None
     end_seconds: Seconds | None = None
     hold_until_seconds: Seconds | None = None
@@ -147,10 +140,9 @@ class CommonWindow(Document):
         return self
 
 
-class TenantRecord(Document):
+class TenantRecord(VersionedDocument):
     """What one tenant of a repeat did: each leaves one. Its cell is `as_tenant(tenant)` of the Result's cell."""
 
-    schema_version: Version = SCHEMA_VERSION
     tenant: TenantIndex
     """0 is the tenant whose Result this is."""
     status: Status
@@ -208,17 +200,10 @@ class Tenancy(Document):
         return self.window_seconds is not None and all(record.status == "ok" for record in self.tenants)
 
 
-class Result(StoredDocument):
+class Result(AttemptDocument):
     """The terminal record of one attempt at one repeat of a cell. Each attempt leaves exactly one."""
 
-    schema_version: Version = SCHEMA_VERSION
-    run_id: Name
     cell: Cell
-    cell_id: CellId
-    repeat: Count
-    """1, 2, ...: the n-th independent container of the cell."""
-    attempt: Name
-    """Unique id of the container."""
     status: Status
     written_by: Literal["bench", "runner"]
     """`bench`: the measuring process. `runner`: written for a process that died before it could."""
@@ -276,16 +261,12 @@ class Result(StoredDocument):
         if self.samples is None or self.status != "ok":  # one that was cut short has the steps that it came to
             return self
         # The length of a window of several tenants is set beforehand: how many steps each takes in it is not.
-        num_expected = self.cell.num_steps if self.tenancy is None else 1
-        check_series("step_seconds", self.samples.step_seconds, num_expected, self.phases.steady_seconds)
-        check_series(
-            "warmup_step_seconds",
-            self.samples.warmup_step_seconds,
-            self.cell.num_warmup_steps,
-            self.phases.warmup_seconds,
-        )
-        for record in () if self.tenancy is None else self.tenancy.tenants:
-            check_tenant_series(record, self.cell.num_warmup_steps)
+        num_steps, num_warmup_steps = self.cell.num_steps if self.tenancy is None else 1, self.cell.num_warmup_steps
+        check_series("", self.samples, self.phases, num_steps, num_warmup_steps)
+        for record in self.tenancy.tenants if self.tenancy is not None else ():
+            if record.samples is not None:
+                place = f"tenancy.tenants.{record.tenant}.samples."
+                check_series(place, record.samples, record.phases, 1, num_warmup_steps)
         return self
 
     @model_validator(mode="after")
@@ -314,23 +295,16 @@ class Result(StoredDocument):
         return len(self.samples.step_seconds) * self.cell.batch_size / self.phases.steady_seconds
 
 
-def check_series(name: str, series: tuple[float, ...], num_expected: int, window_seconds: float | None) -> None:
+def check_series(place: str, samples: Samples, phases: Phases, num_steps: int, num_warmup_steps: int) -> None:
     """Raise ValueError where a series of step times is too short or longer in sum than the window it was taken in."""
-    if len(series) < num_expected:
-        raise ValueError(f"{name}: {len(series)} values, the cell asks for at least {num_expected}")
-    if window_seconds is None:
-        raise ValueError(f"{name}: there, but the phase that it belongs to is missing")
-    if sum(series) > window_seconds * (1 + 1e-6):
-        raise ValueError(f"{name}: sums to {sum(series):.6f} s, more than its window of {window_seconds:.6f} s")
-
-
-def check_tenant_series(record: TenantRecord, num_warmup_steps: int) -> None:
-    """Raise ValueError where the series of a tenant do not fit the phases that it says they were taken in."""
-    if record.samples is None:
-        return
-    for name, num_expected, seconds in (
-        ("step_seconds", 1, record.phases.steady_seconds),
-        ("warmup_step_seconds", num_warmup_steps, record.phases.warmup_seconds),
+    for name, num_expected, window_seconds in (
+        ("step_seconds", num_steps, phases.steady_seconds),
+        ("warmup_step_seconds", num_warmup_steps, phases.warmup_seconds),
     ):
-        series = getattr(record.samples, name)
-        check_series(f"tenancy.tenants.{record.tenant}.samples.{name}", series, num_expected, seconds)
+        series = getattr(samples, name)
+        if len(series) < num_expected:
+            raise ValueError(f"{place}{name}: {len(series)} values, the cell asks for at least {num_expected}")
+        if window_seconds is None:
+            raise ValueError(f"{place}{name}: there, but the phase that it belongs to is missing")
+        if (total := sum(series)) > window_seconds * (1 + 1e-6):
+            raise ValueError(f"{place}{name}: sums to {total:.6f} s, more than its window of {window_seconds:.6f} s")

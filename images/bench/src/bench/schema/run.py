@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from bench.schema.cell import Cell
 from bench.schema.document import (
-    SCHEMA_VERSION,
+    AttemptDocument,
     Bytes,
     CellId,
     Count,
@@ -22,7 +22,6 @@ from bench.schema.document import (
     Seconds,
     StoredDocument,
     Time,
-    Version,
     hash_text,
 )
 from bench.schema.measurement import Verdict
@@ -92,7 +91,6 @@ class Ending(Document):
 class Run(StoredDocument):
     """What one execution of a matrix set out to do. Progress is its planned repeats minus the result keys present."""
 
-    schema_version: Version = SCHEMA_VERSION
     run_id: Name
     matrix: Name
     created_at: Time
@@ -152,15 +150,9 @@ class Node(Document):
     """What labels say of its GPUs: `nvidia.com/gpu.product`, `cloud.google.com/gke-accelerator` and the like."""
 
 
-class Placement(StoredDocument):
+class Placement(AttemptDocument):
     """Where in a cluster one attempt at one repeat ran. Locally there is none."""
 
-    schema_version: Version = SCHEMA_VERSION
-    run_id: Name
-    cell_id: CellId
-    repeat: Count
-    attempt: Name
-    """The pod's uid, as in the Result of the attempt."""
     pod: str
     node_name: str
     image_id: str | None = None
@@ -175,15 +167,9 @@ class Placement(StoredDocument):
     """null: the runner may not read nodes, or the node was gone."""
 
 
-class NodeFault(StoredDocument):
+class NodeFault(AttemptDocument):
     """One attempt that a node could not measure for a reason of its own; the repeat is measured again."""
 
-    schema_version: Version = SCHEMA_VERSION
-    run_id: Name
-    cell_id: CellId
-    repeat: Count
-    attempt: Name
-    """The pod's uid; where the pod is gone, the Job's."""
     retry_round: Number
     """How many terminal records the repeat had then: 0, or more if it was measured again."""
     pool: Literal["cpu", "gpu"]
@@ -223,18 +209,9 @@ class RawRemoval(StoredDocument):
     It is written before the first of them is deleted: what it names and what is still there was not deleted yet.
     """
 
-    schema_version: Version = SCHEMA_VERSION
     run_id: Name
     at: Time
     tool_version: str
     policy: str
     """What asked for it, such as `--raw-older-than 90d`."""
     results: Annotated[tuple[RemovedResult, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _check_results(self) -> Self:
-        names = Counter((removed.cell_id, removed.repeat, removed.attempt) for removed in self.results)
-        for name, count in names.items():
-            if count > 1:
-                raise ValueError(f"results: {name} is named {count} times")
-        return self
