@@ -191,21 +191,6 @@ def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
     return lines
 
 
-def describe_single_batches(results: pd.DataFrame) -> list[str]:
-    """Return a sentence for each batch that is on no line since the others of its cells ran in other versions."""
-    rows = _select_measured(results)
-    rows = rows.assign(batch=_find_batches(rows))
-    others = [name for name in LINE_COLUMNS if name != VERSION]
-    own, all_batches = (rows.groupby(by, dropna=False)["batch"].transform("nunique") for by in (LINE_COLUMNS, others))
-    alone = rows[(own == 1) & (all_batches > 1)].drop_duplicates(LINE_COLUMNS)
-    keys = [_name_key(LINE_COLUMNS, key) for key in alone[LINE_COLUMNS].itertuples(index=False, name=None)]
-    return [
-        f"{describe_key(key)}: batch {batch} is on no line. Other batches ran in other versions of {key['framework']}, "
-        "which may need other memory; measure a second batch in the same version."
-        for key, batch in zip(keys, alone["batch"], strict=True)
-    ]
-
-
 def _select_measured(results: pd.DataFrame) -> pd.DataFrame:
     measured = select_alone(results[(results["status"] == "ok") & (results["device"] == "gpu")])
     return measured[measured["peak_memory_allocated_bytes"].notna()]

@@ -294,7 +294,7 @@ def _find_libraries(analysis: Analysis) -> Iterator[Doubt]:
 
 
 def _find_documents(analysis: Analysis) -> Iterator[Doubt]:
-    """Yield documents that do not count, dates that cannot be, retried repeats, and a tool that no revision has."""
+    """Yield documents that do not count, retried repeats, and a tool that no revision has."""
     collection, run = analysis.collection, analysis.collection.run
     if collection.skipped:
         title = f"{count_things(len(collection.skipped), 'document')} skipped"
@@ -302,9 +302,6 @@ def _find_documents(analysis: Analysis) -> Iterator[Doubt]:
         named = "; ".join(list_some([f"{reason} ({number:,})" for reason, number in reasons], MAX_NAMED))
         text = f"{title}: what they say is in no figure ({named})."
         yield _beware("skipped", title, text, count=len(collection.skipped))
-    if collection.doubts:
-        text = " ".join(f"{one[:1].upper()}{one[1:]}." for one in collection.doubts)
-        yield _beware("dates", "dates that cannot be", text, count=len(collection.doubts))
     retried = int((collection.results["num_attempts"] > 1).sum())
     if retried:
         title = f"{count_things(retried, 'repeat')} retried"

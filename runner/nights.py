@@ -202,7 +202,7 @@ def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[st
         except UserError as error:  # damaged since it was listed
             warnings.append(f"run {run.run_id}: {error}")
             continue
-        warnings += [f"run {run.run_id}: {notice}" for notice in (*collection.notices, *collection.doubts)]
+        warnings += [f"run {run.run_id}: {notice}" for notice in collection.notices]
         if collection.skipped:
             warnings.append(f"run {run.run_id}: {len(collection.skipped)} documents did not count")
         again = confirmation_run_id(matrix, run.run_id)

@@ -76,7 +76,7 @@ def print_skipped(collection: "Collection", console: Console) -> None:
     """Name the documents in the store that did not count, and why; of many of them the first MAX_NAMED."""
     from collector.units import count_things
 
-    for notice in (*collection.notices, *collection.doubts):
+    for notice in collection.notices:
         console.print(notice, style="yellow", soft_wrap=True)
     num_skipped = len(collection.skipped)
     if num_skipped:

@@ -1,8 +1,7 @@
 """Choose the attempt of each planned repeat that counts, and make the results of a run from those."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from bench.schema import EARLIEST, LATEST, PlannedCell, Run
-from bench.store import parse_result_key, results_prefix
+from bench.store import parse_result_key
 from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.documents import find_cpu_manager_policy
 from collector.results.frames import (
@@ -24,7 +23,6 @@ from collector.results.frames import (
     make_frame,
 )
 from collector.results.stored_tables import SkippedDocument
-from collector.units import count_things
 
 IntArray = npt.NDArray[np.int64]
 UNDISTURBED, CONTAMINATED, FAILED = range(3)
@@ -111,46 +109,22 @@ def _explain_unplanned(cell_id: str, repeat: int, repeats: int) -> str:
     return f"repeat {repeat} of a cell that was planned with {repeats}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class UnreadRecords:
-    """Why records cannot be read at present, by what they may be of."""
+Unread = dict[tuple[str, int], str]
+"""By cell and repeat: why the store does not give a record at present."""
 
-    by_repeat: dict[tuple[str, int], str] = field(default_factory=dict)
-    by_folder: dict[str, str] = field(default_factory=dict)
-    """Of a folder that cannot be looked into, by its key: it may have records of every repeat below it."""
 
-    @classmethod
-    def among(cls, skipped: Iterable[SkippedDocument]) -> "UnreadRecords":
-        """Return those of the skipped documents that the store does not give."""
-        by_repeat, by_folder = dict[tuple[str, int], str](), dict[str, str]()
-        for document in skipped:
-            if document.is_unread:
-                parts = parse_result_key(document.key)
-                if parts is None:
-                    by_folder[document.key] = document.reason
-                else:
-                    by_repeat.setdefault((parts.cell_id, parts.repeat), document.reason)
-        return cls(by_repeat=by_repeat, by_folder=by_folder)
-
-    def __bool__(self) -> bool:
-        return bool(self.by_repeat or self.by_folder)
-
-    def explain(self, run_id: str, cell_id: str, repeat: int) -> str | None:
-        """Return why a record that a repeat has, or may have, cannot be read; None where there is none."""
-        if (cell_id, repeat) in self.by_repeat:
-            return self.by_repeat[cell_id, repeat]
-        folder = results_prefix(run_id).removesuffix("/")
-        return next((self.by_folder[key] for key in (folder, f"{folder}/{cell_id}") if key in self.by_folder), None)
+def find_unread(skipped: Iterable[SkippedDocument]) -> Unread:
+    """Return those of the skipped documents that the store does not give."""
+    found = [(parse_result_key(one.key), one.reason) for one in skipped if one.is_unread]
+    return {(key.cell_id, key.repeat): reason for key, reason in found if key is not None}
 
 
 def tabulate_repeats(
-    run: Run, attempts: pd.DataFrame, ordered: OrderedAttempts, placements: pd.DataFrame, unread: UnreadRecords
+    run: Run, attempts: pd.DataFrame, ordered: OrderedAttempts, placements: pd.DataFrame, unread: Unread
 ) -> pd.DataFrame:
     """Return one row per planned repeat with the columns RESULT_COLUMNS.
 
-    `attempts`: the table of attempts, to whose rows `ordered` refers. `placements`: the table of placements. `unread`:
-    the records that the store does not give.
-    """
+    `attempts`: the table of attempts, to whose rows `ordered` refers. `placements`: the table of placements."""
     plan = _tabulate_plan(run).assign(num_attempts=ordered.num_attempts)
     chosen = attempts.reindex(np.where(ordered.counted < 0, len(attempts), ordered.counted)).reset_index(drop=True)
     placed = _place(chosen, placements)
@@ -162,8 +136,7 @@ def tabulate_repeats(
     is_absent = ordered.counted < 0
     frame.loc[is_absent, ["status", "error_message"]] = MISSING, MISSING_REASON
     for place in np.flatnonzero(is_absent) if unread else ():
-        reason = unread.explain(run.run_id, frame["cell_id"][place], frame["repeat"][place])
-        if reason is not None:
+        if reason := unread.get((frame["cell_id"][place], frame["repeat"][place])):
             frame.loc[place, ["status", "error_message"]] = UNREADABLE, reason
     return frame
 
@@ -184,32 +157,6 @@ def _place(chosen: pd.DataFrame, placements: pd.DataFrame) -> pd.DataFrame:
     known = (column.astype(object).where(column.notna(), None) for column in columns)
     policies = [find_cpu_manager_policy(*attempt) for attempt in zip(*known, strict=True)]
     return placed.assign(cpu_manager_policy=pd.Series(policies, dtype="str"))[list(PLACEMENT_COLUMNS)]
-
-
-TOLERANCE = timedelta(days=1)
-"""Clocks of two machines that are kept differ by less than a second; those that are not, by hours where the time zone
-is wrong."""
-
-
-def describe_odd_dates(attempts: pd.DataFrame, run: Run) -> tuple[str, ...]:
-    """Return in words how many results are dated before their run was made, and how many in the future.
-
-    Those of clocks that were never set, which say so themselves, are left out.
-    """
-    latest = datetime.now(UTC) + TOLERANCE
-    started, finished = attempts["started_at"], attempts["finished_at"]
-    kinds = {
-        f"dated more than a day before the run was made, on {run.created_at:%Y-%m-%d}": (
-            (started < run.created_at - TOLERANCE) & (started > EARLIEST)
-        ),
-        "dated in the future": (finished > latest) & (finished < LATEST),
-    }
-    found = {words: attempts.loc[is_odd, "key"].to_list() for words, is_odd in kinds.items()}
-    return tuple(
-        f"{count_things(len(keys), 'result')} {words} ({keys[0]}): a clock was wrong, or a date"
-        for words, keys in found.items()
-        if keys
-    )
 
 
 def unify_centers(rows: pd.DataFrame, counted: IntArray) -> pd.DataFrame:

@@ -40,8 +40,6 @@ class Collection:
     """The attempts that nodes of a cluster could not measure, the oldest first; their repeats were tried again."""
     notices: tuple[str, ...] = ()
     """What the user should know of the collection itself, one line each: that the store cannot be written."""
-    doubts: tuple[str, ...] = ()
-    """What results that count say of themselves and cannot be so, a sentence each: dates."""
     num_contaminated: int = 0
     """Planned repeats that others disturbed in every attempt that ended ok, whatever graver verdict those have."""
 

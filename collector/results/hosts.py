@@ -18,7 +18,7 @@ import pandas as pd
 
 from bench.schema import Environment, hash_text
 from collector.labels import FRAMEWORK_NAMES
-from collector.units import PERCENT, choose_rate_unit, count_things, format_number, join_words
+from collector.units import PERCENT, choose_rate_unit, count_things, format_number
 
 MAX_CLOCK_STEP = timedelta(minutes=1)
 """By so much a clock may be set while its machine runs. A boot that moves by more is another machine's, which was
@@ -341,36 +341,6 @@ def _add_notes(rows: pd.DataFrame, shares_of_peak: "pd.Series[float]") -> "pd.Se
         "{:.0%} of the host's peak of this run, by the fewest operations that known algorithms need".format
     )
     return rows["notes"].mask(is_over, (rows["notes"] + "; ").fillna("") + own)
-
-
-LEAST_RESULTS = 2
-"""Of a framework on a host: the range of one result is none."""
-
-
-def describe_unequal_products(products: Iterable[HostProducts]) -> str:
-    """Return at which rates two frameworks multiply on each host where one is faster; empty where none is.
-
-    One is faster if its slowest result is more than MAX_DRIFT above the fastest result of the other.
-    """
-    by_host: defaultdict[tuple[object, ...], list[HostProducts]] = defaultdict(list)
-    for one in products:
-        if one.framework in FRAMEWORK_NAMES and one.num_results >= LEAST_RESULTS:
-            by_host[one[:4]].append(one)
-    return " ".join(filter(None, map(_describe_host, by_host.values())))
-
-
-def _describe_host(own: list[HostProducts]) -> str:
-    own = sorted(own, key=lambda one: one.median)
-    slowest, fastest = own[0], own[-1]
-    if fastest.low <= slowest.high * (1 + MAX_DRIFT):
-        return ""
-    unit = choose_rate_unit([fastest.median])
-    rates = [f"{FRAMEWORK_NAMES[one.framework]}'s {format_number(one.median, unit)}" for one in own]
-    numbers = join_words(f"{one.num_results:,}" for one in own)
-    return (
-        f"The frameworks' own matrix products ({fastest.precision}, {count_things(fastest.num_threads, 'thread')}) ran "
-        f"at different rates on {fastest.host}: {join_words(rates)} {unit.label}, medians of {numbers} results."
-    )
 
 
 def describe_drift(drift: HostProducts) -> str:

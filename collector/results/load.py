@@ -10,8 +10,7 @@ from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read
 from bench.store import KeyMissing, Store, run_key
 from bench.store.documents import read_runs
 from collector.results.attempts import (
-    UnreadRecords,
-    describe_odd_dates,
+    find_unread,
     order_attempts,
     tabulate_repeats,
     unify_centers,
@@ -74,17 +73,15 @@ def _assemble(store: Store, run: Run, results: RunTables, on_cluster: Sequence[R
         *sorted([*results.skipped, *left_out], key=lambda document: document.key),
         *(document for table in on_cluster for document in table.skipped),
     )
-    doubts = describe_odd_dates(attempts, run)
     attempts = name_machines(unify_centers(attempts, counted))
     attempts, products = relate_to_hosts(attempts, ordered.order)
     tenants = _select_tenants(results, attempts.iloc[counted])
     placements = make_frame([], TABLE_COLUMNS[PLACEMENTS])
     if on_cluster:
         placements = to_frame(on_cluster[0].rows, TABLE_COLUMNS[PLACEMENTS])
-    unread = UnreadRecords.among(results.skipped)
     return Collection(
         run=run,
-        results=tabulate_repeats(run, attempts, ordered, placements, unread),
+        results=tabulate_repeats(run, attempts, ordered, placements, find_unread(results.skipped)),
         tenants=tenants[list(TENANT_COLUMNS)],
         steps=find_steps(results, attempts.iloc[counted], tenants),
         environments=_read_environments(results, attempts.iloc[counted]),
@@ -92,7 +89,6 @@ def _assemble(store: Store, run: Run, results: RunTables, on_cluster: Sequence[R
         host_products=products,
         node_faults=_read_node_faults(on_cluster[1]) if on_cluster else (),
         notices=tuple(dict.fromkeys(notice for table in (results, *on_cluster) for notice in table.notices)),
-        doubts=doubts,
         num_contaminated=ordered.num_contaminated,
     )
 

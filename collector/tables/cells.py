@@ -10,7 +10,7 @@ from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.labels import add_labels
 from collector.results.frames import CELL_COLUMNS, describe_cell, find_shared, make_frame
-from collector.results.hosts import HostProducts, describe_drift, describe_unequal_products, list_drifted
+from collector.results.hosts import HostProducts, describe_drift, list_drifted
 from collector.results.summary import list_invalid, list_skipped
 from collector.tables.environments import NOT_RECORDED
 from collector.tables.table import (
@@ -294,9 +294,8 @@ def make_roofline_table(analysis: Analysis) -> Table | None:
 
 
 def _list_remarks(products: Sequence[HostProducts]) -> Iterator[str]:
-    """Yield what the shares of peak rest on, and which rates the hosts and frameworks had."""
+    """Yield what the shares of peak rest on, and where the speed of a host changed."""
     yield ROOFLINE_REMARK
-    yield describe_unequal_products(products)
     for drift in list_drifted(products):
         yield (
             f"The speed of {drift.host} was not always the same: {describe_drift(drift)}. Shares here are of the "

@@ -11,7 +11,6 @@ from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
 from collector.ratio_words import NO_DIFFERENCE, adjust_verdicts, name_direction
 from collector.results.collection import Collection
 from collector.results.frames import Columns, Row, make_frame
-from collector.results.hosts import describe_unequal_products
 from collector.results.summary import (
     CALIBRATIONS,
     READ_COLUMNS,
@@ -358,8 +357,7 @@ def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
             named = (f"{value} ({', '.join(names)})" for value, names in owners.items())
             texts.append(f"{fact} {', '.join(named)}")
     differ = f"The frameworks differ, or may, in: {'; '.join(texts)}." if texts else ""
-    rates = describe_unequal_products(collection.host_products) if "cpu" in devices else ""
-    return " ".join(filter(None, [differ, *_describe_batch_norms(compared), rates]))
+    return " ".join(filter(None, [differ, *_describe_batch_norms(compared)]))
 
 
 def _list_environments(pairs: pd.DataFrame, collection: Collection) -> dict[str, list[dict[str, str]]]:

@@ -193,7 +193,7 @@ def _list_warnings(collections: Sequence[Collection], rows_a: Rows, rows_b: Rows
         run_id, results = collection.run.run_id, collection.results
         if run_id not in compared:
             continue
-        yield from (f"run {run_id}: {notice}" for notice in (*collection.notices, *collection.doubts))
+        yield from (f"run {run_id}: {notice}" for notice in collection.notices)
         missing, unreadable = (int((results["status"] == status).sum()) for status in WITHOUT_RECORD)
         planned = count_things(len(results), "planned repeat")
         if missing:

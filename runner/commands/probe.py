@@ -177,7 +177,7 @@ def _search(search: "Probe", python: list[str], console: Console) -> "ProbeRepor
 
 
 def _predict(run_ids: list[str], store: str, searches: list[Path], level: float) -> None:
-    from collector.batches import describe_line, describe_single_batches, fit_lines
+    from collector.batches import describe_line, fit_lines
     from collector.results.load import join_results, load_runs
     from runner.stored_runs import open_existing_store, print_skipped
 
@@ -187,32 +187,21 @@ def _predict(run_ids: list[str], store: str, searches: list[Path], level: float)
     collections = load_runs(open_existing_store(store), run_ids)
     for collection in collections:
         print_skipped(collection, make_error_console())
-    results = join_results(collections)
-    lines = fit_lines(results)
-    on_no_line = describe_single_batches(results)
+    lines = fit_lines(join_results(collections))
     if not lines:
-        raise UserError(_explain_no_line(run_ids, on_no_line))
+        raise UserError(
+            f"{', '.join(run_ids)}: no GPU cell ended ok at two batch sizes or more in one version of its framework; "
+            "measure a matrix with several in the axis batch_size."
+        )
     probed = [
         [_summarize(path, report) for path, report in reports.items() if _is_same(report, line.key)] for line in lines
     ]
     for line, found in zip(lines, probed, strict=True):
         for sentence in describe_line(line, level / 100, found):
             CONSOLE.print(sentence)
-    for sentence in on_no_line:
-        CONSOLE.print(sentence)
     for path, report in reports.items():
         if not any(_is_same(report, line.key) for line in lines):
             CONSOLE.print(f"{path}: none of these cells is that of the search.")
-
-
-def _explain_no_line(run_ids: list[str], on_no_line: list[str]) -> str:
-    names = ", ".join(run_ids)
-    if on_no_line:
-        return f"{names}: no GPU cell ended ok at two batch sizes or more in one version. {' '.join(on_no_line)}"
-    return (
-        f"{names}: no GPU cell ended ok at two batch sizes or more; measure a matrix with several in the axis "
-        "batch_size."
-    )
 
 
 def _read_probe(path: Path) -> "ProbeReport":

@@ -1,12 +1,7 @@
 """What the matrix products of a run's results say of its hosts and of the frameworks."""
 
-import pytest
-
 from collector.analysis import Analysis, analyze_run
 from collector.doubts import Doubt, list_doubts
-from collector.results.hosts import describe_unequal_products
-from collector.tables.cells import make_roofline_table
-from collector.tables.environments import describe_libraries
 from factories import make_cell, make_environment, make_result, make_roofline
 from host_figures import make_host_figures
 from measured_runs import Collect
@@ -32,33 +27,6 @@ def analyze(collect: Collect, pytorch: tuple[float, ...], tensorflow: tuple[floa
 
 def find_speed(analysis: Analysis) -> Doubt | None:
     return next((doubt for doubt in list_doubts(analysis) if doubt.code == "host-speed"), None)
-
-
-def test_frameworks_whose_products_run_at_different_rates_are_named(collect: Collect) -> None:
-    analysis = analyze(collect, (190, 196, 200), (310, 350, 400))
-    text = (
-        "The frameworks' own matrix products (fp32, 2 threads) ran at different rates on bench-1: PyTorch's 196 and "
-        "TensorFlow's 350 GFLOP/s, medians of 3 and 3 results."
-    )
-    assert describe_unequal_products(analysis.collection.host_products) == text
-    table = make_roofline_table(analysis)
-    assert table is not None
-    assert text in table.remark
-    assert text in describe_libraries(analysis.comparisons["frameworks"], analysis.collection)
-
-
-@pytest.mark.parametrize(
-    ("pytorch", "tensorflow"),
-    [
-        ((190, 200, 300), (310, 350, 400)),  # the ranges are within 10 % of each other
-        ((190,), (310, 350)),  # one result has no range
-        ((190, 200), ()),
-    ],
-)
-def test_rates_that_may_be_the_same_are_not_called_different(
-    collect: Collect, pytorch: tuple[float, ...], tensorflow: tuple[float, ...]
-) -> None:
-    assert describe_unequal_products(analyze(collect, pytorch, tensorflow).collection.host_products) == ""
 
 
 def test_a_host_whose_speed_changed_is_a_reason_for_doubt(collect: Collect) -> None:

@@ -15,7 +15,6 @@ from collector.batches import (
     describe_key,
     describe_line,
     describe_probe,
-    describe_single_batches,
     fit_line,
     fit_lines,
 )
@@ -191,7 +190,6 @@ def test_versions_of_a_framework_are_on_lines_of_their_own_and_an_unknown_one_is
         "pytorch 2.14.0 eager",
         "pytorch (version not recorded) eager",
     ]
-    assert describe_single_batches(results) == []
 
 
 def test_memory_that_is_the_same_at_all_batches_has_no_largest_batch() -> None:

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.store import Store, result_key, results_prefix
+from bench.store import Store, result_key
 from collector.facts import state_outcome, state_resumption
-from collector.results.attempts import UnreadRecords
 from collector.results.collection import Collection
 from collector.results.load import load_run
-from collector.results.stored_tables import SkippedDocument
 from collector.results.summary import summarize_cells
 from factories import RUN_ID, make_result, make_run, put_documents
 
@@ -41,12 +39,3 @@ def test_a_record_that_cannot_be_read_is_not_missing(tmp_path: Path) -> None:
     assert "The others: 1 unreadable, 1 missing." in state_outcome(collection)
     assert "a result of 1 repeat and does not give it: how it ended is not known." in state_resumption(collection)
     assert summarize_cells(collection)["num_ok"].to_list() == [1]
-
-
-@pytest.mark.parametrize(("folder", "num_cells"), [("", 2), ("a-00000000", 1)])
-def test_below_a_folder_that_cannot_be_opened_any_record_may_lie(folder: str, num_cells: int) -> None:
-    key = f"{results_prefix(RUN_ID)}{folder}".rstrip("/")
-    skipped = SkippedDocument(key=key, reason="cannot be opened (Permission denied)", is_unread=True)
-    unread = UnreadRecords.among([skipped, SkippedDocument(key=KEY, reason="no JSON")])
-    reasons = [unread.explain(RUN_ID, cell_id, 7) for cell_id in ("a-00000000", "b-00000000")]
-    assert reasons == [skipped.reason] * num_cells + [None] * (2 - num_cells)

@@ -87,22 +87,12 @@ def test_largest_batches_are_predicted_from_a_run_and_held_against_a_search(
     assert "probe.json: on Tesla T4 a search found 127, the line gives 12" in words
 
 
-def test_a_batch_of_another_version_is_on_no_line_and_named(call_main: CallMain, workspace: Workspace) -> None:
+def test_a_batch_of_another_version_is_on_no_line(call_main: CallMain, workspace: Workspace) -> None:
     put_batches(workspace.folder, 8, 16, 32, new_sizes=(64,))
     code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert "from 3 batches, 8 to 32" in words
-    assert "pytorch 2.14.0 eager, fp32, size 224, Tesla T4: batch 64 is on no line. Other batches ran in other" in words
-
-
-def test_batches_of_a_version_each_make_no_line_and_the_message_says_why(
-    call_main: CallMain, workspace: Workspace
-) -> None:
-    put_batches(workspace.folder, 8, new_sizes=(64,))
-    code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
-    assert (code, out) == (2, "")
-    assert "batch 8 is on no line" in " ".join(err.split())
 
 
 def test_runs_and_searches_that_say_nothing_are_one_message(call_main: CallMain, workspace: Workspace) -> None:
