@@ -77,10 +77,9 @@ def _name_works(points: pd.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     The lower half of the works by intensity is named on the left, the others on the right; names of one side are pushed
     apart. Of more than MAX_NAMED_WORKS, which would cover each other, none is named: the points say it to the pointer.
     """
-    groups = points.groupby("work", sort=False)
-    works = points.loc[groups["tera"].idxmax()].assign(
-        reach=groups["shift"].agg(lambda own: own.abs().max()).to_numpy()
-    )
+    fastest = points.groupby("work", sort=False)["tera"].idxmax()
+    reach = points["shift"].abs().groupby(points["work"]).transform("max")
+    works = points.assign(reach=reach).loc[fastest, ["work", "intensity", "tera", "reach"]]
     if len(works) > MAX_NAMED_WORKS:
         return []
     highest = np.nanmax([points["tera"].max(), points["peak_tera"].max()])
