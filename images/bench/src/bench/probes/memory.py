@@ -6,7 +6,7 @@ passes counts, and a copied byte is one read and one written (https://www.cs.vir
 """
 
 import mmap
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -22,49 +22,39 @@ NO_LIMIT_BYTES = 2**60
 PEAK_FILES = ("memory.peak", "memory.max_usage_in_bytes")  # cgroup v2 (Linux 5.19) and v1
 
 
-def read_peak_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
+def read_peak_rss_bytes() -> int:
     """Return the process's peak resident set (VmHWM). It never falls: import and build are in it."""
-    return _read_kibibytes(status, "VmHWM")
+    return _read_kibibytes("/proc/self/status", "VmHWM")
 
 
-def read_rss_bytes(status: Path = Path("/proc/self/status")) -> int:
-    return _read_kibibytes(status, "VmRSS")
-
-
-def reset_peak_rss(clear_refs: Path = Path("/proc/self/clear_refs")) -> None:
+def reset_peak_rss() -> None:
     """Start VmHWM anew from the present resident set (proc_pid_clear_refs(5)). Raise OSError where that is refused."""
-    clear_refs.write_text("5")
+    Path("/proc/self/clear_refs").write_text("5")
 
 
-def read_memory_total_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
-    return _read_kibibytes(meminfo, "MemTotal")
+def read_memory_total_bytes() -> int:
+    return _read_kibibytes("/proc/meminfo", "MemTotal")
 
 
 def read_peak_cgroup_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> int | None:
     """Return the peak of the nearest cgroup around this process that counts one; None where none does."""
-    for group in list_cgroups("memory", membership, root):
-        for name in PEAK_FILES:
-            if (group / name).exists():
-                return int((group / name).read_text())
-    return None
+    return next(_read_bytes(PEAK_FILES, membership, root), None)
 
 
 def read_memory_limit_bytes(membership: Path = CGROUP_MEMBERSHIP, root: Path = CGROUP_ROOT) -> int | None:
-    limits = []
-    for group in list_cgroups("memory", membership, root):
-        for name in LIMIT_FILES:
-            text = (group / name).read_text().strip() if (group / name).exists() else "max"
-            if text != "max" and int(text) < NO_LIMIT_BYTES:
-                limits.append(int(text))
-    return min(limits, default=None)
+    return min((limit for limit in _read_bytes(LIMIT_FILES, membership, root) if limit < NO_LIMIT_BYTES), default=None)
 
 
-def _read_kibibytes(path: Path, key: str) -> int:
-    for line in path.read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name == key:
-            return int(value.split()[0]) * 1024
-    raise LookupError(f"{path} has no line {key}")
+def _read_bytes(names: Collection[str], membership: Path, root: Path) -> Iterator[int]:
+    """Yield what the files of these names say, of the nearest cgroup first; `max` stands for no limit."""
+    for path in (group / name for group in list_cgroups("memory", membership, root) for name in names):
+        if path.exists() and (text := path.read_text().strip()) != "max":
+            yield int(text)
+
+
+def _read_kibibytes(path: str, key: str) -> int:
+    fields = dict(line.split(":", 1) for line in Path(path).read_text().splitlines())
+    return int(fields[key].split()[0]) * 1024
 
 
 CACHE_MULTIPLE = 4
@@ -72,6 +62,8 @@ CACHE_MULTIPLE = 4
 MIN_BYTES, MAX_BYTES = 64 * 2**20, 512 * 2**20
 """Of the array. At least what takes some milliseconds; at most what takes a few tenths of a second to be written for
 the first time. A machine whose cache is larger than a fourth of that breaks STREAM's rule: the record says so."""
+UNIT_BYTES = {"K": 2**10, "M": 2**20, "G": 2**30}
+"""In which the kernel gives the sizes of caches."""
 MEMORY_SHARE = 1 / 16
 """Of the memory that is left to the process, what one of the two arrays may take."""
 MIN_PASSES = 5
@@ -89,8 +81,7 @@ def choose_copy_bytes(cache_bytes: int | None, room_bytes: int) -> int | None:
 def read_room_bytes() -> int:
     """Return how much memory this process may still take: its cgroup's limit, or the machine's, less what it has."""
     total = read_memory_total_bytes()
-    limit = read_memory_limit_bytes()
-    return (total if limit is None else min(limit, total)) - read_rss_bytes()
+    return min(read_memory_limit_bytes() or total, total) - _read_kibibytes("/proc/self/status", "VmRSS")
 
 
 def read_cache_bytes(allowed: Collection[int] | None = None, system_cpu: Path = SYSTEM_CPU) -> int | None:
@@ -104,7 +95,8 @@ def read_cache_bytes(allowed: Collection[int] | None = None, system_cpu: Path = 
             with suppress(OSError, ValueError):  # virtual machines show some of the files, or none
                 level = int((folder / "level").read_text())
                 sharing = parse_cpu_list((folder / "shared_cpu_list").read_text())
-                caches.setdefault(level, {})[sharing] = _parse_size((folder / "size").read_text())
+                size = (folder / "size").read_text().strip()
+                caches.setdefault(level, {})[sharing] = int(size[:-1]) * UNIT_BYTES[size[-1]]
     return sum(caches[max(caches)].values()) if caches else None
 
 
@@ -152,9 +144,3 @@ def measure_memory_copy(num_threads: int, num_bytes: int) -> float:
         passes = zip(*(future.result() for future in runs), strict=True)
         seconds: list[float] = [max(end for _, end in spans) - min(begin for begin, _ in spans) for spans in passes]
     return 2 * part_bytes * num_threads / min(seconds)
-
-
-def _parse_size(text: str) -> int:
-    units = {"K": 2**10, "M": 2**20, "G": 2**30}
-    text = text.strip()
-    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)

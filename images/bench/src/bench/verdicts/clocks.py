@@ -18,7 +18,7 @@ from bench.probes.nvml import (
     THERMAL_POLICY,
 )
 from bench.schema import GpuUse
-from bench.verdicts.inputs import Found, ValidityInputs
+from bench.verdicts.inputs import ValidityInputs
 
 # throttled. What cooling or supply force on a device makes it faulty at any clock. One sample in twenty may catch a
 # passing one.
@@ -38,17 +38,15 @@ MAX_IDLE_UTILIZATION = 0.5
 MAX_UNNOTED_LOSS = 0.05
 
 
-def check_clocks(inputs: ValidityInputs) -> Found:
+def check_clocks(inputs: ValidityInputs) -> Iterator[str]:
     for gpu in inputs.gpu_use:
-        yield from (("throttled", f"{gpu.uuid}{text}") for text in _find_faults(gpu))
-        yield from (("throttled", f"{gpu.uuid}{text}") for text in _find_lowered_limits(gpu))
+        yield from (f"{gpu.uuid}{text}" for text in (*_find_faults(gpu), *_find_lowered_limits(gpu)))
         share = measure_clock_share(gpu)
         if share is not None and share < MIN_CLOCK_SHARE and explain_low_clock(gpu) is None:
             yield (
-                "throttled",
                 f"{gpu.uuid} ran at {_describe_clock(gpu, share)}, less than {MIN_CLOCK_SHARE:.0%}, and neither the "
                 f"power cap nor idleness explains it ({_list_reasons(gpu)}); NVML does not report clocks that were "
-                "locked",
+                "locked"
             )
 
 

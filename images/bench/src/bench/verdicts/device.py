@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bench.schema import Cell, Roofline
-from bench.verdicts.inputs import Found, ValidityInputs
+from bench.verdicts.inputs import ValidityInputs
 
 # over-peak. The float32 and memory figures of a datasheet are those of the highest clocks: nothing passes them, unless
 # the device has a higher clock than they are stated for (`find_clock_headroom`). Those of tensor cores need not be:
@@ -20,13 +20,13 @@ MAX_SHARE_OF_HOST_PEAK = 1.1
 MAX_HOST_DRIFT = 0.10
 
 
-def check_device(inputs: ValidityInputs) -> Found:
+def check_device(inputs: ValidityInputs) -> Iterator[str]:
     asked = inputs.cell.device
     if inputs.device_kind not in (None, asked):
-        yield "wrong-device", f"the step's output lives on the {inputs.device_kind}, the cell asks for the {asked}"
+        yield f"the step's output lives on the {inputs.device_kind}, the cell asks for the {asked}"
 
 
-def check_roofline(inputs: ValidityInputs) -> Found:
+def check_roofline(inputs: ValidityInputs) -> Iterator[str]:
     roofline = inputs.roofline
     if roofline is None:
         return
@@ -34,17 +34,13 @@ def check_roofline(inputs: ValidityInputs) -> Found:
     share = find_least_share(roofline)
     if share is not None and share > bound:
         yield (
-            "over-peak",
             f"{share:.0%} of the device's peak by the fewest operations that known algorithms need "
             f"({roofline.share_of_peak:.0%} as counted), more than {bound:.0%}: the work was not done as counted, or "
-            "not in the window",
+            "not in the window"
         )
     memory_share = (roofline.min_memory_seconds or 0.0) / inputs.samples.center_step_seconds
     if memory_share > MAX_SHARE_OF_TABLE_PEAK:
-        yield (
-            "over-peak",
-            f"{memory_share:.0%} of what the memory's bandwidth allows, more than {MAX_SHARE_OF_TABLE_PEAK:.0%}",
-        )
+        yield f"{memory_share:.0%} of what the memory's bandwidth allows, more than {MAX_SHARE_OF_TABLE_PEAK:.0%}"
 
 
 def list_unchecked_work(inputs: ValidityInputs) -> Iterator[str]:

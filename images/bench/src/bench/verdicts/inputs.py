@@ -1,12 +1,9 @@
 """Define what a verdict on a measurement is based on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.schema import Cell, CpuUse, Device, GpuUse, HostPeak, Phases, Roofline, Samples, Verdict
-
-Found = Iterator[tuple[Verdict, str]]
-"""What a check yields: the verdict of each reason that it found, and the reason in one line."""
+from bench.schema import Cell, CpuUse, Device, GpuUse, HostPeak, Phases, Roofline, Samples
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,13 @@
 """Judges whether a measurement is valid, by every check of this package."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
 from bench.schema import CpuUse, Reason, Validity, Verdict
 from bench.verdicts.clocks import check_clocks, list_unchecked_clocks, note_clocks
 from bench.verdicts.device import check_device, check_roofline, list_unchecked_work, note_host_drift
-from bench.verdicts.inputs import Found, ValidityInputs
+from bench.verdicts.inputs import ValidityInputs
 from bench.verdicts.neighbours import check_cpu_neighbours, check_gpu_neighbours, list_unchecked_neighbours
 from bench.verdicts.series import (
     check_drift,
@@ -15,6 +15,7 @@ from bench.verdicts.series import (
     check_length,
     check_quota,
     check_rate,
+    check_rate_drift,
     check_spread,
     list_unchecked_input,
     note_levels,
@@ -22,20 +23,22 @@ from bench.verdicts.series import (
 
 GRAVITY: tuple[Verdict, ...] = get_args(Verdict)
 EACH, SHARED, ALONE, TENANT = "each process", "the machine, once", "a process that is alone", "each of several tenants"
-RULES: tuple[tuple[Callable[[ValidityInputs], Found], str], ...] = (
-    (check_device, EACH),
-    (check_roofline, EACH),
-    (check_gpu_neighbours, SHARED),
-    (check_cpu_neighbours, SHARED),
-    (check_clocks, SHARED),
-    (check_quota, EACH),
-    (check_input, EACH),
-    (check_length, EACH),
-    (check_drift, ALONE),
-    (check_spread, ALONE),
-    (check_rate, TENANT),  # a turn of time-slicing is no noise, so the rate takes the place of the steps
+RULES: tuple[tuple[Verdict, Callable[[ValidityInputs], Iterator[str]], str], ...] = (
+    ("wrong-device", check_device, EACH),
+    ("over-peak", check_roofline, EACH),
+    ("contaminated", check_gpu_neighbours, SHARED),
+    ("contaminated", check_cpu_neighbours, SHARED),
+    ("throttled", check_clocks, SHARED),
+    ("throttled", check_quota, EACH),
+    ("input-bound", check_input, EACH),
+    ("too-short", check_length, EACH),
+    ("not-steady", check_drift, ALONE),
+    ("noisy", check_spread, ALONE),
+    # A turn of time-slicing is no noise, so the rate takes the place of the steps.
+    ("not-steady", check_rate_drift, TENANT),
+    ("noisy", check_rate, TENANT),
 )
-"""Every check, and what it judges."""
+"""Each verdict with the check that yields the reasons for it, one line each, and what that judges."""
 UNCHECKED = (list_unchecked_work, list_unchecked_neighbours, list_unchecked_clocks, list_unchecked_input)
 """What each kind of check could not check."""
 NOTES = (note_host_drift, note_clocks, note_levels)
@@ -76,8 +79,8 @@ def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]
 
 
 def _find_reasons(inputs: ValidityInputs, *judged: str) -> list[Reason]:
-    checks = [check for check, kind in RULES if kind in judged]
-    return [Reason(verdict=verdict, message=text) for check in checks for verdict, text in check(inputs)]
+    rules = [(verdict, check) for verdict, check, kind in RULES if kind in judged]
+    return [Reason(verdict=verdict, message=text) for verdict, check in rules for text in check(inputs)]
 
 
 def _make_validity(found: Sequence[Reason], unchecked: Iterable[str] = (), notes: Iterable[str] = ()) -> Validity:

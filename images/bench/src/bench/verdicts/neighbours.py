@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bench.schema import CpuUse, GpuUse
-from bench.verdicts.inputs import Found, ValidityInputs
+from bench.verdicts.inputs import ValidityInputs
 
 # contaminated. A CUDA context alone takes more than this on any GPU; what a display or a driver keeps takes less.
 # Bytes count where the processes behind them cannot be seen, as in most containers.
@@ -19,7 +19,7 @@ MIN_IDLE_SHARE = 0.05
 MAX_OTHER_SHARE = 0.10
 
 
-def check_gpu_neighbours(inputs: ValidityInputs) -> Found:
+def check_gpu_neighbours(inputs: ValidityInputs) -> Iterator[str]:
     for gpu in inputs.gpu_use:
         for when, processes, num_bytes in (
             ("before the start", gpu.foreign_processes, gpu.memory_used_before_bytes),
@@ -29,16 +29,13 @@ def check_gpu_neighbours(inputs: ValidityInputs) -> Found:
                 num_bytes = None  # its server's, or another client's: list_unchecked_neighbours says so
             if processes:
                 pids = ", ".join(str(process.pid) for process in processes)
-                yield "contaminated", f"{gpu.uuid} was computing for others {when} (process {pids})"
+                yield f"{gpu.uuid} was computing for others {when} (process {pids})"
             elif (num_bytes or 0) > MAX_FOREIGN_BYTES:
                 used, bound = (value / 2**20 for value in (num_bytes or 0, MAX_FOREIGN_BYTES))
-                yield (
-                    "contaminated",
-                    f"{used:.0f} MiB of {gpu.uuid} were in use by others {when}, more than {bound:.0f}",
-                )
+                yield f"{used:.0f} MiB of {gpu.uuid} were in use by others {when}, more than {bound:.0f}"
 
 
-def check_cpu_neighbours(inputs: ValidityInputs) -> Found:
+def check_cpu_neighbours(inputs: ValidityInputs) -> Iterator[str]:
     use = inputs.cpu_use
     if use is None:
         return
@@ -49,23 +46,20 @@ def check_cpu_neighbours(inputs: ValidityInputs) -> Found:
         if is_short_of_cores(use, needed):
             missing = count_missing_cores(use, needed)
             yield (
-                "contaminated",
                 f"{busy}: the cell's {needed} threads were short of {missing:.1f} cores, more than "
-                f"{MAX_MISSING_SHARE:.0%} of {needed}",
+                f"{MAX_MISSING_SHARE:.0%} of {needed}"
             )
         if (use.sibling_busy_cores or 0.0) > MAX_MISSING_SHARE * needed:
             yield (
-                "contaminated",
                 f"others kept {use.sibling_busy_cores:.1f} of the {use.num_sibling_cores} hyperthreads busy that share "
-                f"the cell's cores, more than {MAX_MISSING_SHARE:.0%} of its {needed} threads",
+                f"the cell's cores, more than {MAX_MISSING_SHARE:.0%} of its {needed} threads"
             )
         return
     idle = 1 - (use.own_cores + others) / num_cores
     if others / num_cores > MAX_OTHER_SHARE and idle < MIN_IDLE_SHARE:
         yield (
-            "contaminated",
             f"{busy}: {max(0.0, idle):.0%} of them were idle, less than {MIN_IDLE_SHARE:.0%}, so that the "
-            "thread that launches the GPU's work had to wait for a core",
+            "thread that launches the GPU's work had to wait for a core"
         )
 
 

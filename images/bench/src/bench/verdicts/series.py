@@ -7,8 +7,7 @@ from statistics import fmean, median
 
 from bench.measure.harness import STEADY_NUM_QUEUES
 from bench.measure.levels import MAD_TO_DEVIATION, find_levels
-from bench.schema import Samples
-from bench.verdicts.inputs import Found, ValidityInputs
+from bench.verdicts.inputs import ValidityInputs
 
 # noisy. Identical runs differ by up to 10% (TorchBench, issue 1681): steps that spread further inside one run, by the
 # median absolute deviation scaled to a standard deviation, say little about anything smaller. The median absolute
@@ -41,31 +40,35 @@ MIN_LONG_STEPS = 6
 MIN_LONG_WINDOW_SECONDS = 5.0
 
 
-def check_length(inputs: ValidityInputs) -> Found:
+def check_length(inputs: ValidityInputs) -> Iterator[str]:
     num_steps, seconds = len(inputs.samples.step_seconds), inputs.phases.steady_seconds or 0.0
     if seconds < MIN_WINDOW_SECONDS:
-        yield "too-short", f"the timed window lasted {seconds:.2f} s, less than {MIN_WINDOW_SECONDS} s"
+        yield f"the timed window lasted {seconds:.2f} s, less than {MIN_WINDOW_SECONDS} s"
     if num_steps < (MIN_STEPS if seconds < MIN_LONG_WINDOW_SECONDS else MIN_LONG_STEPS):
         yield (
-            "too-short",
             f"{num_steps} steps in {seconds:.1f} s: it takes {MIN_STEPS}, or {MIN_LONG_STEPS} in "
-            f"{MIN_LONG_WINDOW_SECONDS:.0f} s",
+            f"{MIN_LONG_WINDOW_SECONDS:.0f} s"
         )
 
 
-def check_drift(inputs: ValidityInputs) -> Found:
+def check_drift(inputs: ValidityInputs) -> Iterator[str]:
+    steps, num_taken = inputs.samples.step_seconds, len(inputs.samples.warmup_step_seconds)
     if not inputs.samples.reached_steady:
-        yield "not-steady", f"the warm-up ended at its time limit, before {_name_missing_condition(inputs.samples)}"
-    steps = inputs.samples.step_seconds
+        num_queued = inputs.samples.max_queued_batches or 0
+        missing = (
+            f"it had taken twice the {num_queued} batches that the input pipeline can hold ready ({num_taken} steps)"
+        )
+        has_taken = num_taken >= STEADY_NUM_QUEUES * num_queued
+        yield f"the warm-up ended at its time limit, before {'the series was steady' if has_taken else missing}"
     drift, bound = measure_drift(steps), find_drift_bound(steps)
     if abs(drift) > bound and are_thirds_apart(steps):
-        yield "not-steady", f"the last third of the window is {drift:+.1%} off the first, more than {bound:.1%}"
+        yield f"the last third of the window is {drift:+.1%} off the first, more than {bound:.1%}"
 
 
-def check_spread(inputs: ValidityInputs) -> Found:
+def check_spread(inputs: ValidityInputs) -> Iterator[str]:
     spread = measure_spread(inputs.samples.step_seconds)
     if spread > MAX_SPREAD:
-        yield "noisy", f"steps spread by {spread:.0%} around their median, more than {MAX_SPREAD:.0%}"
+        yield f"steps spread by {spread:.0%} around their median, more than {MAX_SPREAD:.0%}"
 
 
 def note_levels(inputs: ValidityInputs) -> Iterator[str]:
@@ -113,17 +116,6 @@ def find_drift_bound(steps: Sequence[float]) -> float:
     return max(MAX_DRIFT, float(DRIFT_STANDARD_ERRORS * deviation / third**0.5))
 
 
-def _name_missing_condition(samples: Samples) -> str:
-    num_needed = STEADY_NUM_QUEUES * (samples.max_queued_batches or 0)
-    num_taken = len(samples.warmup_step_seconds)
-    if num_taken >= num_needed:
-        return "the series was steady"
-    return (
-        f"it had taken twice the {samples.max_queued_batches} batches that the input pipeline can hold ready "
-        f"({num_taken} steps)"
-    )
-
-
 def _format_milliseconds(seconds: float) -> str:
     """Return three digits and no exponent: `2080 ms`, `18.2 ms`."""
     return f"{seconds * 1e3:.0f} ms" if seconds >= 0.1 else f"{seconds * 1e3:.3g} ms"
@@ -149,26 +141,33 @@ MAX_RATE_DRIFT = 0.05
 RATE_DRIFT_STANDARD_ERRORS = 3 * (2 / 3) ** 0.5
 
 
-def check_rate(inputs: ValidityInputs) -> Found:
-    steps = inputs.samples.step_seconds
-    if len(steps) < NUM_BLOCKS:
-        return  # too few to tell: check_length says so
-    ends = [number * len(steps) // NUM_BLOCKS for number in range(NUM_BLOCKS + 1)]
-    blocks = [fmean(steps[start:end]) for start, end in pairwise(ends)]
-    # From differences of blocks that follow each other, which a drift hardly raises (von Neumann's estimate).
-    deviation = (fmean((later - block) ** 2 for block, later in pairwise(blocks)) / 2) ** 0.5 / fmean(blocks)
+def check_rate(inputs: ValidityInputs) -> Iterator[str]:
+    _, deviation = _measure_blocks(inputs.samples.step_seconds)
     error = deviation / NUM_BLOCKS**0.5
     if error > MAX_RATE_ERROR:
-        yield ("noisy", f"the rate over the window has a standard error of {error:.0%}, more than {MAX_RATE_ERROR:.0%}")
+        yield f"the rate over the window has a standard error of {error:.0%}, more than {MAX_RATE_ERROR:.0%}"
+
+
+def check_rate_drift(inputs: ValidityInputs) -> Iterator[str]:
+    blocks, deviation = _measure_blocks(inputs.samples.step_seconds)
     third = NUM_BLOCKS // 3
     drift = fmean(blocks[-third:]) / fmean(blocks[:third]) - 1
     bound = max(MAX_RATE_DRIFT, RATE_DRIFT_STANDARD_ERRORS * deviation)
     if abs(drift) > bound:
         yield (
-            "not-steady",
             f"steps of the last third of the window take {drift:+.1%} longer than those of the first, more than "
-            f"{bound:.1%}",
+            f"{bound:.1%}"
         )
+
+
+def _measure_blocks(steps: Sequence[float]) -> tuple[list[float], float]:
+    """Return the mean step of each block, and their deviation over their mean; flat where there are too few to tell."""
+    if len(steps) < NUM_BLOCKS:  # check_length says so
+        return [1.0] * NUM_BLOCKS, 0.0
+    ends = [number * len(steps) // NUM_BLOCKS for number in range(NUM_BLOCKS + 1)]
+    blocks = [fmean(steps[start:end]) for start, end in pairwise(ends)]
+    # From differences of blocks that follow each other, which a drift hardly raises (von Neumann's estimate).
+    return blocks, (fmean((later - block) ** 2 for block, later in pairwise(blocks)) / 2) ** 0.5 / fmean(blocks)
 
 
 # input-bound. A tenth is what identical runs differ by anyway (bench.verdicts.series.MAX_SPREAD), and what somebody
@@ -178,7 +177,7 @@ def check_rate(inputs: ValidityInputs) -> Found:
 MAX_WAIT_SHARE = 0.10
 
 
-def check_input(inputs: ValidityInputs) -> Found:
+def check_input(inputs: ValidityInputs) -> Iterator[str]:
     waits = inputs.samples.data_wait_seconds
     if not waits:
         return
@@ -186,9 +185,8 @@ def check_input(inputs: ValidityInputs) -> Found:
     if share > MAX_WAIT_SHARE:
         mean = sum(waits) / len(waits)
         yield (
-            "input-bound",
             f"steps waited for data in {share:.0%} of their time ({mean * 1e3:.3g} ms each), more than "
-            f"{MAX_WAIT_SHARE:.0%}: the input pipeline set the pace",
+            f"{MAX_WAIT_SHARE:.0%}: the input pipeline set the pace"
         )
 
 
@@ -202,14 +200,13 @@ def list_unchecked_input(inputs: ValidityInputs) -> Iterator[str]:
 MAX_THROTTLED_SHARE = 0.05
 
 
-def check_quota(inputs: ValidityInputs) -> Found:
+def check_quota(inputs: ValidityInputs) -> Iterator[str]:
     use = inputs.cpu_use
     if use is None or use.throttled_seconds is None:
         return
     share = use.throttled_seconds / (use.window_seconds * inputs.num_threads)
     if share > MAX_THROTTLED_SHARE:
         yield (
-            "throttled",
             f"the CPU quota stopped the threads for {share:.0%} of their time, more than {MAX_THROTTLED_SHARE:.0%} "
-            f"(in {use.num_throttled_periods} of {use.num_periods} periods)",
+            f"(in {use.num_throttled_periods} of {use.num_periods} periods)"
         )

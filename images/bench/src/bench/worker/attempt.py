@@ -223,7 +223,7 @@ class Attempt:
 
     def _make_result(self, status: Status, error: Failure | None = None, **fields: Any) -> Result:
         """Return the record; `fields`: those of a Result that only some attempts have."""
-        identity: dict[str, Any] = {
+        parts: dict[str, Any] = {
             "run_id": self._order.run_id,
             "cell": self._cell,
             "cell_id": self._cell.cell_id,
@@ -233,20 +233,16 @@ class Attempt:
             "started_at": self._started_at,
             # Not the time of day again: it may have been set back since.
             "finished_at": bound_time(self._started_at + timedelta(seconds=perf_counter() - self._start)),
-        }
-        parts: dict[str, Any] = {
             "phases": self._phases,
-            "samples": None,
-            "memory": fields.get("memory") or self._probes.read_early_memory(),
+            "memory": self._probes.read_early_memory() if status != "ok" else None,
             "gpu_use": self._probes.gpu_use,
             "host_peak": self._probes.host_peak,
             "calibration": self._probes.calibration,
             "environment": self._environment,
         } | fields
-        identity["probe_failures"] = tuple(self._probes.failures)
+        parts["probe_failures"] = tuple(self._probes.failures)
         try:
-            return Result(**identity, **parts, status=status, error=error)
-        except ValidationError as violation:  # a broken clock or driver shall lose no record
+            return Result(**parts, status=status, error=error)
+        except ValidationError as violation:  # parts that contradict each other are kept, and no record is lost
             failure = error or Failure(kind="exception", message=summarize_error(violation))
-        ended: dict[str, Any] = {"status": "failed" if status == "ok" else status, "error": failure}
-        return Result(**identity, **parts, **ended)  # parts that contradict each other are kept
+        return Result(**parts, status="failed" if status == "ok" else status, error=failure)
