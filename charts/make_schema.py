@@ -36,25 +36,6 @@ OWN_GPU_KEYS = ("request", "device_class", "claim_prefix")
 """Keys of a profile's `gpu` that `claims` says."""
 QUANTITY = "^[1-9][0-9]{0,14}(Ki|Mi|Gi|Ti|k|M|G|T)?$"
 """Of a profile, as in runner/kubernetes/names.py."""
-OVERLAY_POD_KEYS: dict[str, Any] = {
-    "dnsConfig": {"type": "object"},
-    "dnsPolicy": {"type": "string"},
-    "enableServiceLinks": {"type": "boolean"},
-    "hostAliases": {"type": "array"},
-    "runtimeClassName": {"type": "string"},
-    "schedulerName": {"type": "string"},
-    "securityContext": {"type": "object"},
-    "terminationGracePeriodSeconds": {"type": "integer"},
-    "volumes": {"type": "array"},
-}
-"""Fields of a pod that `runner.overlay` may add. Others have a value of their own, or would break a run: a pod that
-starts again, or ends after a time of its own, is not the one that the Job counts on."""
-OVERLAY_CONTAINER_KEYS: dict[str, Any] = {
-    "env": {"type": "array"},
-    "envFrom": {"type": "array"},
-    "securityContext": {"type": "object"},
-    "volumeMounts": {"type": "array"},
-}
 NAME_PATTERN = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 """Of a matrix and of a neighbour, as in bench.schema."""
 IMAGE = "^[^\\s]+$"
@@ -76,7 +57,6 @@ def make_schema() -> Schema:
     runner = schema["properties"]["runner"]["properties"]
     runner["affinity"] |= {"type": "object"}  # what is in it, Kubernetes judges
     runner["topologySpreadConstraints"] |= {"items": {"type": "object"}}
-    runner["overlay"] |= make_overlay_schema()
     schema["$defs"] |= definitions | {"matrix": make_matrix_schema()}
     return {"$comment": "made by `make chart` from values.schema.yaml"} | schema
 
@@ -115,19 +95,6 @@ def make_profile_schema() -> tuple[Schema, dict[str, Schema]]:
     } | {key: part for key, part in loosened["properties"].items() if key not in OWN_PROFILE_KEYS}
     del loosened["description"]  # that of values.schema.yaml is kept
     return loosened, definitions
-
-
-def make_overlay_schema() -> Schema:
-    """Return the schema of `runner.overlay`: the fields of a pod's template that it may add."""
-    its_container = _make_object({"name": {"const": "runner"}} | OVERLAY_CONTAINER_KEYS) | {"required": ["name"]}
-    containers = {"type": "array", "maxItems": 1, "items": its_container}
-    texts = {"$ref": "#/$defs/ownTexts"}
-    return _make_object(
-        {
-            "metadata": _make_object({"labels": texts, "annotations": texts}),
-            "spec": _make_object(OVERLAY_POD_KEYS | {"containers": containers}),
-        }
-    )
 
 
 def loosen(schema: Schema) -> Schema:

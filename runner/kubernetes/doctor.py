@@ -4,13 +4,11 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
-
-from kubernetes.utils.quantity import parse_quantity
 
 from bench.errors import UserError
 from bench.schema import PlannedCell
@@ -31,6 +29,7 @@ from runner.kubernetes.node_checks import (
     check_queue,
     explain_unchecked,
 )
+from runner.kubernetes.objects import list_others, read_quantity
 from runner.kubernetes.permissions import (
     CLEANUP_PERMISSIONS,
     NODE_PERMISSION,
@@ -207,6 +206,7 @@ SECRET_KEYS = {
 https://docs.rs/object_store/latest/object_store/gcp/enum.GoogleConfigKey.html
 https://docs.rs/object_store/latest/object_store/azure/enum.AzureConfigKey.html"""
 NO_ACCOUNT = "error looking up service account"
+MAX_CHANGES = 5
 
 
 def check_namespace(subject: Subject) -> Iterator[Finding]:
@@ -315,70 +315,22 @@ def check_orphaned_pods(subject: Subject) -> Iterator[Finding]:
         yield Finding("pods without a Job", "warning", message, hint)
 
 
-# What a cluster changes of pods: policies and webhooks change them, and add containers to them.
-
-MAX_CHANGES = 5
-MAX_VALUE_CHARACTERS = 60
-
-
-def describe_changes(asked: Mapping[str, Any], made: Mapping[str, Any]) -> str:
-    """Return in words what was changed, removed or, of containers, added; empty if nothing was."""
-    changes = list(_find_changes("", asked, made))
-    return join_some(changes, MAX_CHANGES, separator="; ")
-
-
-def _find_changes(place: str, asked: Any, made: Any) -> Iterator[str]:
-    """Yield a line for each difference; what the API server fills in by itself is none."""
-    if isinstance(asked, Mapping) and isinstance(made, Mapping):
-        if "containers" in asked:  # a container among these may run beside the others: a sidecar of Kubernetes' own
-            asked = {"initContainers": [], **asked}
-        for key, value in asked.items():
-            if key in made:
-                yield from _find_changes(f"{place}.{key}" if place else key, value, made[key])
-            elif value not in (None, "", 0, False, {}, []):  # the API server leaves these out
-                yield f"{place}.{key} was removed"
-    elif isinstance(asked, list) and isinstance(made, list):
-        yield from _find_changed_items(place, asked, made)
-    elif asked != made and not _is_same_amount(asked, made):
-        yield f"{place} is {_cut(made)} instead of {_cut(asked)}"
-
-
-def _find_changed_items(place: str, asked: Sequence[Any], made: Sequence[Any]) -> Iterator[str]:
-    names = [item.get("name") if isinstance(item, Mapping) else None for item in (*asked, *made)]
-    if all(isinstance(name, str) for name in names):  # told apart by their names, as Kubernetes does
-        by_name = {item["name"]: item for item in made}
-        yield from _find_changes(place, {item["name"]: item for item in asked}, by_name)
-        if place.endswith("ontainers"):
-            yield from (f"{place}.{name} was added" for name in by_name.keys() - {item["name"] for item in asked})
-    elif len(asked) != len(made):
-        yield f"{place} has {len(made)} items instead of {len(asked)}"
-    else:
-        for number, (one, other) in enumerate(zip(asked, made, strict=True)):
-            yield from _find_changes(f"{place}[{number}]", one, other)
-
-
-def _is_same_amount(asked: object, made: object) -> bool:
-    try:
-        return bool(parse_quantity(asked) == parse_quantity(made))  # type: ignore[no-untyped-call]
-    except (ValueError, TypeError, ArithmeticError):
-        return False
-
-
-def _cut(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[: MAX_VALUE_CHARACTERS - 1]}…"
-
-
-OFTEN_ADDED = ("affinity", "nodeSelector", "tolerations", "terminationGracePeriodSeconds")
-"""What says where a pod goes, and differs from Job to Job or is added to by the cluster itself."""
-
-
 def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) -> str:
-    return describe_changes(_pick(template), _pick(pod))
-
-
-def _pick(pod: Mapping[str, Any]) -> dict[str, Any]:
-    return {"spec": {key: value for key, value in pod["spec"].items() if key not in OFTEN_ADDED}}
+    """Return what a policy of the cluster made of a pod that decides what is measured; empty if nothing was changed."""
+    changes = [f"the container {name} was added" for name in list_others(pod["spec"])]
+    made = {container["name"]: container for container in pod["spec"]["containers"]}
+    for asked in template["spec"]["containers"]:
+        name, found = asked["name"], made[asked["name"]]
+        if found["image"] != asked["image"]:
+            changes.append(f"the image of {name} is {found['image']} instead of {asked['image']}")
+        known = {variable["name"] for variable in asked["env"]}
+        changes += [f"{name} has the variable {one['name']}" for one in found["env"] if one["name"] not in known]
+        for kind in ("requests", "limits"):
+            for resource, amount in asked["resources"][kind].items():
+                given = found["resources"].get(kind, {}).get(resource, "0")
+                if read_quantity(given) != read_quantity(amount):
+                    changes.append(f"{kind} of {name}: {given} {resource} instead of {amount}")
+    return join_some(changes, MAX_CHANGES, separator="; ")
 
 
 # The store.

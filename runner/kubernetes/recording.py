@@ -15,7 +15,6 @@ from bench.store import (
     parse_result_key,
     result_key,
     results_prefix,
-    tenants_prefix,
 )
 from bench.worker.delivery import find_marked_record
 from runner.kubernetes.connection import UNREACHABLE, ApiError, delete_exactly
@@ -77,7 +76,6 @@ class ResultRecorder:
         """
         found = self.find_record(tracked)
         if found is not None:
-            self.clear_meetings(tracked)
             return found
         pods = self._list_pods(tracked)
         logged = self._take_from_log(tracked, pods)
@@ -105,16 +103,6 @@ class ResultRecorder:
         """Delete a Job whose pod no node takes; return the record of its repeat if it has one after all, or None."""
         self.delete_job(tracked.name)
         return self.find_record(tracked)
-
-    def clear_meetings(self, tracked: TrackedJob) -> None:
-        """Delete what the tenants of a repeat that has its record left in the store to meet.
-
-        Tenant 0 deletes that of its own group; groups whose pod was disrupted, or whose tenant 0 died, left theirs.
-        """
-        if tracked.repeat.planned.cell.tenants > 1:
-            keys = self.run.store.list_keys(f"{tenants_prefix(tracked.key.run_id)}{tracked.key.cell_id}")
-            of_repeat = f"{tracked.key.number}-"
-            self.run.store.delete_many([key for key in keys if key.split("/")[-2].startswith(of_repeat)])
 
     def delete_job(self, name: str, uid: str | None = None) -> None:
         """Delete a Job and its pods; a Job that is gone already, or has another `uid` than this, is no error."""
@@ -251,5 +239,4 @@ class ResultRecorder:
         left = self._try_to_read(key)
         if not isinstance(left, Result):
             self.run.store.put(key, result.to_json())
-        self.clear_meetings(tracked)
         return left if isinstance(left, Result) else result

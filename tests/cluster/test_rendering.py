@@ -12,6 +12,7 @@ from bench.schema import PlannedCell
 from factories import make_cell
 from profile_files import list_gpu_words, write
 from runner.kubernetes.connection import Connection
+from runner.kubernetes.doctor import describe_pod_changes
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer
 from runner.profiles import BUILTIN_PROFILES
@@ -68,6 +69,7 @@ def test_a_pod_is_admitted_under_restricted_without_a_warning_and_guaranteed(
 
     assert (warnings, pod_warnings) == ([], [])
     assert created["status"]["qosClass"] == "Guaranteed"
+    assert describe_pod_changes(manifest["spec"]["template"], created) == ""
     container = created["spec"]["containers"][0]
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/tmp", "/dev/shm"}  # no token was added
     assert container["resources"]["requests"]["ephemeral-storage"] == "8256Mi"

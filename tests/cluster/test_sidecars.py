@@ -164,4 +164,4 @@ def test_doctor_says_what_a_policy_adds(examine: Examine, change_pods: Callable[
 
     found = findings["pod: pytorch on the CPU"]
     assert found["state"] == "warning"
-    assert found["message"].endswith("spec.containers.proxy was added")
+    assert found["message"].endswith("the container proxy was added")

@@ -34,7 +34,7 @@
 {{- range $key := list "env" "envFrom" "volumeMounts" -}}
 {{- with get $own $key -}}{{- $_ := set $container $key (concat (get $container $key | default list) .) -}}{{- end -}}
 {{- end -}}
-{{- with .securityContext -}}{{- $_ := mergeOverwrite $container.securityContext (deepCopy .) -}}{{- end -}}
+{{- $_ = mergeOverwrite $container (omit (deepCopy .) "env" "envFrom" "volumeMounts") -}}
 {{- end -}}
 {{- $_ := set $spec "volumes" (concat $spec.volumes (($overlay.spec | default dict).volumes | default list)) -}}
 {{- $_ = mergeOverwrite $spec (omit ($overlay.spec | default dict | deepCopy) "containers" "volumes") -}}

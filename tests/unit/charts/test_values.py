@@ -40,7 +40,7 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
         ({"schedule": None}, "at '': missing property 'schedule'"),
         ({"profile": {"labels": {"a": "b"}}}, "at '/profile': missing property 'extends'"),
         ({"profile__images": {"jax": {"cpu": "jax: 1"}}}, "at '/profile/images/jax/cpu': 'jax: 1' does not match"),
-        ({"runner__overlay": {"spec": {"hostNetwork": True}}}, "at '/runner/overlay/spec': additional properties"),
+        ({"runner__overlay": {"template": {}}}, "at '/runner/overlay': additional properties"),
         (
             {"runner__overlay": {"spec": {"containers": [{"name": "sidecar"}]}}},
             "at '/runner/overlay/spec/containers/0/name': value must be 'runner'",

@@ -1,11 +1,10 @@
 """Checks of doctor that need no cluster."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from runner.kubernetes.doctor import check_store, compare_endpoints, describe_changes, explain_store_secret
+from runner.kubernetes.doctor import check_store, compare_endpoints, describe_pod_changes, explain_store_secret
 from runner.profiles.loading import load_profile
 
 
@@ -93,34 +92,16 @@ def test_a_shell_that_was_not_told_of_the_cells_server_is_told_when_the_store_is
     assert "minio" not in untold.hint
 
 
-BENCH = {"name": "bench", "image": "a:1", "cpu": "1000m"}
-ASKED: dict[str, Any] = {"spec": {"completions": 1, "suspend": False, "containers": [BENCH]}}
+def test_what_a_policy_changes_that_decides_what_is_measured_is_named() -> None:
+    resources = {kind: {"cpu": "1000m", "memory": "3Gi"} for kind in ("requests", "limits")}
+    bench = {"name": "bench", "image": "a:1", "env": [{"name": "A"}], "resources": resources}
+    asked = {"spec": {"containers": [bench]}}
+    filled = bench | {"resources": {kind: {"cpu": "1", "memory": "3072Mi"} for kind in resources}, "tty": False}
+    assert describe_pod_changes(asked, {"spec": {"containers": [filled], "priority": 0}}) == ""
 
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({"suspend": True}, "spec.suspend is True instead of False"),
-        ({"completions": "x" * 100}, f"spec.completions is '{'x' * 58}… instead of 1"),
-        ({"containers": []}, "spec.containers.bench was removed"),
-        (
-            {"containers": [BENCH | {"image": "b:1"}]},
-            "spec.containers.bench.image is 'b:1' instead",
-        ),
-        ({"containers": [BENCH | {"cpu": "1"}, {"name": "p"}]}, "spec.containers.p was added"),
-        ({"containers": [BENCH | {"cpu": {}}]}, "spec.containers.bench.cpu is {} instead of"),
-        ({"initContainers": [{"name": "p"}]}, "spec.initContainers.p was added"),
-    ],
-)
-def test_a_change_is_named_with_both_values(spec: dict[str, Any], words: str) -> None:
-    assert describe_changes(ASKED, {"spec": ASKED["spec"] | spec}).startswith(words)
-
-
-def test_what_is_filled_in_left_out_or_written_otherwise_is_no_change() -> None:
-    container = {"name": "bench", "image": "a:1", "cpu": "1", "pullPolicy": "Always"}
-    made = {"metadata": {"uid": "u"}, "spec": {"completions": 1, "containers": [container], "mode": "NonIndexed"}}
-    assert describe_changes(ASKED, made) == ""
-
-
-def test_of_many_changes_the_first_are_named() -> None:
-    assert describe_changes({str(number): 1 for number in range(9)}, {}).endswith("4 was removed and 4 more")
+    less = resources | {"limits": {"cpu": "500m", "memory": "3Gi"}}
+    changed = bench | {"image": "b:1", "env": [{"name": "A"}, {"name": "B"}], "resources": less}
+    assert describe_pod_changes(asked, {"spec": {"containers": [changed, {"name": "proxy"}]}}) == (
+        "the container proxy was added; the image of bench is b:1 instead of a:1; bench has the variable B; "
+        "limits of bench: 500m cpu instead of 1000m"
+    )

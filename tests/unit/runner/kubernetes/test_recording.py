@@ -9,7 +9,7 @@ import pytest
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Cell, Result
-from bench.store import MAX_DOCUMENT_BYTES, Store, meeting_key, raw_removal_key, result_key, tenants_prefix
+from bench.store import MAX_DOCUMENT_BYTES, Store, raw_removal_key, result_key
 from bench.worker.delivery import mark_record
 from cluster_objects import load_job, load_pod
 from factories import make_cell, make_result, make_validity
@@ -25,22 +25,6 @@ from runner.runs import Records
 
 def make_recorder(store: Store) -> ResultRecorder:
     return ResultRecorder(run=make_ongoing(store))
-
-
-@pytest.mark.parametrize(("tenants", "num_left"), [(2, 2), (1, 4)])
-def test_what_tenants_left_to_meet_goes_with_the_record_of_their_repeat(
-    tenants: int, num_left: int, store: Store
-) -> None:
-    """Of every group of this repeat, and of no other repeat or cell; a cell that is alone has none to look for."""
-    recorder = make_recorder(store)
-    cell, other = make_cell(tenants=tenants), make_cell(tenants=4)
-    groups = [(cell, 1, "disrupted"), (cell, 1, "last"), (cell, 11, "last"), (other, 1, "last")]
-    for found, number, group in groups:
-        store.put(meeting_key(RUN_ID, found.cell_id, number, group, "ready", 0), b"{}")
-
-    recorder.clear_meetings(TrackedJob(repeat=Repeat(planned=plan(cell), number=1), key=make_key(cell)))
-
-    assert len(list(store.list_keys(tenants_prefix(RUN_ID)))) == num_left
 
 
 CELL = make_cell()
