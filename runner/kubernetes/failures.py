@@ -91,11 +91,7 @@ PERMANENT_IMAGE_ERROR = re.compile(r"not found|unauthorized|denied|forbidden|man
 _PARTICULARS = re.compile(r'pods? "?[^" ]+"?|\d+')
 UNEXPLAINED = (
     "its Job has no pod, and no event says why; look at the Job's `parallelism` and `managedBy`, which somebody may "
-    "have changed, and at the Job controller"
-)
-KEPT = (
-    "its Job was deleted and is still there, kept by its finalizers ({finalizers}); its repeat is measured again when "
-    "it is gone"
+    "have changed, at its finalizers if it was deleted, and at the Job controller"
 )
 _TITLES: dict[FailureKind, str] = {
     "unschedulable": "no node took the pod",
@@ -323,7 +319,7 @@ def explain_waiting(tracked: TrackedJob, *, unschedulable_seconds: float) -> Ver
 
 
 def _explain_no_pod(tracked: TrackedJob, unschedulable_seconds: float) -> Verdict | None:
-    """Return why a Job has no pod. One that a finalizer keeps, or of which nobody says why, is not given up for that.
+    """Return why a Job has no pod. One of which nobody says why is not given up for that.
 
     None where it had pods: the Job controller pauses before it replaces one that failed, and awaits the end of another.
     """
@@ -334,8 +330,6 @@ def _explain_no_pod(tracked: TrackedJob, unschedulable_seconds: float) -> Verdic
         return Verdict(kind="unschedulable", message=reason, patience=unschedulable_seconds)
     if reason:
         return Verdict(kind="bad-configuration", message=reason, patience=CONFIGURATION_SECONDS)
-    if job is not None and job.kept_by and not job.num_terminating:
-        return Verdict(kind="bad-configuration", message=KEPT.format(finalizers=job.kept_by))
     has_had_pods = job is not None and bool(job.num_failed_pods or job.num_terminating)
     if has_had_pods or tracked.no_pod_since is None:
         return None

@@ -175,8 +175,6 @@ class JobStatus:
     ended_at: datetime | None
     required_node: str = ""
     """The name of the node that its pods must run on; empty: any."""
-    kept_by: str = ""
-    """The finalizers of a Job that was deleted and is still there; empty: it was not deleted, or names none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -253,7 +251,6 @@ def read_job_status(job: dict[str, Any]) -> JobStatus:
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         ended_at=_read_time(status.get("completionTime") or found.get("lastTransitionTime")),
         required_node=sys.intern(node),
-        kept_by=", ".join(metadata.get("finalizers", ())) if "deletionTimestamp" in metadata else "",
     )
 
 

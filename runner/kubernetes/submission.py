@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 
-from bench.errors import UserError
 from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.cleanup import CancellationWatcher
 from runner.kubernetes.connection import ApiError, delete_exactly
-from runner.kubernetes.names import CELL_LABEL, FINGERPRINT_LABEL, REPEAT_LABEL, RUN_LABEL
+from runner.kubernetes.names import CELL_LABEL, REPEAT_LABEL
 from runner.kubernetes.objects import JobStatus
 from runner.kubernetes.placements import Placements
 from runner.kubernetes.rendering import NodeWish
@@ -232,30 +231,9 @@ class Submission:
                     f"no room for more Jobs at present: {error.message} ({hint})", "quota of Jobs"
                 )
                 return False
-            if error.reason == ALREADY_EXISTS:
-                self._check_own(tracked)
-            elif not self._is_stopped.is_set():
+            if error.reason != ALREADY_EXISTS and not self._is_stopped.is_set():
                 raise
         return True
-
-    def _check_own(self, tracked: TrackedJob) -> None:
-        """Raise UserError if a Job of this name exists that is not of this run; one that is gone by now is no error."""
-        path = self.run.path("jobs")
-        found = self.run.connection.list_items(path, fieldSelector=f"metadata.name={tracked.name}")
-        expected = {RUN_LABEL: tracked.key.run_id, FINGERPRINT_LABEL: tracked.key.fingerprint}
-        if any(not expected.items() <= job["metadata"].get("labels", {}).items() for job in found):
-            raise UserError(
-                f"Job {tracked.name} in namespace {self.run.namespace} is not of this run: its labels "
-                f"{' and '.join(expected)} are not this run's; delete that Job, or take another --run-id or --namespace"
-            )
-        for job in found:
-            if "deletionTimestamp" in job["metadata"]:
-                finalizers = ", ".join(job["metadata"].get("finalizers", ())) or "none that it names"
-                self.run.dispatcher.warn_later(
-                    f"Job {tracked.name} was deleted and is still there, kept by its finalizers ({finalizers}); its "
-                    "repeat is not measured until it is gone",
-                    "deleted Jobs that stay",
-                )
 
     def _handle_created(self, tracked: TrackedJob, has_room: bool) -> None:
         if tracked.state != "submitting":  # the informer reported the Job first

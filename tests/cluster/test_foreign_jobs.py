@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import CallMain, create
+from commands import CallMain
 from rich.console import Console
 from runs import Setup, make_cells, make_profile, wait_for
 
@@ -107,23 +107,3 @@ def test_cancel_and_clean_leave_the_jobs_of_a_run_of_the_same_name_with_another_
     assert list_uids(mine) == my_jobs
     assert "0 Jobs deleted" in call_main("clean", *words)[1]
     assert list_uids(mine) == my_jobs
-
-
-def test_a_job_of_the_same_name_that_somebody_else_made_is_not_taken_for_the_runs_own(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
-    start_kubelet()
-    setup = Setup.make(connection, namespace, store, make_cells(1))
-    (tracked,) = setup.make_cluster_run().list_missing(setup.run)
-    container = {"name": "bench", "image": "registry.example/other:1"}
-    pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    body = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": tracked.name},
-        "spec": {"suspend": True, "template": pod},
-    }
-    create(connection, f"/apis/batch/v1/namespaces/{namespace}/jobs", body)
-
-    with pytest.raises(UserError, match=f"Job {tracked.name} in namespace {namespace} is not of this run"):
-        setup.measure()

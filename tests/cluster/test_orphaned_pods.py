@@ -1,4 +1,4 @@
-"""Pods of cells whose Job is gone: `doctor` names them, `clean` deletes those of the run and no others."""
+"""Pods of cells whose Job is gone: their record is waited for, `doctor` names them, `clean` deletes the run's own."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import pytest
 from commands import CallMain, create
 from doctor_calls import Examine
 from orphans import orphan
-from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, wait_for
 
 from bench.store import Store
 from fake_kubelet import FakeKubelet
@@ -60,3 +60,21 @@ def test_doctor_names_the_pods_whose_job_is_gone_and_clean_deletes_those_of_its_
     assert "0 Jobs and 1 pods whose Job was gone would be deleted" in preview
     assert "0 Jobs and 1 pods whose Job was gone deleted" in call_main("clean", *words, "--force")[1]
     wait_for(lambda: list_names(setup) == {"of-another-run"}, "the pod to be gone")
+
+
+def test_a_job_deleted_without_its_pod_is_not_made_again_while_that_pod_measures(
+    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+) -> None:
+    kubelet = start_kubelet(num_nodes=2)
+    kubelet.may_end.clear()
+    setup = Setup.make(connection, namespace, store, make_cells(1))
+    running = setup.start()
+    pod = orphan(setup)
+
+    (warning,) = wait_for(lambda: list(setup.observed.warnings), "a warning")
+    kubelet.may_end.set()
+    running.result(DEADLINE_SECONDS)
+
+    assert f"was deleted without its pod {pod}, which runs on" in warning
+    assert setup.list_jobs() == []
+    check_all_once(setup, kubelet, 1)

@@ -1,7 +1,6 @@
-"""The states of a repeat: one table of transitions, which the documentation shows as it is."""
+"""The states of a repeat and the transitions between them."""
 
 from itertools import product
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -10,8 +9,6 @@ from bench.schema import PlannedCell
 from factories import make_cell
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.tracked_jobs import (
-    EVENTS,
-    STATES,
     TRANSITIONS,
     Event,
     InvalidTransitionError,
@@ -21,21 +18,13 @@ from runner.kubernetes.tracked_jobs import (
 )
 from runner.matrix.plan import Repeat
 
-DOCUMENT = Path(__file__).parents[4] / "docs" / "kubernetes.md"
-HEADING = "### States of a repeat\n"
+STATES, EVENTS = get_args(State), get_args(Event)
 
 
 def make_tracked(number: int = 1, state: State = "to-submit") -> TrackedJob:
     planned = PlannedCell(cell=make_cell(), repeats=3, timeout_seconds=600.0)
     key = JobKey(run_id="demo", cell_id=planned.cell.cell_id, number=number, retry_round=0)
     return TrackedJob(repeat=Repeat(planned=planned, number=number), key=key, state=state)
-
-
-def test_the_tables_have_every_state_and_every_event() -> None:
-    assert set(STATES) == set(get_args(State))
-    assert set(EVENTS) == set(get_args(Event))
-    assert {event for _, event in TRANSITIONS} == set(EVENTS)
-    assert {state for state, _ in TRANSITIONS} == set(STATES) - {"done"}
 
 
 def test_every_state_leads_to_done() -> None:
@@ -86,20 +75,3 @@ def test_a_job_that_is_tracked_already_is_not_added_again() -> None:
     assert len(jobs) == 2
     assert jobs.find(first.name) is first
     assert jobs.count("in-flight", "to-submit") == 2
-
-
-def format_tables() -> str:
-    """Return the states and the events as the two Markdown tables of docs/kubernetes.md."""
-    states = [f"| `{state}` | {meaning} |" for state, meaning in STATES.items()]
-    events = []
-    for event, meaning in EVENTS.items():
-        ways = [(before, after) for (before, known), after in TRANSITIONS.items() if known == event]
-        (after,) = {after for _, after in ways}
-        events.append(f"| `{event}` | {meaning} | {', '.join(f'`{before}`' for before, _ in ways)} | `{after}` |")
-    head, line = "| event | meaning | in state | next state |", "|---|---|---|---|"
-    return "\n".join(["| state | meaning |", "|---|---|", *states, "", head, line, *events])
-
-
-def test_the_documentation_shows_the_tables() -> None:
-    section = DOCUMENT.read_text().partition(HEADING)[2].partition("\n### ")[0]
-    assert format_tables() in section
