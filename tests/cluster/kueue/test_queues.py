@@ -1,6 +1,5 @@
 """Queues on a real Kueue: those of the docs, those that `setup` and the chart make, and what doctor says of them."""
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,24 +18,16 @@ from factories import make_cell
 from fake_kubelet import FakeKubelet
 from kueue_controller import KueueController
 from runner.kubernetes.connection import Connection
-from runner.sources import ROOT
+from runner.kubernetes.rendering import MANIFESTS
 
 ROOMY = {"cpu": "100", "memory": "1Ti", "ephemeral-storage": "10Ti", "nvidia.com/gpu": "8"}
 CPU_CHECK, GPU_CHECK = "queue for cells on the CPU", "queue for cells on 1 GPU"
 
 
-def read_documented_queues() -> list[dict[str, Any]]:
-    """Return the manifests of Kueue in docs/kubernetes.md."""
-    page = (ROOT / "docs" / "kubernetes.md").read_text()
-    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S)
-    found = [text for text in blocks if "apiVersion: kueue.x-k8s.io" in text]
-    return [manifest for text in found for manifest in yaml.safe_load_all(text)]
-
-
 @pytest.fixture
 def documented(queues: Queues, namespace: str) -> list[dict[str, Any]]:
     """The queues of the docs, for the namespace of the test."""
-    manifests = read_documented_queues()
+    manifests = list(yaml.safe_load_all((MANIFESTS / "kueue.yaml").read_text()))
     assert [manifest["kind"] for manifest in manifests] == [
         "ResourceFlavor", "ResourceFlavor", "ClusterQueue", "LocalQueue"
     ]  # fmt: skip
