@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -29,14 +29,11 @@ from collector.doubts import list_doubts
 from collector.facts import describe_windows, list_facts, state_outcome
 from collector.files import replace_steering, replace_text
 from collector.grid import Grid, Place, describe_ratio, format_figure, format_half_width, make_grid, quote_interval
-from collector.labels import add_labels
-from collector.ranking import list_cheapest, rank_programs
 from collector.report.paper import size_spec
 from collector.report.question_figures import draw_plot
 from collector.report.tables import SECTIONS, Section
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
-from collector.results.summary import list_failures
 from collector.tables.table import MAX_LISTED, Table
 from collector.units import MILLISECOND, count_things, format_number
 from collector.versus.words import describe_counts, name_verdicts
@@ -89,7 +86,6 @@ def make_page(analysis: Analysis, *, home: str = "") -> str:
     style, script = _read("page.css"), _read("page.js")
     results, facts = collection.results, dict(list_facts(collection))
     named = {name: f"driver {text}" if name == "driver" else text for name, text in facts.items()}
-    failures = list_failures(collection)
     data = make_data(analysis, grid)
     return (
         open_templates()
@@ -109,10 +105,8 @@ def make_page(analysis: Analysis, *, home: str = "") -> str:
             shown=data,
             num_tested=sum(one.low is not None for one in grid.ratios.get(grid.baseline, {}).values()),
             since=describe_since(analysis),
-            ranking=list_ranking(analysis),
             has_plots=len(grid.places) < MANY_CELLS,
             sections=[*_view_sections(analysis, has_plots=len(grid.places) < MANY_CELLS)],
-            failures=describe_failures(failures)[:MAX_LISTED] if len(failures) else [],
             figure=lambda place: _show_figure(grid, place),
             data=Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
         )
@@ -247,31 +241,6 @@ def describe_since(analysis: Analysis) -> tuple[str, str] | None:
     return analysis.since.a.label, counts.replace("fail in B", "fail now")
 
 
-def list_ranking(analysis: Analysis) -> list[tuple[str, str, str, str]]:
-    """Return of each work (what, the fastest with its time, what is not told from it, the next that is, by how much).
-
-    The cheapest of each work follows where there are prices.
-    """
-    rows = []
-    for one in rank_programs(analysis):
-        first = one.programs[0]
-        told = next(
-            ((row, judged) for row, judged in zip(one.programs[1:], one.behind, strict=True) if judged.is_different),
-            None,
-        )
-        tied = ", ".join(str(row["variant"]) for row in one.tied) or "none"
-        longer = "" if told is None else f"{told[0]['variant']}, {100 * (told[1].ratio.center - 1):.3g} % longer"
-        time = format_number(first["center_step_seconds"], MILLISECOND, 4)
-        rows.append((one.work, f"fastest: {first['variant']}, {time} ms", tied, longer))
-    currency = "" if analysis.costs is None else analysis.costs.currency
-    for cheap in list_cheapest(analysis):
-        row, cost, place = cheap.first.row, cheap.first.cost.center, cheap.first.offer.place
-        price = f"cheapest: {row['label']}, {cost:.3g} {currency} for 1,000 samples at {place}"
-        tied = "; ".join(str(other.row["label"]) for other in cheap.tied) or "none"
-        rows.append((f"{row['model']} {row['phase']}", price, tied, ""))
-    return rows
-
-
 def _view_sections(analysis: Analysis, *, has_plots: bool) -> Iterator[SectionView]:
     for section in SECTIONS:
         tables = [table.lift_alike() for make in section.tables if (table := make(analysis)) is not None]
@@ -344,67 +313,6 @@ def _read(name: str) -> str:
 
 def _show(value: object) -> object:
     return replace_steering(value) if type(value) is str else value
-
-
-MAX_STDERR_CHARACTERS = 4000
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailureText:
-    """The repeats that ended alike, in words."""
-
-    title: str
-    """How many repeats of how many cells they are, or which of the only cell."""
-    status: str
-    reason: str
-    members: tuple[str, ...]
-    """Each cell with its repeats; none of a single cell, which the title names."""
-    stderr_tail: str
-    """The end of what one of them wrote; empty where none wrote anything."""
-    writer: str
-    """Whose output that is; empty where it is the only repeat's."""
-
-
-def describe_failures(failures: pd.DataFrame) -> list[FailureText]:
-    """Return a text for all rows of `list_failures` that ended in one way, the most frequent first."""
-    alike: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in list_rows(add_labels(failures)):
-        alike[row["status"], _describe_failure(row)].append(row)
-    groups = sorted(alike.items(), key=lambda item: -len(item[1]))
-    return [_describe_group(status, reason, rows) for (status, reason), rows in groups]
-
-
-def _describe_group(status: str, reason: str, rows: Sequence[Row]) -> FailureText:
-    by_cell: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        by_cell[row["cell_id"], row["label"]].append(row)
-    members = tuple(f"{label}, {_name_repeats(own)}" for (_, label), own in by_cell.items())
-    writer = next((row for row in rows if not pd.isna(row["stderr_tail"]) and row["stderr_tail"]), None)
-    several = f"{count_things(len(rows), 'repeat')} of {count_things(len(by_cell), 'cell')}"
-    return FailureText(
-        title=members[0] if len(members) == 1 else several,
-        status=status,
-        reason=reason,
-        members=() if len(members) == 1 else members,
-        stderr_tail="" if writer is None else writer["stderr_tail"][-MAX_STDERR_CHARACTERS:],
-        writer="" if writer is None or len(rows) == 1 else f"{writer['label']}, repeat {writer['repeat']}",
-    )
-
-
-def _name_repeats(rows: Sequence[Row]) -> str:
-    """Return `repeat 3`, `repeats 3 and 4` or `repeats 1, 2 and 5`."""
-    *first, last = [str(row["repeat"]) for row in rows]
-    return f"repeats {', '.join(first)} and {last}" if first else f"repeat {last}"
-
-
-def _describe_failure(row: Row) -> str:
-    """Return the reason of a failure with what is known of the attempt that counts; most statuses say their kind."""
-    kind = {"error_kind": "kind"} if row["status"] == "failed" else {}
-    names = kind | {"exit_code": "exit code", "signal": "signal"}
-    details = [f"{name} {row[field]}" for field, name in names.items() if not pd.isna(row[field])]
-    if row["num_attempts"] > 1:
-        details.append(f"the last of {row['num_attempts']} attempts")
-    return f"{row['error_message']} ({', '.join(details)})" if details else str(row["error_message"])
 
 
 TITLE = "<title>All runs: benchmatrix</title>"

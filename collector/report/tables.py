@@ -20,6 +20,7 @@ from collector.tables.cells import (
     make_devices_table,
     make_durations_table,
     make_energy_table,
+    make_failures_table,
     make_inference_table,
     make_invalid_table,
     make_kernel_time_table,
@@ -34,6 +35,7 @@ from collector.tables.comparisons import (
     make_comparison_table,
     make_fallen_table,
     make_nights_table,
+    make_ranking_table,
     make_shared_device_table,
     make_tenant_latency_table,
     make_tenant_speed_table,
@@ -127,6 +129,18 @@ class Section:
 
 
 SECTIONS = (
+    Section(
+        anchor="ranking",
+        title="Ranking",
+        about="fastest and cheapest of each work",
+        tables=(make_ranking_table,),
+    ),
+    Section(
+        anchor="failures",
+        title="Failures",
+        about="with what they wrote",
+        tables=(make_failures_table,),
+    ),
     Section(
         anchor="cells",
         title="All cells",

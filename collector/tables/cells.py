@@ -9,9 +9,9 @@ import pandas as pd
 from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.labels import add_labels
-from collector.results.frames import CELL_COLUMNS, describe_cell, find_shared, make_frame
+from collector.results.frames import CELL_COLUMNS, Row, describe_cell, find_shared, list_rows, make_frame
 from collector.results.hosts import HostProducts, describe_drift, list_drifted
-from collector.results.summary import list_invalid, list_skipped
+from collector.results.summary import list_failures, list_invalid, list_skipped
 from collector.tables.environments import NOT_RECORDED
 from collector.tables.table import (
     CELL,
@@ -45,6 +45,8 @@ from collector.units import (
     choose_rate_unit,
     format_interval,
     format_number,
+    join_words,
+    list_some,
 )
 
 
@@ -395,6 +397,55 @@ def make_devices_table(analysis: Analysis) -> Table | None:
     caption = "Use of CPUs and GPUs while it was measured, medians of the repeats that count"
     has_gpu = bool((rows["device"] == "gpu").any())
     return make_table(caption, [CELL, *DEVICE_COLUMNS, *([HELD_DOWN_BY] if has_gpu else [])], rows)
+
+
+MAX_STDERR_CHARACTERS = 4000
+MAX_MEMBERS = 20
+"""Cells that ended alike which are named."""
+
+
+def make_failures_table(analysis: Analysis) -> Table | None:
+    """Return the repeats that did not end ok, those that ended alike in one row; None where all did.
+
+    What they wrote is that of the first of them that wrote anything.
+    """
+    failures = add_labels(list_failures(analysis.collection))
+    failures = failures.assign(reason=[_describe_failure(row) for row in list_rows(failures)])
+    rows = []
+    for (status, reason), own in failures.groupby(["status", "reason"], sort=False):
+        members = [
+            f"{label}, repeat{'' if len(repeats) == 1 else 's'} {join_words(map(str, repeats))}"
+            for (label, _), repeats in own.groupby(["label", "cell_id"], sort=False)["repeat"]
+        ]
+        wrote = own[own["stderr_tail"].fillna("") != ""].head(1)
+        output = "".join(
+            f"{row['label']}, repeat {row['repeat']}:\n{row['stderr_tail'][-MAX_STDERR_CHARACTERS:]}"
+            for row in list_rows(wrote)
+        )
+        named = "; ".join(list_some(members, MAX_MEMBERS))
+        rows.append((status, reason, len(own), named, output))
+    if not rows:
+        return None
+    names = ["status", "reason", "number", "members", "output"]
+    columns = [
+        text_column("status", "status"),
+        text_column("reason", "reason"),
+        count_column("repeats", "number"),
+        text_column("of", "members"),
+        text_column("what one wrote", "output", is_optional=True),
+    ]
+    frame = pd.DataFrame(rows, columns=names).sort_values("number", ascending=False, kind="stable")
+    return make_table("Repeats that did not end ok", columns, frame)
+
+
+def _describe_failure(row: Row) -> str:
+    """Return the reason of a failure with what is known of the attempt that counts; most statuses say their kind."""
+    kind = {"error_kind": "kind"} if row["status"] == "failed" else {}
+    names = kind | {"exit_code": "exit code", "signal": "signal"}
+    details = [f"{name} {row[field]}" for field, name in names.items() if not pd.isna(row[field])]
+    if row["num_attempts"] > 1:
+        details.append(f"the last of {row['num_attempts']} attempts")
+    return f"{row['error_message']} ({', '.join(details)})" if details else str(row["error_message"])
 
 
 INVALID_CAPTION = "Repeats with another verdict than valid"

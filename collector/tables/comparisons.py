@@ -11,6 +11,7 @@ from collector.changes import RecordedChange
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING, Comparison
 from collector.labels import add_labels, label_hardware, label_shared
 from collector.machines import SIDES
+from collector.ranking import list_cheapest, rank_programs
 from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, count_differences, count_tested, quote_longer
 from collector.results.cell_repeats import read_estimate
 from collector.results.collection import Collection
@@ -32,7 +33,17 @@ from collector.tables.table import (
     shorten_rows,
     text_column,
 )
-from collector.units import JOULE, MILLISECOND, NOT_THERE, PERCENT, RATIO, THROUGHPUT, Unit, choose_memory_unit
+from collector.units import (
+    JOULE,
+    MILLISECOND,
+    NOT_THERE,
+    PERCENT,
+    RATIO,
+    THROUGHPUT,
+    Unit,
+    choose_memory_unit,
+    format_number,
+)
 
 INTERVAL_TITLE = "95 % interval"
 """The interval that holds together with those of all ratios that it was judged with: the one beside a verdict."""
@@ -273,6 +284,30 @@ def _name_roles(sharing: pd.DataFrame) -> pd.DataFrame:
 def _estimate_columns(title: str, name: str, unit: Unit) -> list[Column]:
     interval = interval_column("95 % interval", f"{name}_low", f"{name}_high", unit)
     return [number_column(title, name, unit, is_optional=True), replace(interval, is_optional=True)]
+
+
+def make_ranking_table(analysis: Analysis) -> Table | None:
+    """Return of each work the fastest program, what is not told from it, and the next that is; the cheapest cells too.
+
+    None where no two programs can be ranked, and without prices.
+    """
+    rows = []
+    for one in rank_programs(analysis):
+        told = (pair for pair in zip(one.programs[1:], one.behind, strict=True) if pair[1].is_different)
+        longer = next((f"{row['variant']}, {100 * (behind.ratio.center - 1):.3g} % longer" for row, behind in told), "")
+        first = one.programs[0]
+        time = format_number(first["center_step_seconds"], MILLISECOND, NUM_TIME_DIGITS)
+        tied = ", ".join(str(row["variant"]) for row in one.tied) or "none"
+        rows.append((one.work, f"fastest: {first['variant']}, {time} ms", tied, longer))
+    currency = "" if analysis.costs is None else analysis.costs.currency
+    for cheap in list_cheapest(analysis):
+        row, cost, place = cheap.first.row, cheap.first.cost.center, cheap.first.offer.place
+        price = f"cheapest: {row['label']}, {cost:.3g} {currency} for 1,000 samples at {place}"
+        tied = "; ".join(str(other.row["label"]) for other in cheap.tied) or "none"
+        rows.append((f"{row['model']} {row['phase']}", price, tied, ""))
+    titles = ["work", "first", "not told from it", "the next that takes longer"]
+    columns = [text_column(title, title) for title in titles]
+    return make_table("Fastest and cheapest", columns, pd.DataFrame(rows, columns=titles)) if rows else None
 
 
 CAPTION = "Changes over the nights"
