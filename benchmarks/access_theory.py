@@ -7,7 +7,6 @@ the formulas say. From the checkout, five minutes on one core: .venv/bin/python 
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,9 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from access_scenarios import make_choice, make_group  # noqa: E402
-from collector.access.outcomes import Ratio, estimate_ratio  # noqa: E402
-from collector.access.simulation import Choice, Week, simulate_weeks  # noqa: E402
+from collector.access.outcomes import Ratio  # noqa: E402
+from collector.access.scenario import Choice, Policy  # noqa: E402
+from collector.access.simulation import Week, simulate_week  # noqa: E402
 from queueing_formulas import machine_repair_throughput, mg_1_ps_turnaround, mg_1_wait, mm_c_wait  # noqa: E402
 
 HOURS = 0.5
@@ -41,8 +41,8 @@ def main() -> None:
     arguments = parser.parse_args()
     print("| system | quantity | formula | simulated | 95 % interval | deviation |\n|---|---|---|---|---|---|")
     for name, quantity, expected, choice, measure in list_cases():
-        sums, counts = np.array([measure(week) for week in simulate_weeks(choice, arguments.weeks)]).T
-        figure = estimate_ratio(Ratio(numerators=sums, denominators=counts))
+        weeks = (simulate_week(choice, number) for number in range(arguments.weeks))
+        figure = Ratio(*np.array([measure(week) for week in weeks]).T).estimate()
         deviation = f"{figure.center / expected - 1:+.1%}".replace("%", " %")
         interval = f"{figure.low:.4g} to {figure.high:.4g}"
         print(f"| {name} | {quantity} | {expected:.4g} | {figure.center:.4g} | {interval} | {deviation} |", flush=True)
@@ -61,9 +61,7 @@ def list_cases() -> Iterator[tuple[str, str, float, Choice, Measure]]:
         sum_waits,
     )
     for cv in (0.0, 2.0):
-        choice = replace(
-            make_poisson(0.7, **LENGTHS[cv]), policy="time-slicing", rates=tuple(1 / number for number in range(1, 65))
-        )
+        choice = make_poisson(0.7, policy="time-slicing", kind={"max_tenants": 64}, **LENGTHS[cv])
         name, expected = f"M/G/1 processor sharing, load 0.7, cv {cv:g}", mg_1_ps_turnaround(0.7 / HOURS, HOURS)
         yield name, "turnaround, h", expected, choice, sum_turnarounds
     closed = make_choice(make_group(number=4, job_hours=(HOURS,), think_hours=1.0))
@@ -71,11 +69,13 @@ def list_cases() -> Iterator[tuple[str, str, float, Choice, Measure]]:
     yield "4 users who wait, think 1 h", "work a week, h", work, closed, sum_work
 
 
-def make_poisson(load: float, num_gpus: int = 1, **given: Any) -> Choice:
+def make_poisson(
+    load: float, num_gpus: int = 1, policy: Policy = "exclusive", kind: Any = None, **given: Any
+) -> Choice:
     """Return four users who use the GPUs for `load` of the time."""
     jobs_per_day = load * num_gpus * 24 / HOURS / 4
     group = make_group(**{"number": 4, "job_hours": (HOURS,), "jobs_per_day": jobs_per_day} | given)
-    return make_choice(group, num_gpus=num_gpus, warm_up_weeks=WARM_UP_WEEKS)
+    return make_choice(group, num_gpus=num_gpus, policy=policy, kind=kind, warm_up_weeks=WARM_UP_WEEKS)
 
 
 def sum_waits(week: Week) -> tuple[float, float]:

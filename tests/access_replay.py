@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import simpy
 
+from access_scenarios import make_choice, make_group
 from collector.access.simulation import FairShare, GpuPool, Job, Queue
 
 
@@ -35,7 +37,8 @@ class Replay:
     def run(self) -> "Replay":
         """Play all jobs to their end."""
         env = simpy.Environment()
-        pool = GpuPool(env, size=self.num_gpus, num_users=len(self.queues))
+        choice = make_choice(make_group(number=len(self.queues)), num_gpus=self.num_gpus)
+        pool = GpuPool(env, choice, np.random.default_rng())
         policy = FairShare(pool, self.queues)
 
         def note() -> None:
@@ -45,19 +48,19 @@ class Replay:
                 self.first_starts.setdefault(number, env.now)
 
         def follow(job: Job) -> simpy.events.ProcessGenerator:
-            yield job.done
+            yield job.ended
             self.ends[job.number] = env.now
             note()
 
         def submit() -> simpy.events.ProcessGenerator:
             for number, found in enumerate(self.submissions):
                 yield env.timeout(found.at - env.now)
-                job = Job(env, number=number, user=found.user, work=found.hours)
+                job = Job(number=number, user=found.user, submitted_at=env.now, work=found.hours, ended=env.event())
                 policy.submit(job)
                 env.process(follow(job))
                 note()
 
         env.process(submit())
         env.run()
-        self.num_preempted = policy.num_preempted
+        self.num_preempted = policy.num_admissions - len(self.submissions)
         return self

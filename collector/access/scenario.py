@@ -3,11 +3,13 @@
 Users write it as YAML (docs/access.md). Times are in hours, money in the scenario's currency.
 """
 
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+import numpy as np
+from pydantic import Field, model_validator
 
 from bench.schema.document import Document, Price, Watts
 
@@ -18,41 +20,21 @@ Label = Annotated[str, Field(min_length=1, max_length=60, pattern=PRINTABLE)]
 Hours = Annotated[float, Field(ge=1e-6, le=8784)]
 """From some milliseconds to a year."""
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-Sharing = Literal["time-slicing", "mps"]
 Policy = Literal["exclusive", "time-slicing", "mps", "fair-share"]
 DAYS: tuple[Day, ...] = get_args(Day)
-SCENARIOS = Path(__file__).parent / "scenarios"
-"""The folder of those that come with the tool."""
-
 DEFAULT_POLICIES: tuple[Policy, ...] = ("exclusive", "time-slicing", "fair-share")
-DEFAULT_WEEKS = 30
-DEFAULT_WARM_UP_WEEKS = 4
-"""A queue forgets that it began empty at the rate (1 - sqrt(load))^2 / service time (relaxation time of M/M/1: J. W.
-Cohen, The Single Server Queue, 1982): with jobs of 4 h on one GPU and a load of 0.8 by a factor of e in 15 days. In 4
-weeks 85 % of the beginning are forgotten there, and all of it at lower loads."""
-MIN_WEEKS = 5
-"""Fewer leave Student's t with a quantile above 2.8, and the bootstrap of a percentile with too few weeks to draw."""
-MAX_WEEKS = 10_000
 DEFAULT_MAX_TENANTS = 4
-"""Of one GPU, where nobody says how many fit into its memory: an assumption, and printed as one."""
-DEFAULT_START_MINUTES = 5.0
-"""From the request for a rented node with a GPU until its pod runs: an assumption, printed as one."""
-DEFAULT_IDLE_MINUTES = 10.0
-"""`--scale-down-unneeded-time` of the Kubernetes cluster autoscaler: how long a node is idle before it is removed.
-https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md, seen 2026-11-22."""
-
-
-def _make_list(value: Any) -> Any:
-    """Return `job_hours: 3` as the list of one length; a wrong value too, to be named."""
-    return tuple(value) if isinstance(value, list) else (value,) if isinstance(value, int | float | str) else value
+"""Of one GPU, where nobody says how many fit into its memory."""
+HOURS_PER_WEEK = 168.0
+MAX_JOBS = 2_000_000
+"""In all simulated weeks: at 0.1 ms each, on a core of an AMD EPYC, three minutes; more is a slip of a digit."""
 
 
 class Group(Document):
     """Users who are alike."""
 
-    name: Label
     number: Annotated[int, Field(ge=1, le=1000)] = 1
-    job_hours: Annotated[tuple[Hours, ...], Field(min_length=1, max_length=10_000), BeforeValidator(_make_list)]
+    job_hours: Annotated[tuple[Hours, ...], Field(min_length=1, max_length=10_000)]
     """How long a job runs alone on the GPU that `job_hours_on` names; one of them is drawn for each job."""
     spread: Literal["none", "exponential"] = "exponential"
     """Whether a job's length varies around the drawn one, which stays the mean."""
@@ -78,34 +60,29 @@ class Group(Document):
             raise ValueError("working_hours: begin after they end; give the earlier hour first, as in [9, 18]")
         return self
 
+    @property
+    def hours_per_day(self) -> float:
+        """Working hours."""
+        return self.working_hours[1] - self.working_hours[0]
 
-class Measured(Document):
-    """A cell of a run from which a kind's samples per second and slowdowns are read."""
-
-    run: Label
-    store: Words = "file://results"
-    where: Annotated[tuple[Words, ...], Field(max_length=20)] = ()
-    """KEY=VALUE as `benchmatrix compare --where` takes them; all must hold, and one cell alone on the GPU be left."""
+    @property
+    def jobs_per_week(self) -> float:
+        """Of all its users; of those who wait for their jobs, if these took no time: the most that can be."""
+        per_day = self.jobs_per_day or self.hours_per_day / (self.think_hours or math.inf)
+        return self.number * per_day * len(set(self.working_days))
 
 
 class Kind(Document):
     """One kind of GPU: its speed, and how slow it is for several tenants."""
 
-    samples_per_second: Annotated[float, Field(ge=1e-9, le=1e15)] | None = None
+    samples_per_second: Annotated[float, Field(ge=1e-9, le=1e15)]
     """Of a job alone on it; ratios between kinds say how long a job takes on each."""
-    measured: Measured | None = None
-    source: Words | None = None
+    source: Words = "not said"
     """Where the figures are from."""
-    slowdowns: dict[Sharing, dict[Annotated[int, Field(ge=2, le=64)], Annotated[float, Field(ge=0.1, le=1000)]]] = {}
+    slowdowns: dict[Policy, dict[Annotated[int, Field(ge=2, le=64)], Annotated[float, Field(ge=0.1, le=1000)]]] = {}
     """By way of sharing and number of tenants: step time of each over that of one alone."""
     max_tenants: Annotated[int, Field(ge=2, le=64)] | None = None
     """How many jobs fit into its memory at once."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.samples_per_second is None) == (self.measured is None):
-            raise ValueError("samples_per_second: give either samples_per_second or measured, a run that says it")
-        return self
 
 
 class Buy(Document):
@@ -134,41 +111,30 @@ class Buy(Document):
 
 
 class Rent(Document):
-    """What a rented GPU costs, with its host: on demand, or spot where it is interrupted."""
+    """What a rented GPU costs, with its host."""
 
     price_per_hour: Price | None = None
-    """Of one GPU. None: that of the price table."""
+    """Of one GPU. None: the lowest in the price table."""
+    source: Words = "not said"
+    """Where the price is from."""
     machine: Label | None = None
-    """The machine type in the price table. None: the one that costs least for each of its GPUs of this kind."""
+    """The machine type in the price table. None: any that has GPUs of this kind."""
     region: Label | None = None
-    """Of the machine; None: the one where it costs least."""
-    spot: bool = False
+    """None: any."""
     interruptions_per_hour: Annotated[float, Field(ge=1e-6, le=1000)] | None = None
-    """Of one spot GPU that runs, at any time as likely as at any other."""
+    """Of a spot GPU that runs, at any time as likely as at any other. None: it is on demand, and not interrupted."""
     always_on: bool = False
     """Paid for all hours of the week, used or not."""
-    start_minutes: Annotated[float, Field(ge=0, le=1440)] = DEFAULT_START_MINUTES
-    """From the request until a job runs; paid."""
-    idle_minutes: Annotated[float, Field(ge=0, le=10_080)] = DEFAULT_IDLE_MINUTES
-    """How long a GPU is kept without a job; paid."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.price_per_hour is not None and (self.machine or self.region):
-            raise ValueError(
-                "price_per_hour: stands instead of machine and region of the price table; give one of them"
-            )
-        if self.region and not self.machine:
-            raise ValueError("region: is that of a machine; give the machine too, or leave both out")
-        if self.spot != (self.interruptions_per_hour is not None):
-            raise ValueError("interruptions_per_hour: belongs to spot: true, which needs it; give both or neither")
-        return self
+    start_minutes: Annotated[float, Field(ge=0, le=1440)] = 5.0
+    """From the request for a node with a GPU until a job runs; paid."""
+    idle_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10.0
+    """How long a GPU is kept without a job; paid. As `--scale-down-unneeded-time` of the Kubernetes cluster autoscaler:
+    https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md, seen 2026-11-22."""
 
 
 class Alternative(Document):
     """One way to get GPUs."""
 
-    name: Label
     kind: Label
     gpus: Annotated[int, Field(ge=1, le=256)]
     """How many; of rented ones that are not always on the most at once."""
@@ -187,50 +153,96 @@ class Scenario(Document):
 
     question: Words
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
-    prices: Words | None = None
-    """The price table: a file of one's own. None: the one that comes with the tool."""
     budget_per_week: Price | None = None
     """No job is started on a rented GPU once the week has cost so much; it waits for the next week."""
     job_hours_on: Label
     """The kind of GPU that `job_hours` are of."""
     kinds: Annotated[dict[Label, Kind], Field(min_length=1, max_length=100)]
-    users: Annotated[tuple[Group, ...], Field(min_length=1, max_length=100)]
-    alternatives: Annotated[tuple[Alternative, ...], Field(min_length=1, max_length=50)]
+    users: Annotated[dict[Label, Group], Field(min_length=1, max_length=100)]
+    alternatives: Annotated[dict[Label, Alternative], Field(min_length=1, max_length=50)]
     policies: Annotated[tuple[Policy, ...], Field(min_length=1, max_length=4)] = DEFAULT_POLICIES
-    weeks: Annotated[int, Field(ge=MIN_WEEKS, le=MAX_WEEKS)] = DEFAULT_WEEKS
-    """Independent weeks that are simulated for each alternative and policy."""
-    warm_up_weeks: Annotated[int, Field(ge=1, le=100)] = DEFAULT_WARM_UP_WEEKS
-    """Simulated before each of them and not counted: the lab does not begin with empty queues."""
+    weeks: Annotated[int, Field(ge=5, le=10_000)] = 30
+    """Independent weeks that are simulated for each alternative and policy. Fewer than five leave Student's t with a
+    quantile above 2.8, and the bootstrap of a percentile with too few weeks to draw."""
+    warm_up_weeks: Annotated[int, Field(ge=1, le=100)] = 4
+    """Simulated before each of them and not counted: the lab does not begin with empty queues. A queue forgets that it
+    began empty at the rate (1 - sqrt(load))^2 / service time (relaxation time of M/M/1: J. W. Cohen, The Single Server
+    Queue, 1982): with jobs of 4 h on one GPU and a load of 0.8 by a factor of e in 15 days. In 4 weeks 85 % of the
+    beginning are forgotten there, and all of it at lower loads."""
     seed: Annotated[int, Field(ge=0, le=2**31)] = 1
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for key, names in (
-            ("users", [group.name for group in self.users]),
-            ("alternatives", [alternative.name for alternative in self.alternatives]),
-            ("policies", list(self.policies)),
-        ):
-            check_unique(key, names)
         kinds = f"kinds are {', '.join(self.kinds)}"
         if self.job_hours_on not in self.kinds:
             raise ValueError(f"job_hours_on: there is no kind {self.job_hours_on!r}; {kinds}")
-        for index, alternative in enumerate(self.alternatives):
+        for name, alternative in self.alternatives.items():
             if alternative.kind not in self.kinds:
-                raise ValueError(f"alternatives[{index}].kind: there is no kind {alternative.kind!r}; {kinds}")
-        guaranteed = sum(group.quota * group.number for group in self.users)
-        smallest = min(alternative.gpus for alternative in self.alternatives)
+                raise ValueError(f"alternatives.{name}.kind: there is no kind {alternative.kind!r}; {kinds}")
+        guaranteed = sum(group.quota * group.number for group in self.users.values())
+        smallest = min(alternative.gpus for alternative in self.alternatives.values())
         if "fair-share" in self.policies and guaranteed > smallest:
             raise ValueError(
                 f"users: the quotas guarantee {guaranteed} GPUs to the users together, and an alternative has only "
                 f"{smallest}; lower `quota`, which is of each user"
             )
+        per_week = (
+            sum(group.jobs_per_week for group in self.users.values()) * len(self.alternatives) * len(self.policies)
+        )
+        num_jobs = per_week * self.weeks * (1 + self.warm_up_weeks)
+        if num_jobs > MAX_JOBS:
+            raise ValueError(
+                f"weeks: about {num_jobs:,.0f} jobs would be simulated, more than {MAX_JOBS:,}; lower weeks, "
+                "warm_up_weeks or the number of users, jobs, alternatives or policies"
+            )
         return self
 
 
-def check_unique(key: str, names: Iterable[str]) -> None:
-    """Raise ValueError, in words that begin with the key, if a name stands twice."""
-    seen = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"{key}: {name!r} stands twice; give each another name")
-        seen.add(name)
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One alternative under one policy."""
+
+    scenario: Scenario
+    name: str
+    """Of the alternative."""
+    policy: Policy
+
+    @property
+    def alternative(self) -> Alternative:
+        return self.scenario.alternatives[self.name]
+
+    @property
+    def kind(self) -> Kind:
+        return self.scenario.kinds[self.alternative.kind]
+
+    @property
+    def speed(self) -> float:
+        """Of this kind of GPU over that of the one that `job_hours` are of."""
+        return self.kind.samples_per_second / self.scenario.kinds[self.scenario.job_hours_on].samples_per_second
+
+    @property
+    def price_per_hour(self) -> float:
+        """Of a rented GPU."""
+        return (self.alternative.rent and self.alternative.rent.price_per_hour) or 0.0
+
+    @property
+    def most_paid_hours(self) -> float:
+        """How many hours of rent the budget of a week pays: what is paid for anyway is not saved by leaving it idle."""
+        rent, budget = self.alternative.rent, self.scenario.budget_per_week
+        return math.inf if rent is None or rent.always_on or budget is None else budget / self.price_per_hour
+
+    @cached_property
+    def rates(self) -> tuple[float, ...]:
+        """The work that each of 1, 2, ... tenants gets done in an hour, in hours alone: one over the slowdown.
+
+        Slowdowns are on straight lines between the known ones; beyond the last, and where none is known, all tenants
+        together get no more done.
+        """
+        if self.policy in ("exclusive", "fair-share"):
+            return (1.0,)
+        known = {1: 1.0} | self.kind.slowdowns.get(self.policy, {})
+        numbers = sorted(known)
+        most = self.kind.max_tenants or (numbers[-1] if len(numbers) > 1 else DEFAULT_MAX_TENANTS)
+        tenants = np.arange(1, most + 1)
+        slowdowns = np.interp(tenants, numbers, [known[number] for number in numbers])
+        return tuple((1 / slowdowns / np.maximum(1.0, tenants / numbers[-1])).tolist())

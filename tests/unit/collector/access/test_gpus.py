@@ -1,6 +1,5 @@
 """GPUs in simulated time: every expected time is computed by hand."""
 
-from collections.abc import Sequence
 from math import inf
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +8,12 @@ import numpy as np
 import pytest
 import simpy
 
-from collector.access.scenario import Rent
+from access_scenarios import make_choice, make_group
+from collector.access.scenario import Policy, Rent
 from collector.access.simulation import GpuPool, Job
 
 RENT = Rent(start_minutes=30, idle_minutes=60)
-SPOT = Rent(start_minutes=30, idle_minutes=60, spot=True, interruptions_per_hour=0.1)
+SPOT = Rent(start_minutes=30, idle_minutes=60, interruptions_per_hour=0.1)
 
 
 class Interruptions:
@@ -27,21 +27,32 @@ class Interruptions:
 
 
 def make_pool(
-    env: simpy.Environment, *, size: int = 1, rates: Sequence[float] = (1.0,), rent: Rent | None = None
+    env: simpy.Environment,
+    *,
+    num_gpus: int = 1,
+    tenants: float | None = None,
+    rent: Rent | None = None,
+    draws: Any = None,
 ) -> GpuPool:
-    return GpuPool(env, size=size, num_users=2, rates=rates, rent=rent)
+    """Return GPUs of two users; `tenants`: the slowdown of two on a GPU."""
+    kind = {"slowdowns": {"time-slicing": {2: tenants}}} if tenants else {}
+    policy: Policy = "time-slicing" if tenants else "exclusive"
+    choice = make_choice(make_group(number=2), num_gpus=num_gpus, way=rent, policy=policy, kind=kind)
+    return GpuPool(env, choice, draws or np.random.default_rng(0))
 
 
 def make_job(
     env: simpy.Environment, number: int = 0, *, work: float = 1.0, user: int = 0, checkpoint: float = inf
 ) -> Job:
-    return Job(env, number=number, user=user, work=work, checkpoint_work=checkpoint)
+    job = Job(number=number, user=user, submitted_at=env.now, work=work, ended=env.event())
+    job.checkpoint_work = checkpoint
+    return job
 
 
 def test_tenants_slow_each_other_and_speed_up_when_one_ends() -> None:
     # Two tenants get 0.6 each. The short one ends after 1 / 0.6 = 5/3 h; the other has 3 - 1 = 2 left.
     env = simpy.Environment()
-    pool = make_pool(env, rates=(1.0, 0.6))
+    pool = make_pool(env, tenants=1 / 0.6)
     short, long = make_job(env, 0, work=1.0), make_job(env, 1, work=3.0, user=1)
     pool.submit(short)
     pool.submit(long)
@@ -53,12 +64,12 @@ def test_tenants_slow_each_other_and_speed_up_when_one_ends() -> None:
 
 def test_a_rented_gpu_is_paid_from_its_start_until_it_was_idle_for_long_enough() -> None:
     env = simpy.Environment()
-    pool = make_pool(env, size=2, rent=RENT)
+    pool = make_pool(env, num_gpus=2, rent=RENT)
     job = make_job(env, work=2.0)
     pool.submit(job)
     env.run(until=10)
     assert job.ended_at == pytest.approx(2.5)
-    assert job.measure_wait() == pytest.approx(0.5)
+    assert job.hours_on_gpu == pytest.approx(2.0)
     assert pool.count() == pytest.approx([0.5 + 2.0 + 1.0, 2.0, 2.0, 0.0])
 
 
@@ -66,34 +77,32 @@ def test_a_rented_gpu_is_paid_from_its_start_until_it_was_idle_for_long_enough()
 def test_an_interrupted_job_goes_on_from_its_last_checkpoint(checkpoint: float, end: float, saved: float) -> None:
     # Up at 0.5, interrupted 2.5 h later with 2.5 of 3 h done; started again at 3.0, up at 3.5.
     env = simpy.Environment()
-    generator: np.random.Generator = Interruptions(2.5)  # type: ignore[assignment]
-    pool = GpuPool(env, size=1, num_users=1, rates=(1.0,), rent=SPOT, generator=generator)
+    pool = make_pool(env, rent=SPOT, draws=Interruptions(2.5))
     job = make_job(env, work=3.0, checkpoint=checkpoint)
     pool.submit(job)
     env.run(until=3.2)
-    assert pool.count() == pytest.approx([3.2, 2.5, saved])
+    assert pool.count() == pytest.approx([3.2, 2.5, saved, 0.0])
     env.run(until=10)
     assert job.ended_at == pytest.approx(end)
-    assert job.measure_wait() == pytest.approx(1.0)
-    assert pool.count() == pytest.approx([3.0 + (end - 3.0) + 1.0, 2.5 + 3.0 - saved, 3.0])
+    assert end - job.hours_on_gpu == pytest.approx(1.0)
+    assert pool.count() == pytest.approx([3.0 + (end - 3.0) + 1.0, 2.5 + 3.0 - saved, 3.0, 0.0])
 
 
 def test_the_interruption_of_a_gpu_that_was_given_back_meets_nobody() -> None:
     env = simpy.Environment()
-    generator: np.random.Generator = Interruptions(4.0)  # type: ignore[assignment]
-    pool = GpuPool(env, size=1, num_users=1, rates=(1.0,), rent=SPOT, generator=generator)
+    pool = make_pool(env, rent=SPOT, draws=Interruptions(4.0))
     pool.submit(make_job(env, work=1.0))  # up from 0.5 to 2.5
     env.run(until=4.0)
     later = make_job(env, 1, work=1.0)
     pool.submit(later)  # up again from 4.5, when the first interruption would have come
     env.run(until=10)
     assert later.ended_at == pytest.approx(5.5)
-    assert later.measure_wait() == pytest.approx(0.5)
+    assert later.hours_on_gpu == pytest.approx(1.0)
 
 
 def test_an_evicted_job_leaves_its_gpu_to_the_others() -> None:
     env = simpy.Environment()
-    pool = make_pool(env, rates=(1.0, 0.5))
+    pool = make_pool(env, tenants=2.0)
     stays, goes = make_job(env, 0, work=2.0), make_job(env, 1, work=2.0, user=1)
     pool.submit(stays)
     pool.submit(goes)
@@ -101,9 +110,9 @@ def test_an_evicted_job_leaves_its_gpu_to_the_others() -> None:
     pool.evict(goes)
     env.run(until=3.0)
     assert stays.ended_at == pytest.approx(1.0 + 1.5)
-    assert goes.ended_at is None
+    assert not goes.ended.triggered
     assert pool.count() == pytest.approx([3.0, 2.5, 2.0, 0.0])
-    assert goes.measure_wait() == pytest.approx(2.0)
+    assert goes.hours_on_gpu == pytest.approx(1.0)
 
 
 def test_interruptions_come_as_often_as_stated() -> None:
@@ -114,9 +123,8 @@ def test_interruptions_come_as_often_as_stated() -> None:
         means.append(mean)
         return float(generator.exponential(mean))
 
-    rent = Rent(start_minutes=0, spot=True, interruptions_per_hour=0.5, always_on=True)
-    counted: Any = SimpleNamespace(exponential=draw)
-    pool = GpuPool(env, size=2, num_users=1, rent=rent, generator=counted)
+    rent = Rent(start_minutes=0, interruptions_per_hour=0.5, always_on=True)
+    pool = make_pool(env, num_gpus=2, rent=rent, draws=SimpleNamespace(exponential=draw))
     env.run(until=3360)
     # A draw for each start, of which 3,360 follow an interruption, with a standard deviation of 58.
     assert len(means) - 2 == pytest.approx(3360, abs=4 * 58)

@@ -6,7 +6,6 @@ benchmarks/access_theory.py does the same for longer; docs/access.md has its fig
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -15,8 +14,8 @@ import pytest
 from scipy import stats
 
 from access_scenarios import make_choice, make_group
-from collector.access.outcomes import compute_offered_hours
-from collector.access.simulation import Choice, FloatArray, simulate_weeks
+from collector.access.scenario import Choice, Policy
+from collector.access.simulation import FloatArray, Week, simulate_week
 from queueing_formulas import machine_repair_throughput, mg_1_ps_turnaround, mg_1_wait, mm_c_wait
 
 NUM_WEEKS = 50
@@ -45,13 +44,18 @@ def check_jobs(values: Iterable[FloatArray], expected: float, tolerance: float) 
     check_mean([float(week.sum()) for week in weeks], [len(week) for week in weeks], expected, tolerance)
 
 
-def make_poisson_choice(load: float, num_gpus: int = 1, **given: Any) -> Choice:
+def make_poisson_choice(
+    load: float, num_gpus: int = 1, policy: Policy = "exclusive", kind: Any = None, **given: Any
+) -> Choice:
     """Return a choice in which four users submit at all hours, so that the GPUs are used for `load` of the time."""
     jobs_per_day = load * num_gpus * 24 / HALF_HOUR / 4
     group = make_group(**{"number": 4, "job_hours": (HALF_HOUR,), "jobs_per_day": jobs_per_day} | given)
-    offered = compute_offered_hours(group)
-    assert offered == pytest.approx(load * num_gpus * 168)
-    return make_choice(group, num_gpus=num_gpus)
+    assert group.jobs_per_week * HALF_HOUR == pytest.approx(load * num_gpus * 168)
+    return make_choice(group, num_gpus=num_gpus, policy=policy, kind=kind)
+
+
+def simulate_weeks(choice: Choice, num_weeks: int) -> list[Week]:
+    return [simulate_week(choice, number) for number in range(num_weeks)]
 
 
 @pytest.mark.parametrize(("num_gpus", "load", "tolerance"), [(1, 0.6, 0.2), (3, 0.7, 0.25)])
@@ -72,8 +76,7 @@ def test_exclusive_use_of_one_gpu_waits_as_pollaczek_and_khinchine_say() -> None
 @pytest.mark.parametrize("spread", [{"spread": "none"}, {"spread": "none", "job_hours": MIXED}])
 def test_time_slicing_without_loss_is_m_g_1_processor_sharing_whatever_the_spread(spread: dict[str, Any]) -> None:
     load = 0.6
-    rates = tuple(1 / number for number in range(1, 65))
-    choice = replace(make_poisson_choice(load, **spread), policy="time-slicing", rates=rates)
+    choice = make_poisson_choice(load, policy="time-slicing", kind={"max_tenants": 64}, **spread)
     weeks = simulate_weeks(choice, NUM_WEEKS)
     expected = mg_1_ps_turnaround(load / HALF_HOUR, HALF_HOUR)
     check_jobs((week.jobs["turnaround"].to_numpy() for week in weeks), expected, 0.2)

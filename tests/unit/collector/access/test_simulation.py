@@ -1,17 +1,16 @@
 """Weeks of a laboratory: what is counted of them, and what policies, budgets and speeds change."""
 
-from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from access_scenarios import make_choice, make_group
-from collector.access.scenario import Rent
-from collector.access.simulation import Choice, Week, simulate_week
+from collector.access.scenario import Choice, Policy, Rent
+from collector.access.simulation import Week, simulate_week
 
-BUSY = make_choice(
-    make_group(name="many", number=3, job_hours=(2.0,), jobs_per_day=6.0),
-    make_group(name="few", job_hours=(2.0,), jobs_per_day=1.0),
-    num_gpus=2,
+BUSY = (
+    make_group(number=3, job_hours=(2.0,), jobs_per_day=6.0),
+    make_group(job_hours=(2.0,), jobs_per_day=1.0),
 )
 """38 hours of work a day on two GPUs: 79 % of what they can do."""
 
@@ -21,18 +20,15 @@ def simulate(choice: Choice, number: int = 0) -> Week:
 
 
 def test_every_policy_faces_the_same_jobs() -> None:
-    weeks = [
-        simulate(replace(BUSY, policy="exclusive")),
-        simulate(replace(BUSY, policy="time-slicing", rates=(1.0, 0.5, 1 / 3, 0.25))),
-        simulate(replace(BUSY, policy="fair-share")),
-    ]
+    weeks = [simulate(make_choice(*BUSY, num_gpus=2, policy=policy)) for policy in get_args(Policy)]
     for week in weeks[1:]:
         assert week.jobs["user"].equals(weeks[0].jobs["user"])
         assert week.jobs["alone"].to_numpy() == pytest.approx(weeks[0].jobs["alone"].to_numpy())
 
 
 def test_a_gpu_that_is_twice_as_fast_takes_half_as_long_for_the_same_jobs() -> None:
-    slow, fast = simulate(BUSY), simulate(replace(BUSY, speed=2.0))
+    kinds = ({"samples_per_second": speed} for speed in (1000.0, 2000.0))
+    slow, fast = (simulate(make_choice(*BUSY, num_gpus=2, job_hours_on="H100", kind=kind)) for kind in kinds)
     assert fast.jobs["alone"].to_numpy() == pytest.approx(slow.jobs["alone"].to_numpy() / 2)
     assert fast.jobs["wait"].mean() < slow.jobs["wait"].mean() / 2
 
@@ -57,8 +53,8 @@ def test_where_more_is_asked_than_can_be_done_jobs_are_followed_for_a_while_and_
 def test_fair_share_gives_a_modest_user_its_guarantee_beside_a_greedy_one() -> None:
     # The greedy one asks for two GPUs around the clock; the other's guaranteed GPU is there at once, since the other
     # job makes room.
-    greedy = make_group(name="greedy", number=4, job_hours=(20.0,), think_hours=0.01, checkpoint_hours=0.5)
-    modest = make_group(name="modest", job_hours=(1.0,), jobs_per_day=2.0, quota=1)
+    greedy = make_group(number=4, job_hours=(20.0,), think_hours=0.1, checkpoint_hours=0.5)
+    modest = make_group(job_hours=(1.0,), jobs_per_day=2.0, quota=1)
     first_come = simulate(make_choice(greedy, modest, num_gpus=2))
     fair = simulate(make_choice(greedy, modest, num_gpus=2, policy="fair-share"))
     waits = [week.jobs.groupby("user")["wait"].mean()[4] for week in (first_come, fair)]
@@ -69,9 +65,9 @@ def test_fair_share_gives_a_modest_user_its_guarantee_beside_a_greedy_one() -> N
 
 def test_a_budget_stops_starts_and_the_next_week_begins_anew() -> None:
     group = make_group(number=4, job_hours=(4.0,), spread="none", think_hours=0.5)
-    rent = Rent(start_minutes=0, idle_minutes=0)
-    free = make_choice(group, num_gpus=4, rent=rent, price_per_hour=1.0)
-    capped = replace(free, budget_per_week=100.0)
+    rent = Rent(start_minutes=0, idle_minutes=0, price_per_hour=1.0)
+    free = make_choice(group, num_gpus=4, way=rent)
+    capped = make_choice(group, num_gpus=4, way=rent, budget_per_week=100.0)
     # Four jobs that run when the money ends go on: at most 4 * 4 h more.
     assert simulate(free).paid_hours > 400.0
     assert 100.0 <= simulate(capped).paid_hours <= 116.0

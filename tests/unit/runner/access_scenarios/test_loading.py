@@ -4,15 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from access_scenarios import make_scenario
+from access_scenarios import make_group
 from bench.errors import UserError
-from runner.access_scenarios import (
-    estimate_num_jobs,
-    list_shipped_scenarios,
-    load_scenario,
-    look_up_figures,
-    look_up_prices,
-)
+from runner.access_scenarios import SHIPPED, load_scenario
 from runner.yaml_input import YamlError
 
 TEXT = """\
@@ -21,9 +15,9 @@ job_hours_on: T4
 kinds:
   T4: {samples_per_second: 250}
 users:
-  - {name: all, number: 3, job_hours: 2, jobs_per_day: 1}
+  all: {number: 3, job_hours: [2], jobs_per_day: 1}
 alternatives:
-  - {name: rent, kind: T4, gpus: 2, rent: {price_per_hour: 0.5}}
+  rent: {kind: T4, gpus: 2, rent: {price_per_hour: 0.5}}
 """
 
 
@@ -40,8 +34,8 @@ def catch_error(folder: Path, text: str) -> YamlError:
 
 
 def test_a_scenario_of_eight_lines_is_enough(tmp_path: Path) -> None:
-    scenario, _ = load_scenario(write(tmp_path, TEXT))
-    assert scenario.users[0].job_hours == (2.0,)
+    scenario = load_scenario(write(tmp_path, TEXT))
+    assert scenario.users["all"].job_hours == (2.0,)
     assert scenario.policies == ("exclusive", "time-slicing", "fair-share")
     assert (scenario.weeks, scenario.currency) == (30, "USD")
 
@@ -49,23 +43,25 @@ def test_a_scenario_of_eight_lines_is_enough(tmp_path: Path) -> None:
 USER, RENT, BUY = "jobs_per_day: 1", "{price_per_hour: 0.5}", "rent: {price_per_hour: 0.5}"
 KIND = "{samples_per_second: 250}"
 ERRORS = [
-    ("job_hours: 2", "job_hours: 0", 6, "users[0].job_hours"),
-    ("job_hours: 2", "job_hours: abc", 6, "users[0].job_hours"),
-    ("job_hours: 2", "job_hours: []", 6, "users[0].job_hours"),
-    (USER, f"{USER}, think_hours: 1", 6, "users[0].jobs_per_day"),
-    (f", {USER}", "", 6, "users[0].jobs_per_day"),
-    (USER, f"{USER}, working_hours: [18, 9]", 6, "users[0].working_hours"),
-    (USER, f"{USER}, working_days: [Monday]", 6, "users[0].working_days[0]"),
-    (USER, f"{USER}, spread: lognormal", 6, "users[0].spread"),
+    ("job_hours: [2]", "job_hours: [0]", 6, "users.all.job_hours[0]"),
+    ("job_hours: [2]", "job_hours: abc", 6, "users.all.job_hours"),
+    ("job_hours: [2]", "job_hours: []", 6, "users.all.job_hours"),
+    (USER, f"{USER}, think_hours: 1", 6, "users.all.jobs_per_day"),
+    (f", {USER}", "", 6, "users.all.jobs_per_day"),
+    (USER, f"{USER}, working_hours: [18, 9]", 6, "users.all.working_hours"),
+    (USER, f"{USER}, working_days: [Monday]", 6, "users.all.working_days[0]"),
+    (USER, f"{USER}, spread: lognormal", 6, "users.all.spread"),
     (USER, f"{USER}, quota: 1", 5, "users"),
-    ("number: 3", "numbers: 3", 6, "users[0].numbers"),
-    ("kind: T4", "kind: T5", 8, "alternatives[0].kind"),
+    ("number: 3", "numbers: 3", 6, "users.all.numbers"),
+    ("kind: T4", "kind: T5", 8, "alternatives.rent.kind"),
     ("job_hours_on: T4", "job_hours_on: V100", 2, "job_hours_on"),
-    (RENT, "{price_per_hour: -1}", 8, "alternatives[0].rent.price_per_hour"),
-    (RENT, "{price_per_hour: 1, spot: true}", 8, "alternatives[0].rent.interruptions_per_hour"),
-    (RENT, "{price_per_hour: 1, machine: a}", 8, "alternatives[0].rent.price_per_hour"),
-    (f", {BUY}", "", 8, "alternatives[0].buy"),
-    (BUY, "buy: {price: 9, lifetime_years: 1, watts: 9}", 8, "alternatives[0].buy.electricity_per_kwh"),
+    (RENT, "{price_per_hour: -1}", 8, "alternatives.rent.rent.price_per_hour"),
+    (RENT, "{interruptions_per_hour: 0}", 8, "alternatives.rent.rent.interruptions_per_hour"),
+    (RENT, "{machine: a}", 8, "alternatives.rent.rent"),
+    (RENT, "{machine: n1-standard-4, region: nowhere}", 8, "alternatives.rent.rent"),
+    (f"{RENT}}}\n", "{}}\ncurrency: EUR\n", 9, "currency"),
+    (f", {BUY}", "", 8, "alternatives.rent.buy"),
+    (BUY, "buy: {price: 9, lifetime_years: 1, watts: 9}", 8, "alternatives.rent.buy.electricity_per_kwh"),
     (KIND, "{samples_per_second: 250, slowdowns: {mig: {2: 2}}}", 4, "kinds.T4.slowdowns.mig"),
     (KIND, "{samples_per_second: 250, slowdowns: {mps: {1: 2}}}", 4, "kinds.T4.slowdowns.mps.1"),
     (KIND, "{source: a blog}", 4, "kinds.T4.samples_per_second"),
@@ -86,7 +82,7 @@ def test_an_error_names_line_and_key(tmp_path: Path, old: str, new: str, line: i
         ("", "the file is empty, expected a scenario"),
         ("- a\n", "found a list, expected keys with values"),
         (TEXT.replace("250}", "-1}"), "found the number -1, expected at least 1e-09"),
-        (TEXT.replace("job_hours: 2", "job_hours: abc"), "found the text 'abc', expected a finite number"),
+        (TEXT.replace("job_hours: [2]", "job_hours: abc"), "found the text 'abc', expected a list"),
         (TEXT.replace("jobs_per_day: 1", "jobs_per_day: 100000"), "jobs would be simulated, more than 2,000,000"),
     ],
 )
@@ -100,19 +96,13 @@ def test_a_name_that_is_no_scenario_suggests_one() -> None:
 
 
 def test_the_number_of_jobs_is_estimated_by_hand() -> None:
-    users = [
-        {"name": "open", "number": 3, "job_hours": [2.0], "jobs_per_day": 2.0, "working_days": ["mon", "tue"]},
-        {"name": "closed", "job_hours": [2.0], "think_hours": 4.0, "working_hours": [8.0, 16.0]},
-    ]
-    scenario = make_scenario(users=users, policies=["exclusive"], weeks=10, warm_up_weeks=2)
-    # A week: 3 * 2 * 2 = 12 and at most 7 * 8 / 4 = 14; two alternatives, ten weeks with two of warm-up each.
-    assert estimate_num_jobs(scenario) == pytest.approx(2 * 30 * 26)
+    group = make_group(number=3, job_hours=(2.0,), jobs_per_day=2.0, working_days=("mon", "tue"))
+    waiting = make_group(job_hours=(2.0,), think_hours=4.0, working_hours=(8.0, 16.0))
+    assert (group.jobs_per_week, waiting.jobs_per_week) == (3 * 2 * 2, 7 * 8 / 4)
 
 
-@pytest.mark.parametrize("name", list_shipped_scenarios())
-def test_every_shipped_scenario_has_twenty_lines_and_all_its_figures(name: str) -> None:
-    scenario, tree = load_scenario(name)
-    rented = {alternative.name for alternative in scenario.alternatives if alternative.rent is not None}
-    assert look_up_prices(scenario, tree).keys() == rented
-    assert look_up_figures(scenario, tree).keys() == scenario.kinds.keys()
-    assert len(list_shipped_scenarios()[name].read_text().splitlines()) <= 20
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_shipped_scenario_has_twenty_lines_and_all_its_prices(name: str) -> None:
+    rented = [one.rent for one in load_scenario(name).alternatives.values() if one.rent is not None]
+    assert all(rent.price_per_hour and "https://" in rent.source for rent in rented)
+    assert len(SHIPPED[name].read_text().splitlines()) <= 20
