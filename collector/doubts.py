@@ -18,8 +18,8 @@ from collector.labels import FRAMEWORK_NAMES
 from collector.machines import SIDES, is_confounded
 from collector.results.cell_repeats import NO, YES, judge_counting
 from collector.results.frames import find_shared, list_rows, select_alone
-from collector.results.hosts import MAX_DRIFT, describe_drift, list_drifted, measure_drift
-from collector.tables.environments import describe_environment, describe_libraries
+from collector.results.hosts import MAX_DRIFT, describe_drift, describe_environment, list_drifted, measure_drift
+from collector.tables.environments import describe_libraries
 from collector.units import PERCENT, choose_memory_unit, count_things, format_number, join_words, list_some
 
 Severity = Literal["beware", "unknown"]

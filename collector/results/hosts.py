@@ -18,7 +18,7 @@ import pandas as pd
 
 from bench.schema import Environment, hash_text
 from collector.labels import FRAMEWORK_NAMES
-from collector.units import PERCENT, choose_rate_unit, count_things, format_number
+from collector.units import GIB, NOT_THERE, PERCENT, choose_rate_unit, count_things, format_number
 
 MAX_CLOCK_STEP = timedelta(minutes=1)
 """By so much a clock may be set while its machine runs. A boot that moves by more is another machine's, which was
@@ -234,6 +234,50 @@ def _list_facts(environment: Environment) -> dict[str, Any]:
     if environment.gpu is not None:
         facts |= environment.gpu.model_dump(include=set(GPU_FACTS))
     return {name: value for name, value in facts.items() if value not in (None, ())}
+
+
+def describe_environment(environment: Environment) -> dict[str, str]:
+    """Return property to text: each field by its name, of machine and GPU too, then packages and settings."""
+    own = environment.model_dump(exclude={"hostname", "identity", "machine", "gpus", "versions", "settings"})
+    parts = {
+        "": own,
+        "machine ": environment.machine.model_dump() if environment.machine else {},
+        "GPU ": environment.gpu.model_dump(exclude={"uuid"}) if environment.gpu else {},
+        "package ": dict(sorted(environment.versions.items())),
+        "setting ": dict(sorted(environment.settings.items())),
+    }
+    return {
+        kind + (name if kind in ("package ", "setting ") else name.removesuffix("_bytes").replace("_", " ")): _show(
+            name, value
+        )
+        for kind, fields in parts.items()
+        for name, value in fields.items()
+    }
+
+
+def _show(name: str, value: Any) -> str:
+    if value is None or value == ():
+        return NOT_THERE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if name.endswith("_bytes"):
+        return f"{format_number(value, GIB)} GiB"
+    return shorten_cudnn(value) if name == "cudnn_version" else str(value)
+
+
+CUDNN_9 = 90_000
+"""From cuDNN 9 on, cudnn_version.h has major * 10,000 + minor * 100 + patch as its number; before, major * 1,000."""
+
+
+def shorten_cudnn(version: str) -> str:
+    """Return a version of cuDNN as `9.19.0`, be it recorded as 91900, 9.19.0.56 or 9.19.0; a major one as it is."""
+    if version.isdecimal() and int(version) >= 1000:
+        number = int(version)
+        major, rest = divmod(number, 10_000 if number >= CUDNN_9 else 1000)
+        return f"{major}.{rest // 100}.{rest % 100}"
+    return ".".join(version.split(".")[:3])
 
 
 def drop_build(version: str | None) -> str | None:

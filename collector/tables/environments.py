@@ -1,16 +1,14 @@
 """Environments, their libraries, and machines: their tables, how machines of one type differ, what they share."""
 
-from typing import Any
-
 import pandas as pd
 
 from bench.registry import MODELS
-from bench.schema import Environment
 from collector.analysis import Analysis
 from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
 from collector.ratio_words import NO_DIFFERENCE, adjust_verdicts, name_direction
 from collector.results.collection import Collection
 from collector.results.frames import Columns, Row, make_frame
+from collector.results.hosts import describe_environment
 from collector.results.summary import (
     CALIBRATIONS,
     READ_COLUMNS,
@@ -24,13 +22,11 @@ from collector.statistics import Estimate
 from collector.tables.table import Table, count_column, interval_column, make_table, number_column, text_column
 from collector.units import (
     CELSIUS,
-    GIB,
     GIGABYTES_PER_SECOND,
     MEGAHERTZ,
     NOT_THERE,
     RATIO,
     choose_rate_unit,
-    format_number,
     format_significant,
 )
 
@@ -120,37 +116,6 @@ def _name_environments(collection: Collection) -> dict[str, str]:
 def _name_program(program: tuple[str, ...]) -> str:
     framework, mode, *phases = program
     return " ".join([FRAMEWORK_NAMES.get(framework, framework), mode, *(PHASE_NAMES[phase] for phase in phases)])
-
-
-def describe_environment(environment: Environment) -> dict[str, str]:
-    """Return property to text: each field by its name, of machine and GPU too, then packages and settings."""
-    own = environment.model_dump(exclude={"hostname", "identity", "machine", "gpus", "versions", "settings"})
-    parts = {
-        "": own,
-        "machine ": environment.machine.model_dump() if environment.machine else {},
-        "GPU ": environment.gpu.model_dump(exclude={"uuid"}) if environment.gpu else {},
-        "package ": dict(sorted(environment.versions.items())),
-        "setting ": dict(sorted(environment.settings.items())),
-    }
-    return {
-        kind + (name if kind in ("package ", "setting ") else name.removesuffix("_bytes").replace("_", " ")): _show(
-            name, value
-        )
-        for kind, fields in parts.items()
-        for name, value in fields.items()
-    }
-
-
-def _show(name: str, value: Any) -> str:
-    if value is None or value == ():
-        return NOT_THERE
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    if name.endswith("_bytes"):
-        return f"{format_number(value, GIB)} GiB"
-    return shorten_cudnn(value) if name == "cudnn_version" else str(value)
 
 
 def _describe_placements(collection: Collection, name: str) -> dict[str, str]:
@@ -304,19 +269,8 @@ def _describe_factor(factor: Estimate | None) -> Row:
 NOT_RECORDED = "not recorded"
 BUILT_FOR = ("tensorflow",)
 """Frameworks that name the CUDA and cuDNN which they were built for (tf.sysconfig.get_build_info), not those loaded."""
-CUDNN_9 = 90_000
-"""From cuDNN 9 on, cudnn_version.h has major * 10,000 + minor * 100 + patch as its number; before, major * 1,000."""
 BATCH_NORM = "Keras ({names}) computes the batch norms of {models} from several operations, PyTorch in one"
 FUSED_NORM = "the mode fused-norm of TensorFlow measures what that costs"
-
-
-def shorten_cudnn(version: str) -> str:
-    """Return a version of cuDNN as `9.19.0`, be it recorded as 91900, 9.19.0.56 or 9.19.0; a major one as it is."""
-    if version.isdecimal() and int(version) >= 1000:
-        number = int(version)
-        major, rest = divmod(number, 10_000 if number >= CUDNN_9 else 1000)
-        return f"{major}.{rest // 100}.{rest % 100}"
-    return ".".join(version.split(".")[:3])
 
 
 SEARCH = "cuDNN tries its algorithms first (cudnn_benchmark):"

@@ -1,16 +1,15 @@
 """Compare two sides of what runs measured: pair the cells, find the noise, and put all into one document."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.errors import UserError
-from bench.schema import Environment
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import MISSING, UNREADABLE, WITHOUT_RECORD
-from collector.results.hosts import name_machines_of_rows
-from collector.units import count_things
+from collector.results.hosts import describe_environment, name_machines_of_rows
+from collector.units import NOT_THERE, count_things
 from collector.versus.noise import (
     RelatedRuns,
     RunDifference,
@@ -208,102 +207,65 @@ def _list_warnings(collections: Sequence[Collection], rows_a: Rows, rows_b: Rows
 
 
 FROM_ROWS: Mapping[str, str] = {
-    "GPU": "gpu_name",
     "power limit of the GPUs, W": "gpu_power_limit_watts",
-    "CPU": "cpu_model",
-    "threads": "num_threads",
     "machine type": "instance_type",
-    "driver": "driver_version",
     "image": "image",
-    "Python": "python_version",
     "spot": "is_spot",
-    "region": "region",
-    "zone": "zone",
     "kubelet": "kubelet_version",
     "CPU manager": "cpu_manager_policy",
+    "region": "region",
+    "zone": "zone",
     "host": "host",
     "machine (host and GPUs)": "machine",
 }
-"""What each repeat says, by the column that it is in."""
-FROM_ENVIRONMENTS: Mapping[str, Callable[[Environment], object]] = {
-    "cores": lambda found: found.num_visible_cores,
-    "CPU quota": lambda found: found.cpu_quota_cores if found.cpu_quota_cores is not None else "none",
-    "CPU governor": lambda found: found.cpu_governor,
-    "memory, bytes": lambda found: found.memory_total_bytes,
-    "machine (firmware)": lambda found: found.machine and f"{found.machine.vendor} {found.machine.product}",
-    "MIG profile": lambda found: found.gpu and found.gpu.mig_profile,
-    "ECC": lambda found: found.gpu and found.gpu.ecc_enabled,
-    "PCIe lanes": lambda found: found.gpu and found.gpu.pcie_width,
-    "CUDA": lambda found: found.gpu and found.gpu.cuda_version,
-    "cuDNN": lambda found: found.gpu and found.gpu.cudnn_version,
-    "kernel": lambda found: found.kernel,
-    "revision of the tool where it measured": lambda found: found.git_revision,
-}
-"""What the first repeat of each environment says."""
+"""What each repeat says beside its environment, by the column that it is in."""
 HARDWARE = (
-    *("GPU", "CPU", "cores", "CPU quota", "threads", "machine type", "machine (firmware)", "MIG profile", "ECC"),
-    "PCIe lanes",
+    *("GPU name", "cpu model", "num visible cores", "cpu quota cores", "num threads", "machine type", "machine vendor"),
+    *("machine product", "GPU mig profile", "GPU ecc enabled", "GPU pcie width"),
 )
 """Facts that make a comparison one of machines. The power limit is none: it is a setting, and a lowered one makes a
 measurement `throttled`."""
-ORDER = (*HARDWARE, "power limit of the GPUs, W", "driver", "CUDA", "cuDNN", "image")
-"""What is named first; the rest follows as it comes, hosts last."""
-LAST = ("region", "zone", "host", "machine (host and GPUs)")
+PASSING = ("GPU pcie generation", "machine visible cores")
+"""What may be another one at each look at the same machine."""
+OF_FRAMEWORKS = ("package ", "setting ")
 
 
 def list_environment_differences(
     rows_a: Rows, rows_b: Rows, collections: Sequence[Collection]
 ) -> list[EnvironmentDifference]:
-    """Return what differs between the repeats of two sides, hardware first.
+    """Return what differs between the repeats of two sides, hardware first, then what no framework has of its own.
 
     A fact differs where the sides have not the same values of it, be it one or several. A value that one repeat of
-    several lacks is unknown and is no difference; one that a whole side lacks is named as not recorded.
+    several lacks is unknown and is no difference; one that a whole side lacks is named as not recorded. Settings and
+    packages that only one of two frameworks has are left out: they cannot be alike.
     """
-    environments = {
-        (collection.run.run_id, environment_id): environment
-        for collection in collections
-        for environment_id, environment in collection.environments.items()
-    }
-    facts = [_list_facts(rows, environments, collections) for rows in (rows_a, rows_b)]
+    facts = [_list_facts(rows, collections) for rows in (rows_a, rows_b)]
     are_others = {row["framework"] for row in rows_a}.isdisjoint(row["framework"] for row in rows_b)
-    own = {name for environment in environments.values() for name in _list_own_facts(environment)}
 
     def rank(fact: str) -> tuple[int, str]:
-        return (ORDER.index(fact) if fact in ORDER else len(ORDER) + (fact in LAST)), fact
+        later = 2 if fact in FROM_ROWS else fact.startswith(OF_FRAMEWORKS)
+        return (HARDWARE.index(fact) if fact in HARDWARE else len(HARDWARE) + later), fact
 
     return [
-        EnvironmentDifference(
-            fact=name,
-            a=a,
-            b=b,
-            is_hardware=name in HARDWARE,
-            is_of_one_framework=are_others and name in own and not (a and b),
-        )
+        EnvironmentDifference(fact=name, a=a, b=b, is_hardware=name in HARDWARE)
         for name in sorted(facts[0].keys() | facts[1].keys(), key=rank)
         for a, b in [[tuple(sorted(found.get(name, ()))) for found in facts]]
-        if a != b
+        if a != b and (a and b or not (are_others and name.startswith(OF_FRAMEWORKS)))
     ]
 
 
-def _list_facts(
-    rows: Rows, environments: Mapping[tuple[str, str], Environment], collections: Sequence[Collection]
-) -> dict[str, set[str]]:
+def _list_facts(rows: Rows, collections: Sequence[Collection]) -> dict[str, set[str]]:
     """Return each fact with the values that the repeats have of it; a fact that none of them says is left out."""
     facts: defaultdict[str, set[Any]] = defaultdict(set)
     for fact, column in FROM_ROWS.items():
         facts[fact].update(row[column] for row in rows)
-    for key in {(row["run_id"], row["environment_id"]) for row in rows} & environments.keys():
-        for fact, read in FROM_ENVIRONMENTS.items():
-            facts[fact].add(read(environments[key]))
-        for fact, value in _list_own_facts(environments[key]).items():
-            facts[fact].add(value)
-    run_ids = {row["run_id"] for row in rows}
-    for run in (collection.run for collection in collections if collection.run.run_id in run_ids):
-        facts["version of the tool"].add(run.tool_version)
-        facts["revision of the tool that planned"].add(run.git_revision)
-    return {fact: {describe_value(value) for value in values - {None}} for fact, values in facts.items()}
-
-
-def _list_own_facts(environment: Environment) -> dict[str, object]:
-    """Return the packages and the settings of the framework."""
-    return {**environment.versions, **{f"setting {name}": value for name, value in environment.settings.items()}}
+    for collection in collections:
+        own = {row["environment_id"] for row in rows if row["run_id"] == collection.run.run_id}
+        for environment in (collection.environments[name] for name in own & collection.environments.keys()):
+            for fact, value in describe_environment(environment).items():
+                facts[fact].add(None if value == NOT_THERE else value)
+        if own:
+            facts["version of the tool"].add(collection.run.tool_version)
+            facts["revision of the tool that planned"].add(collection.run.git_revision)
+    known = {fact: {describe_value(value) for value in values - {None}} for fact, values in facts.items()}
+    return {fact: values for fact, values in known.items() if values and fact not in PASSING}

@@ -308,8 +308,6 @@ class EnvironmentDifference(Document):
     """The values of the repeats of A that ended ok; empty: not recorded."""
     b: tuple[str, ...]
     is_hardware: bool
-    is_of_one_framework: bool = False
-    """Whether it is a setting or a package that only the framework of one side has."""
 
 
 class NoiseDescription(Document):

@@ -140,21 +140,15 @@ def list_side_lines(document: CompareDocument) -> Iterator[str]:
 
 
 def make_difference_table(document: CompareDocument) -> Table:
-    """Return the facts of the environments that differ, MAX_FACTS at the most.
-
-    Settings and packages that only the framework of one side has are counted: they cannot be alike.
-    """
-    differing = [one for one in document.differences if not one.is_of_one_framework]
+    """Return the facts of the environments that differ, MAX_FACTS at the most."""
+    differing = document.differences
     rows = pd.DataFrame(
         [(one.fact, _join(one.a), _join(one.b)) for one in differing[:MAX_FACTS]], columns=["fact", "a", "b"]
     )
-    remarks = []
-    if len(differing) > MAX_FACTS:
-        remarks.append(f"{count_things(len(differing) - MAX_FACTS, 'fact')} more; --json has all.")
-    if num_own := len(document.differences) - len(differing):
-        remarks.append(f"Settings and packages that only one of the frameworks has: {num_own}; --json has all.")
+    more = len(differing) - MAX_FACTS
+    remark = f"{count_things(more, 'fact')} more; --json has all." if more > 0 else ""
     columns = [text_column("differs", "fact"), text_column("A", "a"), text_column("B", "b")]
-    return make_table("Environments", columns, rows, remark=" ".join(remarks))
+    return make_table("Environments", columns, rows, remark=remark)
 
 
 def describe_no_difference(document: CompareDocument) -> str:

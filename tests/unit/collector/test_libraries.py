@@ -4,7 +4,8 @@ import pytest
 
 from bench.schema import Environment
 from collector.analysis import analyze_run
-from collector.tables.environments import describe_libraries, shorten_cudnn
+from collector.results.hosts import shorten_cudnn
+from collector.tables.environments import describe_libraries
 from factories import make_cell, make_environment, make_gpu
 from measured_runs import Collect
 from spread_runs import make_spread

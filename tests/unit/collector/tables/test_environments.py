@@ -1,8 +1,8 @@
 """The table of environments and the words for one."""
 
 from collector.analysis import analyze_run
+from collector.results.hosts import describe_environment
 from collector.tables.environments import (
-    describe_environment,
     make_environments_table,
     make_shared_environment_table,
 )

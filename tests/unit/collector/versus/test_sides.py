@@ -90,9 +90,9 @@ def test_what_differs_is_named_hardware_first(tmp_path: Path) -> None:
     put_run(tmp_path, "b", {cell: EVEN}, environment=new)
     document = compare_runs(tmp_path)
     assert [(one.fact, one.a, one.b) for one in document.differences][:3] == [
-        ("GPU", ("Tesla T4",), ("NVIDIA L4",)),
-        ("driver", ("550.54.15",), ("580.1",)),
-        ("setting nhwc", ("false",), ("true",)),
+        ("GPU name", ("Tesla T4",), ("NVIDIA L4",)),
+        ("GPU driver version", ("550.54.15",), ("580.1",)),
+        ("setting nhwc", ("no",), ("yes",)),
     ]
     assert document.is_between_machines
     assert document.cells[0].scope == "across machines, one card a side"
