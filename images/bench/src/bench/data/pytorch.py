@@ -1,13 +1,12 @@
 """Yields endless batches of real data for PyTorch through torch.utils.data and torchvision."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, default_collate
+from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler
 from torchvision.io import decode_image
 from torchvision.transforms import v2
 
@@ -35,7 +34,6 @@ def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
         dataset,
         batch_sampler=BatchSampler(sampler, cell.batch_size, drop_last=True),
         num_workers=num_threads,
-        collate_fn=collate,
         pin_memory=cell.device == "gpu",
         worker_init_fn=end_with_parent,
         prefetch_factor=preprocessing.NUM_BATCHES_PER_WORKER,
@@ -44,7 +42,7 @@ def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
     )
     # Starts the workers now: they belong to building, not to the first step. A batch that is handed out is asked for
     # anew: there are never more under way or ready, pinned ones included.
-    return BatchFeed(_raise_errors(iter(loader)), preprocessing.NUM_BATCHES_PER_WORKER * num_threads)
+    return BatchFeed(_shorten_errors(iter(loader)), preprocessing.NUM_BATCHES_PER_WORKER * num_threads)
 
 
 class EndlessSampler(Sampler[tuple[int, ...]]):
@@ -111,20 +109,9 @@ class ImagePairs(Dataset[Any]):
             ]
         )
 
-    def __getitem__(self, indices: tuple[int, int]) -> "Batch | SampleError":
+    def __getitem__(self, indices: tuple[int, int]) -> Batch:
         leave_if_orphaned()
-        try:
-            images = [decode(domain[index]) for domain, index in zip(self._domains, indices, strict=True)]
-        except UserError as error:
-            return SampleError(str(error))
-        return tuple(map(self._transform, images))
-
-
-@dataclass(frozen=True)
-class SampleError:
-    """Carries the message of a UserError out of a worker: DataLoader would wrap an exception in a traceback."""
-
-    message: str
+        return tuple(self._transform(decode(domain[i])) for domain, i in zip(self._domains, indices, strict=True))
 
 
 def decode(path: Path) -> Tensor:
@@ -134,12 +121,8 @@ def decode(path: Path) -> Tensor:
         raise report_undecodable(path) from error
 
 
-def collate(samples: list[Any]) -> Any:
-    return next((sample for sample in samples if isinstance(sample, SampleError)), None) or default_collate(samples)
-
-
-def _raise_errors(batches: Iterator[Any]) -> Iterator[Batch]:
-    for batch in batches:
-        if isinstance(batch, SampleError):
-            raise UserError(batch.message)
-        yield tuple(batch)
+def _shorten_errors(batches: Iterator[Any]) -> Iterator[Batch]:
+    try:
+        yield from map(tuple, batches)
+    except UserError as error:  # of a worker: DataLoader writes its traceback before the message
+        raise UserError(str(error).strip().rpartition("UserError: ")[2]) from None
