@@ -25,8 +25,6 @@ from bench.store import (
     Store,
     StoredObject,
     StoreError,
-    StoreUnreachable,
-    StoreUntrusted,
     UnreadableObject,
 )
 from bench.store.documents import index_removed_results, read_raw_removals
@@ -295,7 +293,7 @@ def _read_documents(found: RunTables, new: Mapping[str, StoredObject]) -> tuple[
         assert key is not None  # as it was listed
         if isinstance(data, KeyMissing):
             num_gone += 1
-        elif isinstance(data, StoreError):  # it may be readable tomorrow
+        elif isinstance(data, UnreadableObject):  # it may be readable tomorrow
             found.skipped.append(SkippedDocument(key=stored.key, reason=f"cannot be read: {data}", is_unread=True))
         elif stored.num_bytes > MAX_DOCUMENT_BYTES:
             reason = f"too large: {stored.num_bytes:,} bytes, a {kind.noun} has at most {MAX_DOCUMENT_BYTES:,}"
@@ -310,7 +308,7 @@ def _read_documents(found: RunTables, new: Mapping[str, StoredObject]) -> tuple[
 
 def _get_documents(
     store: Store, new: Mapping[str, StoredObject]
-) -> Iterator[tuple[StoredObject, bytes | KeyMissing | StoreError]]:
+) -> Iterator[tuple[StoredObject, bytes | KeyMissing | UnreadableObject]]:
     """Yield each document with its bytes, the large ones last; StoreError where none can be read."""
     yield from ((stored, b"") for stored in new.values() if stored.num_bytes > MAX_DOCUMENT_BYTES)
     sizes = {key: stored.num_bytes for key, stored in new.items() if stored.num_bytes <= MAX_DOCUMENT_BYTES}
@@ -318,7 +316,7 @@ def _get_documents(
     large = [key for key, size in sizes.items() if size > LARGE_DOCUMENT_BYTES]
     for keys, num_parallel in ((small, 16), (large, 1)):
         for key, data in store.try_many(keys, num_parallel=num_parallel) if keys else ():
-            if isinstance(data, StoreUnreachable | StoreUntrusted):
+            if isinstance(data, StoreError) and not isinstance(data, UnreadableObject):
                 raise data
             yield new[key], data
 

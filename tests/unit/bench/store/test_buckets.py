@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import TransientError, UserError
-from bench.store import Store, StoreError, StoreUnreachable, StoreUntrusted
+from bench.store import Store, StoreError, StoreUnreachable
 from s3_server import S3Server
 from store_calls import DEADLINE_SECONDS, Answers, list_calls, serve, wait_until
 
@@ -45,7 +45,7 @@ def test_wrong_credentials_are_named_but_not_shown(
 
 
 def test_a_missing_bucket_is_named(s3_server: S3Server) -> None:
-    words = f"bucket does not exist at {s3_server.endpoint_url}; make it with `aws s3 mb s3://absent`"
+    words = f"bucket does not exist at {s3_server.endpoint_url}; make it or name another"
     fail_every_call(Store.open("s3://absent/prefix"), words)
 
 
@@ -67,7 +67,7 @@ def test_a_certificate_that_is_not_accepted_is_named(tmp_path: Path, monkeypatch
         both.write((tmp_path / "cert").read_bytes())
     with serve([(200, "")], tmp_path / "both") as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        fail_every_call(Store.open("s3://b"), f"the certificate of {url} is not accepted (", StoreUntrusted)
+        fail_every_call(Store.open("s3://b"), f"the certificate of {url} is not accepted (")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bench.store import Store, StoreError, StoreUnreachable, StoreUntrusted
+from bench.store import Store, StoreError, StoreUnreachable
 from nights import SLOWED, SimulatedNights
 from workspace import Workspace
 
@@ -35,7 +35,7 @@ def list_documents(store: Store) -> list[str]:
     return sorted(key for key in store.list_keys("") if not key.startswith("tables/"))
 
 
-@pytest.mark.parametrize(("kind", "expected"), [(StoreUnreachable, 75), (StoreUntrusted, 2)])
+@pytest.mark.parametrize(("kind", "expected"), [(StoreUnreachable, 75), (StoreError, 2)])
 @every_command
 def test_a_store_that_goes_away_is_one_message_and_nothing_is_lost(
     call_main: CallMain,

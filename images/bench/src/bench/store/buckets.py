@@ -42,12 +42,10 @@ class Bucket:
     place: str
     objects: Any
     """obstore's store."""
-    make_bucket: str = "make it"
-    """How to make a bucket that does not exist."""
     errors: ClassVar = (BaseError, OSError, BotoCoreError, ClientError)
 
     def explain(self, error: Exception) -> StoreError:
-        return explain_library_error(error, self.place, self.make_bucket)
+        return explain_library_error(error, self.place)
 
     def write(self, key: str, data: bytes) -> None:
         """Write an object in one request: obstore retries it as a whole, and an aborted one leaves no parts behind."""
@@ -210,7 +208,6 @@ def _open_s3(url: str, retries: Any) -> S3Bucket:
             credential_provider=Boto3CredentialProvider(session, ttl=CREDENTIALS_TTL),
             retry_config=retries,
         ),
-        make_bucket=f"make it with `aws s3 mb s3://{bucket}`",
         client=client,
         bucket=bucket,
         root=f"{prefix}/" if prefix else "",

@@ -11,7 +11,6 @@ from pathlib import Path
 from secrets import randbits
 from typing import ClassVar
 
-from bench.redaction import hide_url_users
 from bench.store.errors import StoreError, UnreadableObject, explain_os_error
 from bench.store.keys import HOSTILE_PART, StoredObject
 
@@ -24,8 +23,6 @@ def find_directory(url: str) -> Path:
     path = url.partition("://")[2]
     if not path:
         raise StoreError(f"store {url}: names no directory; for the current one write file://.")
-    if "@" in path and hide_url_users(url) != url:
-        raise StoreError("store: file:// takes the path of a directory, and no user or password")
     try:
         directory = Path(path).expanduser().absolute()
         str(directory).encode()

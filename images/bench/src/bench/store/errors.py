@@ -19,10 +19,6 @@ class StoreUnreachable(StoreError, TransientError):  # noqa: N818  (a state rath
     """The store does not answer at present, or its server reports an error of its own; a later try may succeed."""
 
 
-class StoreUntrusted(StoreError):  # noqa: N818  (a state rather than an error)
-    """The certificate of the store's server cannot be verified, which no later try mends."""
-
-
 class UnreadableObject(StoreError):  # noqa: N818  (what an object is rather than what happened)
     """One object cannot be read, such as one that is too large. The others can be."""
 
@@ -48,7 +44,7 @@ MESSAGES: tuple[tuple[str, type[StoreError], str], ...] = (
     (
         "<Code>(NoSuchBucket|ContainerNotFound)<",
         StoreError,
-        "the bucket does not exist at {place}; {make_bucket} or name another with --store",
+        "the bucket does not exist at {place}; make it or name another with --store",
     ),
     (
         "<Code>(InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken)<",
@@ -73,7 +69,7 @@ MESSAGES: tuple[tuple[str, type[StoreError], str], ...] = (
     ("status code: ", StoreError, NOT_S3),
     (
         "InvalidCertificate|CERTIFICATE_VERIFY_FAILED",
-        StoreUntrusted,
+        StoreError,
         "the certificate of {place} is not accepted ({cause}); name the file with its authority's certificate (PEM) "
         "in SSL_CERT_FILE, or have the server show a valid one for the host that the endpoint names (AWS_ENDPOINT_URL "
         "for s3)",
@@ -119,8 +115,8 @@ def explain_os_error(error: OSError, place: str) -> str:
     return str(error) if message is None else f"{message.format(place=place)} or name another place with --store"
 
 
-def explain_library_error(error: BaseException, place: str, make_bucket: str) -> StoreError:
-    """Return the error for one of obstore or botocore; `make_bucket`: how to make one that does not exist."""
+def explain_library_error(error: BaseException, place: str) -> StoreError:
+    """Return the error for one of obstore or botocore."""
     text = _write_out(error)
     status, code = re.search(r"status code: (\d+)", text), re.search(r"<Code>(\w+)<", text)
     kind, words = next((kind, words) for sign, kind, words in MESSAGES if re.search(sign, text, re.DOTALL))
@@ -129,7 +125,6 @@ def explain_library_error(error: BaseException, place: str, make_bucket: str) ->
     return kind(
         words.format(
             place=place,
-            make_bucket=make_bucket,
             status=status[1] if status else 200,
             code=code[1] if code else "",
             cause=cause,
