@@ -15,7 +15,6 @@ from collector.results.summary import summarize_cells
 from collector.statistics import estimate_center, estimate_ratio, measure
 from factories import make_cell, make_environment, make_gpu, make_result
 from intervals import measure_coverage
-from machine_facts import make_identity
 from measured_runs import Collect
 
 PYTORCH, TENSORFLOW = make_cell(device="gpu"), make_cell(device="gpu", framework="tensorflow")
@@ -48,17 +47,6 @@ def test_results_and_cells_name_the_machines_that_they_ran_on(collect: Collect) 
     assert summary["num_machines"].to_list() == [2, 1]
     assert summary["machines"].to_list() == ["h1 GPU-a GPU-b; h2 GPU-c GPU-d", "h1"]
     assert summary["note"][0] == "ran on 2 machines"
-
-
-def test_a_cells_interval_over_several_machines_rests_on_the_machines(collect: Collect) -> None:
-    results = [*make_on(PYTORCH, "h1:a", 1.0, 1.02, 1.04), *make_on(PYTORCH, "h1:b", 1.3, first=4)]
-    (row,) = summarize_cells(collect(*results, repeats=4)).to_dict("records")
-    means = [np.log([1.0, 1.02, 1.04]).mean(), math.log(1.3)]
-    assert row["center_step_seconds"] == pytest.approx(math.exp(np.mean(means)))
-    # t at 1 degree of freedom and 97.5 %: 12.70620
-    half_width = 12.70620 * np.std(means, ddof=1) / math.sqrt(2)
-    assert row["interval_high_seconds"] == pytest.approx(math.exp(np.mean(means) + half_width), rel=1e-5)
-    assert row["interval_method"] == "Student's t, 2 machines"
 
 
 @pytest.mark.parametrize(
@@ -164,28 +152,3 @@ def test_the_interval_from_the_cards_holds_the_ratio_of_the_kind_where_that_from
     from_repeats = [estimate_ratio(*(estimate_center(list(side)) for side in pair)) for pair in times]
     assert measure_coverage(from_cards) > 0.94
     assert measure_coverage(from_repeats) < 0.8
-
-
-@pytest.mark.parametrize(
-    ("boot", "ids", "scope"),
-    [
-        ("a", (), "one card and its host"),
-        ("b", (), "across machines, one card and one host"),
-        ("b", ("x",), "one card and its host"),
-    ],
-)
-def test_a_host_is_known_by_more_than_its_name(collect: Collect, boot: str, ids: tuple[str, ...], scope: str) -> None:
-    gpu = make_environment(hostname="vm", gpus=(make_gpu(),), identity=make_identity("a", "x"))
-    cpu = make_environment(hostname="vm", identity=make_identity(boot, *ids, minutes=60 if boot == "b" else 0))
-    results = [
-        make_result(cell, repeat=number, step_seconds=(0.1 * number,) * 3, environment=environment)
-        for cell, environment in ((PYTORCH, gpu), (make_cell(), cpu))
-        for number in (1, 2)
-    ]
-    row = compare(collect, *results, comparison=DEVICES, repeats=2)
-    assert row["scope"] == scope
-    if boot == "b" and not ids:
-        assert row["note"].endswith(
-            "; across machines: Tesla T4 on vm (boot aaaaaaaa of 2026-11-21 00:00:00) "
-            "GPU-5c1e2f6a-0000-0000-0000-000000000001; CPU on vm (boot bbbbbbbb of 2026-11-21 01:00:00)"
-        )

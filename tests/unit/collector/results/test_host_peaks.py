@@ -7,6 +7,7 @@ import pytest
 
 from bench.schema import Cell, Precision, Result
 from collector.analysis import analyze_run
+from collector.doubts import list_doubts
 from collector.results.collection import Collection
 from collector.results.hosts import list_drifted
 from collector.results.summary import summarize_cells
@@ -128,5 +129,7 @@ def test_a_host_whose_speed_changed_between_results_is_named(high: float, expect
         "from it; what it does to them is in their intervals."
     )
     assert len(list_drifted(collection.host_products)) == expected
+    doubts = {doubt.code: doubt.severity for doubt in list_doubts(analysis)}
+    assert doubts.get("host-speed") == ("beware" if expected else None)
     assert table is not None
     assert (text in table.remark) == bool(expected)

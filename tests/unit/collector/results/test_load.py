@@ -116,6 +116,14 @@ def test_a_damaged_or_foreign_document_is_named_and_skipped(store: Store, text: 
     assert collection.results["status"].to_list() == ["ok", "missing"]
 
 
+def test_a_truncated_result_counts_once_it_is_whole(store: Store) -> None:
+    whole = make_result(repeat=2).to_json().decode()
+    for text, ended in ((whole[:200], "missing"), (whole, "ok")):
+        collection = put_text(store, text)
+        assert collection.results["status"].to_list() == ["ok", ended]
+        assert len(collection.skipped) == (ended == "missing")
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

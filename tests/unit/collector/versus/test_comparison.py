@@ -35,18 +35,6 @@ def test_a_slower_run_is_worse_and_the_ratio_is_b_over_a(tmp_path: Path) -> None
     assert (slower.value_a, slower.value_b) == pytest.approx((0.1, 0.15), rel=1e-3)
 
 
-def test_the_interval_is_welch_s(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {TRAIN: EVEN})
-    put_run(tmp_path, "b", {TRAIN: scale(EVEN, 1.5)})
-    cell = find_cell(compare_runs(tmp_path), TRAIN)
-    # The logs of both sides have the same standard deviation, so Welch's degrees of freedom are 4, and t is 2.776.
-    logs = [math.log(value / EVEN[0]) for value in EVEN]
-    mean = sum(logs) / 3
-    deviation = math.sqrt(sum((log - mean) ** 2 for log in logs) / 2)
-    factor = math.exp(2.776445 * deviation * math.sqrt(2 / 3))
-    assert (cell.ratio_low, cell.ratio_high) == pytest.approx((1.5 / factor, 1.5 * factor), rel=1e-6)
-
-
 def test_equal_runs_are_the_same_within_the_floor(tmp_path: Path) -> None:
     put_run(tmp_path, "a", {TRAIN: EVEN})
     put_run(tmp_path, "b", {TRAIN: scale(EVEN, 1.01)})
@@ -153,15 +141,6 @@ def test_undecided_cells_are_counted_and_fail_on_request(tmp_path: Path) -> None
     assert document.conclusion.endswith("of 1 cell 1 undecided. Undecided is not the same.")
     assert document.cells[0].reason.startswith("about ")
     assert compare_runs(tmp_path, fails_undecided=True).exit_code == 2
-
-
-def test_the_user_s_floor_counts_where_it_is_the_larger_one(tmp_path: Path) -> None:
-    put_run(tmp_path, "a", {TRAIN: EVEN})
-    put_run(tmp_path, "b", {TRAIN: scale(EVEN, 1.25)})
-    assert compare_runs(tmp_path).exit_code == 1
-    document = compare_runs(tmp_path, floor=0.30)
-    assert document.exit_code == 0
-    assert document.cells[0].floor == pytest.approx(0.30)
 
 
 def test_cells_of_one_side_are_listed(tmp_path: Path) -> None:

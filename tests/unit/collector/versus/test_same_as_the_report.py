@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bench.schema import Cell, Result
 from bench.store import Store
 from collector.analysis import analyze_run
-from collector.ratio_words import MACHINES_DIFFER, NO_DIFFERENCE
+from collector.ratio_words import MACHINES_DIFFER
 from collector.results.load import load_run
 from collector.versus.question import CellComparison, CompareDocument
 from factories import make_cell, make_environment, make_result
@@ -82,21 +82,6 @@ def check_table(document: CompareDocument, table: Mapping[tuple[str, str], dict[
         row = table.get((cell.cell_id_b, cell.cell_id_a)) or table[cell.cell_id_a, cell.cell_id_b]
         assert [cell.ratio, cell.joint_low, cell.joint_high] == pytest.approx(read_page(table, cell, name), rel=1e-9)
         check_one_verdict(cell, row)
-
-
-def test_a_part_of_a_table_says_that_it_is_adjusted_for_fewer(tmp_path: Path) -> None:
-    # By itself the p-value is 3 %, and of two ratios 6 %.
-    medians = [(0.097, 0.1, 0.103), (0.1, 0.1, 0.1001), scale((0.097, 0.1, 0.103), 1.083), (0.1, 0.1, 0.1001)]
-    cells = [cell for cell in CELLS if cell.precision == "fp32"]
-    put_cells(tmp_path, medians, cells)
-    table = load_table(tmp_path, "frameworks")
-    for where, verdict in (([], "undecided"), (["phase=train"], "worse")):
-        a, b = SIDES["frameworks"]
-        document = select_sides(tmp_path, ["a"], [*a, *where], [*b, *where])
-        cell = document.cells[0]
-        row = table[cell.cell_id_b, cell.cell_id_a]
-        assert (cell.verdict, row["verdict"]) == (verdict, NO_DIFFERENCE)
-        assert cell.p_value == pytest.approx(row["p_value"], rel=1e-9)
 
 
 def test_the_mean_of_the_cells_of_one_run_is_judged_by_itself(tmp_path: Path) -> None:
