@@ -1,67 +1,39 @@
 """The peak of a host: matrix products around the window beside a calculation, on a host with a clock of its own."""
 
+from itertools import repeat
+
 import pytest
 
-from bench.measure.harness import DeviceTimer, Feed
 from bench.measure.host_peak import SIZES, find_host_peaks, measure_matrix_product, measure_undisturbed
 from bench.probes.cpu import CpuCounters
-from bench.schema import Cell, Device
+from bench.schema import Cell
 from factories import make_cell
 from host_figures import make_host_figures
-
-
-class Product:
-    """A matrix product that takes what it would take at its host's rate, by the host's clock."""
-
-    device_timer: DeviceTimer | None = None
-    feed: Feed | None = None
-
-    def __init__(self, cell: Cell, host: "Host") -> None:
-        self._seconds = 2 * cell.input_size**3 / host.flops_per_second
-
-    def run_step(self) -> None:
-        Host.now += self._seconds
-
-    def spin_up(self) -> None: ...
-    def synchronize(self) -> None: ...
-    def reset_peak_memory(self) -> None: ...
-
-    def device_kind(self) -> Device:
-        return "cpu"
+from scripted_workload import Clock, ScriptedWorkload
 
 
 class Host:
-    """Two cores that build products, remember the cells that were asked for, and have the clock that these move."""
+    """Builds products that take what they would at its rate, by a clock that these move, and remembers their cells."""
 
-    now = 0.0
-    other_cores = 0.0
-    """What others use all the time."""
-
-    def __init__(self, flops_per_second: float) -> None:
-        self.flops_per_second = flops_per_second
+    def __init__(self, clock: Clock, flops_per_second: float) -> None:
+        self._clock, self._flops_per_second = clock, flops_per_second
         self.cells: list[Cell] = []
 
-    @classmethod
-    def read_counters(cls) -> CpuCounters:
-        """Return what the kernel would report now."""
-        return CpuCounters(seconds=cls.now, own_seconds=0.0, busy_seconds={0: cls.other_cores * cls.now, 1: 0.0})
-
-    def build(self, cell: Cell) -> Product:
+    def build(self, cell: Cell) -> ScriptedWorkload:
         self.cells.append(cell)
-        return Product(cell, self)
+        return ScriptedWorkload(self._clock, repeat(2 * cell.input_size**3 / self._flops_per_second))
 
 
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make time pass by the host's products alone."""
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
     for module in ("harness", "host_peak"):
-        monkeypatch.setattr(f"bench.measure.{module}.perf_counter", lambda: Host.now)
-    monkeypatch.setattr("bench.measure.host_peak.read_cpu_counters", Host.read_counters)
-    monkeypatch.setattr(Host, "other_cores", 0.0)
+        monkeypatch.setattr(f"bench.measure.{module}.perf_counter", clock.read)
+    return clock
 
 
-def test_the_product_is_run_as_the_cell_is() -> None:
-    host = Host(1e11)
+def test_the_product_is_run_as_the_cell_is(clock: Clock) -> None:
+    host = Host(clock, 1e11)
     cell = make_cell(framework="jax", mode="compiled", precision="bf16", batch_size=64)
     rate = measure_matrix_product(cell, host.build)
     assert rate == pytest.approx(1e11)
@@ -70,8 +42,8 @@ def test_the_product_is_run_as_the_cell_is() -> None:
     assert found == ("matmul", "jax", "compiled", "bf16", 1)
 
 
-def test_products_grow_until_one_would_take_too_long() -> None:
-    slow, middling, fast = Host(5e9), Host(1e11), Host(1e13)
+def test_products_grow_until_one_would_take_too_long(clock: Clock) -> None:
+    slow, middling, fast = (Host(clock, rate) for rate in (5e9, 1e11, 1e13))
     for host in (slow, middling, fast):
         measure_matrix_product(make_cell(), host.build)
     # 2 x 512^3 operations take 54 ms at 5e9, eight times that is more than 0.25 s; 2 x 2048^3 take 0.17 s at 1e11.
@@ -82,11 +54,14 @@ def test_products_grow_until_one_would_take_too_long() -> None:
 
 @pytest.mark.parametrize(("other_cores", "expected"), [(0.19, 5e9), (0.21, None)])
 def test_a_product_beside_a_busy_neighbour_is_measured_again_and_then_not_known(
-    other_cores: float, expected: float | None, monkeypatch: pytest.MonkeyPatch
+    clock: Clock, other_cores: float, expected: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # More than a tenth of the two threads have no core from 0.2 on.
-    monkeypatch.setattr(Host, "other_cores", other_cores)
-    host = Host(5e9)
+    def read() -> CpuCounters:
+        return CpuCounters(seconds=clock.now, own_seconds=0.0, busy_seconds={0: other_cores * clock.now, 1: 0.0})
+
+    monkeypatch.setattr("bench.measure.host_peak.read_cpu_counters", read)
+    host = Host(clock, 5e9)
     rate = measure_undisturbed(make_cell(), 2, host.build)
     assert rate == (None if expected is None else pytest.approx(expected))
     assert len(host.cells) == (2 if expected is None else 1)

@@ -9,8 +9,6 @@ import pytest
 
 from bench.probes import cuda
 from bench.probes.cuda import COPIES_PER_BATCH, LIBRARY, explain_failed_start, measure_gpu_copy, read_mps_state
-from bench.probes.machine import read_place
-from fake_nvml import install_nvml
 from stand_in_driver import CUDA_VARIABLE, compile_driver
 
 
@@ -103,11 +101,3 @@ def test_the_driver_says_whether_mps_is_in_force(
 ) -> None:
     install(monkeypatch, driver)
     assert read_mps_state() is state
-
-
-def test_a_gpu_tenant_tells_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    install_nvml(monkeypatch)
-    install(monkeypatch, FakeDriver(mps=1))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    place = read_place("gpu")
-    assert (place.device, place.is_under_mps) == ("GPU-bbbb2222", True)

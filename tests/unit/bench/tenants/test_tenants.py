@@ -1,12 +1,10 @@
 """Tenants from their call to the Result of all: in threads of this process, with stubs for their framework."""
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
 
-from bench.registry import Device
 from bench.schema import Cell, Failure, Neighbour, read_result
 from bench.store import Store
 from bench.tenants.tenant import Tenant
@@ -34,13 +32,6 @@ def test_all_tenants_are_measured_in_one_window(tmp_path: Path, monkeypatch: pyt
     assert result.samples == records[0].samples
     assert result.window_samples_per_s == pytest.approx(64 * (records[0].steps_per_second or 0.0))
     assert len({record.place and record.place.boot_id for record in records}) == 1
-
-
-class BlindFramework(SleepingFramework):
-    """A framework that cannot say where its output lies."""
-
-    def device_kind(self) -> Device:
-        raise RuntimeError(f"tenant {threading.current_thread().name} cannot be asked")
 
 
 def test_a_neighbour_runs_its_own_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

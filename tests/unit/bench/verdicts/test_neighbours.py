@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.schema import ForeignProcess, Verdict
+from bench.schema import CpuUse, ForeignProcess, Verdict
 from bench.verdicts import judge_validity
 from factories import make_cpu_use, make_gpu_use
 from validity_inputs import list_verdicts, make_gpu_inputs, make_inputs
@@ -25,87 +25,77 @@ def test_memory_of_others_contaminates(field: str, mebibytes: int, expected: lis
     assert list_verdicts(make_gpu_inputs(gpu_use=(gpu,))) == expected
 
 
-@pytest.mark.parametrize(
-    ("num_threads", "num_cores", "other_cores", "expected"),
-    [
-        (2, 2, 0.19, []),
-        (2, 2, 0.21, ["contaminated"]),
-        (2, 16, 14.1, []),  # a pod's share of a large node: the others have their own cores
-        (2, 16, 14.3, ["contaminated"]),
-        (16, 16, 1.5, []),
-        (16, 16, 1.7, ["contaminated"]),
-    ],
-)
-def test_others_on_the_cores_that_a_cpu_cell_needs_contaminate(
-    num_threads: int, num_cores: int, other_cores: float, expected: list[Verdict]
-) -> None:
-    for use in (
-        make_cpu_use(1.0, num_affinity_cores=num_cores, affinity_other_cores=other_cores),
-        make_cpu_use(1.0, affinity_other_cores=None, num_machine_cores=num_cores, other_cores=other_cores),
-    ):
-        assert list_verdicts(make_inputs(cpu_use=use, num_threads=num_threads)) == expected
+def share(num_cores: int, others: float, **fields: float | None) -> CpuUse:
+    """Return a window of a second on so many cores, of which others kept some busy."""
+    return make_cpu_use(1.0, num_affinity_cores=num_cores, affinity_other_cores=others, **fields)
 
 
-@pytest.mark.parametrize(
-    ("own_cores", "throttled_seconds", "expected"),
-    [
-        (0.5, 0.5, ["throttled"]),  # the quota stopped it half of the time, and others ran on its core meanwhile
-        (0.5, 0.0, ["contaminated"]),  # the quota stopped nothing: it was the others
-        (0.5, 0.3, ["contaminated", "throttled"]),  # of the half that it did not have, others took 0.2
-        (0.5, 0.45, ["throttled"]),  # 0.05 of one thread is within the bound
-    ],
-)
-def test_others_on_a_core_while_the_quota_stops_the_cell_take_nothing_from_it(
-    own_cores: float, throttled_seconds: float, expected: list[Verdict]
-) -> None:
-    others = 2 - own_cores  # both cores are busy all the time
-    use = make_cpu_use(1.0, own_cores=own_cores, throttled_seconds=throttled_seconds, affinity_other_cores=others)
-    assert list_verdicts(make_inputs(cpu_use=use, num_threads=1)) == expected
+def share_machine(num_cores: int, others: float) -> CpuUse:
+    """Return the same where only the machine as a whole shows its use."""
+    return make_cpu_use(1.0, affinity_other_cores=None, num_machine_cores=num_cores, other_cores=others)
 
 
-@pytest.mark.parametrize(
-    ("affinity_other_cores", "sibling_busy_cores", "expected"),
-    [
-        (0.0, 0.0, []),  # the neighbour keeps to the other 56 cores of 64
-        (4.0, 0.0, ["contaminated"]),  # it shares half of the cell's own: before, 8 + 4 of 64 cores looked like room
-        (0.0, 0.7, []),
-        (0.0, 0.9, ["contaminated"]),  # it is on the hyperthreads of the cell's cores
-    ],
-)
-def test_of_a_cell_with_cores_of_its_own_only_these_and_their_hyperthreads_count(
-    affinity_other_cores: float, sibling_busy_cores: float, expected: list[Verdict]
-) -> None:
-    use = make_cpu_use(
-        1.0,
+def pin(others: float, sibling_busy_cores: float) -> CpuUse:
+    """Return a cell on 8 pinned cores of 64 with hyperthreads, and a neighbour on all others that are free."""
+    return share(
+        8,
+        others,
         own_cores=8.0,
         num_machine_cores=64,
-        other_cores=56.0 if not affinity_other_cores + sibling_busy_cores else 4.0,
-        num_affinity_cores=8,
+        other_cores=56.0 if not others + sibling_busy_cores else 4.0,
         num_affinity_physical_cores=8,
-        affinity_other_cores=affinity_other_cores,
         num_sibling_cores=8,
         sibling_busy_cores=sibling_busy_cores,
     )
-    assert list_verdicts(make_inputs(cpu_use=use, num_threads=8)) == expected
 
 
 @pytest.mark.parametrize(
-    ("num_cores", "own_cores", "other_cores", "expected"),
+    ("num_threads", "use", "expected"),
     [
-        (16, 1.1, 13.9, []),  # a neighbour on all cores but two
-        (16, 1.1, 14.8, ["contaminated"]),  # a neighbour on all cores
-        (16, 15.8, 0.2, []),  # a cell whose data pipeline fills the cores, on a quiet server
-        (16, 14.2, 1.8, ["contaminated"]),  # the same, and a build beside it
-        (4, 1.0, 2.7, []),  # a workstation where three programs work
-        (4, 1.0, 2.9, ["contaminated"]),
-        (2, 1.0, 0.95, ["contaminated"]),  # a small cloud machine, whose launching thread spins on one of two cores
+        *(
+            (num_threads, use(num_cores, others), expected)
+            for use in (share, share_machine)
+            for num_threads, num_cores, others, expected in (
+                (2, 2, 0.19, []),
+                (2, 2, 0.21, ["contaminated"]),
+                (2, 16, 14.1, []),  # a pod's share of a large node: the others have their own cores
+                (2, 16, 14.3, ["contaminated"]),
+                (16, 16, 1.5, []),
+                (16, 16, 1.7, ["contaminated"]),
+            )
+        ),
+        # Both cores are busy all the time. The quota stopped the cell half of it, and others ran on its core meanwhile.
+        (1, share(2, 1.5, own_cores=0.5, throttled_seconds=0.5), ["throttled"]),
+        (1, share(2, 1.5, own_cores=0.5, throttled_seconds=0.0), ["contaminated"]),  # it was the others
+        (1, share(2, 1.5, own_cores=0.5, throttled_seconds=0.3), ["contaminated", "throttled"]),  # others took 0.2
+        (1, share(2, 1.5, own_cores=0.5, throttled_seconds=0.45), ["throttled"]),  # 0.05 is within the bound
+        # Of a cell with cores of its own only these and their hyperthreads count.
+        (8, pin(0.0, 0.0), []),
+        (8, pin(4.0, 0.0), ["contaminated"]),
+        (8, pin(0.0, 0.7), []),
+        (8, pin(0.0, 0.9), ["contaminated"]),
     ],
 )
-def test_others_contaminate_a_gpu_cell_where_they_leave_no_core_idle(
-    num_cores: int, own_cores: float, other_cores: float, expected: list[Verdict]
+def test_others_on_the_cores_that_a_cpu_cell_needs_contaminate(
+    num_threads: int, use: CpuUse, expected: list[Verdict]
 ) -> None:
-    use = make_cpu_use(1.0, own_cores=own_cores, num_affinity_cores=num_cores, affinity_other_cores=other_cores)
-    assert list_verdicts(make_gpu_inputs(cpu_use=use, num_threads=num_cores)) == expected
+    assert list_verdicts(make_inputs(cpu_use=use, num_threads=num_threads)) == expected
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        (share(16, 13.9, own_cores=1.1), []),  # a neighbour on all cores but two
+        (share(16, 14.8, own_cores=1.1), ["contaminated"]),  # a neighbour on all cores
+        (share(16, 0.2, own_cores=15.8), []),  # a cell whose data pipeline fills the cores, on a quiet server
+        (share(16, 1.8, own_cores=14.2), ["contaminated"]),  # the same, and a build beside it
+        (share(4, 2.7, own_cores=1.0), []),  # a workstation where three programs work
+        (share(4, 2.9, own_cores=1.0), ["contaminated"]),
+        (share(2, 0.95, own_cores=1.0), ["contaminated"]),  # the launching thread spins on one of two cores
+    ],
+)
+def test_others_contaminate_a_gpu_cell_where_they_leave_no_core_idle(use: CpuUse, expected: list[Verdict]) -> None:
+    assert list_verdicts(make_gpu_inputs(cpu_use=use, num_threads=use.num_affinity_cores)) == expected
 
 
 @pytest.mark.parametrize(
