@@ -4,11 +4,9 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
 from bench.errors import UserError
 from bench.schema import PlannedCell
@@ -37,7 +35,7 @@ from runner.kubernetes.permissions import (
     RUN_PERMISSIONS,
     Permission,
     may,
-    review_self,
+    name_self,
 )
 from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.run import ClusterTarget
@@ -65,7 +63,7 @@ def examine(connection: Connection, target: ClusterTarget, matrix: Matrix, store
                 yield from check(subject)
             except ApiError as error:  # what the API server refuses to show is a finding as well
                 yield explain_unchecked(name, error)
-    yield check_store(store_url, target.profile.environment)
+    yield check_store(store_url)
 
 
 # What follows from profile and matrix alone.
@@ -98,7 +96,7 @@ def render_kinds(target: ClusterTarget, matrix: Matrix, store_url: str | None) -
             profile = profile.model_copy(update={"images": {cell.framework: {cell.device: ANY_IMAGE}}})
         try:
             job = _render_job(planned, profile, store_url or ANY_STORE, target.queue)
-            kinds.append(CellKind(cell=cell, job=job, has_image=problem is None))
+            kinds.append(CellKind(cell=cell, job=job))
         except UserError as error:
             findings.append(_describe_problem(error))
         findings += [problem] if problem else []
@@ -117,46 +115,22 @@ def _render_job(planned: PlannedCell, profile: Profile, store_url: str, queue: s
     return job
 
 
-# The API server, its clock, and what the user may do.
+# The API server, and what the user may do.
 
 MIN_VERSION = (1, 29)
 """The first with `podReplacementPolicy` of Jobs enabled by default: in earlier ones two attempts may run at once.
 https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/ (JobPodReplacementPolicy)"""
-SKEW_SECONDS = 5.0
-"""More than the time of a request and the server's rounding to whole seconds explain."""
-MAX_SKEW_SECONDS = 900.0
-"""S3 refuses signatures that are off by more: RequestTimeTooSkewed,
-https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"""
 
 
 def check_version(subject: Subject) -> Finding:
     version = subject.connection.get_object("/version")
-    message = f"{version['gitVersion']}, where you are {review_self(subject.connection)[0]}"
+    message = f"{version['gitVersion']}, where you are {name_self(subject.connection)}"
     number = tuple(int(re.sub(r"\D.*", "", version[name]) or 0) for name in ("major", "minor"))  # GKE: `34+`
     if number < MIN_VERSION:
         needed = ".".join(map(str, MIN_VERSION))
         hint = f"Jobs need {needed} or newer: before it, two attempts at a cell may run at once"
         return Finding("API server", "failed", message, hint)
     return Finding("API server", "ok", message)
-
-
-def check_clock(subject: Subject) -> Iterator[Finding]:
-    before = datetime.now(UTC)
-    created = review_self(subject.connection)[1]
-    if created is None:
-        yield Finding("clock", "warning", "not checked: the server does not give its time", "compare the clocks")
-    else:
-        yield describe_clock_finding(created, before=before, after=datetime.now(UTC))
-
-
-def describe_clock_finding(server_time: datetime, *, before: datetime, after: datetime) -> Finding:
-    """Return the finding about a clock. `server_time`, in whole seconds, was taken between `before` and `after`."""
-    skew = max(0.0, (server_time - after).total_seconds(), (before - server_time).total_seconds() - 1)
-    message = f"{skew:.0f} s from the server's" if skew else "agrees with the server's"
-    if skew <= SKEW_SECONDS:
-        return Finding("clock", "ok", message)
-    state: FindingState = "failed" if skew > MAX_SKEW_SECONDS else "warning"
-    return Finding("clock", state, message, "set this machine's clock, for example by NTP")
 
 
 def check_permissions(subject: Subject) -> Iterator[Finding]:
@@ -338,13 +312,12 @@ def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) ->
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Variables that lead S3 clients elsewhere than to Amazon, the first one first
 (https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html)."""
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-def check_store(url: str | None, cells_environment: Mapping[str, str]) -> Finding:
+def check_store(url: str | None) -> Finding:
     """Check whether this machine can write to the store; one in a directory fails, as a cluster's cells do not see it.
 
-    `url`: None if no store was given. `cells_environment`: the environment variables that the profile gives to cells.
+    `url`: None if no store was given.
     """
     if url is None:
         return Finding("store", "warning", "not checked: no --store was given", f"add --store: {BUCKET_URLS}")
@@ -355,48 +328,24 @@ def check_store(url: str | None, cells_environment: Mapping[str, str]) -> Findin
         Store.open(url).check_writable()
     except StoreError as error:
         message, _, hint = str(error).partition("; ")
-        name, own = _find_endpoint(cells_environment)
-        if url.startswith("s3:") and own and not _find_endpoint(os.environ)[1]:
-            hint = f"{hint}; " if hint else ""
-            hint += f"the cells find the server by {name}={own}, as the profile says, and this shell does not: "
-            hint += f"export {name}, with an address that this machine reaches"
         return Finding("store", "failed", message, hint)
     return Finding("store", "ok", f"{url} can be written from here; cells have their own identity")
 
 
-def _find_endpoint(environment: Mapping[str, str]) -> tuple[str, str]:
-    return next(((name, environment[name]) for name in ENDPOINTS if environment.get(name)), ("", ""))
-
-
 def check_cells_endpoint(subject: Subject) -> Iterator[Finding]:
-    """Find whether the cells know of an S3 server that this shell names."""
-    profile = subject.profile
-    # Without a look at the Secret, which not everybody may read, where nothing is wrong.
-    if (subject.store_url or "").startswith("s3:") and compare_endpoints(os.environ, profile, ()):
-        path = f"/api/v1/namespaces/{subject.namespace}/secrets/{profile.store_secret}"
-        secret = subject.find(path) if profile.store_secret else None
-        if finding := compare_endpoints(os.environ, profile, (secret or {}).get("data") or {}):
-            yield finding
-
-
-def compare_endpoints(shell: Mapping[str, str], profile: Profile, secret_keys: Collection[str]) -> Finding | None:
-    """Return what is wrong with the cells' endpoint, given this shell's variables and the keys of the store's Secret.
-
-    The URLs themselves may differ: a server can have one address inside the cluster and another one outside.
-    """
-    check, own, given = "store of the cells", _find_endpoint(shell)[1], _find_endpoint(profile.environment)[1]
-    if own and not given and not set(ENDPOINTS) & set(secret_keys):
+    """Find whether the cells know of an S3 server that this shell names; its address may be another one to them."""
+    profile, own = subject.profile, next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), "")
+    if not own or not (subject.store_url or "").startswith("s3:") or set(ENDPOINTS) & profile.environment.keys():
+        return
+    path = f"/api/v1/namespaces/{subject.namespace}/secrets/{profile.store_secret}"
+    secret = (subject.find(path) if profile.store_secret else None) or {}
+    if not set(ENDPOINTS) & (secret.get("data") or {}).keys():
         here = f"this shell finds the S3 server by AWS_ENDPOINT_URL={hide_credentials(own)}"
         hint = "write `environment: {AWS_ENDPOINT_URL: URL}` in the profile, with an address that pods reach"
-        return Finding(check, "failed", f"{here}, and the cells would ask Amazon's", hint)
-    if given and urlsplit(given).hostname in LOOPBACK:
-        there = f"AWS_ENDPOINT_URL={hide_credentials(given)} in the profile's `environment`"
-        return Finding(check, "failed", f"{there} is the pod itself to each cell", "name an address that pods reach")
-    return None
+        yield Finding("store of the cells", "failed", f"{here}, and the cells would ask Amazon's", hint)
 
 
 CHECKS: Mapping[str, Callable[[Subject], Iterable[Finding]]] = {
-    "clock": check_clock,
     "permissions": check_permissions,
     "namespace": check_namespace,
     "objects": check_objects,

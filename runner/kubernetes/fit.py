@@ -21,10 +21,6 @@ BYTES = ("memory", "ephemeral-storage")
 Resources = Mapping[str, Decimal]
 
 
-MAX_IMAGES = 50
-"""Default of the kubelet's nodeStatusMaxImages."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class NodeStatus:
     """The parts of a node that decide which pods it can hold."""
@@ -36,10 +32,6 @@ class NodeStatus:
     is_ready: bool
     free: Resources
     """Allocatable less what pods of DaemonSets request; bytes, cores, GPUs."""
-    images: frozenset[str] = frozenset()
-    """Names of images that it has. The kubelet reports 50 at most, the largest first (nodeStatusMaxImages)."""
-    names_all_images: bool = False
-    """Whether an image that is not in `images` is not there: some are reported, and fewer than the kubelet's limit."""
 
     @property
     def kind(self) -> str:
@@ -79,8 +71,6 @@ def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
         taints=tuple(spec.get("taints", ())),
         is_cordoned=bool(spec.get("unschedulable")),
         is_ready=ready == "True",
-        images=frozenset(name for image in status.get("images") or () for name in image.get("names") or ()),
-        names_all_images=0 < len(status.get("images") or ()) < MAX_IMAGES,
         free={name: amount - taken.get(name, Decimal(0)) for name, amount in allocatable.items()},
     )
 

@@ -106,26 +106,6 @@ def read_wait(workload: Mapping[str, Any]) -> QueueWait | None:
     return QueueWait(message=message or NO_REASON, is_lasting=is_lasting)
 
 
-def describe_local_queue(connection: Connection, namespace: str, name: str) -> str:
-    """Return a line about a LocalQueue: whose workloads it has, and why it is not active if it is not.
-
-    What is not there, or may not be read, is said; ApiError if the server does not answer.
-    """
-    try:
-        version = find_api_version(connection)
-        if version is None:
-            return f"queue {name}: the cluster has no Kueue ({GROUP})"
-        queue = connection.get_object(f"/apis/{version}/namespaces/{namespace}/localqueues/{name}")
-    except ApiError as error:
-        if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-            return f"queue {name}: {error.message}"
-        raise
-    status = queue.get("status") or {}
-    counts = f"{status.get('pendingWorkloads', 0)} workloads wait, {status.get('admittedWorkloads', 0)} are admitted"
-    inactive = read_inactivity(queue)
-    return f"queue {name} of ClusterQueue {queue['spec']['clusterQueue']}: {inactive or counts}"
-
-
 def read_inactivity(queue: Mapping[str, Any]) -> str:
     """Return why a LocalQueue or a ClusterQueue admits no workloads; empty if it does."""
     policy = queue["spec"].get("stopPolicy") or "None"

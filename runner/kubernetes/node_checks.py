@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from bench.schema import Cell, Framework
-from runner.images import LOCAL_REGISTRY, locate_requirements
+from runner.images import locate_requirements
 from runner.kubernetes.connection import ApiError, BusyError, Connection, JsonObject
 from runner.kubernetes.fit import (
     NodeStatus,
@@ -23,7 +23,6 @@ from runner.kubernetes.fit import (
 from runner.kubernetes.kueue import find_api_version, read_inactivity
 from runner.kubernetes.objects import read_quantity
 from runner.kubernetes.run import ClusterTarget
-from runner.kubernetes.tracked_jobs import name_node_kind
 from runner.profiles.model import Profile, is_shared
 from runner.sources import find_source
 
@@ -52,8 +51,6 @@ class CellKind:
 
     cell: Cell
     job: JsonObject
-    has_image: bool = True
-    """Whether the profile names its image; the Job has a name that stands for it otherwise."""
 
     @property
     def place(self) -> str:
@@ -117,7 +114,7 @@ def explain_unchecked(check: str, error: ApiError) -> Finding:
     return Finding(check, "failed", f"not checked: {error.message}", hint)
 
 
-# The nodes: which can hold the cells, whether they have the images, and GPUs with drivers new enough.
+# The nodes: which can hold the cells, and GPUs with drivers new enough.
 
 AUTOSCALERS = {
     "Karpenter": "/apis/karpenter.sh",
@@ -152,13 +149,10 @@ def check_nodes(subject: Subject) -> Iterator[Finding]:
             yield Finding(check, "warning", message, hint, fit.describe())
         else:
             hint = "add such a node, or change the pool of the profile: its labels, tolerations, cpus or memory"
+            if kind.cell.device == "gpu":
+                hint += "; where nodes offer no GPU: https://github.com/NVIDIA/k8s-device-plugin"
             yield Finding(check, "failed", message, hint, fit.describe())
-    named = [kind for kind in subject.kinds if kind.has_image]
-    for kind in {(kind.cell.framework, kind.cell.device): kind for kind in named}.values():
-        is_named = kind.cell.device in subject.profile.images.get(kind.cell.framework, {})
-        fitting = fit_pod(kind.pod_spec, nodes).fitting
-        yield describe_image_finding(kind.cell, subject.profile.find_image(kind.cell), fitting, is_named=is_named)
-    yield from _check_gpus(subject, nodes)
+    yield from _check_drivers(subject, nodes)
 
 
 def _if_allowed(ask: Callable[[], Any]) -> Any:
@@ -171,58 +165,11 @@ def _if_allowed(ask: Callable[[], Any]) -> Any:
         return None
 
 
-def describe_image_finding(cell: Cell, image: str, nodes: Sequence[NodeStatus], *, is_named: bool) -> Finding:
-    """Return the finding about the image of a kind of cells; no registry is asked. `nodes`: those that could run them.
-
-    `is_named`: the profile's `images` gives its full name; otherwise its tag comes from the checkout, and it may not
-    have been built.
-    """
-    check = f"image: {cell.framework} for {cell.device}"
-    having = [node for node in nodes if image in node.images or f"docker.io/{image}" in node.images]
-    if having:
-        return Finding(check, "ok", f"{image} is on {len(having)} of {len(nodes)} nodes")
-    message = f"{image} is on none of the nodes that could run it, as far as they report"
-    if is_named:
-        return Finding(check, "ok", f"{message}: they pull it")
-    built = "if it was built with --base or --cpu-index, write image_base or image_cpu_index in the profile"
-    if image.startswith(f"{LOCAL_REGISTRY}/"):  # of no registry: nothing pulls it
-        state: FindingState = "failed" if nodes and all(node.names_all_images for node in nodes) else "warning"
-        return Finding(check, state, message, f"bring it to them (`kind load docker-image`); {built}")
-    return Finding(check, "warning", message, f"see that the registry has it: docker manifest inspect {image}; {built}")
-
-
-def _check_gpus(subject: Subject, nodes: Sequence[NodeStatus]) -> Iterator[Finding]:
-    gpus = subject.profile.gpu
+def _check_drivers(subject: Subject, nodes: Sequence[NodeStatus]) -> Iterator[Finding]:
     kinds = [kind for kind in subject.kinds if kind.cell.device == "gpu"]
-    if gpus is None or not kinds:
-        return
-    seen: dict[str, NodeStatus] = {}
-    for place, kind in {name_node_kind(kind.cell): kind for kind in reversed(kinds)}.items():
-        having = [node for node in nodes if not any(list_label_misfits(kind.pod_spec, node))]
-        seen |= {node.name: node for node in having}
-        if gpus.request == "limit":
-            sharing = gpus.find_sharing(kind.cell)
-            resource = (sharing.resource if sharing else None) or gpus.resource
-            yield _check_device_plugin(place, resource, having)
-    for framework in sorted({kind.cell.framework for kind in kinds}) if seen else ():
-        yield _check_driver(framework, list(seen.values()))
-
-
-def _check_device_plugin(place: str, resource: str, nodes: Sequence[NodeStatus]) -> Finding:
-    """Return whether the nodes of a kind, such as `gpu` or `gpu (shared by mps)`, offer GPUs or shares of them."""
-    check = "device plugin" if place == "gpu" else f"device plugin, {place}"
-    silent = [node.name for node in nodes if node.free.get(resource, Decimal(0)) <= 0]
-    message = f"{len(nodes) - len(silent)} of {len(nodes)} nodes with the labels of the GPU pool offer {resource}"
-    if not nodes:
-        message = "not checked: no node has the labels of the GPU pool"
-        return Finding(check, "warning", message, "check again when there is one")
-    if len(silent) == len(nodes):
-        hint = "install the device plugin and the driver: https://github.com/NVIDIA/k8s-device-plugin"
-        return Finding(check, "failed", message, hint)
-    if silent:
-        hint = f"check why {silent[0]} does not, for example: is the device plugin's pod running there?"
-        return Finding(check, "warning", message, hint)
-    return Finding(check, "ok", message)
+    labelled = [node for node in nodes if any(not any(list_label_misfits(kind.pod_spec, node)) for kind in kinds)]
+    for framework in sorted({kind.cell.framework for kind in kinds}) if labelled else ():
+        yield _check_driver(framework, labelled)
 
 
 def _check_driver(framework: Framework, nodes: Sequence[NodeStatus]) -> Finding:

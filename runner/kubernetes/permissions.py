@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from http import HTTPStatus
 
 from bench.errors import UserError
@@ -89,16 +88,15 @@ def may(connection: Connection, permission: Permission, verb: str, namespace: st
     return bool(review["status"].get("allowed"))
 
 
-def review_self(connection: Connection) -> tuple[str, datetime | None]:
-    """Return the user's name on the server, and the server's time or None if it does not say."""
+def name_self(connection: Connection) -> str:
+    """Return the user's name on the server."""
     try:
         review = _review(connection, "authentication.k8s.io/v1", "SelfSubjectReview", {})
     except ApiError as error:
         if error.status not in _NO_REVIEW:
             raise
-        return UNKNOWN_USER, None
-    created = review["metadata"].get("creationTimestamp")
-    return str(review["status"]["userInfo"]["username"]), datetime.fromisoformat(created) if created else None
+        return UNKNOWN_USER
+    return str(review["status"]["userInfo"]["username"])
 
 
 def _review(connection: Connection, version: str, kind: str, spec: JsonObject) -> JsonObject:
@@ -125,7 +123,7 @@ def check_permissions(
             if refused := [verb for verb in asked if not may(connection, permission, verb, namespace)]:
                 missing[permission] = refused
         if missing:
-            raise UserError(_explain(connection, namespace, missing, what, review_self(connection)[0]))
+            raise UserError(_explain(connection, namespace, missing, what, name_self(connection)))
     except ApiError as error:
         if error.status not in _NO_REVIEW:
             raise to_user_error(error, connection.context) from error

@@ -17,7 +17,7 @@ from runner.kubernetes.capacity import check_prices
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection, to_user_error
 from runner.kubernetes.failures import is_starting, read_missing_pod_reasons, read_start_problems
-from runner.kubernetes.kueue import describe_local_queue, explain_queued_jobs
+from runner.kubernetes.kueue import explain_queued_jobs
 from runner.kubernetes.login import find_context
 from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, check_option, check_queue, select_run
 from runner.kubernetes.nodes import NodesAtFaultError
@@ -292,8 +292,6 @@ class RunState:
     """Jobs that wait or are queued, by that and the words of who says why: scheduler, kubelet, controller, Kueue."""
     rate_per_s: float | None
     """Jobs that finish per second. None: none did in the last ten minutes."""
-    queue: str = ""
-    """A line about the run's queue; empty: it has none."""
 
     @property
     def is_going_on(self) -> bool:
@@ -305,20 +303,14 @@ class RunState:
         states = [f"{number} {words[state]}" for state in PHASES if (number := self.num_by_state.get(state))]
         lines = [f"Jobs: {', '.join(states) or 'none'}"]
         lines += [f"  {number} {reason}" for reason, number in self.num_by_reason.items()]
-        lines += [self.queue] if self.queue else []
         if self.rate_per_s and num_missing and self.is_going_on:
             left = format_wait(num_missing / self.rate_per_s)
             lines.append(f"{self.rate_per_s * 60:.3g} finish per minute, about {left} left")
         return lines
 
 
-def inspect_run(
-    connection: Connection, namespace: str, run_id: str, store_url: str, queue: str | None = None
-) -> RunState:
-    """Return the state now of the run whose results are in the store; `queue`: the LocalQueue of its Jobs.
-
-    UserError if the API server refuses.
-    """
+def inspect_run(connection: Connection, namespace: str, run_id: str, store_url: str) -> RunState:
+    """Return the state now of the run whose results are in the store. UserError if the API server refuses."""
     group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id, store_url=store_url)}
     core = f"/api/v1/namespaces/{namespace}"
     try:
@@ -328,7 +320,6 @@ def inspect_run(
         reasons |= _read_events(connection, namespace, jobs, pods)
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
         waits = explain_queued_jobs(connection, namespace, queued) if queued else {}
-        line = describe_local_queue(connection, namespace, queue) if queue else ""
     except ApiError as error:
         raise to_user_error(error, connection.context) from error
     waiting = [reasons.get(job.name) or "no reason given yet" for job in jobs if find_state(job) == "waiting"]
@@ -339,7 +330,6 @@ def inspect_run(
         num_by_state=Counter(map(find_state, jobs)),
         num_by_reason=dict(by_reason),
         rate_per_s=measure_rate(jobs, datetime.now(UTC)),
-        queue=join_printable(line),
     )
 
 

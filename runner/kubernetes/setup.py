@@ -229,28 +229,27 @@ class Installer:
         return found | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{STORE_NODE_PORT}"}
 
     def _apply(self, manifest: Manifest) -> str:
-        """Apply one object, server-side: fields that it does not name stay as others have set them.
-
-        An object of this tool is set back to what it says. Of another's, or one that may not be read, the API server
-        refuses to change a field that somebody else has set.
-        """
-        name, found = _describe(manifest), None
+        """Apply one object, server-side: the API server refuses to change a field that somebody else has set."""
+        name = _describe(manifest)
         try:
-            found = self.connection.get_object(find_path(manifest))
-            is_ours = found["metadata"].get("labels", {}).get(MANAGED_BY) == FIELD_MANAGER
-        except ApiError as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-                raise self._explain(error, name) from error
-            is_ours = error.status == HTTPStatus.NOT_FOUND
-        if manifest["kind"] == "Namespace" and found and not is_ours:  # other pods may need more than we would allow
-            return f"{name} was created by somebody else and is left as it is"
-        query = {"fieldManager": FIELD_MANAGER, "force": str(is_ours).lower()}
-        body, content_type = json.dumps(manifest).encode(), "application/apply-patch+yaml"
-        try:
-            self.connection.request("patch", find_path(manifest), query=query, body=body, content_type=content_type)
+            # Pods of others may need more than a namespace of ours allows.
+            if manifest["kind"] == "Namespace" and self._is_of_others(find_path(manifest)):
+                return f"{name} was created by somebody else and is left as it is"
+            query, body = {"fieldManager": FIELD_MANAGER}, json.dumps(manifest).encode()
+            kind = "application/apply-patch+yaml"
+            self.connection.request("patch", find_path(manifest), query=query, body=body, content_type=kind)
         except ApiError as error:
             raise self._explain(error, name) from error
         return f"{name} applied"
+
+    def _is_of_others(self, path: str) -> bool:
+        try:
+            found = self.connection.get_object(path)
+        except ApiError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                raise
+            return False
+        return bool(found["metadata"].get("labels", {}).get(MANAGED_BY) != FIELD_MANAGER)
 
     def _keep_or_create_secret(self) -> str:
         secret = self.template.render_store_secret(secrets.token_hex(10).upper(), secrets.token_hex(20))

@@ -1,6 +1,5 @@
-"""`benchmatrix doctor` on a real API server: what it finds of user, namespace, queue, store and clock."""
+"""`benchmatrix doctor` on a real API server: what it finds of user, namespace, queue and store."""
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from runs import wait_for
 
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.doctor import describe_clock_finding
 from s3_server import S3Server
 
 
@@ -36,11 +34,8 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
     needed = findings["permission: jobs"]
     assert needed["message"].startswith("you may not create, list, watch, delete, deletecollection jobs in namespace ")
     assert "benchmatrix setup --user" in needed["hint"]
-    housekeeping = findings["permission: jobs, to cancel and clean"]
-    assert ("warning", True) == (
-        housekeeping["state"],
-        housekeeping["message"].startswith("you may not patch jobs in namespace "),
-    )
+    housekeeping = findings["permission: pods, to cancel and clean"]
+    assert (housekeeping["state"], housekeeping["message"][:24]) == ("warning", "you may not delete pods ")
     machines = findings["permission: nodes, to say which machines"]
     assert ("warning", "you may not get and list nodes") == (machines["state"], machines["message"])
     assert "kubectl create clusterrole benchmatrix-nodes --verb get,list --resource nodes" in machines["hint"]
@@ -56,18 +51,6 @@ def test_a_runtime_class_that_is_not_there_is_found_before_the_run(examine: Exam
     _, findings = examine(profile=PROFILE + "pools: {gpu: {runtime_class_name: nvidia-of-nobody}}\n")
     found = findings["runtime class"]
     assert (found["state"], found["message"]) == ("failed", "there is no nvidia-of-nobody")
-
-
-def test_a_quota_on_jobs_is_found_before_the_run(examine: Examine, connection: Connection, namespace: str) -> None:
-    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
-    create(connection, path, {"metadata": {"name": "none"}, "spec": {"hard": {"count/jobs.batch": "0"}}})
-    wait_for(lambda: connection.get_object(f"{path}/none").get("status"), "the quota to be known")
-
-    _, findings = examine()
-
-    found = findings["Job: pytorch on the CPU"]
-    assert found["state"] == "failed"
-    assert "exceeded quota: none, requested: count/jobs.batch=1" in found["message"]
 
 
 def test_a_quota_without_gpus_and_a_limit_on_pods_are_found_before_the_run(
@@ -110,7 +93,6 @@ def test_an_image_that_the_profile_lacks_is_found(examine: Examine) -> None:
 
     assert code == 1
     assert "images.tensorflow.gpu" in findings["profile"]["message"]
-    assert "image: tensorflow for gpu" not in findings
     assert findings["Job: tensorflow on 1 GPU"]["state"] == "ok"  # all else is looked at
     assert "nodes for cells on 1 GPU" in findings
 
@@ -151,23 +133,3 @@ def test_an_api_server_that_is_away_ends_the_checks_but_for_the_store(
     assert code == 1
     assert list(findings) == ["cells", "API server", "store"]
     assert findings["API server"]["message"].startswith("the API server does not answer: ")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "state", "message"),
-    [
-        (0, "ok", "agrees with the server's"),
-        (-1.0, "ok", "agrees with the server's"),  # the server's second may be all but over
-        (30, "warning", "30 s from the server's"),
-        (-31, "warning", "30 s from the server's"),
-        (3600, "failed", "3600 s from the server's"),
-    ],
-)
-def test_the_clock_is_judged_with_the_way_and_whole_seconds_allowed_for(
-    seconds: float, state: str, message: str
-) -> None:
-    now = datetime(2026, 3, 1, tzinfo=UTC)
-
-    found = describe_clock_finding(now + timedelta(seconds=seconds), before=now, after=now)
-
-    assert (found.state, found.message) == (state, message)

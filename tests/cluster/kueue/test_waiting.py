@@ -37,11 +37,10 @@ def check_explained(setup: Setup, expected: str, told: str) -> None:
     assert warning.startswith("in the queue, not started: ")
     assert expected in warning
     run_id, store_url = setup.run.run_id, setup.store.url
-    lines = inspect_run(setup.connection, setup.profile.namespace, run_id, store_url, setup.queue).describe(1)
+    lines = inspect_run(setup.connection, setup.profile.namespace, run_id, store_url).describe(1)
     assert lines[0] == "Jobs: 1 queued by Kueue"
     assert lines[1].startswith("  1 queued: ")
     assert told in lines[1]
-    assert lines[2].startswith(f"queue {setup.queue}")
 
 
 def test_a_job_that_kueue_does_not_start_is_explained_and_waits(

@@ -9,8 +9,6 @@ from bench.errors import UserError
 from factories import make_cell
 from runner import images
 from runner.images import choose_images, find_image, list_images, make_arguments, name_image
-from runner.kubernetes.fit import read_node_status
-from runner.kubernetes.node_checks import describe_image_finding
 from runner.profiles.loading import load_profile
 
 ROOT = Path(__file__).parents[4]
@@ -98,20 +96,3 @@ def test_a_profile_names_the_image_that_a_build_with_its_options_makes(checkout:
     assert load_profile("kind").find_image(cell) == name_image("benchmatrix", find_image("pytorch", "cpu"))
     path.write_text(f"extends: kind\nimage_base: {images.DEFAULT_BASE}\n")
     assert load_profile(str(path)).find_image(cell) == load_profile("kind").find_image(cell)
-
-
-def test_doctor_names_the_image_and_whether_nodes_have_it() -> None:
-    image = "benchmatrix/pytorch:cpu-0123"
-
-    def find(*names: str, is_named: bool = False, count: int = 1, image: str = image) -> tuple[str, bool]:
-        status = {"images": [{"names": list(names), "sizeBytes": 1}] * count}
-        nodes = [read_node_status({"metadata": {"name": "n"}, "status": status}, {})]
-        found = describe_image_finding(make_cell(), image, nodes, is_named=is_named)
-        return found.state, image in found.message and ("image_base" in (found.hint or "") or found.state == "ok")
-
-    assert find("docker.io/benchmatrix/pytorch:cpu-0123") == ("ok", True)
-    assert find(image) == ("ok", True)
-    assert find("benchmatrix/pytorch:cpu-4567") == ("failed", True)
-    assert find("benchmatrix/pytorch:cpu-4567", count=50) == ("warning", True)  # more than the kubelet tells
-    assert find("benchmatrix/pytorch:cpu-4567", image="registry.example/pytorch:cpu-0123") == ("warning", True)
-    assert find("benchmatrix/pytorch:cpu-4567", is_named=True) == ("ok", True)
