@@ -46,7 +46,6 @@ SLOW_MODULES = {
     "unit/bench/test_delivery.py": "waits for a store that is away, as the code under test does",
     "unit/charts/test_rendering.py": "renders the chart for every pair of its switches",
     "unit/collector/access/test_queueing_theory.py": "simulates thousands of jobs per test",
-    "unit/collector/audit/test_arithmetic_claims.py": "analyses a run per test",
     "unit/collector/audit/test_claims.py": "analyses a run of many cells per test",
     "unit/collector/audit/test_inference.py": "analyses a run of many cells per test",
     "unit/collector/audit/test_orders_and_phases.py": "analyses a run of many cells per test",

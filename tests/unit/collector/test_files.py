@@ -1,4 +1,4 @@
-"""Files that take the place of others: on a full disk and beyond a limit of size the old ones stay as they were."""
+"""Files that take the place of others: where one cannot be written whole, the old one stays as it was."""
 
 import os
 import resource
@@ -76,29 +76,6 @@ def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(
     assert "Traceback" not in message
     assert message.startswith("error: out/")
     assert "cannot be written (File too large)" in message
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.strip()}")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", disk], check=True)
-
-
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(small_disk: Path) -> None:
-    page = small_disk / "page.html"
-    replace_text(page, "old")
-    with pytest.raises(UserError) as caught:
-        replace_text(page, "x" * 100_000)
-    assert str(caught.value).startswith(f"{page}: cannot be written (No space left on device)")
-    assert read_files(small_disk) == {"page.html": b"old"}
 
 
 def test_a_new_file_and_its_folders_are_made_with_the_rights_of_the_umask(tmp_path: Path) -> None:

@@ -58,3 +58,16 @@ def test_rows_measured_under_faulty_conditions_decide_nothing(tmp_path: Path) ->
     summary = summarize_cells(collect_results(tmp_path, *throttled))
     index = [claim.id for claim in load_study().claims].index("latency")
     assert evaluate_claims(gather_context(summary))[index].verdict == "not tested here"
+
+
+def test_the_projection_of_memory_depends_on_the_last_year_of_its_data(tmp_path: Path) -> None:
+    result = evaluate_unmeasured(tmp_path)["memory"]
+    assert result.verdict == "not decided"
+    # Within 288 / 1.25 to 288 x 1.25, 230 to 360: 344; none; 271 and 328; 250, 309 and 349.
+    assert result.reason.startswith(
+        "6 of 12 polynomials come within a factor of 1.25 of the largest GPU of 2025, 288 GB"
+    )
+    assert "up to 2022 they give 110 GB to 176 GB" in result.reason
+    (finding,) = result.findings
+    assert finding.name == "misses if fitted up to 2022"
+    assert finding.reason == "fitted on GPUs up to 2022 they give 110 GB to 176 GB; none is right"
