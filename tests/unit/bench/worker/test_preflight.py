@@ -34,10 +34,7 @@ def test_an_idle_gpu_or_slice_is_fine(nvml: FakeNvml) -> None:
     [
         ({}, "fault of this machine, not of the cell: device: 3 GPUs can be seen, the cell needs 4"),
         ({0: (3, 4)}, "device: 1 GPU can be seen (a process sees one MIG slice, and no whole GPU beside it), the cell"),
-        (
-            {0: (), 1: (), 2: ()},
-            "device: 0 GPUs can be seen (besides 3 in MIG mode, of which this container may use no slice), the cell",
-        ),
+        ({0: (), 1: (), 2: ()}, "device: 0 GPUs can be seen, the cell needs 4"),
     ],
 )
 def test_gpus_that_are_missing_are_counted_as_cuda_counts_them(

@@ -7,6 +7,7 @@ of arithmetic alone.
 
 import gc
 from collections.abc import Callable, Collection
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 
@@ -89,7 +90,9 @@ def find_flops_per_cycle(fields: dict[str, str], precision: Precision) -> int | 
     widths = (("avx512f", AVX512_FLOPS), ("fma", FMA_FLOPS), ("avx", AVX_FLOPS), ("sse2", SSE_FLOPS))
     width = next(flops for flag, flops in widths if flag in flags)
     if fields.get("vendor_id") == "AuthenticAMD":
-        width = min(width, _find_amd_limit(int(fields.get("cpu family", 0)), int(fields.get("model", 0))))
+        family, model = int(fields.get("cpu family", 0)), int(fields.get("model", 0))
+        narrow = AVX_FLOPS if family == ZEN and model < FIRST_ZEN_2_MODEL else FMA_FLOPS
+        width = min(width, narrow) if family in (ZEN, ZEN_3_AND_4) else width
     return 2 * width if VECTOR_FLAGS.get(precision) in flags else width
 
 
@@ -100,12 +103,6 @@ def _read_highest_clock(allowed: Collection[int], cpuinfo: Path, system_cpu: Pat
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     clocks += [1e6 * float(line.partition(":")[2]) for line in lines if line.startswith("cpu MHz")]
     return max((clock for clock in clocks if clock > 0), default=None)
-
-
-def _find_amd_limit(family: int, model: int) -> int:
-    if family == ZEN and model < FIRST_ZEN_2_MODEL:
-        return AVX_FLOPS
-    return FMA_FLOPS if family in (ZEN, ZEN_3_AND_4) else AVX512_FLOPS
 
 
 def find_host_peaks(host: HostPeak | None) -> Peaks:
@@ -142,7 +139,14 @@ def measure_matrix_product(cell: Cell, build: BuildWorkload) -> float:
     """Return the highest rate of a square matrix product in operations per second, over SIZES, as `cell` is run."""
     best = 0.0
     for size in SIZES:
-        step_seconds = _time_product(build(make_product_cell(cell, size)))
+        workload = build(make_product_cell(cell, size))
+        run_steps(workload, seconds=0)
+        ends = [perf_counter()]
+        while len(ends) <= MIN_PRODUCTS or ends[-1] - ends[0] < SECONDS_PER_SIZE:
+            run_steps(workload, seconds=0)
+            ends.append(perf_counter())
+        step_seconds = min(end - start for start, end in pairwise(ends))
+        del workload
         gc.collect()  # Keras's models are cycles, which keep their matrices
         best = max(best, 2 * size**3 / step_seconds)
         if 8 * step_seconds > SECONDS_PER_SIZE:  # what one product of the next size takes
@@ -161,15 +165,3 @@ def make_product_cell(cell: Cell, size: int) -> Cell:
         "data_dir": None,
     }
     return cell.model_copy(update=fields)
-
-
-def _time_product(workload: Workload) -> float:
-    run_steps(workload, seconds=0)
-    times: list[float] = []
-    begin = start = perf_counter()
-    while len(times) < MIN_PRODUCTS or start - begin < SECONDS_PER_SIZE:
-        run_steps(workload, seconds=0)
-        end = perf_counter()
-        times.append(end - start)
-        start = end
-    return min(times)

@@ -37,7 +37,7 @@ READINGS: Mapping[str, Callable[[Device], Any]] = {
     "power_watts": Device.read_power_watts,
     "sm_clock_mhz": Device.read_sm_clock_mhz,
     "temperature_celsius": Device.read_temperature_celsius,
-    "memory_used_bytes": Device.read_memory_used_bytes,
+    "memory_used_bytes": lambda device: device.read_memory_bytes()[0],
     "throttle_reasons": Device.read_throttle_reasons,
     "utilization": Device.read_utilization,
 }

@@ -33,12 +33,6 @@ def find_visible_devices(num_gpus: int) -> list[Device]:
     return [Device(handle) for handle in slices[:1] or whole[:num_gpus]]
 
 
-def count_gpus_without_slice() -> int:
-    """Return how many GPUs are in MIG mode and have no slice that this process may use. NvmlError without a driver."""
-    with open_nvml():
-        return sum(_is_partitioned(handle) and not any(list_slices(handle)) for handle in _list_gpus())
-
-
 def restrict_to_cell(num_gpus: int) -> None:
     """Set CUDA_VISIBLE_DEVICES to the UUIDs of the cell's GPUs: frameworks open contexts on all that they see.
 
@@ -128,17 +122,16 @@ def _look_at_device(use: GpuUse, device: Device, own_pids: Collection[int], is_u
     if is_under_mps:
         own_pids = {*own_pids, *find_mps_servers([process.pid for process in processes])}
     own = [process for process in processes if process.pid in own_pids]
-    free: dict[str, Any] = {"memory_free_after_bytes": device.read_memory_free_bytes()}
-    if not own:
-        return use.model_copy(update={"processes_visible": False} | free)
-    used, sizes = device.read_memory_used_bytes(), [process.memory_bytes for process in own]
-    is_known = used is not None and None not in sizes
-    update: dict[str, Any] = {
-        "processes_visible": True,
-        "foreign_processes_after": tuple(process for process in processes if process.pid not in own_pids),
-        "foreign_memory_after_bytes": max(0, (used or 0) - sum(filter(None, sizes))) if is_known else None,
-    }
-    return use.model_copy(update=update | free)
+    used, free = device.read_memory_bytes()
+    update: dict[str, Any] = {"memory_free_after_bytes": free, "processes_visible": bool(own)}
+    if own:
+        sizes = [process.memory_bytes for process in own]
+        is_known = used is not None and None not in sizes
+        update |= {
+            "foreign_processes_after": tuple(process for process in processes if process.pid not in own_pids),
+            "foreign_memory_after_bytes": max(0, (used or 0) - sum(filter(None, sizes))) if is_known else None,
+        }
+    return use.model_copy(update=update)
 
 
 def read_device_memory() -> DeviceMemory:
@@ -146,7 +139,7 @@ def read_device_memory() -> DeviceMemory:
         device = find_visible_devices(1)[0]
         processes = device.read_compute_processes() or ()
         sizes = {process.pid: process.memory_bytes for process in processes if process.memory_bytes is not None}
-        return DeviceMemory(used_bytes=device.read_memory_used_bytes(), by_process=sizes)
+        return DeviceMemory(used_bytes=device.read_memory_bytes()[0], by_process=sizes)
 
 
 def leave_out_mps(use: GpuUse) -> GpuUse:

@@ -106,7 +106,7 @@ class Device:
         return GpuUse(
             uuid=self.uuid,
             idle_power_watts=None,
-            memory_used_before_bytes=self.read_memory_used_bytes(),
+            memory_used_before_bytes=self.read_memory_bytes()[0],
             memory_used_peak_bytes=None,
             foreign_processes=self.read_compute_processes(),
             max_sm_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetMaxClockInfo, clock),
@@ -124,15 +124,10 @@ class Device:
             **self._read_power_limits(),
         )
 
-    def read_memory_used_bytes(self) -> int | None:
-        """Return the memory in use, the driver's reserve not counted; None before driver 510, which adds it in."""
+    def read_memory_bytes(self) -> tuple[int | None, int | None]:
+        """Return the memory in use and the free one, the driver's reserve in neither; None before driver 510."""
         memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, self._handle, pynvml.nvmlMemory_v2)
-        return None if memory is None else int(memory.used)
-
-    def read_memory_free_bytes(self) -> int | None:
-        """Return the memory that can still be allocated; None before driver 510."""
-        memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, self._handle, pynvml.nvmlMemory_v2)
-        return None if memory is None else int(memory.free)
+        return (None, None) if memory is None else (int(memory.used), int(memory.free))
 
     def read_compute_processes(self) -> tuple[ForeignProcess, ...] | None:
         """Return the processes that compute on the device; many containers hide them, and the list is empty.

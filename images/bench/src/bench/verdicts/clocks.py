@@ -40,7 +40,20 @@ MAX_UNNOTED_LOSS = 0.05
 
 def check_clocks(inputs: ValidityInputs) -> Iterator[str]:
     for gpu in inputs.gpu_use:
-        yield from (f"{gpu.uuid}{text}" for text in (*_find_faults(gpu), *_find_lowered_limits(gpu)))
+        for name in FAULTY_REASONS:
+            seen = gpu.throttle_reasons.get(name, 0.0)
+            if seen > MAX_FAULTY_SHARE:
+                yield f"{gpu.uuid}: {name} in {seen:.0%} of samples, more than {MAX_FAULTY_SHARE:.0%}"
+        held = gpu.window.held_seconds.get(THERMAL_POLICY, 0.0) / gpu.window.seconds if gpu.window else 0.0
+        if held > MAX_FAULTY_SHARE:
+            much = f"{held:.0%} of the timed window, more than {MAX_FAULTY_SHARE:.0%}"
+            yield f"{gpu.uuid}: heat held its clock down in {much}"
+        for words, limit, default, unit in (
+            ("power limit", gpu.power_limit_watts, gpu.default_power_limit_watts, "W"),
+            (APPLICATIONS_CLOCKS, gpu.application_clock_mhz, gpu.default_application_clock_mhz, "MHz"),
+        ):
+            if limit is not None and default and limit < default * (1 - MAX_LIMIT_LOSS):
+                yield f"{gpu.uuid}: its {words} is {limit:g} {unit}, lowered from the default of {default:g} {unit}"
         share = measure_clock_share(gpu)
         if share is not None and share < MIN_CLOCK_SHARE and explain_low_clock(gpu) is None:
             yield (
@@ -116,27 +129,6 @@ def _find_share_when_slow(gpu: GpuUse, reason: str) -> float:
     middle = median(gpu.sm_clock_mhz)
     slow = [given for clock, given in zip(gpu.sm_clock_mhz, gpu.sample_reasons, strict=True) if clock <= middle]
     return sum(reason in given for given in slow) / len(slow)
-
-
-def _find_faults(gpu: GpuUse) -> Iterator[str]:
-    for name in FAULTY_REASONS:
-        seen = gpu.throttle_reasons.get(name, 0.0)
-        if seen > MAX_FAULTY_SHARE:
-            yield f": {name} in {seen:.0%} of samples, more than {MAX_FAULTY_SHARE:.0%}"
-    window = gpu.window
-    if window is not None:
-        held = window.held_seconds.get(THERMAL_POLICY, 0.0) / window.seconds
-        if held > MAX_FAULTY_SHARE:
-            yield f": heat held its clock down in {held:.0%} of the timed window, more than {MAX_FAULTY_SHARE:.0%}"
-
-
-def _find_lowered_limits(gpu: GpuUse) -> Iterator[str]:
-    for words, limit, default, unit in (
-        ("power limit", gpu.power_limit_watts, gpu.default_power_limit_watts, "W"),
-        (APPLICATIONS_CLOCKS, gpu.application_clock_mhz, gpu.default_application_clock_mhz, "MHz"),
-    ):
-        if limit is not None and default and limit < default * (1 - MAX_LIMIT_LOSS):
-            yield f": its {words} is {limit:g} {unit}, lowered from the default of {default:g} {unit}"
 
 
 def _name(gpu: GpuUse, inputs: ValidityInputs) -> str:

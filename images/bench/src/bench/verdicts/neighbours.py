@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.schema import CpuUse, GpuUse
+from bench.schema import CpuUse
 from bench.verdicts.inputs import ValidityInputs
 
 # contaminated. A CUDA context alone takes more than this on any GPU; what a display or a driver keeps takes less.
@@ -67,7 +67,12 @@ def list_unchecked_neighbours(inputs: ValidityInputs) -> Iterator[str]:
     if inputs.cell.device == "gpu" and not inputs.gpu_use:
         yield "other users of the GPU not looked for"
     for gpu in inputs.gpu_use:
-        yield from _list_unchecked_gpu(gpu)
+        if not gpu.processes_visible or gpu.foreign_processes is None:
+            yield f"processes of others on {gpu.uuid} cannot be seen here"
+        elif gpu.foreign_memory_after_bytes is None:
+            yield f"memory of others on {gpu.uuid} after the window not known"
+        if gpu.memory_used_before_bytes is None:
+            yield f"memory in use on {gpu.uuid} before the start not known"
         if inputs.is_under_mps:
             yield f"whose memory was in use on {gpu.uuid} before the start: MPS's server has some"
     use = inputs.cpu_use
@@ -101,15 +106,6 @@ def count_missing_cores(use: CpuUse, needed: float) -> float:
 def is_short_of_cores(use: CpuUse, needed: float) -> bool:
     """Return whether others kept `needed` threads from their cores, by more than MAX_MISSING_SHARE of them."""
     return count_missing_cores(use, needed) > MAX_MISSING_SHARE * needed
-
-
-def _list_unchecked_gpu(gpu: GpuUse) -> Iterator[str]:
-    if not gpu.processes_visible or gpu.foreign_processes is None:
-        yield f"processes of others on {gpu.uuid} cannot be seen here"
-    elif gpu.foreign_memory_after_bytes is None:
-        yield f"memory of others on {gpu.uuid} after the window not known"
-    if gpu.memory_used_before_bytes is None:
-        yield f"memory in use on {gpu.uuid} before the start not known"
 
 
 def _list_unchecked_hyperthreads(use: CpuUse, num_threads: int) -> Iterator[str]:

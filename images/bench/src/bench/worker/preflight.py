@@ -5,7 +5,6 @@ import tempfile
 from bench.errors import UserError
 from bench.probes.cuda import explain_failed_start
 from bench.probes.gpu import read_gpu_baselines, read_gpus
-from bench.probes.gpu_processes import count_gpus_without_slice
 from bench.probes.memory import read_memory_limit_bytes
 from bench.schema import Cell, GpuUse
 from bench.verdicts.neighbours import MAX_FOREIGN_BYTES
@@ -63,11 +62,9 @@ def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]
         return gpus, [], _list_cuda_faults(cell)
     seen = "GPU" if len(gpus) == 1 else "GPUs"
     if any(gpu.is_slice for gpu in gpus):
-        mig = "a process sees one MIG slice, and no whole GPU beside it"
-        return gpus, [f"device: {len(gpus)} {seen} can be seen ({mig}), the cell needs {cell.num_gpus}"], []
-    num_hidden = count_gpus_without_slice()
-    hidden = f" (besides {num_hidden} in MIG mode, of which this container may use no slice)" if num_hidden else ""
-    return gpus, [], [f"device: {len(gpus)} {seen} can be seen{hidden}, the cell needs {cell.num_gpus}"]
+        seen += " can be seen (a process sees one MIG slice, and no whole GPU beside it)"
+        return gpus, [f"device: {len(gpus)} {seen}, the cell needs {cell.num_gpus}"], []
+    return gpus, [], [f"device: {len(gpus)} {seen} can be seen, the cell needs {cell.num_gpus}"]
 
 
 def _list_cuda_faults(cell: Cell) -> list[str]:
