@@ -4,8 +4,9 @@ Everything not named has a plain default: a Conv6 training cell in PyTorch on th
 laptop's environment. Times are arbitrary: `make_result(step_seconds=(0.1, 0.2, 0.3))`; windows are derived from them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Protocol
 
 from bench.schema import (
@@ -49,56 +50,51 @@ class Sink(Protocol):
         """Keep `data` under `key`."""
 
 
-def make_cell(**overrides: Any) -> Cell:
-    """Return a Conv6 training cell that asks for one timed step; any field can be overridden."""
-    fields: dict[str, Any] = {
-        "model": "conv6",
-        "framework": "pytorch",
-        "device": "cpu",
-        "phase": "train",
-        "batch_size": 64,
-        "input_size": 32,
-        "num_classes": 10,
-        "num_warmup_steps": 1,
-        "num_steps": 1,
-        "min_seconds": 0.0,
-    }
-    return Cell(**(fields | overrides))
+make_cell: Callable[..., Cell] = partial(
+    Cell,
+    model="conv6",
+    framework="pytorch",
+    device="cpu",
+    phase="train",
+    batch_size=64,
+    input_size=32,
+    num_classes=10,
+    num_warmup_steps=1,
+    num_steps=1,
+    min_seconds=0.0,
+)
+"""A Conv6 training cell that asks for one timed step."""
 
+make_gpu: Callable[..., Gpu] = partial(
+    Gpu,
+    name="Tesla T4",
+    uuid="GPU-5c1e2f6a-0000-0000-0000-000000000001",
+    driver_version="550.54.15",
+    memory_total_bytes=15 * 2**30,
+    compute_capability="7.5",
+    cuda_version="12.8",
+    cudnn_version="9.10.2",
+)
+"""A Tesla T4."""
 
-def make_gpu(**overrides: Any) -> Gpu:
-    """Return a Tesla T4."""
-    fields: dict[str, Any] = {
-        "name": "Tesla T4",
-        "uuid": "GPU-5c1e2f6a-0000-0000-0000-000000000001",
-        "driver_version": "550.54.15",
-        "memory_total_bytes": 15 * 2**30,
-        "compute_capability": "7.5",
-        "cuda_version": "12.8",
-        "cudnn_version": "9.10.2",
-    }
-    return Gpu(**(fields | overrides))
-
-
-def make_environment(**overrides: Any) -> Environment:
-    """Return a two-core machine without GPU; pass `gpus=(make_gpu(),)` for one."""
-    fields: dict[str, Any] = {
-        "hostname": "bench-1",
-        "kernel": "6.1.0-30-amd64",
-        "python_version": "3.11.7",
-        "cpu_model": "Intel(R) Xeon(R) CPU @ 2.20GHz",
-        "num_visible_cores": 2,
-        "cpu_quota_cores": 2.0,
-        "num_threads": 2,
-        "cpu_governor": None,
-        "memory_total_bytes": 13 * 2**30,
-        "versions": {"torch": "2.11.0", "numpy": "2.3.5"},
-        "settings": {"cudnn.benchmark": False, "float32_matmul_precision": "highest"},
-        "gpus": (),
-        "image": None,
-        "git_revision": "0123456789abcdef0123456789abcdef01234567",
-    }
-    return Environment(**(fields | overrides))
+make_environment: Callable[..., Environment] = partial(
+    Environment,
+    hostname="bench-1",
+    kernel="6.1.0-30-amd64",
+    python_version="3.11.7",
+    cpu_model="Intel(R) Xeon(R) CPU @ 2.20GHz",
+    num_visible_cores=2,
+    cpu_quota_cores=2.0,
+    num_threads=2,
+    cpu_governor=None,
+    memory_total_bytes=13 * 2**30,
+    versions={"torch": "2.11.0", "numpy": "2.3.5"},
+    settings={"cudnn.benchmark": False, "float32_matmul_precision": "highest"},
+    gpus=(),
+    image=None,
+    git_revision="0123456789abcdef0123456789abcdef01234567",
+)
+"""A two-core machine without GPU; pass `gpus=(make_gpu(),)` for one."""
 
 
 def make_phases(step_seconds: Sequence[float], warmup_step_seconds: Sequence[float], **overrides: Any) -> Phases:
@@ -113,36 +109,33 @@ def make_phases(step_seconds: Sequence[float], warmup_step_seconds: Sequence[flo
     return Phases(**(fields | overrides))
 
 
-def make_memory(**overrides: Any) -> Memory:
-    """Return a process that peaked at 1 GiB and has no GPU allocator."""
-    fields: dict[str, Any] = {
-        "peak_rss_bytes": 2**30,
-        "peak_memory_allocated_bytes": None,
-        "peak_memory_reserved_bytes": None,
-    }
-    return Memory(**(fields | overrides))
+make_memory: Callable[..., Memory] = partial(
+    Memory,
+    peak_rss_bytes=2**30,
+    peak_memory_allocated_bytes=None,
+    peak_memory_reserved_bytes=None,
+)
+"""A process that peaked at 1 GiB and has no GPU allocator."""
 
-
-def make_cpu_use(window_seconds: float = 0.3, **overrides: Any) -> CpuUse:
-    """Return two busy cores of two, none of anybody else's, with a quota that never ran out."""
-    fields: dict[str, Any] = {
-        "window_seconds": window_seconds,
-        "own_cores": 2.0,
-        "other_cores": 0.0,
-        "num_machine_cores": 2,
-        "num_periods": 3,
-        "num_throttled_periods": 0,
-        "throttled_seconds": 0.0,
-        "energy_joules": None,
-        "num_affinity_cores": 2,
-        "num_affinity_physical_cores": 2,
-        "affinity_other_cores": 0.0,
-        "num_sibling_cores": 0,
-        "sibling_busy_cores": 0.0,
-        "pressure_share": 0.0,
-        "machine_pressure_share": 0.0,
-    }
-    return CpuUse(**(fields | overrides))
+make_cpu_use: Callable[..., CpuUse] = partial(
+    CpuUse,
+    window_seconds=0.3,
+    own_cores=2.0,
+    other_cores=0.0,
+    num_machine_cores=2,
+    num_periods=3,
+    num_throttled_periods=0,
+    throttled_seconds=0.0,
+    energy_joules=None,
+    num_affinity_cores=2,
+    num_affinity_physical_cores=2,
+    affinity_other_cores=0.0,
+    num_sibling_cores=0,
+    sibling_busy_cores=0.0,
+    pressure_share=0.0,
+    machine_pressure_share=0.0,
+)
+"""Two busy cores of two, none of anybody else's, with a quota that never ran out."""
 
 
 def make_gpu_use(**overrides: Any) -> GpuUse:
@@ -176,21 +169,20 @@ def make_gpu_use(**overrides: Any) -> GpuUse:
     return GpuUse(**(fields | {"sample_reasons": ((),) * len(samples)} | overrides))
 
 
-def make_roofline(**overrides: Any) -> Roofline:
-    """Return a step of 1 GFLOP that took 0.1 s where 0.02 s are possible: a fifth of the peak, bound by arithmetic."""
-    fields: dict[str, Any] = {
-        "flops_per_step": 10**9,
-        "min_bytes_per_step": 10**6,
-        "achieved_flops_per_second": 1e10,
-        "peak_flops_per_second": 5e10,
-        "peak_bytes_per_second": None,
-        "peak_source": "measured: matrix product in PyTorch",
-        "share_of_peak": 0.2,
-        "min_step_seconds": 0.02,
-        "bound": "arithmetic",
-        "share_of_roofline": 0.2,
-    }
-    return Roofline(**(fields | overrides))
+make_roofline: Callable[..., Roofline] = partial(
+    Roofline,
+    flops_per_step=10**9,
+    min_bytes_per_step=10**6,
+    achieved_flops_per_second=1e10,
+    peak_flops_per_second=5e10,
+    peak_bytes_per_second=None,
+    peak_source="measured: matrix product in PyTorch",
+    share_of_peak=0.2,
+    min_step_seconds=0.02,
+    bound="arithmetic",
+    share_of_roofline=0.2,
+)
+"""A step of 1 GFLOP that took 0.1 s where 0.02 s are possible: a fifth of the peak, bound by arithmetic."""
 
 
 def make_validity(*verdicts: Verdict) -> Validity:
@@ -222,7 +214,7 @@ def make_result(
         "phases": phases,
         "samples": samples,
         "memory": make_memory(),
-        "cpu_use": make_cpu_use(phases.steady_seconds or 1.0),
+        "cpu_use": make_cpu_use(window_seconds=phases.steady_seconds or 1.0),
         "gpu_use": (make_gpu_use(),) if cell.device == "gpu" else (),
         "roofline": make_roofline(),
         "validity": make_validity(),

@@ -22,7 +22,7 @@ def make_inputs(
         "samples": samples,
         "device_kind": "cpu",
         "num_threads": 2,
-        "cpu_use": make_cpu_use(1.0),
+        "cpu_use": make_cpu_use(window_seconds=1.0),
         "gpu_use": (),
         "roofline": make_roofline(),
     }

@@ -43,7 +43,9 @@ NOISY = Reason(verdict="noisy", message="the rate over the window has a standard
 
 def test_cores_that_other_tenants_kept_busy_are_no_strangers() -> None:
     # Two threads on two cores, of which this tenant got one and the others 0.95.
-    inputs = make_inputs(cpu_use=make_cpu_use(1.0, own_cores=1.0, other_cores=0.95, affinity_other_cores=0.95))
+    inputs = make_inputs(
+        cpu_use=make_cpu_use(window_seconds=1.0, own_cores=1.0, other_cores=0.95, affinity_other_cores=0.95)
+    )
     assert judge_validity(inputs).verdict == "contaminated"
     assert judge_tenants(inputs, {}, tenant_cores=0.95).verdict == "valid"
     verdict = judge_tenants(inputs, {}, tenant_cores=0.5)

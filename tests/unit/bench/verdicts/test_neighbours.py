@@ -27,12 +27,12 @@ def test_memory_of_others_contaminates(field: str, mebibytes: int, expected: lis
 
 def share(num_cores: int, others: float, **fields: float | None) -> CpuUse:
     """Return a window of a second on so many cores, of which others kept some busy."""
-    return make_cpu_use(1.0, num_affinity_cores=num_cores, affinity_other_cores=others, **fields)
+    return make_cpu_use(window_seconds=1.0, num_affinity_cores=num_cores, affinity_other_cores=others, **fields)
 
 
 def share_machine(num_cores: int, others: float) -> CpuUse:
     """Return the same where only the machine as a whole shows its use."""
-    return make_cpu_use(1.0, affinity_other_cores=None, num_machine_cores=num_cores, other_cores=others)
+    return make_cpu_use(window_seconds=1.0, affinity_other_cores=None, num_machine_cores=num_cores, other_cores=others)
 
 
 def pin(others: float, sibling_busy_cores: float) -> CpuUse:
@@ -132,11 +132,13 @@ def test_who_cannot_be_seen_on_a_gpu_is_unchecked(fields: dict[str, object], exp
 )
 def test_who_cannot_be_seen_on_the_cores_is_unchecked(fields: dict[str, float | None], expected: str) -> None:
     given = {"num_affinity_cores": 8, "num_affinity_physical_cores": 8, "num_machine_cores": 64}
-    use = make_cpu_use(1.0, **(given | fields))
+    use = make_cpu_use(window_seconds=1.0, **(given | fields))
     validity = judge_validity(make_inputs(cpu_use=use, num_threads=8))
     assert (validity.verdict, validity.unchecked) == ("valid", (expected,))
 
 
 def test_others_who_leave_physical_cores_idle_shared_none() -> None:
-    use = make_cpu_use(1.0, num_affinity_cores=64, num_affinity_physical_cores=32, affinity_other_cores=20.0)
+    use = make_cpu_use(
+        window_seconds=1.0, num_affinity_cores=64, num_affinity_physical_cores=32, affinity_other_cores=20.0
+    )
     assert judge_validity(make_inputs(cpu_use=use, num_threads=8)).unchecked == ()

@@ -191,5 +191,7 @@ def test_threads_that_the_quota_stops_for_a_twentieth_of_their_time_are_throttle
     throttled_seconds: float, expected: list[Verdict]
 ) -> None:
     # Two threads in a window of 1 s have 2 s; that every period was cut is not what counts.
-    use = make_cpu_use(1.0, num_periods=10, num_throttled_periods=10, throttled_seconds=throttled_seconds)
+    use = make_cpu_use(
+        window_seconds=1.0, num_periods=10, num_throttled_periods=10, throttled_seconds=throttled_seconds
+    )
     assert list_verdicts(make_inputs(cpu_use=use)) == expected
