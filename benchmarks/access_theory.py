@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
@@ -18,7 +19,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from access_scenarios import make_choice, make_group  # noqa: E402
 from collector.access.outcomes import Ratio  # noqa: E402
 from collector.access.scenario import Choice, Policy  # noqa: E402
-from collector.access.simulation import Week, simulate_week  # noqa: E402
+from collector.access.simulation import FloatArray, simulate_week  # noqa: E402
 from queueing_formulas import machine_repair_throughput, mg_1_ps_turnaround, mg_1_wait, mm_c_wait  # noqa: E402
 
 HOURS = 0.5
@@ -30,7 +31,7 @@ LENGTHS: dict[float, dict[str, Any]] = {
 """Of users, by coefficient of variation: all of half an hour, or one long job among short ones."""
 WARM_UP_WEEKS = 3
 """At a load of 0.8 a queue forgets its beginning by a factor of e in 45 h."""
-Measure = Callable[[Week], tuple[float, float]]
+Measure = Callable[[pd.DataFrame, FloatArray], tuple[float, float]]
 """Returns a sum over a week, and of how many."""
 
 
@@ -42,7 +43,7 @@ def main() -> None:
     print("| system | quantity | formula | simulated | 95 % interval | deviation |\n|---|---|---|---|---|---|")
     for name, quantity, expected, choice, measure in list_cases():
         weeks = (simulate_week(choice, number) for number in range(arguments.weeks))
-        figure = Ratio(*np.array([measure(week) for week in weeks]).T).estimate()
+        figure = Ratio(*np.array([measure(*week) for week in weeks]).T).estimate()
         deviation = f"{figure.center / expected - 1:+.1%}".replace("%", " %")
         interval = f"{figure.low:.4g} to {figure.high:.4g}"
         print(f"| {name} | {quantity} | {expected:.4g} | {figure.center:.4g} | {interval} | {deviation} |", flush=True)
@@ -78,19 +79,19 @@ def make_poisson(
     return make_choice(group, num_gpus=num_gpus, policy=policy, kind=kind, warm_up_weeks=WARM_UP_WEEKS)
 
 
-def sum_waits(week: Week) -> tuple[float, float]:
+def sum_waits(jobs: pd.DataFrame, counts: FloatArray) -> tuple[float, float]:
     """Return the hours that the jobs of a week waited, and how many jobs there were."""
-    return float(week.jobs["wait"].sum()), len(week.jobs)
+    return float(jobs["wait"].sum()), len(jobs)
 
 
-def sum_turnarounds(week: Week) -> tuple[float, float]:
+def sum_turnarounds(jobs: pd.DataFrame, counts: FloatArray) -> tuple[float, float]:
     """Return the hours from submission to end of the jobs of a week, and how many jobs there were."""
-    return float(week.jobs["turnaround"].sum()), len(week.jobs)
+    return float(jobs["turnaround"].sum()), len(jobs)
 
 
-def sum_work(week: Week) -> tuple[float, float]:
+def sum_work(jobs: pd.DataFrame, counts: FloatArray) -> tuple[float, float]:
     """Return the hours of work that were done in one week."""
-    return float(week.work_by_user.sum()), 1.0
+    return float(counts[2:].sum()), 1.0
 
 
 if __name__ == "__main__":

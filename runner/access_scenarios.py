@@ -46,13 +46,9 @@ def _look_up(alternative: Alternative, table: PriceTable, node: Node) -> Alterna
     rows = find_machine_offers(table, rent.machine) if rent.machine else find_gpu_offers(table, alternative.kind)
     offers = [row for row in rows if row.gpu and row.purchase == purchase and rent.region in (None, row.region)]
     if not offers:
-        gpus = sorted({row.gpu for row in table.prices if row.gpu is not None and row.purchase == purchase})
-        what = f"machine {rent.machine}" if rent.machine else f"GPU {alternative.kind}"
-        where = f" in {rent.region}" if rent.region else ""
-        raise node.error(
-            f"the price table has no {purchase} price of the {what}{where}; give price_per_hour, or a kind or machine "
-            f"that it has; its GPUs are {join_words(gpus)}"
-        )
+        gpus = join_words(sorted({row.gpu for row in table.prices if row.gpu and row.purchase == purchase}))
+        message = f"the price table has no {purchase} price of this kind, machine and region; give price_per_hour"
+        raise node.error(f"{message}, or one that it has; its GPUs are {gpus}")
     row = min(offers, key=lambda row: row.compute_hourly_price(1))
     part = f", one of its {row.gpus_per_machine} GPUs" if row.gpus_per_machine > 1 else ""
     given = {"price_per_hour": row.compute_hourly_price(1), "source": f"{row.place}{part}, {row.date}, {row.source}"}

@@ -117,7 +117,7 @@ _add(cost, DECIDE, """
     cost --cloud aws --region us-east-1 --spot  # in one region, spot prices too
 """)  # fmt: skip
 _add(access, DECIDE, """
-    access --list  # list the scenarios that come with the tool
+    access  # list the scenarios that come with the tool
     access one-h100-or-t4s  # one of them
     access ours.yaml --markdown --output answer.md  # your own, as a page
 """)  # fmt: skip

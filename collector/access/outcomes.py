@@ -3,7 +3,8 @@
 A week is the unit: jobs of one week wait for each other, so they are no independent observations.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import product
 from math import exp, inf, log, nan, sqrt
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import pandas as pd
 from scipy import special
 
 from collector.access.scenario import HOURS_PER_WEEK, Buy, Choice, Scenario
-from collector.access.simulation import FloatArray, Week, simulate_week
+from collector.access.simulation import FloatArray, simulate_week
 
 BOUND_HOURS = 5 / 60
 """Jobs that take less alone count as if they took so long, or slowdowns of jobs of seconds would outweigh all others:
@@ -26,8 +27,7 @@ NUM_RESAMPLES = 999
 """Of the bootstrap: with 999, the 2.5 % and 97.5 % quantiles are the 25th and 975th value
 (A. C. Davison, D. V. Hinkley, Bootstrap Methods and their Application, 1997, section 5.2.3)."""
 BOOTSTRAP_SEED = 20_011
-EVERYBODY = ""
-"""In the place of a group's name."""
+EVERYBODY = "(all)"
 BEST: dict[str, Callable[..., Any]] = {"samples_per_money": max, "turnaround_hours": min}
 """Figures of which the best choice is sought, with what is best."""
 
@@ -121,17 +121,18 @@ def tabulate_outcomes(scenario: Scenario) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for choice in list_choices(scenario):
-        rows += describe_weeks(choice, [simulate_week(choice, number) for number in range(scenario.weeks)])
+        weeks = [simulate_week(choice, number) for number in range(scenario.weeks)]
+        jobs = pd.concat([jobs for jobs, _ in weeks], keys=range(len(weeks)), names=["week"]).reset_index("week")
+        rows += describe_weeks(choice, jobs, np.array([counts for _, counts in weeks]))
     return tabulate(rows)
 
 
-def describe_weeks(choice: Choice, weeks: Sequence[Week]) -> list[dict[str, Any]]:
-    """Return the rows of a choice, with ratios still."""
-    scenario, ones = choice.scenario, np.ones(len(weeks))
-    jobs = pd.concat([week.jobs for week in weeks], keys=range(len(weeks)), names=["week"]).reset_index("week")
-    samples = np.array([week.work_by_user for week in weeks]) * choice.kind.samples_per_second * 3600
-    busy_share = np.array([week.busy_hours for week in weeks]) / (HOURS_PER_WEEK * choice.alternative.gpus)
-    costs = np.array([week.paid_hours for week in weeks]) * choice.price_per_hour
+def describe_weeks(choice: Choice, jobs: pd.DataFrame, counts: FloatArray) -> list[dict[str, Any]]:
+    """Return the rows of a choice, with ratios still; of each week jobs and counts are as `simulate_week` has them."""
+    scenario, ones = choice.scenario, np.ones(len(counts))
+    samples = counts[:, 2:] * choice.kind.samples_per_second * 3600
+    busy_share = counts[:, 1] / (HOURS_PER_WEEK * choice.alternative.gpus)
+    costs = counts[:, 0] * choice.price_per_hour
     if choice.alternative.buy is not None:
         costs = compute_bought_cost(choice.alternative.buy, busy_share)
     budget = scenario.budget_per_week
@@ -144,13 +145,12 @@ def describe_weeks(choice: Choice, weeks: Sequence[Week]) -> list[dict[str, Any]
         "utilisation": Ratio(busy_share, ones),
         "over_budget": "yes" if budget is not None and not is_stopped and costs.mean() > budget else "",
     }
-    rows = [name | everybody | _measure(jobs, samples)]
-    first = 0
-    for users_name, group in scenario.users.items():
-        users = range(first, first + group.number)
-        rows.append(name | {"users": users_name} | _measure(jobs[jobs["user"].isin(users)], samples[:, users]))
-        first += group.number
-    return rows
+    owners = np.repeat(list(scenario.users), [group.number for group in scenario.users.values()])
+    of_jobs = owners[jobs["user"]]
+    groups = [
+        {"users": users} | _measure(jobs[of_jobs == users], samples[:, owners == users]) for users in scenario.users
+    ]
+    return [name | row for row in (everybody | _measure(jobs, samples), *groups)]
 
 
 def _measure(jobs: pd.DataFrame, samples: FloatArray) -> dict[str, Any]:
@@ -176,11 +176,10 @@ def tabulate(rows: list[dict[str, Any]]) -> pd.DataFrame:
     for name, choose in BEST.items():
         known = [row for row in rows if row["users"] == EVERYBODY and not row["over_budget"] and row[name].center > 0]
         best = choose((row[name] for row in known), key=lambda ratio: ratio.center, default=None)
-        for row in rows:
-            is_known = any(row is one for one in known)
-            row[f"{name}_to_best"] = row[name].compare(best) if is_known else Figure(nan)
+        for row in known:
+            row[f"{name}_to_best"] = row[name].compare(best)
     for row in rows:
-        for name, value in list(row.items()):
+        for name, value in list(({f"{name}_to_best": Figure(nan) for name in BEST} | row).items()):
             figure = value.estimate() if isinstance(value, Ratio) else value
             if isinstance(figure, Figure):
                 row |= zip((name, f"{name}_low", f"{name}_high"), figure, strict=True)
@@ -192,7 +191,7 @@ def compute_bought_cost(buy: Buy, busy_share: FloatArray | float) -> Any:
     per_year = buy.price / buy.lifetime_years + buy.upkeep_per_year
     watts = buy.idle_watts + (buy.watts - buy.idle_watts) * busy_share
     electricity = watts / 1000 * HOURS_PER_WEEK * (buy.electricity_per_kwh or 0.0)
-    return buy.share * (per_year / WEEKS_PER_YEAR + electricity)
+    return per_year / WEEKS_PER_YEAR + electricity
 
 
 def tabulate_break_even(scenario: Scenario) -> pd.DataFrame:
@@ -201,16 +200,12 @@ def tabulate_break_even(scenario: Scenario) -> pd.DataFrame:
     Of each pair of `bought` and `rented`; `most_hours` is all that there are. Without the hours in which rented GPUs
     start or are idle, or what interruptions lose. NaN where the electricity of an hour alone costs more than the rent.
     """
-    choices = [Choice(scenario=scenario, name=name, policy="exclusive") for name in scenario.alternatives]
     rows = []
-    for bought in choices:
-        if (buy := bought.alternative.buy) is None:
-            continue
-        most = HOURS_PER_WEEK * bought.alternative.gpus
-        idle = compute_bought_cost(buy, 0.0)
-        energy_per_hour = (compute_bought_cost(buy, 1.0) - idle) / most
-        for rented in (choice for choice in choices if choice.alternative.rent is not None):
-            saved = rented.price_per_hour * bought.speed / rented.speed - energy_per_hour
-            hours = idle / saved if saved > 0 else nan
-            rows.append((bought.name, rented.name, hours, most))
+    choices = [Choice(scenario=scenario, name=name, policy="exclusive") for name in scenario.alternatives]
+    for bought, rented in product(choices, choices):
+        if bought.alternative.buy is not None and rented.alternative.rent is not None:
+            most = HOURS_PER_WEEK * bought.alternative.gpus
+            idle, busy = (compute_bought_cost(bought.alternative.buy, share) for share in (0.0, 1.0))
+            saved_per_hour = rented.price_per_hour * bought.speed / rented.speed - (busy - idle) / most
+            rows.append((bought.name, rented.name, idle / saved_per_hour if saved_per_hour > 0 else nan, most))
     return pd.DataFrame(rows, columns=["bought", "rented", "hours", "most_hours"])

@@ -23,8 +23,6 @@ Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 Policy = Literal["exclusive", "time-slicing", "mps", "fair-share"]
 DAYS: tuple[Day, ...] = get_args(Day)
 DEFAULT_POLICIES: tuple[Policy, ...] = ("exclusive", "time-slicing", "fair-share")
-DEFAULT_MAX_TENANTS = 4
-"""Of one GPU, where nobody says how many fit into its memory."""
 HOURS_PER_WEEK = 168.0
 MAX_JOBS = 2_000_000
 """In all simulated weeks: at 0.1 ms each, on a core of an AMD EPYC, three minutes; more is a slip of a digit."""
@@ -81,7 +79,7 @@ class Kind(Document):
     """Where the figures are from."""
     slowdowns: dict[Policy, dict[Annotated[int, Field(ge=2, le=64)], Annotated[float, Field(ge=0.1, le=1000)]]] = {}
     """By way of sharing and number of tenants: step time of each over that of one alone."""
-    max_tenants: Annotated[int, Field(ge=2, le=64)] | None = None
+    max_tenants: Annotated[int, Field(ge=2, le=64)] = 4
     """How many jobs fit into its memory at once."""
 
 
@@ -98,8 +96,6 @@ class Buy(Document):
     electricity_per_kwh: Annotated[float, Field(ge=0, le=1e12)] | None = None
     upkeep_per_year: Annotated[float, Field(ge=0, le=1e12)] = 0.0
     """Rack space, maintenance, administration."""
-    share: Annotated[float, Field(ge=1e-6, le=1)] = 1.0
-    """What part of all this the group pays."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -182,19 +178,14 @@ class Scenario(Document):
         guaranteed = sum(group.quota * group.number for group in self.users.values())
         smallest = min(alternative.gpus for alternative in self.alternatives.values())
         if "fair-share" in self.policies and guaranteed > smallest:
-            raise ValueError(
-                f"users: the quotas guarantee {guaranteed} GPUs to the users together, and an alternative has only "
-                f"{smallest}; lower `quota`, which is of each user"
-            )
+            message = f"the quotas guarantee {guaranteed} GPUs to all users, and an alternative has only {smallest}"
+            raise ValueError(f"users: {message}; lower `quota`, which is of each user")
         per_week = (
             sum(group.jobs_per_week for group in self.users.values()) * len(self.alternatives) * len(self.policies)
         )
-        num_jobs = per_week * self.weeks * (1 + self.warm_up_weeks)
-        if num_jobs > MAX_JOBS:
-            raise ValueError(
-                f"weeks: about {num_jobs:,.0f} jobs would be simulated, more than {MAX_JOBS:,}; lower weeks, "
-                "warm_up_weeks or the number of users, jobs, alternatives or policies"
-            )
+        if (num_jobs := per_week * self.weeks * (1 + self.warm_up_weeks)) > MAX_JOBS:
+            message = f"about {num_jobs:,.0f} jobs would be simulated, more than {MAX_JOBS:,}"
+            raise ValueError(f"weeks: {message}; lower weeks, warm_up_weeks or the number of users, jobs or choices")
         return self
 
 
@@ -242,7 +233,6 @@ class Choice:
             return (1.0,)
         known = {1: 1.0} | self.kind.slowdowns.get(self.policy, {})
         numbers = sorted(known)
-        most = self.kind.max_tenants or (numbers[-1] if len(numbers) > 1 else DEFAULT_MAX_TENANTS)
-        tenants = np.arange(1, most + 1)
+        tenants = np.arange(1, self.kind.max_tenants + 1)
         slowdowns = np.interp(tenants, numbers, [known[number] for number in numbers])
         return tuple((1 / slowdowns / np.maximum(1.0, tenants / numbers[-1])).tolist())

@@ -7,7 +7,7 @@ import math
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -300,20 +300,11 @@ def add_working_time(group: Group, time: float, hours: float) -> float:
         day += 1
 
 
-class Week(NamedTuple):
-    """What was observed of one week."""
+def simulate_week(choice: Choice, number: int) -> tuple[pd.DataFrame, FloatArray]:
+    """Return the jobs that were submitted in the `number`-th week, and what the GPUs did in it, as `GpuPool.count`.
 
-    jobs: pd.DataFrame
-    """Those that were submitted in the week: whose (user), hours alone on this kind of GPU (alone), there without
-    running (wait) and from submission to end (turnaround), both until now where it has not ended (has_ended)."""
-    paid_hours: float
-    busy_hours: float
-    work_by_user: FloatArray
-    """Hours alone on this kind of GPU, done in the week and not lost."""
-
-
-def simulate_week(choice: Choice, number: int) -> Week:
-    """Return what was observed in the `number`-th week; equal choices and numbers give equal weeks.
+    Of each job: whose (user), hours alone on this kind of GPU (alone), there without running (wait) and from submission
+    to end (turnaround), both until now where it has not ended two weeks later (has_ended).
 
     Users' lengths and gaps are drawn in the user's own order and depend on the seed, the week and the user alone, so
     alternatives and policies face the same jobs. With `jobs_per_day` submissions are a Poisson process of working time;
@@ -362,4 +353,4 @@ def simulate_week(choice: Choice, number: int) -> Week:
     observed["turnaround"] = observed["ended_at"].fillna(env.now) - observed["submitted_at"]
     waits = observed["turnaround"] - observed["hours_on_gpu"]
     observed["wait"] = waits.where(waits > SMALLEST_HOURS, 0.0)
-    return Week(observed, counted[0], counted[1], counted[2:])
+    return observed, counted

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from bench.errors import UserError
 from runner.commands.options import CONSOLE, FileOption, MarkdownOption, print_shipped
 from runner.terminal import echo
 
@@ -12,11 +11,13 @@ from runner.terminal import echo
 def access(
     scenario: Annotated[
         str | None,
-        typer.Argument(metavar="SCENARIO", help="A YAML file (see docs/access.md), or a scenario of --list."),
+        typer.Argument(
+            metavar="SCENARIO",
+            help="A YAML file (see docs/access.md), or the name of a shipped scenario; default: list these.",
+        ),
     ] = None,
     as_markdown: MarkdownOption = False,
     output: FileOption = None,
-    list_scenarios: Annotated[bool, typer.Option("--list", help="List the scenarios that come with the tool.")] = False,
 ) -> None:
     """Say what a lab gets of which GPUs at what price: buy or rent, alone, shared or in turns.
 
@@ -29,11 +30,9 @@ def access(
     from collector.tables.table import print_table, write_markdown
     from runner.access_scenarios import SHIPPED, load_scenario
 
-    if list_scenarios:
+    if scenario is None:
         print_shipped({name: load_scenario(name).question for name in SHIPPED})
         return
-    if scenario is None:
-        raise UserError("SCENARIO is missing; give a YAML file, or a name that `benchmatrix access --list` prints")
     loaded = load_scenario(scenario)
     outcomes = tabulate_outcomes(loaded)
     answer, tables = list(answer_question(loaded, outcomes)), make_tables(loaded, outcomes)

@@ -10,12 +10,13 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from access_scenarios import make_choice, make_group
 from collector.access.scenario import Choice, Policy
-from collector.access.simulation import FloatArray, Week, simulate_week
+from collector.access.simulation import FloatArray, simulate_week
 from queueing_formulas import machine_repair_throughput, mg_1_ps_turnaround, mg_1_wait, mm_c_wait
 
 NUM_WEEKS = 50
@@ -54,39 +55,40 @@ def make_poisson_choice(
     return make_choice(group, num_gpus=num_gpus, policy=policy, kind=kind)
 
 
-def simulate_weeks(choice: Choice, num_weeks: int) -> list[Week]:
-    return [simulate_week(choice, number) for number in range(num_weeks)]
+def simulate_weeks(choice: Choice, num_weeks: int = NUM_WEEKS) -> list[pd.DataFrame]:
+    """Return the jobs of each week."""
+    return [simulate_week(choice, number)[0] for number in range(num_weeks)]
 
 
 @pytest.mark.parametrize(("num_gpus", "load", "tolerance"), [(1, 0.6, 0.2), (3, 0.7, 0.25)])
 def test_exclusive_use_with_exponential_lengths_waits_as_m_m_c(num_gpus: int, load: float, tolerance: float) -> None:
     choice = make_poisson_choice(load, num_gpus)
-    weeks = simulate_weeks(choice, NUM_WEEKS)
+    weeks = simulate_weeks(choice)
     expected = mm_c_wait(load * num_gpus / HALF_HOUR, HALF_HOUR, num_gpus)
-    check_jobs((week.jobs["wait"].to_numpy() for week in weeks), expected, tolerance)
+    check_jobs((week["wait"].to_numpy() for week in weeks), expected, tolerance)
 
 
 def test_exclusive_use_of_one_gpu_waits_as_pollaczek_and_khinchine_say() -> None:
     choice = make_poisson_choice(0.5, spread="none", job_hours=MIXED)
     weeks = simulate_weeks(choice, 2 * NUM_WEEKS)
     expected = mg_1_wait(0.5 / HALF_HOUR, HALF_HOUR, 1.5**2)
-    check_jobs((week.jobs["wait"].to_numpy() for week in weeks), expected, 0.2)
+    check_jobs((week["wait"].to_numpy() for week in weeks), expected, 0.2)
 
 
 @pytest.mark.parametrize("spread", [{"spread": "none"}, {"spread": "none", "job_hours": MIXED}])
 def test_time_slicing_without_loss_is_m_g_1_processor_sharing_whatever_the_spread(spread: dict[str, Any]) -> None:
     load = 0.6
     choice = make_poisson_choice(load, policy="time-slicing", kind={"max_tenants": 64}, **spread)
-    weeks = simulate_weeks(choice, NUM_WEEKS)
+    weeks = simulate_weeks(choice)
     expected = mg_1_ps_turnaround(load / HALF_HOUR, HALF_HOUR)
-    check_jobs((week.jobs["turnaround"].to_numpy() for week in weeks), expected, 0.2)
-    assert sum(float(week.jobs["wait"].sum()) for week in weeks) == 0.0  # 64 tenants were never too few
-    check_jobs(((week.jobs["turnaround"] / week.jobs["alone"]).to_numpy() for week in weeks), 1 / (1 - load), 0.2)
+    check_jobs((week["turnaround"].to_numpy() for week in weeks), expected, 0.2)
+    assert sum(float(week["wait"].sum()) for week in weeks) == 0.0  # 64 tenants were never too few
+    check_jobs(((week["turnaround"] / week["alone"]).to_numpy() for week in weeks), 1 / (1 - load), 0.2)
 
 
 def test_users_who_wait_for_their_jobs_get_as_much_as_a_finite_population_does() -> None:
     group = make_group(number=4, job_hours=(HALF_HOUR,), think_hours=1.0)
-    weeks = simulate_weeks(make_choice(group), NUM_WEEKS)
+    counts = np.array([simulate_week(make_choice(group), number)[1] for number in range(NUM_WEEKS)])
     expected = machine_repair_throughput(4, 1.0, HALF_HOUR) * 168 * HALF_HOUR
-    check_mean([float(week.work_by_user.sum()) for week in weeks], [1.0] * NUM_WEEKS, expected, 0.05)
-    check_mean([week.busy_hours for week in weeks], [1.0] * NUM_WEEKS, expected, 0.05)
+    check_mean(counts[:, 2:].sum(axis=1).tolist(), [1.0] * NUM_WEEKS, expected, 0.05)
+    check_mean(counts[:, 1].tolist(), [1.0] * NUM_WEEKS, expected, 0.05)
