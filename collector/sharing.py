@@ -24,6 +24,7 @@ from collector.results.frames import (
     Row,
     describe_cell,
     find_shared,
+    list_known,
     make_frame,
 )
 from collector.results.hosts import drop_build
@@ -225,10 +226,10 @@ def list_groups(collection: Collection) -> list[CellGroup]:
     results = collection.results[list(READ_COLUMNS)]
     places = (~results["status"].isin(WITHOUT_RECORD)).cumsum() - 1
     by_cell: dict[str, list[Row]] = {}
-    for row in _list_known(results.assign(place=places)):
+    for row in list_known(results.assign(place=places)):
         by_cell.setdefault(row["cell_id"], []).append(row)
     tenants: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in _list_known(collection.tenants.sort_values("tenant", kind="stable")):
+    for row in list_known(collection.tenants.sort_values("tenant", kind="stable")):
         tenants[row["cell_id"], row["repeat"]].append(row)
     groups = []
     for planned in by_cell.values():
@@ -250,12 +251,6 @@ def list_groups(collection: Collection) -> list[CellGroup]:
                 )
             )
     return groups
-
-
-def _list_known(frame: pd.DataFrame) -> list[Row]:
-    """Return the rows, None in the place of what is missing."""
-    rows: list[Row] = frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[assignment]
-    return rows
 
 
 def _read_version(group: CellGroup) -> str | None:

@@ -305,6 +305,12 @@ def _list_values(column: "pd.Series[Any]") -> list[Any]:
     return values if isinstance(column.dtype, np.dtype) else [None if value is pd.NA else value for value in values]
 
 
+def list_known(frame: pd.DataFrame) -> list[Row]:
+    """Return the rows of `frame`, None in the place of every missing value."""
+    rows: list[Row] = frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[assignment]
+    return rows
+
+
 STEP_SERIES = ("warmup_step_seconds", "step_seconds", "device_step_seconds")
 
 

@@ -144,15 +144,6 @@ def name_machines(results: pd.DataFrame) -> pd.DataFrame:
     return results.assign(**{name: pd.Series(values, results.index, "str") for name, values in columns})
 
 
-def name_machines_of_rows(rows: Iterable[dict[str, Any]]) -> None:
-    """Set `host` and `machine` of the rows as `name_machines` does. The rows have the columns of Place."""
-    places = [(row, Place(*(row[name] for name in Place._fields))) for row in rows]
-    hosts = name_hosts({place for _, place in places})
-    for row, place in places:
-        host = hosts[place]
-        row["host"], row["machine"] = host, None if host is None else name_machine(host, place.gpu_uuid)
-
-
 def list_places(results: pd.DataFrame) -> list[Place]:
     """Return the places of the rows, each once, in the order in which they first occur."""
     rows = results[list(Place._fields)].drop_duplicates()

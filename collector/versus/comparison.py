@@ -4,11 +4,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from bench.errors import UserError
+from collector.results.attempts import unify_centers
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
-from collector.results.frames import MISSING, UNREADABLE, WITHOUT_RECORD
-from collector.results.hosts import describe_environment, name_machines_of_rows
+from collector.results.frames import MISSING, UNREADABLE, WITHOUT_RECORD, list_known
+from collector.results.hosts import describe_environment
 from collector.units import NOT_THERE, count_things
 from collector.versus.noise import (
     RelatedRuns,
@@ -41,10 +44,9 @@ from collector.versus.sides import (
     describe_nearest,
     label_cells,
     label_pairs,
-    list_measured,
     make_side,
     pair_cells,
-    unify_centers,
+    tabulate_measured,
 )
 from collector.versus.verdicts import Evaluation, compare_pairs, compare_pairs_by_range
 from collector.versus.words import conclude
@@ -115,10 +117,10 @@ def _list_rows(question: Question, compared: Sequence[Collection], related: Sequ
     Several runs are summarised alike. One run alone stays as its report has it, whatever else is in the store: all
     runs are summarised alike for the noise only.
     """
-    rows, others = list_measured(compared), list_measured(related)
-    name_machines_of_rows([*rows, *others])
-    history = [*(map(dict, rows) if len(compared) == 1 else rows), *others]
-    unify_centers(history)
+    frame = tabulate_measured([*compared, *related])
+    number = sum(len(one.results) for one in compared)
+    history = list_known(unify_centers(frame, np.arange(len(frame))))
+    rows = list_known(frame[:number]) if len(compared) == 1 else history[:number]
     selected = select(rows, question.where)
     check_not_empty("--where", question.where, rows, selected)
     return selected, select(history, question.where)

@@ -1,7 +1,7 @@
 """Gather what each side measured of a cell, pair the cells of both sides, and compute ratios of cells and groups."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,10 @@ import pandas as pd
 
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, add_labels, label_shared
 from collector.machines import DIFFERENT_BY_NATURE, is_confounded
-from collector.results.cell_repeats import SOUND_VERDICTS
+from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, is_shared, make_frame
+from collector.results.hosts import name_machines
 from collector.statistics import (
     Estimate,
     Measured,
@@ -37,41 +38,27 @@ COLUMNS = (
     *("cpu_model", "num_threads", "gpu_name", "driver_version", "python_version", "framework_version"),
     *("instance_type", "region", "zone", "is_spot", "image_id", "kubelet_version", "cpu_manager_policy"),
     *("hostname", "gpu_uuid", "boot_id", "booted_at", "lasting_ids", "host", "machine"),
-    *("center_step_seconds", "mean_step_seconds", "summarized_by", "pipelined_step_seconds", "peak_rss_bytes"),
+    *("center_step_seconds", "mean_step_seconds", "summarized_by", *CENTER_RATES),
+    *("pipelined_step_seconds", "peak_rss_bytes"),
     *("peak_memory_allocated_bytes", "cpu_energy_per_sample_joules", "gpu_energy_per_sample_joules"),
     "gpu_power_limit_watts",
 )
-"""What is read of the results. A row has None where a value is missing."""
+"""What is read of the results."""
 
 
-def list_measured(collections: Iterable[Collection]) -> list[Row]:
+def tabulate_measured(collections: Sequence[Collection]) -> pd.DataFrame:
     """Return a row per planned repeat of all runs: COLUMNS, and `kernel`, `revision`, `image` and `run_started`."""
-    rows: list[Row] = []
+    frames = []
     for collection in collections:
         frame = collection.results[list(COLUMNS)].astype(object)
-        for row in frame.where(pd.notna(frame), None).to_dict("records"):
-            environment = collection.environments.get(row["environment_id"])
-            rows.append(
-                {str(name): value for name, value in row.items()}
-                | {
-                    "kernel": environment.kernel if environment else None,
-                    "revision": environment.git_revision if environment else None,
-                    "image": row["image_id"] or (environment.image if environment else None),
-                    "run_started": collection.run.created_at,
-                }
-            )
-    return rows
-
-
-def unify_centers(rows: Rows) -> None:
-    """Have the mean of the steps stand for every repeat of a cell that was on two levels in any of the runs.
-
-    Within a run it is so already (collector.results.attempts).
-    """
-    on_levels = {row["cell_id"] for row in rows if row["summarized_by"] == "mean" and row["verdict"] in SOUND_VERDICTS}
-    for row in rows:
-        if row["cell_id"] in on_levels and row["mean_step_seconds"] is not None:
-            row["center_step_seconds"], row["summarized_by"] = row["mean_step_seconds"], "mean"
+        environments = collection.environments
+        facts = {
+            column: frame["environment_id"].map({name: getattr(one, field) for name, one in environments.items()})
+            for column, field in (("kernel", "kernel"), ("revision", "git_revision"), ("image", "image"))
+        }
+        image = frame["image_id"].where(frame["image_id"].notna(), facts["image"])
+        frames.append(frame.assign(**facts | {"image": image}, run_started=collection.run.created_at).astype(object))
+    return name_machines(pd.concat(frames, ignore_index=True))
 
 
 @dataclass(frozen=True, kw_only=True)

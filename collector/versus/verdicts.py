@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from scipy import special
 
@@ -114,13 +114,13 @@ class RatioTest:
         return total, total**2 / (variance**2 / freedom + self.excess_error)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """What is decided of one cell."""
+class Verdict(NamedTuple):
+    """What is decided of one ratio."""
 
     decision: Decision
-    joint_interval: tuple[float, float]
-    """Of `with_noise`, together with those of the family: a difference is stated where it excludes 1."""
+    joint_low: float
+    """Of `with_noise`, together with those of the family: a difference is stated where the interval excludes 1."""
+    joint_high: float
     p_value: float
     p_adjusted: float
 
@@ -129,18 +129,12 @@ def judge(tests: Sequence[RatioTest]) -> list[Verdict]:
     """Return the verdict on each of a family of ratios, all with an interval."""
     verdicts = []
     for test in tests:
-        tested = test.with_noise
-        p_value, interval = tested.p_value, tested.find_joint_interval(len(tests))
+        tested, number = test.with_noise, len(tests)
+        p_value, interval = tested.p_value, tested.find_joint_interval(number)
         assert p_value is not None
         assert interval is not None
-        verdicts.append(
-            Verdict(
-                decision=_decide(test, is_different=tested.excludes_one(len(tests))),
-                joint_interval=interval,
-                p_value=p_value,
-                p_adjusted=adjust_p_value(p_value, len(tests)),
-            )
-        )
+        decision = _decide(test, is_different=tested.excludes_one(number))
+        verdicts.append(Verdict(decision, *interval, p_value, adjust_p_value(p_value, number)))
     return verdicts
 
 
@@ -360,14 +354,9 @@ def _describe_untested(pair: CellPair) -> CellComparison:
 
 
 def _describe_verdict(test: RatioTest, verdict: Verdict) -> dict[str, Any]:
-    return _describe_ratio(test.ratio) | {
-        "verdict": verdict.decision,
-        "joint_low": verdict.joint_interval[0],
-        "joint_high": verdict.joint_interval[1],
-        "p_value": verdict.p_value,
-        "p_adjusted": verdict.p_adjusted,
-        "floor": math.expm1(test.log_floor) if test.log_floor else None,
-    }
+    floor = math.expm1(test.log_floor) if test.log_floor else None
+    found = verdict._asdict()
+    return _describe_ratio(test.ratio) | {"verdict": found.pop("decision"), "floor": floor} | found
 
 
 def _describe_ratio(ratio: Estimate) -> dict[str, Any]:

@@ -109,7 +109,7 @@ TESTS = st.builds(
 @given(tests=st.lists(TESTS, min_size=1, max_size=10))
 def test_b_differs_exactly_where_the_interval_that_is_shown_excludes_1_beyond_the_floor(tests: list[RatioTest]) -> None:
     for test, verdict in zip(tests, judge(tests), strict=True):
-        low, high = verdict.joint_interval
+        low, high = verdict.joint_low, verdict.joint_high
         assert (low, high) == test.with_noise.find_joint_interval(len(tests))
         is_beyond = abs(math.log(test.ratio.center)) > test.log_floor
         assert (verdict.decision == "worse") is (low > 1 and is_beyond)
