@@ -124,6 +124,7 @@ _add(access, DECIDE, """
 _add(forecast, DECIDE, """
     forecast --year 2030  # the memory of the largest GPU of a year
     forecast --table mine.csv --value price --date day --unit USD  # a series of your own
+    forecast --demand models.csv --year 2030  # how many GPUs one model needs
 """)  # fmt: skip
 _add(watch, READ, """
     watch --store s3://BUCKET/runs  # the newest night of a store

@@ -1,4 +1,4 @@
-"""Forecast a series: three candidates, a backtest that ranks them and calibrates their intervals, the growth.
+"""Forecast a series: three candidates, a backtest that ranks them and calibrates their intervals, the growth, the gap.
 
 An interval rests on the errors that a candidate made in the backtest as far ahead; where these are too few, or the
 interval is too wide to say anything, the forecast is refused in words.
@@ -385,6 +385,63 @@ def _explain_refusal(name: str, year: int, cases: pd.DataFrame, apart: float, ma
     return None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A demand over a supply, by the winners of both backtests: how many devices one model needs."""
+
+    supply: Forecast
+    demand: Forecast
+    factor: float
+    """What the demand's values are multiplied by to be in the supply's unit."""
+    value: float
+    lower: float
+    upper: float
+    """Of the year asked for; NaN where there is no forecast."""
+    calibration: Calibration | None
+
+
+def measure_gap(supply: Forecast, demand: Forecast, *, factor: float) -> Gap:
+    """Divide the demand's forecast of the year, times `factor`, by the supply's.
+
+    The interval is calibrated on the errors of the gap itself: in the backtest both winners forecast the same years as
+    they would have had to, and the error of their ratio is the difference of their errors, whatever these have to do
+    with each other. Raises UserError where `factor` is not a number above zero.
+    """
+    if not 0 < factor < math.inf:
+        raise UserError(f"--demand-factor {factor:g}: expected a number above 0, as in 2e-9.")
+    first = max(supply.series.last_year, demand.series.last_year) + 1
+    calibrations = [_calibrate_gap(supply, demand, each) for each in range(first, supply.year + 1)]
+    widths = [math.nan if each is None else each.find_half_width(supply.level) for each in calibrations]
+    width = math.nan if calibrations[-1] is None else float(np.nanmax(widths))
+    value = factor * _find_winners_value(demand) / _find_winners_value(supply)
+    return Gap(
+        supply=supply,
+        demand=demand,
+        factor=factor,
+        value=value,
+        lower=value / 2**width,
+        upper=value * 2**width,
+        calibration=calibrations[-1],
+    )
+
+
+def _find_winners_value(forecast: Forecast) -> float:
+    values = forecast.asked.loc[forecast.asked["candidate"] == forecast.ranking.winner, "value"]
+    return float(values.iloc[0]) if len(values) else math.nan
+
+
+def _calibrate_gap(supply: Forecast, demand: Forecast, year: int) -> Calibration | None:
+    """Pair the two winners' cases by the year they forecast, each as far ahead as from its own last observation."""
+    sides = []
+    for side in (demand, supply):
+        cases, ahead = side.backtest, year - side.series.last_year
+        chosen = (cases["candidate"] == side.ranking.winner) & (cases["horizon"] == ahead)
+        sides.append(cases.loc[chosen, ["origin", "year", "error_log2"]])
+    paired = sides[0].merge(sides[1], on="year", suffixes=("", "_supply"))
+    paired["error_log2"] -= paired["error_log2_supply"]
+    return calibrate(paired, year - min(supply.series.last_year, demand.series.last_year))
+
+
 class Projection(NamedTuple):
     """What a method fitted on data up to a year gives for STUDY_YEAR; zero or less is no forecast."""
 
@@ -520,3 +577,24 @@ def _format_doubling(rate: Rate) -> str:
 
 def _count_years(number: int) -> str:
     return "1 year" if number == 1 else f"{number} years"
+
+
+def describe_gap(gap: Gap) -> list[str]:
+    """Return sentences: the demand, and how many devices one model will need or why that cannot be said."""
+    unit, demand = gap.supply.series.unit, gap.demand
+    lines = [f"Demand: {line}" if not number else line for number, line in enumerate(describe_forecast(demand))]
+    lines.append(f"One of the demand's {demand.series.unit} counts as {format_amount(gap.factor, unit)}.")
+    subject = f"{gap.supply.year}: demand over supply"
+    if math.isnan(gap.value) or gap.calibration is None:
+        reason = "one of the two has none" if math.isnan(gap.value) else "their backtests have too few cases in common"
+        return [*lines, f"{subject}: no forecast, as {reason}."]
+    apart, most = gap.upper / gap.lower, gap.supply.max_factor
+    if apart > most:
+        return [*lines, f"{subject}: no forecast; its bounds are a factor of {apart:,.3g} apart, more than {most:,g}."]
+    return [
+        *lines,
+        f"{subject} is forecast to be {format_plain(gap.value)}: so many devices for one model "
+        f"({100 * gap.supply.level:g} % prediction interval {format_plain(gap.lower)} to {format_plain(gap.upper)}, "
+        f"calibrated on {gap.calibration.num_origins} cases of the gap's own backtest, worth "
+        f"{gap.calibration.num_independent:.1f} independent ones).",
+    ]

@@ -14,6 +14,8 @@ YEARS_AHEAD = 4
 FIRST_YEAR = 2026
 """Of a clock that may be right: that in which this was written."""
 
+BYTES_OF_16_BITS_IN_GB = 2e-9
+
 LevelOption = Annotated[float, typer.Option(metavar="PERCENT", help="Level of the intervals.")]
 WhereOption = Annotated[
     list[str] | None,
@@ -55,6 +57,29 @@ AtLeastOption = Annotated[
     float | None, typer.Option(metavar="AMOUNT", help="Leave out rows with a smaller value, in the series' unit.")
 ]
 SinceOption = Annotated[int | None, typer.Option(metavar="YEAR", help="Leave out what is dated before this year.")]
+DemandOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV of what models need, such as Epoch AI's models: also forecast it, and how many devices one model "
+        "needs.",
+    ),
+]
+DemandSeriesOption = Annotated[str, typer.Option(metavar="SERIES", help="frontier or median.")]
+DemandWhereOption = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN[=VALUE]", help="Only these rows of the demand.")
+]
+DemandSinceOption = Annotated[
+    int | None, typer.Option(metavar="YEAR", help="Leave out demand that is dated before this year.")
+]
+DemandFactorOption = Annotated[
+    float,
+    typer.Option(
+        metavar="NUMBER",
+        help="What the demand's values are multiplied by to be in the series' unit; default: GB of one parameter in 16 "
+        "bits.",
+    ),
+]
 MaxFactorOption = Annotated[
     float, typer.Option(metavar="FACTOR", help="Refuse a forecast whose interval spans more than this factor.")
 ]
@@ -71,13 +96,18 @@ def forecast(
     unit: UnitOption = None,
     where: WhereOption = None,
     since: SinceOption = None,
+    demand: DemandOption = None,
     plot: PlotOption = None,
     at_least: AtLeastOption = None,
+    demand_series: DemandSeriesOption = "frontier",
+    demand_where: DemandWhereOption = None,
+    demand_since: DemandSinceOption = None,
+    demand_factor: DemandFactorOption = BYTES_OF_16_BITS_IN_GB,
     level: LevelOption = 95.0,
     max_factor: MaxFactorOption = 100.0,
 ) -> None:
     """Forecast a series, such as GPU memory: candidates, their backtest, the winner, growth, calibrated intervals."""
-    from collector.forecast.fit import describe_forecast, describe_future, fit_forecast
+    from collector.forecast.fit import describe_forecast, describe_future, describe_gap, fit_forecast, measure_gap
     from collector.forecast.series import Request, load_series
     from collector.report.paper import check_figure_path, save_figure
     from collector.report.plots.forecast import show_forecast
@@ -91,7 +121,13 @@ def forecast(
     if this_year >= FIRST_YEAR and (future := describe_future(loaded, this_year)):
         echo(format_message(f"warning: {future}"), err=True)
     fitted = fit_forecast(loaded, year=until, level=level / 100, max_factor=max_factor)
-    for line in describe_forecast(fitted):
+    lines = describe_forecast(fitted)
+    if demand is not None:
+        request = Request(quantity="parameters", where=tuple(demand_where or ()), since=demand_since)
+        needed = load_series(demand, demand_series, request)
+        of_demand = fit_forecast(needed, year=until, level=level / 100, max_factor=max_factor)
+        lines += describe_gap(measure_gap(fitted, of_demand, factor=demand_factor))
+    for line in lines:
         CONSOLE.print(line)
     if plot:
         save_figure(show_forecast(fitted), plot, columns=2, has_title=False)

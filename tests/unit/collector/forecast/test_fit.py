@@ -12,12 +12,15 @@ from scipy import stats
 from bench.errors import UserError
 from collector.forecast.fit import (
     CANDIDATES,
+    Forecast,
     calibrate,
     count_independent,
     describe_forecast,
     describe_future,
+    describe_gap,
     fit_forecast,
     format_amount,
+    measure_gap,
     measure_growth,
     rank_candidates,
     replay_origins,
@@ -209,6 +212,25 @@ def test_interval_by_year_is_that_of_the_sandwich_estimator_for_clusters() -> No
     assert by_year is not None
     # statsmodels 0.14, OLS(...).fit(cov_type="cluster", cov_kwds={"groups": years}, use_t=True).conf_int(0.05)
     assert by_year[1:] == pytest.approx((0.463769099595724, 0.614832804070743), rel=1e-9)
+
+
+def test_gap_is_demand_times_its_factor_over_supply_with_the_interval_of_the_ratio() -> None:
+    def forecast(doubling_years: float, noise: float = 0.0) -> Forecast:
+        errors = np.random.default_rng(5).normal(0, noise, 20)
+        return fit_forecast(make_yearly(2000, [2 ** (n / doubling_years + errors[n]) for n in range(20)]), year=2022)
+
+    gap = measure_gap(forecast(2.0), forecast(1.0), factor=0.5)
+    assert gap.value == pytest.approx(2.0**10)  # 22 years after 2000: 0.5 x 2^22 over 2^11
+    # The same noise on both sides: each is off, and their ratio never is.
+    same = measure_gap(forecast(2.0, 0.4), forecast(1.0, 0.4), factor=1.0)
+    assert same.calibration is not None
+    assert same.calibration.spread_log2 == pytest.approx(0.0, abs=1e-9)
+    assert describe_gap(same)[-1].startswith("2022: demand over supply is forecast to be 2,050: so many devices")
+    short = fit_forecast(make_yearly(2010, [2.0**year for year in range(10)]), year=2022)
+    refused = measure_gap(short, forecast(1.0, 0.3), factor=1.0)
+    assert describe_gap(refused)[-1].endswith("no forecast, as one of the two has none.")
+    with pytest.raises(UserError, match="--demand-factor 0: expected a number above 0"):
+        measure_gap(short, short, factor=0.0)
 
 
 def test_the_study_is_replayed_on_the_largest_gpus() -> None:

@@ -36,6 +36,14 @@ def test_a_series_of_ones_own_is_forecast_with_its_winner_and_drawn(call_main: C
     assert "USD" in (workspace.folder / "own.svg").read_text()
 
 
+def test_the_gap_to_a_demand_is_printed(call_main: CallMain, workspace: Workspace) -> None:
+    rows = "".join(f"{2008 + year}-07-01,{1e8 * 2.0**year},m\n" for year in range(18))
+    (workspace.folder / "models.csv").write_text(f"Publication date,Parameters,Model\n{rows}")
+    code, out, err = call_main("forecast", "--demand", "models.csv", "--year", "2028")
+    assert (code, err) == (0, "")
+    assert "2028: demand over supply is forecast to be " in " ".join(out.split())
+
+
 def put_batches(folder: Path, *sizes: int, new_sizes: tuple[int, ...] = (), **overrides: Any) -> None:
     """Store a run of ResNet18 on a GPU whose tensors take 200 MiB and 100 MiB a sample, less 1 MiB for odd batches.
 
