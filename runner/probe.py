@@ -4,11 +4,12 @@ The search goes around the prediction from smaller batches, then by bisection: t
 them in a line. Without a prediction, because the memory of a batch is not known or does not grow, it goes by doubling.
 """
 
+import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
 from typing import Any, Literal
@@ -31,13 +32,10 @@ from runner.yaml_input import suggest_word
 TrialOutcome = Literal["fits", "out-of-memory", "time-limit", "failure"]
 StopReason = Literal["found", "max-batch-size", "time-limit", "failure"]
 
-# The second batch, in units, from whose memory and the first's the line is drawn: two are too near for a slope.
 SECOND_UNITS = 4
-# A line that reaches further than this many times its largest batch is first made longer, by half of the way; where
-# that does not fit, by the middle of what is left in the logarithm.
+"""The second batch, in units, from whose memory and the first's the line is drawn: two are too near for a slope."""
 MAX_REACH = 16
-# A prediction that is left in steps up to this one says nothing of the limit: on by doubling, or from the middle.
-MAX_STEP = 8
+"""A line that reaches further than this many times its largest batch is first made longer."""
 
 
 class Trial(Document):
@@ -60,27 +58,16 @@ class Trial(Document):
     """Why the batch does not fit or the trial failed, in one line."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Footprint:
-    """What one batch that fits took of the memory that there was."""
+class BatchSearch(Document):
+    """What a search for the largest batch found."""
 
-    num_units: int
-    """The batch, in multiples of the smallest."""
-    needed_bytes: int
-    available_bytes: int
-    """What the batch could have taken at most, as its process saw it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchSearch:
-    """What a search found."""
-
-    trials: tuple[Trial, ...]
-    stop_reason: StopReason
+    tries: tuple[Trial, ...]
+    ended_by: StopReason
     """`found`: the next larger batch does not fit. `max-batch-size`: the upper bound fits."""
     largest_batch_size: int | None
-    """The largest that was seen to fit; None if none was."""
+    """The largest batch that was seen to fit; null: none was."""
     smallest_failing_batch_size: int | None
+    """The smallest batch that ran out of memory; null: none did."""
 
 
 def search_largest_batch(
@@ -92,109 +79,68 @@ def search_largest_batch(
     search, and so does `is_time_up`, which is called before each trial.
     """
     trials: list[Trial] = []
-    bracket = Bracket(bound=max_batch_size // multiple)
-    stop_reason: StopReason | None = None
-    while stop_reason is None:
-        chosen = bracket.choose_next()
-        if chosen is None:
-            stop_reason = "max-batch-size" if bracket.failing is None else "found"
+    bound, fitting, failing = max_batch_size // multiple, 0, None
+    steps = itertools.chain([1], (2**number for number in itertools.count()))
+    ended_by: StopReason | None = None
+    while ended_by is None:
+        if (bound + 1 if failing is None else failing) - fitting <= 1:
+            ended_by = "max-batch-size" if failing is None else "found"
         elif is_time_up():
-            stop_reason = "time-limit"
+            ended_by = "time-limit"
         else:
+            predicted = predict_limit(trials)
+            chosen = _choose_next(fitting, failing, bound, None if predicted is None else predicted // multiple, steps)
             trials.append(try_batch(chosen * multiple))
             match trials[-1].outcome:
                 case "fits":
-                    bracket.note_fit(chosen, trials[-1])
+                    fitting = chosen
                 case "out-of-memory":
-                    bracket.failing = chosen
+                    failing = chosen
                 case "time-limit" | "failure" as outcome:
-                    stop_reason = outcome
+                    ended_by = outcome
     return BatchSearch(
-        trials=tuple(trials),
-        stop_reason=stop_reason,
-        largest_batch_size=bracket.fitting * multiple or None,
-        smallest_failing_batch_size=None if bracket.failing is None else bracket.failing * multiple,
+        tries=tuple(trials),
+        ended_by=ended_by,
+        largest_batch_size=fitting * multiple or None,
+        smallest_failing_batch_size=None if failing is None else failing * multiple,
     )
 
 
-@dataclass(kw_only=True)
-class Bracket:
-    """Where the limit lies, in multiples of the smallest batch, and where to look next."""
+def _choose_next(fitting: int, failing: int | None, bound: int, predicted: int | None, steps: Iterator[int]) -> int:
+    """Return the next number of units to try: the prediction, then around it in steps that double, at last the middle.
 
-    bound: int
-    """The largest that is tried."""
-    fitting: int = 0
-    failing: int | None = None
-    footprints: list[Footprint] = field(default_factory=list)
-    step: int = 0
-    """How far beyond what is known to look at the least; 1 after the first prediction, then doubled each time."""
-
-    def note_fit(self, chosen: int, trial: Trial) -> None:
-        self.fitting = chosen
-        if trial.needed_bytes is not None and trial.available_bytes is not None:
-            footprint = Footprint(
-                num_units=chosen, needed_bytes=trial.needed_bytes, available_bytes=trial.available_bytes
-            )
-            self.footprints.append(footprint)
-
-    def choose_next(self) -> int | None:
-        """Return the next number to try, between what fits and what does not; None if there is none between them."""
-        predicted = predict_limit(self.footprints)
-        if self.failing is None:
-            return None if self.fitting >= self.bound else min(self._choose_above(predicted), self.bound)
-        if self.failing - self.fitting <= 1:
-            return None
-        return self._choose_between(predicted, self.failing)
-
-    def _choose_above(self, predicted: int | None) -> int:
-        if self.fitting == 0:
-            return 1
-        if predicted is None:
-            return SECOND_UNITS if self.fitting == 1 and self.footprints else 2 * self.fitting
-        if min(predicted, self.bound) > MAX_REACH * self.fitting:
-            return min(predicted, self.bound) // 2
-        step = self._take_step()
-        return 2 * self.fitting if step > MAX_STEP else max(predicted, self.fitting + step)
-
-    def _choose_between(self, predicted: int | None, failing: int) -> int:
-        """Return the next number below `failing`: near the prediction in steps that double, at last in the middle.
-
-        So the interval is left after at most about twice as many trials as a bisection takes.
-        """
-        is_wide = failing > MAX_REACH * self.fitting
-        if is_wide and (predicted is None or predicted >= failing):  # the line was too short
-            return max(self.fitting + 1, isqrt(self.fitting * failing))
-        step = self._take_step()
-        if predicted is None or step > MAX_STEP or 2 * step >= failing - self.fitting:
-            return (self.fitting + failing) // 2
-        if predicted >= failing:
-            return failing - step
-        return max(predicted, self.fitting + step)
-
-    def _take_step(self) -> int:
-        step = max(1, self.step)
-        self.step = max(1, 2 * self.step)
-        return step
+    So the interval is left after at most about twice as many trials as a bisection takes. Without a prediction by
+    doubling up to the middle.
+    """
+    high = bound + 1 if failing is None else failing
+    middle = (fitting + high) // 2
+    if predicted is None or fitting == 0:
+        return min(SECOND_UNITS if fitting == 1 else max(1, 2 * fitting), bound if failing is None else middle)
+    if min(predicted, high) > MAX_REACH * fitting:
+        return min(predicted, bound) // 2 if failing is None else isqrt(fitting * min(predicted, failing))
+    step = next(steps)
+    return middle if 2 * step >= high - fitting else max(fitting + step, min(predicted, high - step))
 
 
-def predict_limit(footprints: Sequence[Footprint]) -> int | None:
-    """Return the largest number of units on the line of needed memory below what is available; None without a line.
+def predict_limit(trials: Iterable[Trial]) -> int | None:
+    """Return the largest batch on the line of needed memory below what is available; None without a line.
 
     The line goes through the largest batch and the largest of at most half its size: neighbours would make a slope of
     their rounding. The most that any process saw available counts: allocators keep some of it for themselves.
     """
-    if len(footprints) < 2:
+    known = sorted(
+        (one.batch_size, one.needed_bytes, one.available_bytes)
+        for one in trials
+        if one.needed_bytes is not None and one.available_bytes is not None
+    )
+    if len(known) < 2:
         return None
-    largest = max(footprints, key=lambda one: one.num_units)
-    others = sorted((one for one in footprints if one.num_units < largest.num_units), key=lambda one: one.num_units)
-    if not others:
-        return None
-    distant = [one for one in others if 2 * one.num_units <= largest.num_units] or others[:1]
-    slope = (largest.needed_bytes - distant[-1].needed_bytes) / (largest.num_units - distant[-1].num_units)
+    *others, (largest, needed, _) = known
+    distant, less, _ = next((one for one in reversed(others) if 2 * one[0] <= largest), others[0])
+    slope = (needed - less) / (largest - distant)
     if slope <= 0:
         return None
-    available = max(one.available_bytes for one in footprints)
-    return max(0, largest.num_units + int((available - largest.needed_bytes) // slope))
+    return max(0, largest + int((max(available for _, _, available in known) - needed) // slope))
 
 
 # The rest is for the libraries' code, which the limit does not count, for what a process takes between two checks, and
@@ -231,8 +177,8 @@ def make_cache_variables(folder: Path, given: Mapping[str, str]) -> dict[str, st
     return {name: str(folder / part) for name, part in COMPILATION_CACHES.items() if name not in given}
 
 
-class ProbeReport(Document):
-    """What a search for the largest batch found."""
+class ProbeReport(BatchSearch):
+    """What a search on a machine found."""
 
     cell: Cell
     """What was tried; its `batch_size` is that of the first trial."""
@@ -242,13 +188,6 @@ class ProbeReport(Document):
     time_limit_seconds: float
     memory_limit_bytes: int | None
     """The memory that each process was allowed to take before it was killed, on a CPU; null for a GPU."""
-    tries: tuple[Trial, ...]
-    ended_by: StopReason
-    """`found`: the next larger batch does not fit. `max-batch-size`: the upper bound fits."""
-    largest_batch_size: int | None
-    """The largest batch that was seen to fit; null: none was."""
-    smallest_failing_batch_size: int | None
-    """The smallest batch that ran out of memory; null: none did."""
 
     @property
     def is_conclusive(self) -> bool:
@@ -277,6 +216,7 @@ class Probe:
         `lock`: file descriptor of the host lock, which every process inherits.
         """
         limit_bytes = None if self.cell.device == "gpu" else int(CPU_MEMORY_SHARE * read_available_bytes())
+        deadline = time.monotonic() + self.time_limit_seconds
         with tempfile.TemporaryDirectory(prefix="benchmatrix-probe-") as folder:
             executor = LocalExecutor(
                 run_id="probe",
@@ -287,35 +227,26 @@ class Probe:
                 memory_limit_bytes=limit_bytes,
                 variables=make_cache_variables(Path(folder), os.environ),
             )
-            found = self._search_with(executor, on_start, on_finish)
+
+            def try_batch(batch_size: int) -> Trial:
+                on_start(batch_size)
+                trial = _try_batch(executor, self.cell, batch_size, deadline - time.monotonic())
+                on_finish(trial)
+                return trial
+
+            found = search_largest_batch(
+                try_batch,
+                multiple=self.cell.num_gpus,
+                max_batch_size=self.max_batch_size,
+                is_time_up=lambda: time.monotonic() >= deadline,
+            )
         return ProbeReport(
+            **dict(found),
             cell=self.cell,
             gpu=self.gpu_name,
             max_batch_size=self.max_batch_size,
             time_limit_seconds=self.time_limit_seconds,
             memory_limit_bytes=limit_bytes,
-            tries=found.trials,
-            ended_by=found.stop_reason,
-            largest_batch_size=found.largest_batch_size,
-            smallest_failing_batch_size=found.smallest_failing_batch_size,
-        )
-
-    def _search_with(
-        self, executor: LocalExecutor, on_start: Callable[[int], None], on_finish: Callable[[Trial], None]
-    ) -> BatchSearch:
-        deadline = time.monotonic() + self.time_limit_seconds
-
-        def try_batch(batch_size: int) -> Trial:
-            on_start(batch_size)
-            trial = _try_batch(executor, self.cell, batch_size, deadline - time.monotonic())
-            on_finish(trial)
-            return trial
-
-        return search_largest_batch(
-            try_batch,
-            multiple=self.cell.num_gpus,
-            max_batch_size=self.max_batch_size,
-            is_time_up=lambda: time.monotonic() >= deadline,
         )
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from factories import make_cell, make_failed_result, make_gpu_use, make_memory, make_result
 from runner.probe import (
     BatchSearch,
-    Footprint,
     Trial,
     TrialOutcome,
     name_outcome,
@@ -41,21 +40,21 @@ def search(
 
 
 def list_sizes(found: BatchSearch) -> list[int]:
-    return [trial.batch_size for trial in found.trials]
+    return [trial.batch_size for trial in found.tries]
 
 
 def test_it_doubles_until_one_does_not_fit_and_then_bisects_what_is_left() -> None:
     found = search(make_machine(11))
-    assert list_sizes(found) == [1, 2, 4, 8, 16, 12, 10, 11]
-    assert (found.stop_reason, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", 11, 12)
+    assert list_sizes(found) == [1, 4, 8, 16, 12, 10, 11]
+    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", 11, 12)
 
 
-@pytest.mark.parametrize(("multiple", "bound", "sizes"), [(1, 6, [1, 2, 4, 6]), (4, 15, [4, 8, 12]), (1, 1, [1])])
+@pytest.mark.parametrize(("multiple", "bound", "sizes"), [(1, 6, [1, 4, 6]), (4, 15, [4, 12]), (1, 1, [1])])
 def test_it_ends_at_the_upper_bound_which_is_tried(multiple: int, bound: int, sizes: list[int]) -> None:
     found = search(make_machine(1000), multiple=multiple, max_batch_size=bound)
     assert list_sizes(found) == sizes
     assert (
-        found.stop_reason,
+        found.ended_by,
         found.largest_batch_size,
         found.smallest_failing_batch_size,
     ) == ("max-batch-size", sizes[-1], None)
@@ -64,14 +63,14 @@ def test_it_ends_at_the_upper_bound_which_is_tried(multiple: int, bound: int, si
 def test_where_not_even_the_smallest_fits_that_is_said() -> None:
     found = search(make_machine(0))
     assert list_sizes(found) == [1]
-    assert (found.stop_reason, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", None, 1)
+    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", None, 1)
 
 
 @pytest.mark.parametrize("outcome", ["failure", "time-limit"])
 def test_another_failure_or_a_hang_ends_the_search_with_what_is_known(outcome: TrialOutcome) -> None:
     found = search(lambda size: make_trial(size, outcome) if size == 12 else make_machine(11)(size))
-    assert list_sizes(found) == [1, 2, 4, 8, 16, 12]
-    assert (found.stop_reason, found.largest_batch_size, found.smallest_failing_batch_size) == (outcome, 8, 16)
+    assert list_sizes(found) == [1, 4, 8, 16, 12]
+    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == (outcome, 8, 16)
 
 
 GIB = 2**30
@@ -114,28 +113,30 @@ class Machine:
         )
 
 
-def make_footprint(num_units: int, needed_bytes: int, available_bytes: int = 1000) -> Footprint:
-    return Footprint(num_units=num_units, needed_bytes=needed_bytes, available_bytes=available_bytes)
+def make_fit(batch_size: int, needed_bytes: int, available_bytes: int = 1000) -> Trial:
+    return Trial(
+        batch_size=batch_size, outcome="fits", seconds=1.0, needed_bytes=needed_bytes, available_bytes=available_bytes
+    )
 
 
 # The line
 
 
 @pytest.mark.parametrize(
-    ("footprints", "expected"),
+    ("trials", "expected"),
     [
         ([], None),
-        ([make_footprint(1, 110)], None),
-        ([make_footprint(1, 110), make_footprint(4, 140)], 90),  # 100 and 10 for each
-        ([make_footprint(1, 110), make_footprint(4, 110)], None),  # does not grow
+        ([make_fit(1, 110)], None),
+        ([make_fit(1, 110), make_fit(4, 140)], 90),  # 100 and 10 for each
+        ([make_fit(1, 110), make_fit(4, 110)], None),  # does not grow
         # From 4 to 64, not from 63: of neighbours rounding decides the slope.
-        ([make_footprint(4, 140), make_footprint(63, 735), make_footprint(64, 740)], 90),
-        ([make_footprint(1, 110), make_footprint(4, 140, 1200)], 110),  # the most that any process saw
-        ([make_footprint(1, 110, 120), make_footprint(4, 140, 120)], 2),  # more is taken than is believed to be there
+        ([make_fit(4, 140), make_fit(63, 735), make_fit(64, 740)], 90),
+        ([make_fit(1, 110), make_fit(4, 140, 1200)], 110),  # the most that any process saw
+        ([make_fit(1, 110, 120), make_fit(4, 140, 120)], 2),  # more is taken than is believed to be there
     ],
 )
-def test_the_limit_is_where_the_line_meets_what_is_available(footprints: list[Footprint], expected: int | None) -> None:
-    assert predict_limit(footprints) == expected
+def test_the_limit_is_where_the_line_meets_what_is_available(trials: list[Trial], expected: int | None) -> None:
+    assert predict_limit(trials) == expected
 
 
 # The trials
@@ -146,7 +147,7 @@ def test_the_limit_of_cyclegan_on_an_h200_takes_four_trials() -> None:
     machine = Machine(fixed_bytes=0.9 * GIB, sample_bytes=(H200_BYTES - 0.9 * GIB) / 64.9)
     found = search(machine.try_batch, max_batch_size=BOUND)
     assert list_sizes(found) == [1, 4, 64, 65]
-    assert (found.stop_reason, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", 64, 65)
+    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", 64, 65)
 
 
 def test_a_prediction_that_is_too_high_is_left_in_steps_that_double() -> None:

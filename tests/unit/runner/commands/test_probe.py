@@ -145,8 +145,8 @@ def test_a_host_without_memory_ends_the_search_on_a_gpu_with_its_message(
     code, out, _ = call_probe()
 
     assert code == 1
-    assert re.fullmatch(r"batch +4  failure +\d+\.\d s  C\+\+ got no memory .*", out.splitlines()[3])
-    assert out.splitlines()[-1] == "the last trial failed for another reason than the GPU's memory; batch 2 fits"
+    assert re.fullmatch(r"batch +4  failure +\d+\.\d s  C\+\+ got no memory .*", out.splitlines()[2])
+    assert out.splitlines()[-1] == "the last trial failed for another reason than the GPU's memory; batch 1 fits"
 
 
 def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
@@ -211,7 +211,7 @@ def test_a_visible_gpu_is_taken_and_shares_the_batch_with_others(
 
     report = read_report(out)
     assert (code, report.cell.device, report.gpu, report.memory_limit_bytes) == (0, "gpu", gpus.name, None)
-    assert [trial.batch_size for trial in report.tries] == [4, 8, 16, 12]
+    assert [trial.batch_size for trial in report.tries] == [4, 16, 8, 12]
     assert report.largest_batch_size == 8
 
 
