@@ -15,7 +15,7 @@ import yaml
 from bench.registry import MODELS
 from bench.schema import Cell, PlannedCell
 from runner.matrix import list_builtin_matrices
-from runner.matrix.definition import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, TOP_KEYS
+from runner.matrix.expansion import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, TOP_KEYS
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.model import Profile
 

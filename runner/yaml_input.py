@@ -102,6 +102,15 @@ class Node:
             return self.value[part]
         return None
 
+    def list_keys(self) -> list[str]:
+        return list(self.value) if isinstance(self.value, dict) else []
+
+    def list_children(self) -> list["Node"]:
+        """Return the values of a mapping or a list, in their order; none of a scalar."""
+        if isinstance(self.value, dict):
+            return list(self.value.values())
+        return self.value if isinstance(self.value, list) else []
+
     def find_nearest(self, path: str) -> "Node":
         """Return the value at a path such as `a.b[0].c`, or the nearest above it that exists."""
         children: dict[str, Node] = self.value if isinstance(self.value, dict) else {}
@@ -193,11 +202,13 @@ def join_keys(parent: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class NodeValidator(Generic[T]):
-    """Checks the value of a node, and all that is below it, against a type. A key with null counts as not there."""
+    """Checks the value of a node, and all that is below it, against a type."""
 
     adapter: TypeAdapter[T]
     documentation: str = ""
     """The page that lists the keys, for messages."""
+    keeps_null: bool = False
+    """Whether a key with null has that value, and is not as if it were not there."""
 
     @cached_property
     def _schema(self) -> Schema:
@@ -206,7 +217,7 @@ class NodeValidator(Generic[T]):
     def validate(self, node: Node) -> T:
         """Return the checked value; YamlError for the first error in it."""
         try:
-            return self.adapter.validate_json(json.dumps(_to_plain(node)))
+            return self.adapter.validate_json(json.dumps(_to_plain(node, self.keeps_null)))
         except ValidationError as error:
             raise self._explain(node, error.errors(include_url=False)[0]) from None
 
@@ -238,10 +249,11 @@ class NodeValidator(Generic[T]):
         return node.error(f"found {found}, expected {expected}" + (f"; {advice}" if advice else ""))
 
 
-def _to_plain(node: Node) -> Any:
+def _to_plain(node: Node, keeps_null: bool) -> Any:
     if isinstance(node.value, dict):
-        return {key: _to_plain(child) for key, child in node.value.items() if child.value is not None}
-    return [_to_plain(child) for child in node.value] if isinstance(node.value, list) else node.value
+        items = node.value.items()
+        return {key: _to_plain(child, keeps_null) for key, child in items if keeps_null or child.value is not None}
+    return [_to_plain(child, keeps_null) for child in node.value] if isinstance(node.value, list) else node.value
 
 
 def unknown_key_error(node: Node, word: str, known: list[str]) -> YamlError:
@@ -334,8 +346,10 @@ def describe_found(node: Node) -> str:
 
 def _advise(node: Node, kind: str, choices: Sequence[str]) -> str:
     """Return how to fix a refused value; empty if what is expected says it already."""
+    if kind in ("list_type", "tuple_type"):
+        return "write '- ' before each entry" if isinstance(node.value, dict) else f"write '[{quote(node.text)[1:-1]}]'"
     if isinstance(node.value, list | dict):
-        return "" if kind in ("list_type", "tuple_type", "dict_type", "model_type") else "write one value"
+        return "" if kind in ("dict_type", "model_type") else "write one value"
     if choices:
         return suggest_near_word(node.text, choices)
     if kind == "string_type" and isinstance(node.value, bool | int | float):

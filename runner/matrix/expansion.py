@@ -1,30 +1,87 @@
-"""Load matrix files and expand them into planned cells."""
+"""Matrix files: read, checked, and expanded into planned cells."""
 
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS
-from bench.schema import Cell, Neighbour, PlannedCell
+from bench.schema import Cell, Name, Neighbour, PlannedCell
 from runner.matrix import BUILTIN_FOLDER, list_builtin_matrices
-from runner.matrix.definition import EXECUTION_KEYS, NEIGHBOUR_KEYS, Entry, MatrixDefinition, Setting, read_definition
-from runner.yaml_input import Node, Scalar, YamlError, quote, read_yaml, suggest_near_word, suggest_word
+from runner.yaml_input import (
+    Node,
+    NodeValidator,
+    Scalar,
+    YamlError,
+    describe_found,
+    join_words,
+    quote,
+    read_yaml,
+    suggest_near_word,
+    suggest_word,
+)
 
 DEFAULT_REPEATS = 3
 DEFAULT_TIMEOUT_SECONDS = 600.0
 DEFAULT_MODES: dict[str, str] = {name: framework.modes[0] for name, framework in FRAMEWORKS.items()}
+MAX_COMBINATIONS = 100_000
+"""Combinations of axis values, those that `exclude` removes included."""
+MAX_PLANNED_REPEATS = 1_000_000
+"""Ten for each of 100,000 cells, the most that a run was measured with: every repeat is a Job, and a row in memory."""
 
+CELL_KEYS = tuple(key for key in Cell.model_fields if key != "schema_version")
+EXECUTION_KEYS = tuple(key for key in PlannedCell.model_fields if key != "cell")
+NEIGHBOUR_KEYS = tuple(Neighbour.model_fields)
+TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include", "neighbours")
 _REQUIRED_KEYS = tuple(
     key for key, field in Cell.model_fields.items() if field.is_required() and key not in ("input_size", "num_classes")
 )
 
-Settings = Mapping[str, Setting]
+_FIELDS = {**Cell.model_fields, **PlannedCell.model_fields}
+_TYPES: dict[str, Any] = {
+    key: Annotated[_FIELDS[key].annotation, *_FIELDS[key].metadata, ""] for key in (*CELL_KEYS, *EXECUTION_KEYS)
+}
+# A file names a model, and a neighbour that it defines by itself.
+_TYPES |= {"model": Literal[tuple(MODELS)], "neighbour": Name | None}
+_STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
+
+
+def _make_part(name: str, keys: Iterable[str], wrap: Any = lambda one: one) -> Any:
+    """Return the model of a mapping with these keys of a cell, none of which has to be there."""
+    fields: dict[str, Any] = {key: (wrap(_TYPES[key]), None) for key in keys}
+    return create_model(name, __config__=_STRICT, **fields)
+
+
+def _list_values(one: Any) -> Any:
+    return Annotated[list[one], Field(min_length=1)]
+
+
+def _list_or_value(one: Any) -> Any:
+    return Annotated[_list_values(one), BeforeValidator(lambda found: found if isinstance(found, list) else [found])]
+
+
+_ENTRIES: Any = list[_make_part("Entry", (*CELL_KEYS, *EXECUTION_KEYS), _list_or_value)]  # type: ignore[misc]
+_NEIGHBOURS: Any = dict[str, _make_part("Neighbour", NEIGHBOUR_KEYS)]  # type: ignore[misc]
+_FILE = create_model(
+    "MatrixFile",
+    __config__=_STRICT,
+    name=(Name, ...),
+    description=(str, ""),
+    axes=(_make_part("Axes", CELL_KEYS, _list_values), ...),
+    defaults=(_make_part("Defaults", (*CELL_KEYS, *EXECUTION_KEYS)), None),
+    exclude=(_ENTRIES, []),
+    include=(_ENTRIES, []),
+    neighbours=(_NEIGHBOURS, {}),
+)
+_VALIDATOR: NodeValidator[Any] = NodeValidator(TypeAdapter(_FILE), documentation="docs/matrix.md", keeps_null=True)
+
+Settings = dict[str, Scalar]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +94,40 @@ class Matrix:
     source: str
 
 
-MAX_PLANNED_REPEATS = 1_000_000
-"""Ten for each of 100,000 cells, the most that a run was measured with: every repeat is a Job, and a row in memory."""
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One entry of `exclude` or `include`: its keys that are axes, and the others.
+
+    One with lists of axis values in the file becomes as many entries as the lists have combinations.
+    """
+
+    on_axes: Settings
+    added: Settings
+    node: Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixDefinition:
+    """A matrix before it is expanded; every value is valid by itself, their combinations are not checked yet."""
+
+    name: str
+    description: str
+    axes: dict[str, list[Scalar]]
+    defaults: Settings
+    exclude: tuple[Entry, ...]
+    include: tuple[Entry, ...]
+    neighbours: dict[str, Settings]
+    """What `neighbour` can name: for each name the fields in which the other tenants differ."""
+    root: Node
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Combination:
     """Settings of one cell before the defaults, and where in the file it comes from: `axes` or an `include` entry."""
 
-    settings: dict[str, Setting]
+    settings: Settings
+    entries: tuple[Entry, ...]
+    """Those of `include` that added to it."""
     node: Node
 
 
@@ -62,6 +144,90 @@ def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
         message = "leave no cell: every combination of the axes is excluded; remove an 'exclude' entry"
         raise definition.exclude[0].node.error(message, key="exclude")
     return Matrix(name=definition.name, description=definition.description, cells=cells, source=source)
+
+
+def read_definition(root: Node) -> MatrixDefinition:
+    """Return the definition in a matrix file's tree; YamlError for the first error found in it."""
+    _refuse_misplaced(root)
+    file = _VALIDATOR.validate(root)
+    axes_node = _find_part(root, "axes")
+    axes: dict[str, list[Scalar]] = {key: getattr(file.axes, key) for key in axes_node.list_keys()}
+    _check_axes(axes, axes_node)
+    exclude = tuple(_read_entries(file.exclude, _find_part(root, "exclude"), axes))
+    for entry in exclude:
+        for key, value in entry.on_axes.items():
+            if value not in axes[key]:
+                node = entry.node.find_nearest(key)
+                found = f"found {describe_found(node)}, which matches no combination"
+                raise node.error(f"{found}; the axis '{key}' has {join_words(axes[key])}")
+    return MatrixDefinition(
+        name=file.name,
+        description=file.description.strip(),
+        axes=axes,
+        defaults={} if file.defaults is None else file.defaults.model_dump(exclude_unset=True),
+        exclude=exclude,
+        include=tuple(_read_entries(file.include, _find_part(root, "include"), axes)),
+        neighbours={name: given.model_dump(exclude_unset=True) for name, given in file.neighbours.items()},
+        root=root,
+    )
+
+
+def _find_part(root: Node, key: str) -> Node:
+    return root.find_child(key) or replace(root, value=None)
+
+
+def _refuse_misplaced(root: Node) -> None:
+    """Raise YamlError for an empty entry, and for a key that has its place elsewhere, with that place."""
+    parts = {key: _find_part(root, key) for key in TOP_KEYS}
+    axes = parts["axes"].list_keys()
+    others = [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in axes]
+    own = [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in NEIGHBOUR_KEYS]
+    no_axis = f"is not an axis of this matrix, so it matches no combination; exclude by {', '.join(axes)}"
+    of_cell = f"is the same for all tenants of a cell; a neighbour may differ in {', '.join(NEIGHBOUR_KEYS)}"
+    excluded, neighbours = (parts[key].list_children() for key in ("exclude", "neighbours"))
+    for node, keys, message in (
+        (root, CELL_KEYS, "is no key of the top level; put it under 'axes' or 'defaults'"),
+        (root, EXECUTION_KEYS, "is no key of the top level; put it under 'defaults'"),
+        (parts["axes"], EXECUTION_KEYS, "cannot be an axis; put it under 'defaults' or 'include'"),
+        (parts["defaults"], axes, "is an axis already, which needs no default; remove it here or under 'axes'"),
+        *((entry, others, no_axis) for entry in excluded),
+        *((neighbour, own, of_cell) for neighbour in neighbours),
+    ):
+        for key in keys:
+            if (child := node.find_child(key)) is not None:
+                raise child.error(message)
+    for node in (*excluded, *neighbours, *parts["include"].list_children()):
+        if node.value == {}:
+            raise node.error("found an empty entry, expected keys with values; fill it in or remove it")
+
+
+def _check_axes(axes: Mapping[str, list[Scalar]], node: Node) -> None:
+    if not axes:
+        raise node.error("found no axis, expected at least one; write one under it, 'model: [conv6]' for example")
+    for key, values in axes.items():
+        first: dict[Scalar, Node] = {}
+        for value, item in zip(values, node.find_nearest(key).list_children(), strict=True):
+            if value in first:
+                message = f"found {describe_found(item)} again, first in line {first[value].line}; keep one of the two"
+                raise item.error(message)
+            first[value] = item
+    lengths = [len(values) for values in axes.values()]
+    if math.prod(lengths) > MAX_COMBINATIONS:
+        product = f"{' x '.join(map(str, lengths))} values make {math.prod(lengths):,} combinations"
+        raise node.error(f"{product}, expected at most {MAX_COMBINATIONS:,}; shorten an axis or split the matrix")
+
+
+def _read_entries(entries: Iterable[Any], node: Node, axes: Iterable[str]) -> Iterator[Entry]:
+    """Yield an entry for every combination of one value per axis that it names, the last axis varying fastest."""
+    for found, place in zip(entries, node.list_children(), strict=True):
+        values = found.model_dump(exclude_unset=True)
+        chosen = {key: values.pop(key) for key in axes if key in values}
+        for key, several in values.items():
+            if isinstance((child := place.find_nearest(key)).value, list):
+                raise child.error("found a list, expected one value: it is no axis of this matrix; write one value")
+            values[key] = several[0]
+        for settings in itertools.product(*chosen.values()):
+            yield Entry(on_axes=dict(zip(chosen, settings, strict=True)), added=values, node=place)
 
 
 def expand_matrix(definition: MatrixDefinition, folder: Path, *, is_data_here: bool = True) -> Iterator[PlannedCell]:
@@ -93,17 +259,19 @@ def _iter_combinations(definition: MatrixDefinition) -> Iterator[_Combination]:
     """
     excluded, included = _index_entries(definition.exclude), _index_entries(definition.include)
     used: set[int] = set()
-    for product in itertools.product(*(axis.values() for axis in definition.axes.values())):
+    for product in itertools.product(*definition.axes.values()):
         settings = dict(zip(definition.axes, product, strict=True))
         if any(_find_entries(excluded, settings)):
             continue
-        for number in sorted(itertools.chain.from_iterable(_find_entries(included, settings))):
-            used.add(number)
+        numbers = sorted(itertools.chain.from_iterable(_find_entries(included, settings)))
+        used.update(numbers)
+        for number in numbers:
             settings |= definition.include[number].added
-        yield _Combination(settings=settings, node=definition.axes_node)
+        entries = tuple(definition.include[number] for number in numbers)
+        yield _Combination(settings=settings, entries=entries, node=definition.root.find_nearest("axes"))
     for number, entry in enumerate(definition.include):
         if number not in used:
-            yield _Combination(settings=entry.on_axes | entry.added, node=entry.node)
+            yield _Combination(settings=entry.on_axes | entry.added, entries=(entry,), node=entry.node)
 
 
 # By the axes that entries name, then by their values on these axes: the numbers of the entries.
@@ -115,7 +283,7 @@ def _index_entries(entries: Iterable[Entry]) -> _EntryIndex:
     index: _EntryIndex = {}
     for number, entry in enumerate(entries):
         axes = tuple(sorted(entry.on_axes))
-        values = tuple(entry.on_axes[axis].value for axis in axes)
+        values = tuple(entry.on_axes[axis] for axis in axes)
         index.setdefault(axes, {}).setdefault(values, []).append(number)
     return index
 
@@ -123,18 +291,16 @@ def _index_entries(entries: Iterable[Entry]) -> _EntryIndex:
 def _find_entries(index: _EntryIndex, settings: Settings) -> Iterator[list[int]]:
     """Yield, for each set of axes that entries name, the numbers of the entries whose values are all in `settings`."""
     for axes, by_values in index.items():
-        yield by_values.get(tuple(settings[axis].value for axis in axes), [])
+        yield by_values.get(tuple(settings[axis] for axis in axes), [])
 
 
 def _plan_cell(combination: _Combination, definition: MatrixDefinition, folder: Path | None) -> PlannedCell:
-    settings = {**definition.defaults, **combination.settings}
-    _check_required(combination, settings)
-    values = {key: setting.value for key, setting in settings.items()}
-    neighbour = values.pop("neighbour", None)
-    execution: dict[str, Scalar] = {"repeats": DEFAULT_REPEATS, "timeout_seconds": DEFAULT_TIMEOUT_SECONDS}
+    values = {**definition.defaults, **combination.settings}
+    _check_required(combination, values)
+    execution: Settings = {"repeats": DEFAULT_REPEATS, "timeout_seconds": DEFAULT_TIMEOUT_SECONDS}
     execution |= {key: values.pop(key) for key in EXECUTION_KEYS if key in values}
     spec = MODELS[str(values["model"])]
-    natural: dict[str, Scalar] = {
+    natural: Settings = {
         "input_size": spec.input_size,
         "num_classes": spec.num_classes,
         "mode": DEFAULT_MODES[str(values["framework"])],
@@ -143,33 +309,51 @@ def _plan_cell(combination: _Combination, definition: MatrixDefinition, folder: 
         if is_unfit and key not in combination.settings:  # under `defaults` it is meant for the other models
             values.pop(key, None)
     if values.get("data_dir") is not None:
-        values["data_dir"] = _find_data_dir(settings["data_dir"], folder)
+        values["data_dir"] = _find_data_dir(_find_node("data_dir", combination, definition), folder)
     fields: dict[str, Any] = natural | values
-    if neighbour is not None:
-        fields["neighbour"] = resolve_neighbour(settings["neighbour"], definition.neighbours, fields)
+    if (name := fields.pop("neighbour", None)) is not None:
+        if name not in definition.neighbours:
+            hint = "the matrix defines none; add it there"
+            if definition.neighbours:
+                hint = suggest_word(name, list(definition.neighbours))
+            message = f"found '{name}', expected a name under 'neighbours'; {hint}"
+            raise _find_node("neighbour", combination, definition).error(message)
+        fields["neighbour"] = _complete_neighbour(definition.neighbours[name], fields)
     try:
         cell = Cell.model_validate(fields)
     except ValidationError as error:
-        raise _cell_error(error, combination, settings) from None
+        raise _cell_error(error, combination, definition) from None
     return PlannedCell.model_validate({"cell": cell} | execution)
 
 
-def _find_data_dir(setting: Setting, folder: Path | None) -> str:
+def _find_node(key: str, combination: _Combination, definition: MatrixDefinition) -> Node:
+    """Return where the value of a key stands that a combination has."""
+    for entry in reversed(combination.entries):
+        if (found := entry.node.find_child(key)) is not None:
+            return found
+    if key in combination.settings:
+        index = definition.axes[key].index(combination.settings[key])
+        return definition.root.find_nearest(f"axes.{key}[{index}]")
+    found = definition.root.find_nearest(f"defaults.{key}")
+    return found if key in definition.defaults else combination.node
+
+
+def _find_data_dir(node: Node, folder: Path | None) -> str:
     """Return the absolute path of a folder with data; YamlError if there is no such folder, or cannot be one.
 
     `folder`: where relative paths start; None: the folder is not of this machine.
     """
+    given = str(node.value)
     if folder is None:
-        if not os.path.isabs(str(setting.value)):
-            message = f"found {setting.node.text!r}, expected a folder of the pod, as in /data/cifar-10"
-            raise setting.node.error(message)
-        return str(setting.value)
-    path = os.path.abspath(folder / os.path.expanduser(str(setting.value)))
+        if not os.path.isabs(given):
+            raise node.error(f"found {node.text!r}, expected a folder of the pod, as in /data/cifar-10")
+        return given
+    path = os.path.abspath(folder / os.path.expanduser(given))
     if not os.path.isdir(path):
         message = (
             f"there is no folder {path!r}, expected one with data; a relative path starts at the matrix file's folder"
         )
-        raise setting.node.error(message)
+        raise node.error(message)
     return path
 
 
@@ -186,13 +370,12 @@ def _check_required(combination: _Combination, settings: Settings) -> None:
     raise combination.node.error(f"{message}; {hint}")
 
 
-def _cell_error(error: ValidationError, combination: _Combination, settings: Settings) -> YamlError:
+def _cell_error(error: ValidationError, combination: _Combination, definition: MatrixDefinition) -> YamlError:
     """Point at the setting that a validator of Cell names at the start of its message (`mode: ...`)."""
     key, _, message = str(error.errors()[0]["ctx"]["error"]).partition(": ")
-    node = settings[key].node if key in settings else combination.node
-    cell = ", ".join(f"{name}={setting.value}" for name, setting in combination.settings.items())
+    cell = ", ".join(f"{name}={value}" for name, value in combination.settings.items())
     hint = "change it, exclude the combination, or give the value in an 'include' entry for the cells that it fits"
-    return node.error(f"{message} (in the cell {cell}); {hint}")
+    return _find_node(key, combination, definition).error(f"{message} (in the cell {cell}); {hint}")
 
 
 def _duplicate_error(cell: Cell, node: Node, first_cell: Cell, first_node: Node) -> YamlError:
@@ -225,20 +408,12 @@ def _show_path(path: Path) -> str:
         return str(path)
 
 
-def resolve_neighbour(
-    setting: Setting, definitions: Mapping[str, Mapping[str, Setting]], fields: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return every field of the neighbour that a cell with these `fields` names; YamlError for an unknown name.
+def _complete_neighbour(given: Settings, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every field of a neighbour of a cell with these `fields`: what is not given is the cell's.
 
-    What the definition does not give is the cell's; of another model, the input size is that model's own, and so is the
-    number of classes unless both models have classes.
+    Of another model, the input size is that model's own, and so is the number of classes unless both models have
+    classes.
     """
-    name = str(setting.value)
-    if name not in definitions:
-        message = f"found '{name}', expected a name under 'neighbours'"
-        hint = suggest_word(name, list(definitions)) if definitions else "the matrix defines none; add it there"
-        raise setting.node.error(f"{message}; {hint}")
-    given = {key: found.value for key, found in definitions[name].items()}
     of_cell = {key: fields.get(key, Cell.model_fields[key].default) for key in NEIGHBOUR_KEYS}
     model = str(given.get("model", of_cell["model"]))
     if model != of_cell["model"]:

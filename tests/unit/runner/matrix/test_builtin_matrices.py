@@ -10,8 +10,7 @@ from bench.schema import Cell, PlannedCell
 from bench.verdicts import series
 from matrix_files import expand, pick
 from runner.matrix import list_builtin_matrices
-from runner.matrix.definition import MAX_COMBINATIONS
-from runner.matrix.expansion import load_matrix
+from runner.matrix.expansion import MAX_COMBINATIONS, load_matrix
 from runner.sources import ROOT
 
 

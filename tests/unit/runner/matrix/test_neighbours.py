@@ -51,7 +51,7 @@ def test_what_a_neighbour_does_not_give_is_the_cells_or_its_models() -> None:
         ),
         ("phase: train", "framework: jax", 6, "is the same for all tenants of a cell"),
         ("phase: train", "phases: train", 6, "unknown key"),
-        ("{phase: train, batch_size: 64}", "{}", 6, "found an empty neighbour"),
+        ("{phase: train, batch_size: 64}", "{}", 6, "found an empty entry"),
         ("phase: train", "phase: learn", 6, "expected 'train' or 'infer'"),
         ("phase: train", "mode: graph", 3, "mode: 'graph' is not a mode of pytorch"),
         ("tenants: 2", "tenants: 1", 3, "takes 2 tenants or more"),
