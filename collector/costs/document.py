@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
-from typing import Any, Literal
+from typing import Literal
 
 from bench.schema import Document
 from collector.files import escape_markdown
@@ -158,12 +158,6 @@ def describe_place(cell: CellCost, offer: OfferCost) -> str:
     if offer.price_per_hour == offer.machine_price_per_hour:
         return offer.place
     return f"{cell.num_gpus}/{offer.num_gpus} of {offer.place}"
-
-
-def export_cost_schema() -> dict[str, Any]:
-    """Return the JSON Schema of CostDocument."""
-    schema = CostDocument.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 SECONDS_PER_HOUR = 3600.0

@@ -411,9 +411,3 @@ class CompareDocument(Document):
     exit_code: ExitCode
     conclusion: str
     """The exit code in a sentence."""
-
-
-def export_compare_schema() -> dict[str, Any]:
-    """Return the JSON Schema of CompareDocument."""
-    schema = CompareDocument.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

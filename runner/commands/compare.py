@@ -1,7 +1,6 @@
 """The command `compare`."""
 
-from io import StringIO
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,8 +15,9 @@ from runner.commands.options import (
     MarkdownOption,
     StoreOption,
     complete_run_id,
+    show,
 )
-from runner.terminal import echo, join_printable, make_console
+from runner.terminal import join_printable
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.versus.question import CompareDocument, Question
@@ -98,6 +98,7 @@ def compare(
 
     Exit codes: 0 nothing is shown to be worse, 1 something is, 2 nothing can be compared.
     """
+    from collector.versus.words import write_markdown
     from runner.stored_runs import RunChoice, compare_runs
 
     if as_json and as_markdown:
@@ -109,7 +110,9 @@ def compare(
     )
     if same_hardware and document.is_between_machines:
         raise UserError(_explain_hardware(question, document))
-    _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
+    page = document.to_json().decode() + "\n" if as_json else write_markdown(document) if as_markdown else None
+    if show(page, partial(_print_document, document), output):
+        CONSOLE.print(document.conclusion, style=STYLES[document.exit_code], soft_wrap=True)
     raise typer.Exit(document.exit_code)
 
 
@@ -120,27 +123,6 @@ def _explain_hardware(question: "Question", document: "CompareDocument") -> str:
         f"--same-hardware: A ({question.a.label}) and B ({question.b.label}) ran on different hardware: "
         f"{join_printable(describe_hardware(document.differences))}; leave the option out to compare the machines"
     )
-
-
-def _show(document: "CompareDocument", *, as_json: bool, as_markdown: bool, output: Path | None) -> None:
-    from collector.files import replace_text
-    from collector.versus.words import write_markdown
-
-    if as_json or as_markdown:
-        page = document.to_json().decode() + "\n" if as_json else write_markdown(document)
-        if output is None:
-            echo(page, nl=False)
-            return
-        replace_text(output, page)
-    elif output is not None:
-        text = StringIO()
-        _print_document(document, make_console(text))
-        replace_text(output, text.getvalue())
-    else:
-        _print_document(document, CONSOLE)
-        return
-    CONSOLE.print(str(output), soft_wrap=True)
-    CONSOLE.print(document.conclusion, style=STYLES[document.exit_code], soft_wrap=True)
 
 
 def _print_document(document: "CompareDocument", console: Console) -> None:

@@ -1,7 +1,7 @@
 """The command `cost`."""
 
 from dataclasses import replace
-from io import StringIO
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +10,6 @@ from rich.console import Console
 
 from bench.errors import UserError
 from runner.commands.options import (
-    CONSOLE,
     DEFAULT_STORE,
     FileOption,
     JsonOption,
@@ -22,8 +21,9 @@ from runner.commands.options import (
     make_error_console,
     parse_machines,
     read_durations,
+    show,
 )
-from runner.terminal import echo, join_printable, make_console
+from runner.terminal import join_printable
 
 if TYPE_CHECKING:  # the collector takes a second to import: only the commands that need it do
     from collector.costs.document import CostDocument
@@ -46,11 +46,7 @@ DeadlineOption = Annotated[
 ]
 MaxCostOption = Annotated[
     float | None,
-    typer.Option(
-        "--max-cost",
-        metavar="AMOUNT",
-        help="Name the fastest machine whose job costs no more than this.",
-    ),
+    typer.Option("--max-cost", metavar="AMOUNT", help="Name the fastest machine whose job costs no more than this."),
 ]
 EpochsOption = Annotated[float | None, typer.Option(metavar="NUMBER", help="Epochs of the data set; default: 1.")]
 SpotOption = Annotated[bool, typer.Option("--spot", help="Take spot prices too; such machines may be taken away.")]
@@ -82,6 +78,8 @@ def cost(
     whole_machines: WholeMachinesOption = False,
 ) -> None:
     """Say what measured cells cost in money, energy and CO2, and which machine is the cheapest or the fastest."""
+    from collector.costs.document import write_markdown
+
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")
     question = replace(
@@ -93,7 +91,8 @@ def cost(
         counts_whole_machines=whole_machines,
     )
     document = _evaluate(run_ids or [], store, prices, question)
-    _show(document, as_json=as_json, as_markdown=as_markdown, output=output)
+    page = document.to_json().decode() + "\n" if as_json else write_markdown(document) if as_markdown else None
+    show(page, partial(_print_document, document), output)
 
 
 def _check_positive(option: str, value: float) -> float:
@@ -137,26 +136,6 @@ def _evaluate(
     for collection in collections:
         print_skipped(collection, make_error_console())
     return evaluate_costs(collections, table, question)
-
-
-def _show(document: "CostDocument", *, as_json: bool, as_markdown: bool, output: Path | None) -> None:
-    from collector.costs.document import write_markdown
-    from collector.files import replace_text
-
-    if output is None and not as_json and not as_markdown:
-        _print_document(document, CONSOLE)
-        return
-    if as_json or as_markdown:
-        page = document.to_json().decode() + "\n" if as_json else write_markdown(document)
-    else:
-        text = StringIO()
-        _print_document(document, make_console(text))
-        page = text.getvalue()
-    if output is None:
-        echo(page, nl=False)
-        return
-    replace_text(output, page)
-    CONSOLE.print(str(output), soft_wrap=True)
 
 
 def _print_document(document: "CostDocument", console: Console) -> None:

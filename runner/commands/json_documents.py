@@ -1,8 +1,7 @@
 """Define the JSON documents of commands whose figures have no model, and export the schemas of all kinds."""
 
+from pydoc import locate
 from typing import Any, Literal
-
-from pydantic import BaseModel
 
 from bench.schema import Decision, Document, Suspicion
 
@@ -120,40 +119,24 @@ class WatchDocument(Document):
     warnings: tuple[str, ...]
 
 
+MODELS = {
+    "audit": "runner.commands.json_documents.AuditDocument",
+    "compare": "collector.versus.question.CompareDocument",
+    "cost": "collector.costs.document.CostDocument",
+    "doctor": "runner.commands.json_documents.DoctorDocument",
+    "probe": "runner.probe.ProbeReport",
+    "render": "bench.schema.PlannedCell",
+    "run": "runner.run_events.RunEvent",
+    "status": "runner.commands.json_documents.StatusDocument",
+    "watch": "runner.commands.json_documents.WatchDocument",
+}
+
+
 def export_schema(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of `stored`, or of what a command prints with --json; of `render` and `run`, of a line."""
     if kind == "stored":
         from bench.schema import export_json_schema
 
         return export_json_schema()
-    if kind == "compare":
-        from collector.versus.question import export_compare_schema
-
-        return export_compare_schema()
-    if kind == "cost":
-        from collector.costs.document import export_cost_schema
-
-        return export_cost_schema()
-    return {"$schema": DRAFT, **_find_model(kind).model_json_schema()}
-
-
-def _find_model(kind: str) -> type[BaseModel]:
-    if kind == "probe":
-        from runner.probe import ProbeReport
-
-        return ProbeReport
-    if kind == "render":
-        from bench.schema import PlannedCell
-
-        return PlannedCell
-    if kind == "run":
-        from runner.run_events import RunEvent
-
-        return RunEvent
-    models: dict[str, type[BaseModel]] = {
-        "audit": AuditDocument,
-        "doctor": DoctorDocument,
-        "status": StatusDocument,
-        "watch": WatchDocument,
-    }
-    return models[kind]
+    model: Any = locate(MODELS[kind])
+    return {"$schema": DRAFT, **model.model_json_schema()}

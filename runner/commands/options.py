@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from itertools import islice
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from bench.errors import UserError
 from bench.registry import Device
 from runner.matrix import list_builtin_matrices
 from runner.profiles import BUCKET_URLS, BUILTIN_PROFILES, IN_CLUSTER
-from runner.terminal import make_console
+from runner.terminal import echo, make_console
 
 EXIT_NOT_OK = 1
 """A repeat did not end well or is missing, the run was cancelled, a check of `doctor` failed, or B is worse than A; of
@@ -63,68 +63,66 @@ def print_shipped(shipped: Mapping[str, str]) -> None:
         CONSOLE.print(f"{name}: {text}", soft_wrap=True)
 
 
+def show(page: str | None, print_document: Callable[[Console], None], output: Path | None) -> bool:
+    """Print a document, or write it to the file `output`; return whether it went there.
+
+    `page`: as JSON or Markdown; None: the text that `print_document` prints.
+    """
+    if page is None and output is None:
+        print_document(CONSOLE)
+        return False
+    if page is None:
+        text = StringIO()
+        print_document(make_console(text))
+        page = text.getvalue()
+    if output is None:
+        echo(page, nl=False)
+        return False
+    from collector.files import replace_text
+
+    replace_text(output, page)
+    CONSOLE.print(str(output), soft_wrap=True)
+    return True
+
+
 MAX_RUN_IDS = 100
 """Shown at once; a shell asks whether to list more than about as many (`completion-query-items` of readline)."""
-DEFAULT_FOLDER = "results"
-RUN_ID = re.compile("[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-"""As `bench.store` takes it, which takes too long to import while somebody types."""
 
 
-def complete_matrix(incomplete: str) -> list[str]:
-    """Return the built-in matrices and the YAML files beside what was typed."""
-    return [*list_builtin_matrices(), *_list_yaml_files(incomplete)]
+def complete_matrix() -> list[str]:
+    """Return the built-in matrices; a shell adds the files where none fits."""
+    return list_builtin_matrices()
 
 
-def complete_profile(incomplete: str) -> list[str]:
-    """Return the built-in profiles and the YAML files beside what was typed."""
-    return [*BUILTIN_PROFILES, *_list_yaml_files(incomplete)]
+def complete_profile() -> list[str]:
+    return list(BUILTIN_PROFILES)
 
 
 def complete_run_id(ctx: Any, incomplete: str) -> list[str]:
     """Return the runs of the store that was typed, the newest first; none of a bucket, which would have to be asked."""
-    scheme, separator, path = str(ctx.params.get("store") or f"file://{DEFAULT_FOLDER}").partition("://")
-    if not separator or scheme != "file":
-        return []
+    scheme, _, path = str(ctx.params.get("store") or DEFAULT_STORE).partition("://")
     try:
         found = [entry for entry in os.scandir(Path(path).expanduser() / "runs") if entry.name.startswith(incomplete)]
         found.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
     except OSError:
         return []
-    return [entry.name for entry in islice(filter(_is_run_id, found), MAX_RUN_IDS)]
+    return [entry.name for entry in found[:MAX_RUN_IDS]] if scheme == "file" else []
 
 
-def _is_run_id(entry: "os.DirEntry[str]") -> bool:
-    """Return whether a run can have this name: a shell would run `$(x)` in a word that it has completed."""
-    return RUN_ID.fullmatch(entry.name) is not None
-
-
-def complete_context(incomplete: str) -> list[str]:
+def complete_context() -> list[str]:
     """Return the contexts of the user's kubeconfig, and the words that stand for one."""
     import yaml
 
     names = ["current", IN_CLUSTER]
     for path in (os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep):
-        with suppress(OSError, ValueError, yaml.YAMLError, TypeError, KeyError, AttributeError):
+        with suppress(OSError, ValueError, yaml.YAMLError, TypeError, KeyError):
             contexts = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))["contexts"]
             names += [str(context["name"]) for context in contexts]
-    return [name for name in names if name.isprintable()]
-
-
-def _list_yaml_files(incomplete: str) -> Iterator[str]:
-    folder = incomplete.rpartition("/")[0]
-    place = Path(folder or ("/" if incomplete.startswith("/") else "."))
-    try:
-        entries = sorted(place.expanduser().iterdir())
-    except OSError:
-        return
-    for entry in entries:
-        if entry.suffix in (".yaml", ".yml") or (entry.is_dir() and not entry.name.startswith(".")):
-            yield f"{folder}/{entry.name}" if "/" in incomplete else entry.name
+    return names
 
 
 SECONDS_PER_UNIT = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:e\+?[0-9]{1,2})?)(?P<unit>[smhdw]?)", re.ASCII)
-EXAMPLES = ("90s", "45m", "8h", "2d", "12w")
+DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?)(?P<unit>[smhdw]?)", re.ASCII)
 MAX_SECONDS = 1e9
 """31 years: far from where dates overflow."""
 
@@ -134,30 +132,20 @@ def parse_duration(option: str, text: str, *, least: str = "") -> float:
 
     `least`: the shortest that is taken, in the same words; empty: anything above 0.
     """
-    seconds, shortest = _convert(text), _convert(least) if least else None
-    if seconds is None or not (shortest or 0) <= seconds <= MAX_SECONDS or seconds == 0:
-        bound = (
-            "of at most 31 years" if (seconds or 0) > MAX_SECONDS else f"of at least {least}" if least else "above 0"
+    found = DURATION.fullmatch(text)
+    seconds = float(found["number"]) * SECONDS_PER_UNIT[found["unit"]] if found else 0.0
+    if not (parse_duration(option, least) if least else 0) <= seconds <= MAX_SECONDS or seconds == 0:
+        bound = f"of at least {least}" if least else "above 0"
+        raise UserError(
+            f"{option} {text}: expected a time {bound}, at most 31 years, such as 90s, 45m, 8h, 2d or 12w (a bare "
+            "number is seconds)"
         )
-        examples = [example for example in EXAMPLES if (_convert(example) or 0) >= (shortest or 0)]
-        shown = f"{', '.join(examples[:-1])} or {examples[-1]}"
-        raise UserError(f"{option} {text}: expected a time {bound}, such as {shown} (a bare number is seconds)")
     return seconds
 
 
 def read_durations(option: str, *, least: str = "") -> Callable[[str | float], float]:
     """Return what reads the texts that an option is given; a default is seconds already."""
-
-    def read(value: str | float) -> float:
-        return parse_duration(option, str(value), least=least)
-
-    return read
-
-
-def _convert(text: str) -> float | None:
-    """Return the seconds of the text; None if it is no length of time."""
-    found = DURATION.fullmatch(text)
-    return float(found["number"]) * SECONDS_PER_UNIT[found["unit"]] if found else None
+    return lambda value: parse_duration(option, str(value), least=least)
 
 
 MatrixArgument = Annotated[

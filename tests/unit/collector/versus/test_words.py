@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.schema import Cell
-from collector.versus.question import CompareDocument, export_compare_schema
+from collector.versus.question import CompareDocument
 from collector.versus.words import (
     escape_comment,
     list_group_lines,
@@ -162,6 +162,6 @@ def test_the_document_is_what_its_schema_says_and_can_be_read_back(tmp_path: Pat
     put_run(tmp_path, "b", {TRAIN: EVEN})
     document = compare_runs(tmp_path)
     assert CompareDocument.model_validate_json(document.to_json()) == document
-    schema = export_compare_schema()
+    schema = CompareDocument.model_json_schema()
     assert set(schema["required"]) <= schema["properties"].keys()
     assert schema["properties"]["exit_code"]["enum"] == [0, 1, 2]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from runner.commands.options import complete_context, complete_matrix, complete_profile, complete_run_id
+from runner.commands.options import complete_context, complete_run_id
 
 
 def make_context(store: str | None) -> SimpleNamespace:
@@ -37,22 +37,9 @@ def test_runs_are_those_of_the_store_that_was_typed_and_no_bucket_is_asked(tmp_p
     assert complete_run_id(make_context("mine"), "") == []
 
 
-def test_matrices_and_profiles_are_the_built_in_ones_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine.yaml").touch()
-    (tmp_path / "notes.txt").touch()
-    (tmp_path / "lab").mkdir()
-    (tmp_path / "lab" / "small.yaml").touch()
-    monkeypatch.chdir(tmp_path)
-
-    assert {"smoke", "paper", "mine.yaml", "lab"} <= set(complete_matrix(""))
-    assert "notes.txt" not in complete_matrix("")
-    assert "lab/small.yaml" in complete_matrix("lab/")
-    assert {"gke", "kind", "mine.yaml"} <= set(complete_profile(""))
-
-
 def test_contexts_are_those_of_the_kubeconfigs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "good").write_text("contexts: [{name: lab, context: {}}, {name: cloud, context: {}}]")
     (tmp_path / "bad").write_text("contexts: {{")
     monkeypatch.setenv("KUBECONFIG", os.pathsep.join(str(tmp_path / name) for name in ("good", "none")))
 
-    assert complete_context("") == ["current", "in-cluster", "lab", "cloud"]
+    assert complete_context() == ["current", "in-cluster", "lab", "cloud"]

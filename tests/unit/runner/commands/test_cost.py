@@ -103,7 +103,7 @@ def test_a_job_has_a_deadline_and_a_budget(call_main: CallMain, store: Path, wor
         ),
         (
             ("--deadline", "soon", "--dataset", "cifar10"),
-            "error: --deadline soon: expected a time above 0, such as 90s",
+            "error: --deadline soon: expected a time above 0, at most 31 years, such as 90s",
         ),
         (("--dataset", "cifar"), "error: --dataset cifar: is no known data set; did you mean 'cifar10'?"),
         (("--machine", "plain"), "error: --machine plain: expected cpu=MACHINE or gpu=MACHINE"),
