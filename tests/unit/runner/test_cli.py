@@ -126,7 +126,7 @@ def test_a_fault_ends_the_command_by_its_exit_code(error: str, code: int, beginn
     assert len(done.stderr.splitlines()) == 1 or code != 2
 
 
-@pytest.mark.parametrize("words", ["images build pytorch", "cancel mine --on lab"])
+@pytest.mark.parametrize("words", ["images build pytorch", "doctor --on lab --profile kind"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_program_that_a_command_waits_for_ends_with_it(name: str, words: str, tmp_path: Path) -> None:
     program = tmp_path / "docker"
