@@ -1,4 +1,4 @@
-"""Describe the documents for docs/reference/documents.md: every field, from the JSON Schemas that the tool prints."""
+"""Describe the documents for docs/reference/documents.md: every field, from the JSON Schemas of the code."""
 
 import io
 import json
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from typing import Any, cast, get_args, get_type_hints
 
+from collector.access.scenario import Scenario
 from runner.commands.schema import schema as print_schema
 
 HEADINGS = {
@@ -21,7 +22,12 @@ BOUNDS = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "abov
 
 def describe_documents() -> str:
     """Return a section for each schema, with a table for each kind of document and of part of one."""
-    return "\n\n".join(_describe_schema(kind) for kind in list_kinds())
+    sections = [
+        _describe_schema(load_schema(kind), HEADINGS.get(kind, f"What `benchmatrix schema {kind}` describes"))
+        for kind in list_kinds()
+    ]
+    scenario = _describe_schema(Scenario.model_json_schema(), "Scenarios of `benchmatrix access`")
+    return "\n\n".join([*sections, scenario])
 
 
 def list_kinds() -> tuple[str, ...]:
@@ -38,13 +44,11 @@ def load_schema(kind: str) -> dict[str, Any]:
     return found
 
 
-def _describe_schema(kind: str) -> str:
-    schema = load_schema(kind)
+def _describe_schema(schema: dict[str, Any], heading: str) -> str:
     parts = dict(sorted(schema.get("$defs", {}).items()))
     if "properties" in schema:
-        parts = {schema.get("title", kind): schema} | parts
-    sections = [f"## {HEADINGS.get(kind, f'What `benchmatrix schema {kind}` describes')}"]
-    sections += [_describe_part(name, part) for name, part in parts.items()]
+        parts = {schema["title"]: schema} | parts
+    sections = [f"## {heading}", *(_describe_part(name, part) for name, part in parts.items())]
     return "\n\n".join(sections)
 
 

@@ -32,14 +32,15 @@ class Group(Document):
     """Users who are alike."""
 
     number: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How many they are."""
     job_hours: Annotated[tuple[Hours, ...], Field(min_length=1, max_length=10_000)]
     """How long a job runs alone on the GPU that `job_hours_on` names; one of them is drawn for each job."""
     spread: Literal["none", "exponential"] = "exponential"
-    """Whether a job's length varies around the drawn one, which stays the mean."""
+    """A factor of mean 1 on the drawn length; `none`: lengths are as they stand in `job_hours`."""
     jobs_per_day: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
-    """Of each user on each working day, whatever became of earlier jobs."""
+    """Of each user on each working day, at random times, whatever became of earlier jobs."""
     think_hours: Hours | None = None
-    """Mean working time between the end of a user's job and the next: a user with one job at a time."""
+    """Instead: mean working time from the end of a user's job to the next; one job at a time."""
     working_hours: tuple[Annotated[float, Field(ge=0, le=24)], Annotated[float, Field(ge=0, le=24)]] = (0.0, 24.0)
     """Jobs are submitted between these hours of the day only; they run at any time."""
     working_days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=7)] = DAYS
@@ -78,7 +79,8 @@ class Kind(Document):
     source: Words = "not said"
     """Where the figures are from."""
     slowdowns: dict[Policy, dict[Annotated[int, Field(ge=2, le=64)], Annotated[float, Field(ge=0.1, le=1000)]]] = {}
-    """By way of sharing and number of tenants: step time of each over that of one alone."""
+    """By way of sharing (`time-slicing`, `mps`) and number of tenants: step time of each over that of one alone.
+    Between the numbers straight lines; beyond the last, all together get no more done."""
     max_tenants: Annotated[int, Field(ge=2, le=64)] = 4
     """How many jobs fit into its memory at once."""
 
@@ -133,7 +135,7 @@ class Alternative(Document):
 
     kind: Label
     gpus: Annotated[int, Field(ge=1, le=256)]
-    """How many; of rented ones that are not always on the most at once."""
+    """Rented ones are started as needed, so many at most."""
     buy: Buy | None = None
     rent: Rent | None = None
 
@@ -148,14 +150,19 @@ class Scenario(Document):
     """A question about access to GPUs, with everything that its answer depends on."""
 
     question: Words
+    """Stands above the answer."""
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = "USD"
     budget_per_week: Price | None = None
-    """No job is started on a rented GPU once the week has cost so much; it waits for the next week."""
+    """Once the rent of a week is so much, no job is started until the next week; those that run go on. Bought and
+    always-on GPUs are held against it."""
     job_hours_on: Label
     """The kind of GPU that `job_hours` are of."""
     kinds: Annotated[dict[Label, Kind], Field(min_length=1, max_length=100)]
+    """By name, as a `Kind`."""
     users: Annotated[dict[Label, Group], Field(min_length=1, max_length=100)]
+    """By name, as a `Group`."""
     alternatives: Annotated[dict[Label, Alternative], Field(min_length=1, max_length=50)]
+    """By name, as an `Alternative`."""
     policies: Annotated[tuple[Policy, ...], Field(min_length=1, max_length=4)] = DEFAULT_POLICIES
     weeks: Annotated[int, Field(ge=5, le=10_000)] = 30
     """Independent weeks that are simulated for each alternative and policy. Fewer than five leave Student's t with a
