@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date
 from typing import Literal
 
 from bench.schema import Document
 from collector.files import escape_markdown
 from collector.labels import DEVICE_NAMES
-from collector.prices.table import Purchase
+from collector.prices.table import PriceRow
 from collector.results.frames import Row, make_frame
 from collector.tables.table import CELL, Column, Table, interval_column, make_table, number_column, text_column
 from collector.tables.table import write_markdown as write_tables
@@ -48,31 +47,24 @@ class Energy(Document):
     is_estimate: bool
     method: str
     """What measured it, or the formula of the estimate with its source."""
-    calculation: str = ""
-    """The formula with the numbers of the cell; empty where it was measured."""
 
 
 class OfferCost(Document):
     """What a cell costs on one machine of the price table."""
 
-    place: str
-    cloud: str
-    region: str
-    machine: str
-    purchase: Purchase
-    num_gpus: int
-    """GPUs of the machine."""
-    vcpus: int
-    """vCPUs of the machine."""
+    row: PriceRow
+    """The machine."""
     price_per_hour: float
     """Of the GPUs that the cell uses: their share of the machine's price, or all of it where whole machines count."""
-    machine_price_per_hour: float
     cost_per_1000_samples: Figure
     cost_of_job: Figure | None
     co2_grams_per_1000_samples: Figure | None
     co2_grams_of_job: Figure | None
-    price_date: date
-    source: str
+
+    @property
+    def place(self) -> str:
+        """The machine in words."""
+        return self.row.place
 
 
 class CellCost(Document):
@@ -155,9 +147,8 @@ class CostDocument(Document):
 
 def describe_place(cell: CellCost, offer: OfferCost) -> str:
     """Return the machine, with the part of it that the price is of where that is not the whole."""
-    if offer.price_per_hour == offer.machine_price_per_hour:
-        return offer.place
-    return f"{cell.num_gpus}/{offer.num_gpus} of {offer.place}"
+    is_whole = offer.price_per_hour == offer.row.price_per_hour
+    return offer.place if is_whole else f"{cell.num_gpus}/{offer.row.gpus_per_machine} of {offer.place}"
 
 
 SECONDS_PER_HOUR = 3600.0
@@ -204,24 +195,20 @@ def _choose(
         sentence = f"{work}: nothing that was measured and priced {verb} {limit}; the {other} is {nearest}"
     else:
         sentence = f"{work}: no cell has a price"
+    if unknown:
+        more = f", and of {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        sentence += f"; it is not known, without an interval, of {_describe_option(unknown[0], currency)}{more}"
     seconds, cost = (None, None) if chosen is None else _find_job(chosen)
     return Choice(
         work=work,
         rule=rule,
-        sentence=sentence + _name_unknown(unknown, currency),
+        sentence=sentence,
         cell_id=None if chosen is None else chosen[0].cell_id,
         not_known=tuple(dict.fromkeys(cell.cell_id for cell, _ in unknown)),
         place=None if chosen is None else chosen[1].place,
         seconds_of_job=seconds,
         cost_of_job=cost,
     )
-
-
-def _name_unknown(options: Sequence[Option], currency: str) -> str:
-    if not options:
-        return ""
-    more = f", and of {len(options) - 1} more" if len(options) > 1 else ""
-    return f"; it is not known, without an interval, of {_describe_option(options[0], currency)}{more}"
 
 
 def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> CpuAnswer | None:
@@ -435,7 +422,7 @@ def list_basis_lines(document: CostDocument) -> Iterator[str]:
     """Yield what the costs rest on: the prices used with their days and sources, methods of energy, assumptions."""
     yield f"Prices: {document.prices}, in {document.currency}."
     used = {
-        (offer.place, f"{offer.machine_price_per_hour:g}", str(offer.price_date), offer.source)
+        (offer.place, f"{offer.row.price_per_hour:g}", str(offer.row.date), offer.row.source)
         for cell in document.cells
         for offer in cell.offers[:1]
     }

@@ -40,9 +40,7 @@ from collector.statistics import Estimate, measure, scale_estimate
 from collector.units import count_things
 
 MAX_SAMPLES = 10**15
-MAX_DIGITS = 100
-"""Leading zeros included: Python reads no number of more than 4,300."""
-SAMPLES = re.compile("[0-9_]+|[0-9]{1,3}(?:,[0-9]{3})+")
+SAMPLES = re.compile("[0-9]{1,3}(?:,[0-9]{3})+|[0-9_]{1,30}")
 """`50000`, `50_000` or `50,000`; not `1,5`, which may be one and a half."""
 
 
@@ -89,13 +87,14 @@ def find_data_set(text: str) -> DataSet:
     if text in DATA_SETS:
         return DATA_SETS[text]
     digits = re.sub("[_,]", "", text) if SAMPLES.fullmatch(text) else ""
-    if 0 < len(digits) <= MAX_DIGITS and 0 < (number := int(digits)) <= MAX_SAMPLES:
+    if digits and 0 < (number := int(digits)) <= MAX_SAMPLES:
         return DataSet(name=text, title=f"a data set of {number:,} samples", num_samples=number, source="the user")
-    if digits and int(digits[:MAX_DIGITS]):
-        raise UserError(f"--dataset {text}: expected a number of samples above 0, at most {MAX_SAMPLES:,}")
     near = difflib.get_close_matches(text.lower(), DATA_SETS, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(DATA_SETS)}."
-    raise UserError(f"--dataset {text}: is no known data set; {hint} Of another give the number of its samples")
+    raise UserError(
+        f"--dataset {text}: is no known data set; {hint} Of another give the number of its samples, at most "
+        f"{MAX_SAMPLES:,}"
+    )
 
 
 THOUSAND = 1000
@@ -119,25 +118,18 @@ def find_energy(row: Row, repeats: Sequence[Row], table: PriceTable, seconds_per
 
     `row`: of the summary. `repeats`: rows of the results, those that the cell's figures come from.
     """
-    if row["device"] == "gpu":
-        return _measure_gpu(repeats) or _estimate_gpu(row, table, seconds_per_1000)
-    return _measure_cpu(repeats) or _estimate_cpu(row, table, seconds_per_1000)
-
-
-def _measure_gpu(repeats: Sequence[Row]) -> Energy | None:
     of_gpus, of_cpus = (_list_values(repeats, name) for name in (GPU_ENERGY, CPU_ENERGY))
+    if row["device"] != "gpu":
+        if of_cpus is None:
+            return _estimate_cpu(row, table, seconds_per_1000)
+        return _make_measured(of_cpus, repeats, (CPU_SOCKETS,), "CPU sockets: RAPL")
     if of_gpus is None:
-        return None
+        return _estimate_gpu(row, table, seconds_per_1000)
     method = f"GPU: {repeats[0]['gpu_energy_source']}"
     if of_cpus is None:
         return _make_measured(of_gpus, repeats, ("GPU",), method)
     both = [gpu + cpu for gpu, cpu in zip(of_gpus, of_cpus, strict=True)]
     return _make_measured(both, repeats, ("GPU", CPU_SOCKETS), f"{method}; CPU sockets: RAPL")
-
-
-def _measure_cpu(repeats: Sequence[Row]) -> Energy | None:
-    values = _list_values(repeats, CPU_ENERGY)
-    return None if values is None else _make_measured(values, repeats, (CPU_SOCKETS,), "CPU sockets: RAPL")
 
 
 def _make_measured(values: Sequence[float], repeats: Sequence[Row], covers: tuple[str, ...], method: str) -> Energy:
@@ -150,10 +142,8 @@ def _estimate_gpu(row: Row, table: PriceTable, seconds_per_1000: Figure) -> Ener
     power = find_power(table, "gpu", name_hardware(row))
     if power is None:
         return None
-    num_gpus = int(row["num_gpus"])
     formula = f"at most GPUs x full power x time, with {power.full_watts:g} W for {power.device}"
-    calculation = f"{num_gpus} x {power.full_watts:g} W x {seconds_per_1000.value:.3g} s"
-    return _make_estimate(seconds_per_1000, num_gpus * power.full_watts, "GPU", formula, calculation, power)
+    return _make_estimate(seconds_per_1000, int(row["num_gpus"]) * power.full_watts, "GPU", formula, power)
 
 
 def _estimate_cpu(row: Row, table: PriceTable, seconds_per_1000: Figure) -> Energy | None:
@@ -167,19 +157,15 @@ def _estimate_cpu(row: Row, table: PriceTable, seconds_per_1000: Figure) -> Ener
         "(vCPUs x idle power + busy vCPUs x (full power - idle power)) x time, with "
         f"{power.idle_watts:g} and {power.full_watts:g} W per vCPU"
     )
-    rise = power.full_watts - power.idle_watts
-    seconds = seconds_per_1000.value
-    calculation = f"({num_threads} x {power.idle_watts:g} W + {busy:.3g} x {rise:.3g} W) x {seconds:.3g} s"
-    return _make_estimate(seconds_per_1000, watts, "vCPUs", formula, calculation, power)
+    return _make_estimate(seconds_per_1000, watts, "vCPUs", formula, power)
 
 
-def _make_estimate(seconds: Figure, watts: float, part: str, formula: str, calculation: str, power: PowerRow) -> Energy:
+def _make_estimate(seconds: Figure, watts: float, part: str, formula: str, power: PowerRow) -> Energy:
     return Energy(
         joules_per_1000_samples=seconds.scale(watts),
         covers=(part,),
         is_estimate=True,
         method=f"{part}, estimated: {formula} ({power.source}, {power.date})",
-        calculation=calculation,
     )
 
 
@@ -289,12 +275,10 @@ def _name_works(rows: Sequence[Row]) -> list[str]:
     keys = {(work, *(str(row[name]) for name in WORK_COLUMNS)) for work, row in zip(works, rows, strict=True)}
     if len(keys) == len(set(works)):
         return works
-    return [f"{work}, {_name_rest(row)}" for work, row in zip(works, rows, strict=True)]
-
-
-def _name_rest(row: Row) -> str:
-    classes: str = "no classes" if pd.isna(row["num_classes"]) else f"{row['num_classes']} classes"
-    return f"{classes}, {'synthetic data' if pd.isna(row['data_dir']) else row['data_dir']}"
+    for place, row in enumerate(rows):
+        classes: str = "no classes" if pd.isna(row["num_classes"]) else f"{row['num_classes']} classes"
+        works[place] += f", {classes}, {'synthetic data' if pd.isna(row['data_dir']) else row['data_dir']}"
+    return works
 
 
 def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, question: CostQuestion) -> CellCost:
@@ -304,7 +288,13 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
     hardware = name_hardware(row) or f"unknown {row['device'].upper()}"
     job = None if question.data_set is None else question.data_set.num_samples * question.epochs / THOUSAND
     rows = _find_offers(row, table, question)
-    wanted = [found for found in rows if _is_wanted(found, question)]
+    wanted = [
+        found
+        for found in rows
+        if found.purchase in question.purchases
+        and question.cloud in (None, found.cloud)
+        and question.region in (None, found.region)
+    ]
     offers = [_price_offer(found, num_gpus, seconds, energy, job, table, question) for found in wanted]
     return CellCost(
         run_id=row["run_id"],
@@ -346,14 +336,6 @@ def _find_offers(row: Row, table: PriceTable, question: CostQuestion) -> list[Pr
     return find_cpu_offers(table, name_hardware(row))
 
 
-def _is_wanted(row: PriceRow, question: CostQuestion) -> bool:
-    return (
-        row.purchase in question.purchases
-        and question.cloud in (None, row.cloud)
-        and question.region in (None, row.region)
-    )
-
-
 def _price_offer(
     row: PriceRow,
     num_gpus: int,
@@ -370,21 +352,12 @@ def _price_offer(
     if energy is not None and carbon is not None and carbon.grams_per_kwh > 0:
         co2 = energy.joules_per_1000_samples.scale((carbon.pue or 1.0) * carbon.grams_per_kwh / JOULES_PER_KWH)
     return OfferCost(
-        place=row.place,
-        cloud=row.cloud,
-        region=row.region,
-        machine=row.machine,
-        purchase=row.purchase,
-        num_gpus=row.gpus_per_machine,
-        vcpus=row.vcpus,
+        row=row,
         price_per_hour=price,
-        machine_price_per_hour=row.price_per_hour,
         cost_per_1000_samples=cost,
         cost_of_job=None if job is None else cost.scale(job),
         co2_grams_per_1000_samples=co2,
         co2_grams_of_job=None if job is None or co2 is None else co2.scale(job),
-        price_date=row.date,
-        source=row.source,
     )
 
 
@@ -426,7 +399,7 @@ def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost]) -> Iter
         "A sample costs the time of its step: start, data, warm-up, idle nodes, disks, traffic and control planes are "
         "not in it."
     )
-    if any(0 < cell.num_gpus < offer.num_gpus for cell in cells for offer in cell.offers):
+    if any(0 < cell.num_gpus < offer.row.gpus_per_machine for cell in cells for offer in cell.offers):
         yield (
             "Machines with more GPUs than a cell uses count whole."
             if question.counts_whole_machines
@@ -439,10 +412,10 @@ def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost]) -> Iter
             continue
         yield f"{device.upper()} cells count as if {machine} were as fast as what they were measured on."
     threads = {
-        (cell.num_threads, offer.vcpus, offer.machine)
+        (cell.num_threads, offer.row.vcpus, offer.row.machine)
         for cell in cells
         for offer in cell.offers[:1]
-        if cell.device == "cpu" and cell.num_threads not in (None, offer.vcpus)
+        if cell.device == "cpu" and cell.num_threads not in (None, offer.row.vcpus)
     }
     for number, vcpus, machine in sorted(threads):
         paid = "the one vCPU" if vcpus == 1 else f"all {vcpus} vCPUs"

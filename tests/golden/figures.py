@@ -209,7 +209,7 @@ def _list_costs(analysis: Analysis) -> Iterator[dict[str, Any]]:
             cost = offer.cost_per_1000_samples
             yield {
                 "cell_id": cell.cell_id,
-                "machine": offer.machine,
+                "machine": offer.row.machine,
                 "cost": cost.value,
                 "low": cost.low,
                 "high": cost.high,

@@ -14,28 +14,23 @@ from collector.costs.document import (
     choose_for_budget,
     choose_for_deadline,
 )
+from collector.prices.table import PriceRow
 
 HOUR = 3600.0
 
 
 def make_offer(place: str, price: float, seconds: Figure) -> OfferCost:
     """Return a machine with one GPU for `price` per hour, on which the job takes `seconds`."""
+    row = PriceRow(
+        cloud="X", region="north", machine=place, price_per_hour=price, vcpus=4, date=date(2026, 1, 1), source="books"
+    )
     return OfferCost(
-        place=place,
-        cloud="X",
-        region="north",
-        machine=place,
-        purchase="on-demand",
-        num_gpus=1,
-        vcpus=4,
+        row=row,
         price_per_hour=price,
-        machine_price_per_hour=price,
         cost_per_1000_samples=seconds.scale(price / HOUR),
         cost_of_job=seconds.scale(price / HOUR),
         co2_grams_per_1000_samples=None,
         co2_grams_of_job=None,
-        price_date=date(2026, 1, 1),
-        source="books",
     )
 
 
@@ -64,25 +59,34 @@ def make_cost(
 
 
 # 10 h at 1 and 2 per hour: 10 and 20. 4 h at 5: 20. Half an hour to either side.
+NONE = (None, None)
 SLOW = make_cost("slow", (10.0, 9.5, 10.5), {"a": 1.0, "b": 2.0})
 FAST = make_cost("fast", (4.0, 3.5, 4.5), {"c": 5.0})
 
 
 def test_the_cheapest_that_ends_in_time_at_the_upper_end_of_its_interval() -> None:
     choices = [choose_for_deadline("work", [SLOW, FAST], hours * HOUR, "EUR") for hours in (11.0, 10.2, 4.2)]
-    assert [(choice.cell_id, choice.place) for choice in choices] == [("slow", "a"), ("fast", "c"), (None, None)]
+    assert [(choice.cell_id, choice.place) for choice in choices] == [
+        ("slow", "X north a"),
+        ("fast", "X north c"),
+        (None, None),
+    ]
     assert choices[0].sentence == (
-        "work: the cheapest within 11 h is a with slow: 10.0 (9.50 to 10.5) h, 10.0 (9.50 to 10.5) EUR"
+        "work: the cheapest within 11 h is X north a with slow: 10.0 (9.50 to 10.5) h, 10.0 (9.50 to 10.5) EUR"
     )
     assert choices[2].sentence == (
-        "work: nothing that was measured and priced ends within 4.2 h; the fastest is c with fast: "
+        "work: nothing that was measured and priced ends within 4.2 h; the fastest is X north c with fast: "
         "4.00 (3.50 to 4.50) h, 20.0 (17.5 to 22.5) EUR"
     )
 
 
 def test_the_fastest_that_costs_no_more_than_the_budget() -> None:
     choices = [choose_for_budget("work", [SLOW, FAST], budget, "EUR") for budget in (23.0, 21.0, 10.0)]
-    assert [(choice.cell_id, choice.place) for choice in choices] == [("fast", "c"), ("slow", "a"), (None, None)]
+    assert [(choice.cell_id, choice.place) for choice in choices] == [
+        ("fast", "X north c"),
+        ("slow", "X north a"),
+        (None, None),
+    ]
     assert choices[2].sentence.startswith("work: nothing that was measured and priced costs at most 10 EUR; the cheape")
 
 
@@ -97,7 +101,7 @@ def test_an_amount_without_an_interval_meets_no_limit(choose: Callable[..., Choi
     assert (alone.cell_id, alone.place, alone.seconds_of_job, alone.not_known) == (None, None, None, ("once",))
     assert alone.sentence == (
         f"work: nothing that was measured and priced is known to {verb} 5 {name}; it is not known, without an "
-        "interval, of d with once: 4.00 h, 4.00 EUR"
+        "interval, of X north d with once: 4.00 h, 4.00 EUR"
     )
     beyond = choose("work", [ONCE], 3.0 * unit, "EUR")  # the upper end of any interval is beyond it too
     assert (beyond.cell_id, beyond.not_known) == (None, ())
@@ -109,7 +113,7 @@ def test_an_option_without_an_interval_is_named_where_it_would_be_chosen() -> No
     choice = choose_for_deadline("work", [SLOW, FAST, ONCE, other], 11 * HOUR, "EUR")
     assert (choice.cell_id, choice.not_known) == ("slow", ("once", "other"))
     assert choice.sentence.endswith(
-        "; it is not known, without an interval, of d with once: 4.00 h, 4.00 EUR, and of 1 more"
+        "; it is not known, without an interval, of X north d with once: 4.00 h, 4.00 EUR, and of 1 more"
     )
     assert choose_for_deadline("work", [FAST, other], 5 * HOUR, "EUR").not_known == ("other",)  # on e, not on f
 
@@ -127,7 +131,9 @@ def test_a_cpu_node_is_the_cheaper_answer_where_the_interval_says_so() -> None:
     # For 8 in the 10 hours that the CPU takes.
     assert answer.break_even_price_per_hour is not None
     assert answer.break_even_price_per_hour.value == pytest.approx(0.8)
-    assert answer.sentence.startswith("work: a CPU node is cheaper: n costs 0.500 (0.431 to 0.580) times as much as g;")
+    assert answer.sentence.startswith(
+        "work: a CPU node is cheaper: X north n costs 0.500 (0.431 to 0.580) times as much as X north g;"
+    )
 
 
 @pytest.mark.parametrize(("price", "verdict"), [(0.81, "undecided"), (1.6, "gpu")])

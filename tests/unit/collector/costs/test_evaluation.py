@@ -79,7 +79,7 @@ def test_energy_of_a_cpu_is_estimated_by_its_formula(on_cpu: Collection) -> None
     assert estimated is not None
     # Two busy vCPUs of 4 W for 1.5625 s.
     assert estimated.joules_per_1000_samples.value == pytest.approx(8 * 1.5625)
-    assert (estimated.covers, estimated.calculation) == (("vCPUs",), "(2 x 1 W + 2 x 3 W) x 1.56 s")
+    assert estimated.covers == ("vCPUs",)
 
 
 def test_a_cell_on_more_gpus_than_any_machine_has_says_how_many_it_needs(collect: Collect) -> None:
@@ -94,12 +94,12 @@ def test_a_cell_on_more_gpus_than_any_machine_has_says_how_many_it_needs(collect
 
 def test_a_cpu_is_priced_by_its_model_or_by_the_machine_that_stands_for_it(on_cpu: Collection) -> None:
     other = make_price("other", 0.1)
-    assert [offer.machine for offer in ask_one(on_cpu).offers] == ["plain"]
+    assert [offer.row.machine for offer in ask_one(on_cpu).offers] == ["plain"]
     cell = ask_one(on_cpu, prices=(T4, other))
     assert cell.offers == ()
     assert cell.reason.startswith("no price for Intel(R) Xeon(R) CPU @ 2.20GHz: name a machine that stands for it")
     document = ask(on_cpu, prices=(T4, other), machines={"cpu": "other"})
-    assert [offer.machine for offer in document.cells[0].offers] == ["other"]
+    assert [offer.row.machine for offer in document.cells[0].offers] == ["other"]
     assert "CPU cells count as if other were as fast as what they were measured on." in document.assumptions
     large = ask(on_cpu, prices=(make_price("large", 0.1, vcpus=8),), machines={"cpu": "large"})
     assert "CPU cells that ran on 2 threads pay for all 8 vCPUs of large." in large.assumptions
@@ -111,9 +111,9 @@ def test_spot_cloud_and_region_choose_the_prices(on_gpu: Collection) -> None:
     spot = make_price("box", 0.001, gpu="T4", purchase="spot")
     south = make_price("box", 0.003, gpu="T4", region="south")
     prices = (T4, spot, south)
-    assert [offer.region for offer in ask_one(on_gpu, prices=prices).offers] == ["north", "south"]
+    assert [offer.row.region for offer in ask_one(on_gpu, prices=prices).offers] == ["north", "south"]
     both = ask_one(on_gpu, prices=prices, purchases=("on-demand", "spot"), region="north")
-    assert [offer.purchase for offer in both.offers] == ["spot", "on-demand"]
+    assert [offer.row.purchase for offer in both.offers] == ["spot", "on-demand"]
     assert ask_one(on_gpu, prices=prices, cloud="Y").offers == ()
     assert ask_one(on_gpu, prices=prices, region="south").offers[0].co2_grams_per_1000_samples is None
 
