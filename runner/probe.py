@@ -52,8 +52,6 @@ class Trial(Document):
     """The part of it that the batch needed: on a GPU without what the allocator kept unused."""
     available_bytes: int | None = None
     """What the batch could have taken at most: on a GPU what the process held and what was still free."""
-    bytes_requested: int | None = None
-    """The size of the allocation that failed, where the framework says it."""
     message: str = ""
     """Why the batch does not fit or the trial failed, in one line."""
 
@@ -267,7 +265,6 @@ def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_lef
         peak_bytes=read_peak_bytes(result) if outcome == "fits" else None,
         needed_bytes=read_needed_bytes(result) if outcome == "fits" else None,
         available_bytes=read_obtainable_bytes(result, executor.memory_limit_bytes) if outcome == "fits" else None,
-        bytes_requested=error.bytes_requested if error and outcome == "out-of-memory" else None,
         message=error.message if error else "",
     )
 
@@ -398,9 +395,7 @@ def describe_trial(trial: Trial) -> Text:
     )
     if trial.peak_bytes is not None:
         line.append(f"  peak {_format_gibibytes(trial.peak_bytes)}")
-    if trial.bytes_requested is not None:
-        line.append(f"  asked for {_format_gibibytes(trial.bytes_requested)}")
-    elif trial.message:
+    if trial.message:
         line.append(f"  {join_printable(trial.message)}")
     return line
 

@@ -40,8 +40,7 @@ def make_ok(order: Order) -> Result:
 
 def make_out_of_memory(order: Order) -> Result:
     """Return the record of an order that memory did not suffice for."""
-    size = order.cell.batch_size * BYTES_PER_SAMPLE
-    error = Failure(kind="out-of-memory", message="OutOfMemoryError: there is no more", bytes_requested=size)
+    error = Failure(kind="out-of-memory", message="OutOfMemoryError: there is no more")
     return make_failed_result(
         order.cell, status="oom", run_id=order.run_id, repeat=order.repeat, attempt=order.attempt, error=error
     )

@@ -1,4 +1,4 @@
-"""What errors say: the bytes that were asked for, and whether the machine is at fault."""
+"""Whether the machine is at fault for an error."""
 
 import errno
 import shutil
@@ -6,58 +6,7 @@ import shutil
 import pytest
 
 from bench.frameworks.interface import DeviceMissingError
-from bench.worker.failures import is_node_fault, parse_requested_bytes
-
-# Message and bytes.
-MESSAGES = {
-    "PyTorch, CUDA": (
-        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 14.74 GiB of which 1.10 GiB is "
-        "free. Including non-PyTorch memory, this process has 13.64 GiB memory in use.",
-        2_147_483_648,
-    ),
-    "PyTorch, CPU": (
-        "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
-        "allocate 8589934592 bytes. Error code 12 (Cannot allocate memory)",
-        8_589_934_592,
-    ),
-    "TensorFlow, tensor": (
-        "{{function_node __wrapped__Conv2D}} OOM when allocating tensor with shape[64,3,224,224] and type float on "
-        "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc [Op:Conv2D]",
-        38_535_168,  # 64 x 3 x 224 x 224 x 4
-    ),
-    "TensorFlow, half": ("OOM when allocating tensor with shape[10,7] and type half on /job:localhost", 140),
-    "TensorFlow, BFC": (
-        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 4.00GiB (rounded to 4294967552)requested by op Add",
-        4_294_967_552,
-    ),
-    "TensorFlow, BFC, not rounded": (
-        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 4.00GiB with freed_by_count=0.",
-        4_294_967_296,
-    ),
-    "XLA, bytes": ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12884901888 bytes.", 12_884_901_888),
-    "XLA, CPU": ("RESOURCE_EXHAUSTED: Out of memory allocating 40000000000 bytes.", 40_000_000_000),
-    "XLA, allocator": ("INTERNAL: Failed to allocate 1024 bytes for new constant", 1024),
-    "XLA, allocator's request": ("failed to allocate request for 2.00GiB (2147483648B) on device", 2_147_483_648),
-    "NumPy": ("Unable to allocate 29.5 GiB for an array with shape (64, 3, 6422, 6422)", 31_675_383_808),
-}
-
-
-@pytest.mark.parametrize(("text", "expected"), MESSAGES.values(), ids=MESSAGES)
-def test_the_bytes_asked_for_are_read_from_the_message(text: str, expected: int) -> None:
-    assert parse_requested_bytes(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "GPU 0 has a total capacity of 14.74 GiB of which 1.10 GiB is free",
-        "OOM when allocating tensor with shape[64] and type resource on /job:localhost",
-    ],
-)
-def test_where_nothing_is_said_nothing_is_made_up(text: str) -> None:
-    assert parse_requested_bytes(text) is None
-
+from bench.worker.failures import is_node_fault
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 

@@ -128,7 +128,6 @@ def test_a_batch_that_fits_nowhere_is_out_of_memory(
     assert (ending.exit_code, result.status, result.error.kind) == (1, "oom", "out-of-memory")
     # 10^9 images of 3 x 32 x 32 float32: 12.288e12 bytes, 11.2 TiB.
     assert "Unable to allocate 11.2 TiB" in result.error.message
-    assert result.error.bytes_requested == round(11.2 * 2**40)
     assert (result.samples, result.phases.build_seconds) == (None, None)
     assert result.environment is not None
 
@@ -139,7 +138,7 @@ def test_activations_that_do_not_fit_are_out_of_memory(tmp_path: Path, interpret
     assert result.error is not None
     assert (result.status, result.error.kind) == ("oom", "out-of-memory")
     # The first convolution's output: 20,000 x 64 x 32 x 32 float32.
-    assert result.error.bytes_requested == 5_242_880_000
+    assert "5242880000 bytes" in result.error.message
     assert result.phases.build_seconds is not None
     assert result.phases.first_step_seconds is None
 

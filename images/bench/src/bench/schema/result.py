@@ -64,8 +64,6 @@ class Failure(Document):
     exit_code: Integer | None = None
     signal: str | None = None
     """Name of the signal that ended the process, such as `SIGSEGV`."""
-    bytes_requested: Bytes | None = None
-    """What the allocation that failed had asked for, where the framework says it."""
     stderr_tail: str = ""
     """The end of what the process wrote to stdout and stderr, or the traceback."""
 

@@ -1,11 +1,9 @@
-"""Describes the errors that end attempts, finds what a failed allocation had asked for, and tells faults of the
-machine.
+"""Describes the errors that end attempts: tells memory that ran out and faults of the machine from all others.
 
 A fault of the machine (GPU, driver, disk) is none of the cell: another machine may measure it.
 """
 
 import errno
-import math
 import os
 import re
 import shutil
@@ -17,38 +15,7 @@ from bench.frameworks.interface import DeviceMissingError, Framework
 from bench.probes.probing import describe_violation
 from bench.redaction import hide_secrets
 from bench.schema import Failure, Status
-from bench.schema.document import MAX_INTEGER
 from bench.tenants.meeting import NoCommonWindowError
-
-_UNIT_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
-# The names of tensorflow.DType, of what cells have.
-_ELEMENT_BYTES = {"bool": 1, "uint8": 1, "half": 2, "bfloat16": 2, "float": 4, "int32": 4, "double": 8, "int64": 8}
-
-# What the libraries say of an allocation that failed, such as "Tried to allocate 2.00 GiB" (PyTorch,
-# CUDACachingAllocator.cpp), "tried to allocate 8 bytes" (alloc_cpu.cpp), "Out of memory allocating 8 bytes" (XLA, on a
-# CPU), "Failed to allocate request for 2.00GiB" (XLA's allocators) and "Unable to allocate 29.5 GiB" (NumPy).
-# TensorFlow's BFC allocator says a rounded amount and then, in words, the bytes behind it.
-_AMOUNT = re.compile(
-    r"allocat(?:e|ing) (?:request for )?(?P<number>\d{1,30}(?:\.\d+)?) ?(?P<unit>[KMGTP]?)(?:i?B|bytes)\b"
-    r"(?: \(rounded to (?P<exact>\d{1,30})\))?"
-)
-_TENSOR = re.compile(r"OOM when allocating tensor with shape\[(?P<shape>[\d,]{0,300})\] and type (?P<type>\w+)")
-
-
-def parse_requested_bytes(text: str) -> int | None:
-    """Return the bytes that the failed allocation had asked for, if the message `text` says it, else None.
-
-    A size given as 2.00 GiB is as exact as that. The first allocation named in `text` counts.
-    """
-    tensor = _TENSOR.search(text)
-    if tensor and tensor["type"] in _ELEMENT_BYTES:
-        sizes = [int(size) for size in tensor["shape"].split(",") if size]
-        return math.prod(sizes) * _ELEMENT_BYTES[tensor["type"]]
-    amount = _AMOUNT.search(text)
-    if amount is None:
-        return None
-    return int(amount["exact"] or round(float(amount["number"]) * _UNIT_BYTES[amount["unit"]]))
-
 
 # Caches of compiled kernels.
 MIN_DISK_BYTES = 64 * 1024**2
@@ -143,9 +110,7 @@ def describe_failure(error: Exception, framework: Framework | None) -> tuple[Sta
     if isinstance(error, ImportError) and framework is None:
         return "failed", Failure(kind="missing-framework", message=message, stderr_tail=tail)
     if isinstance(error, MemoryError) or (framework and framework.is_out_of_memory(error)):
-        asked = parse_requested_bytes(make_printable(str(error)))
-        requested = None if asked is None or asked > MAX_INTEGER else asked
-        return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=tail, bytes_requested=requested)
+        return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=tail)
     return "failed", Failure(kind="exception", message=message, stderr_tail=tail)
 
 
