@@ -73,7 +73,7 @@ def list_sharing_tables(analysis: Analysis) -> list[str]:
     if len(mixed):
         parts += ["Different work on one GPU: what a neighbour does.", tabulate_mixed(mixed)]
     fallen = make_fallen_table(analysis)
-    return parts if fallen is None else [*parts, "Out of memory:", write_markdown(fallen)]
+    return [*parts, "Out of memory:", write_markdown(fallen)] if len(fallen.rows) else parts
 
 
 def list_figures(alike: pd.DataFrame, figures: Mapping[str, str]) -> list[str]:

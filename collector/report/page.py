@@ -243,7 +243,7 @@ def describe_since(analysis: Analysis) -> tuple[str, str] | None:
 
 def _view_sections(analysis: Analysis, *, has_plots: bool) -> Iterator[SectionView]:
     for section in SECTIONS:
-        tables = [table.lift_alike() for make in section.tables if (table := make(analysis)) is not None]
+        tables = [table.lift_alike() for table in section.make_tables(analysis)]
         pictures = [found for name in section.plots if has_plots and (found := _draw(name, analysis))]
         if tables or pictures:
             limit = MAX_CELLS if section.is_complete else MAX_LISTED

@@ -127,6 +127,11 @@ class Section:
     is_complete: bool = False
     """Whether its tables have every cell that the page has; else they end after MAX_LISTED rows."""
 
+    def make_tables(self, analysis: Analysis) -> list[Table]:
+        """Return the tables that have a row."""
+        made = (make(analysis) for make in self.tables)
+        return [table for table in made if table is not None and len(table.rows)]
+
 
 SECTIONS = (
     Section(
@@ -215,7 +220,6 @@ def list_tables(analysis: Analysis) -> list[Table]:
     """Return the tables of all sections and comparisons with all of their columns, for files."""
     compared = [make_comparison_table(one, analysis) for one in COMPARISONS if one.measure != "efficiency"]
     return [
-        table
-        for table in (*compared, *(make(analysis) for section in SECTIONS for make in section.tables))
-        if table is not None
+        *(one for one in compared if len(one.rows)),
+        *(one for own in SECTIONS for one in own.make_tables(analysis)),
     ]

@@ -87,15 +87,15 @@ VERDICT = Column(title="verdict", sources=("num_ok", "num_sound", "faults"), for
 NOTE = replace(text_column("note", "note", is_optional=True), is_note=True)
 
 
-def make_training_table(analysis: Analysis) -> Table | None:
-    """Return the step times of the cells that train; None where no cell does."""
+def make_training_table(analysis: Analysis) -> Table:
+    """Return the step times of the cells that train."""
     return _make_phase_table(
         analysis, "train", "Training: time of one step", time_columns("step time", num_digits=NUM_TIME_DIGITS)
     )
 
 
-def make_inference_table(analysis: Analysis) -> Table | None:
-    """Return the latencies of the cells that infer; None where no cell does."""
+def make_inference_table(analysis: Analysis) -> Table:
+    """Return the latencies of the cells that infer."""
     percentiles = [
         number_column("p95", "p95_step_seconds", MILLISECOND),
         number_column("p99", "p99_step_seconds", MILLISECOND),
@@ -126,10 +126,8 @@ def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
     ]
 
 
-def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: list[Column]) -> Table | None:
+def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: list[Column]) -> Table:
     rows: pd.DataFrame = analysis.summary[analysis.summary["phase"] == phase]
-    if rows.empty:
-        return None
     pipelined = make_pipelined_columns(rows)
     columns = [
         CELL,
@@ -191,13 +189,11 @@ COLUMNS = [
 ]
 
 
-def make_sustained_table(analysis: Analysis) -> Table | None:
-    """Return the speed of each cell whose steps ran on until it was flat; None where none did."""
+def make_sustained_table(analysis: Analysis) -> Table:
+    """Return the speed of each cell whose steps ran on until it was flat."""
     summary = analysis.summary
     ratio = summary["settled_step_seconds"] / summary["first_sustained_step_seconds"]
     rows = select_known(summary.assign(sustained_ratio=ratio), COLUMNS[:2])
-    if rows.empty:
-        return None
     caption = "Sustained speed: the first and the last seconds of steps that ran on, medians of the repeats that count"
     return make_table(caption, [CELL, *COLUMNS], rows)
 
@@ -211,11 +207,9 @@ DURATION_TITLES = {
 }
 
 
-def make_durations_table(analysis: Analysis) -> Table | None:
-    """Return how long each part of a repeat took, the medians of the repeats; None where nothing was measured."""
+def make_durations_table(analysis: Analysis) -> Table:
+    """Return how long each part of a repeat took, the medians of the repeats."""
     rows = analysis.measured
-    if rows.empty:
-        return None
     durations = [number_column(title, name, SECOND) for name, title in DURATION_TITLES.items()]
     return make_table("Durations within a repeat, medians of the repeats that count", [CELL, *durations], rows)
 
@@ -238,11 +232,9 @@ MEMORY_REMARK = (
 CGROUP = "peak_cgroup_bytes"
 
 
-def make_memory_table(analysis: Analysis) -> Table | None:
-    """Return the peaks of memory, the largest of the repeats; None where nothing was measured."""
+def make_memory_table(analysis: Analysis) -> Table:
+    """Return the peaks of memory, the largest of the repeats."""
     rows = analysis.measured
-    if rows.empty:
-        return None
     unit = choose_memory_unit(rows[list(TITLES)].max().dropna())
     titles = {name: title for name, title in TITLES.items() if name != CGROUP or not _is_shared(rows[CGROUP])}
     peaks = [number_column(title, name, unit, is_optional=True) for name, title in titles.items()]
@@ -273,11 +265,9 @@ ROOFLINE_REMARK = (
 )
 
 
-def make_roofline_table(analysis: Analysis) -> Table | None:
-    """Return how near each cell came to the bounds of its device; None where no cell has a FLOP count."""
+def make_roofline_table(analysis: Analysis) -> Table:
+    """Return how near each cell came to the bounds of its device."""
     rows = analysis.summary[analysis.summary["flops_per_step"].notna()]
-    if rows.empty:
-        return None
     unit = choose_rate_unit(rows[["achieved_flops_per_second", "peak_flops_per_second"]].max().dropna())
     columns = [
         CELL,
@@ -322,10 +312,10 @@ ENERGY_COLUMNS = [
 ]
 
 
-def make_energy_table(analysis: Analysis) -> Table | None:
-    """Return power and energy of each cell that has a reading of either; None where no cell has one."""
+def make_energy_table(analysis: Analysis) -> Table:
+    """Return power and energy of each cell that has a reading of either."""
     rows = select_known(analysis.summary, ENERGY_COLUMNS)
-    return None if rows.empty else make_table(ENERGY_CAPTION, [CELL, *ENERGY_COLUMNS], rows)
+    return make_table(ENERGY_CAPTION, [CELL, *ENERGY_COLUMNS], rows)
 
 
 # Below half, the GPU waits longer than it works: kernels that took no time at all would not make the step twice as
@@ -349,11 +339,9 @@ KERNEL_COLUMNS = [
 ]
 
 
-def make_kernel_time_table(analysis: Analysis) -> Table | None:
-    """Return how long kernels kept the GPU of each cell busy; None where no cell was profiled."""
+def make_kernel_time_table(analysis: Analysis) -> Table:
+    """Return how long kernels kept the GPU of each cell busy."""
     rows = analysis.summary[analysis.summary["kernel_busy_share"].notna()]
-    if rows.empty:
-        return None
     limits = [_name_limit(*row) for row in zip(rows["kernel_busy_share"], rows["data_dir"], strict=True)]
     return make_table(
         "Where the time of a step on a GPU goes", KERNEL_COLUMNS, rows.assign(limit=limits), remark=KERNEL_REMARK
@@ -389,11 +377,9 @@ def _describe_reasons(reasons: str | None, device: str) -> str:
 HELD_DOWN_BY = Column(title="clock held down by", sources=("gpu_throttle_reasons", "device"), format=_describe_reasons)
 
 
-def make_devices_table(analysis: Analysis) -> Table | None:
-    """Return how the devices of each cell were used; None where no cell says."""
+def make_devices_table(analysis: Analysis) -> Table:
+    """Return how the devices of each cell were used."""
     rows = select_known(analysis.summary, DEVICE_COLUMNS)
-    if rows.empty:
-        return None
     caption = "Use of CPUs and GPUs while it was measured, medians of the repeats that count"
     has_gpu = bool((rows["device"] == "gpu").any())
     return make_table(caption, [CELL, *DEVICE_COLUMNS, *([HELD_DOWN_BY] if has_gpu else [])], rows)
@@ -404,8 +390,8 @@ MAX_MEMBERS = 20
 """Cells that ended alike which are named."""
 
 
-def make_failures_table(analysis: Analysis) -> Table | None:
-    """Return the repeats that did not end ok, those that ended alike in one row; None where all did.
+def make_failures_table(analysis: Analysis) -> Table:
+    """Return the repeats that did not end ok, those that ended alike in one row.
 
     What they wrote is that of the first of them that wrote anything.
     """
@@ -424,8 +410,6 @@ def make_failures_table(analysis: Analysis) -> Table | None:
         )
         named = "; ".join(list_some(members, MAX_MEMBERS))
         rows.append((status, reason, len(own), named, output))
-    if not rows:
-        return None
     names = ["status", "reason", "number", "members", "output"]
     columns = [
         text_column("status", "status"),
@@ -451,11 +435,9 @@ def _describe_failure(row: Row) -> str:
 INVALID_CAPTION = "Repeats with another verdict than valid"
 
 
-def make_invalid_table(analysis: Analysis) -> Table | None:
-    """Return the rows of `list_invalid` with their reasons; None where every repeat is valid."""
+def make_invalid_table(analysis: Analysis) -> Table:
+    """Return the rows of `list_invalid` with their reasons."""
     invalid = list_invalid(analysis.collection)
-    if invalid.empty:
-        return None
     rows, remark = shorten_rows(invalid, "invalid.csv")
     columns = [
         CELL,
@@ -467,11 +449,9 @@ def make_invalid_table(analysis: Analysis) -> Table | None:
     return make_table(INVALID_CAPTION, columns, add_labels(rows), remark=remark)
 
 
-def make_left_out_table(analysis: Analysis) -> Table | None:
-    """Return the cells of the matrix that cannot run where the run took place, with the reasons; None without any."""
+def make_left_out_table(analysis: Analysis) -> Table:
+    """Return the cells of the matrix that cannot run where the run took place, with the reasons."""
     left_out = analysis.collection.run.left_out
-    if not left_out:
-        return None
     cells = add_labels(make_frame([describe_cell(entry.cell) for entry in left_out], CELL_COLUMNS))
     rows = cells.assign(reason=[entry.reason for entry in left_out])
     return make_table("Cells that cannot run here", [CELL, text_column("reason", "reason")], rows)
@@ -480,11 +460,9 @@ def make_left_out_table(analysis: Analysis) -> Table | None:
 SKIPPED_CAPTION = "Documents that did not count"
 
 
-def make_skipped_table(analysis: Analysis) -> Table | None:
-    """Return the keys that did not count, with the reasons; None where every document counted."""
+def make_skipped_table(analysis: Analysis) -> Table:
+    """Return the keys that did not count, with the reasons."""
     skipped = list_skipped(analysis.collection)
-    if skipped.empty:
-        return None
     shown = skipped.head(MAX_LISTED)
     remark = f"{len(skipped)} of the keys under the run in the store did not count"
     if len(skipped) > len(shown):

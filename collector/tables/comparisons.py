@@ -68,12 +68,10 @@ NUM_TIME_DIGITS = 4
 """Significant digits of the times beside a ratio, which has three digits after the point."""
 
 
-def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table | None:
-    """Return the pairs of a comparison with their verdicts, without those left out; None where there is none."""
+def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
+    """Return the pairs of a comparison with their verdicts, without those left out."""
     pairs = analysis.comparisons[comparison.name]
     rows = pairs[pairs["left_out"].isna()]
-    if rows.empty:
-        return None
     hardware = _hardware_columns(comparison)
     constants = {column.title: text for column in hardware if (text := _name_constant(column, rows))}
     num_tested = count_tested(pairs)
@@ -145,7 +143,7 @@ def _hardware_columns(comparison: Comparison) -> list[Column]:
 
 
 def _name_constant(column: Column, rows: pd.DataFrame) -> str | None:
-    """Return what `column` says in every row, to be said once above the table; None where the rows differ."""
+    """Return what `column` says in every row, to be said once above the table; None where they differ."""
     texts = set(format_column(column, rows))
     return texts.pop() if len(texts) == 1 else None
 
@@ -180,11 +178,9 @@ DEVICE_REMARK = (
 DECISION_WORDS = {"more": "more than one alone", "less": "less than one alone", UNDECIDED: NO_DIFFERENCE}
 
 
-def make_tenant_speed_table(analysis: Analysis) -> Table | None:
-    """Return what each tenant gets, against the same work alone; None where no cell shared its device."""
+def make_tenant_speed_table(analysis: Analysis) -> Table:
+    """Return what each tenant gets, against the same work alone."""
     rows = _name_roles(analysis.sharing)
-    if rows.empty:
-        return None
     columns = [
         CELL,
         ROLE,
@@ -199,8 +195,8 @@ def make_tenant_speed_table(analysis: Analysis) -> Table | None:
     return make_table("Sharing: what each tenant gets, and what it gets alone", columns, rows, remark=SPEED_REMARK)
 
 
-def make_tenant_latency_table(analysis: Analysis) -> Table | None:
-    """Return the percentiles of the tenants' steps, against the same work alone; None where no cell shared."""
+def make_tenant_latency_table(analysis: Analysis) -> Table:
+    """Return the percentiles of the tenants' steps, against the same work alone."""
     columns = [
         column
         for percent in (50, 95, 99)
@@ -210,18 +206,14 @@ def make_tenant_latency_table(analysis: Analysis) -> Table | None:
         )
     ]
     rows = select_known(_name_roles(analysis.sharing), columns)
-    if rows.empty:
-        return None
     caption = "Sharing: the latency of a tenant's step, and what the others do to it"
     return make_table(caption, [CELL, ROLE, *columns], rows, remark=LATENCY_REMARK)
 
 
-def make_shared_device_table(analysis: Analysis) -> Table | None:
-    """Return what all tenants get together, how evenly, and for what energy and memory; None where none shared."""
+def make_shared_device_table(analysis: Analysis) -> Table:
+    """Return what all tenants get together, how evenly, and for what energy and memory."""
     sharing = analysis.sharing
     rows = sharing[(sharing["role"] == "cell") & (sharing["num_ok"] > 0)]
-    if rows.empty:
-        return None
     rows = rows.assign(words=rows["decision"].map(DECISION_WORDS))
     memory = choose_memory_unit(rows[["tenant_peak_bytes", "device_peak_bytes"]].max().dropna())
     columns = [
@@ -241,11 +233,9 @@ def make_shared_device_table(analysis: Analysis) -> Table | None:
     return make_table("Sharing: all tenants of a device together", columns, rows, remark=remark)
 
 
-def make_fallen_table(analysis: Analysis) -> Table | None:
-    """Return the tenants that fell out of memory, one row each; None where none did."""
+def make_fallen_table(analysis: Analysis) -> Table:
+    """Return the tenants that fell out of memory, one row each."""
     fallen = _select_fallen(analysis.collection)
-    if fallen.empty:
-        return None
     rows, remark = shorten_rows(add_labels(fallen), "tenants.csv")
     memory = choose_memory_unit(rows[["peak_memory_reserved_bytes"]].max().dropna())
     columns = [
@@ -286,11 +276,8 @@ def _estimate_columns(title: str, name: str, unit: Unit) -> list[Column]:
     return [number_column(title, name, unit, is_optional=True), replace(interval, is_optional=True)]
 
 
-def make_ranking_table(analysis: Analysis) -> Table | None:
-    """Return of each work the fastest program, what is not told from it, and the next that is; the cheapest cells too.
-
-    None where no two programs can be ranked, and without prices.
-    """
+def make_ranking_table(analysis: Analysis) -> Table:
+    """Return of each work the fastest program, what is not told from it, the next that is, and the cheapest cell."""
     rows = []
     for one in rank_programs(analysis):
         told = (pair for pair in zip(one.programs[1:], one.behind, strict=True) if pair[1].is_different)
@@ -307,17 +294,15 @@ def make_ranking_table(analysis: Analysis) -> Table | None:
         rows.append((f"{row['model']} {row['phase']}", price, tied, ""))
     titles = ["work", "first", "not told from it", "the next that takes longer"]
     columns = [text_column(title, title) for title in titles]
-    return make_table("Fastest and cheapest", columns, pd.DataFrame(rows, columns=titles)) if rows else None
+    return make_table("Fastest and cheapest", columns, pd.DataFrame(rows, columns=titles))
 
 
 CAPTION = "Changes over the nights"
 
 
-def make_nights_table(analysis: Analysis) -> Table | None:
-    """Return one row per change that was suspected, the newest first; None where there is none."""
+def make_nights_table(analysis: Analysis) -> Table:
+    """Return one row per change that was suspected, the newest first."""
     changes = list(reversed(analysis.history.changes))
-    if not changes:
-        return None
     columns = [
         _show("cell", "cell"),
         _show("change, %", "shift", align="right"),

@@ -49,26 +49,19 @@ PLACEMENTS = {
 """What placements say of a cluster's nodes: the words of the table with their columns."""
 
 
-def make_environments_table(analysis: Analysis) -> Table | None:
-    """Return in what the run's environments differ, one column for each, named by what ran in it.
-
-    None where no result names its environment, or there is only one.
-    """
+def make_environments_table(analysis: Analysis) -> Table:
+    """Return in what the run's environments differ, one column for each, named by what ran in it."""
     frame = _tabulate(analysis.collection)
-    if len(frame.columns) < 2:
-        return None
     frame = frame[frame.nunique(axis="columns") > 1].rename_axis("property").reset_index()
     columns = [text_column(str(name), str(name)) for name in frame.columns]
     return make_table("Environments: in what they differ", columns, frame, remark=REMARK)
 
 
-def make_shared_environment_table(analysis: Analysis) -> Table | None:
-    """Return what is alike in all environments of the run; None where no result names its environment."""
+def make_shared_environment_table(analysis: Analysis) -> Table:
+    """Return what is alike in all environments of the run."""
     frame = _tabulate(analysis.collection)
-    if frame.empty:
-        return None
     alike = frame[frame.nunique(axis="columns") == 1]
-    rows = pd.DataFrame({"property": alike.index, "value": alike.iloc[:, 0].to_numpy()}, dtype="str")
+    rows = pd.DataFrame({"property": alike.index, "value": alike.max(axis="columns")}, dtype="str")
     columns = [text_column("property", "property"), text_column("value", "value")]
     several = len(frame.columns) > 1
     return make_table("Environment: what all share" if several else "Environment", columns, rows)
@@ -140,11 +133,10 @@ EXPLANATION = (
 )
 
 
-def make_machines_table(analysis: Analysis) -> Table | None:
-    """Return one row per machine; None where the run used only one."""
+def make_machines_table(analysis: Analysis) -> Table:
+    """Return one row per machine; none where the run used only one."""
     rows = tabulate_machines(analysis.collection.results)
-    if len(rows) < 2:
-        return None
+    rows = rows if len(rows) > 1 else rows.head(0)
     rate = choose_rate_unit(rows["product_flops_per_second"].dropna())
     columns = [
         text_column("machine", "machine"),

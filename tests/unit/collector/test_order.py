@@ -55,7 +55,6 @@ def test_the_tables_the_plan_and_the_overview_have_one_order(
     ranked = [ranking.programs[0] for ranking in rank_programs(analysis)]
     assert [f"{row['model']} {row['phase']} {row['batch_size']}" for row in ranked] == ORDERED
     table = make_training_table(analysis)
-    assert table is not None
     assert [f"{row['model']} {row['phase']} {row['batch_size']}" for _, row in table.rows.iterrows()][::2] == [
         name for name in ORDERED if "train" in name
     ]

@@ -24,7 +24,6 @@ def analyze(collect: Collect, fp32: Environment, bf16: Environment) -> Analysis:
 
 def read_remark(analysis: Analysis) -> str:
     table = make_comparison_table(PRECISIONS, analysis)
-    assert table is not None
     return table.remark
 
 

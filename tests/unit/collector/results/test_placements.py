@@ -105,7 +105,6 @@ def test_the_environments_say_on_which_machines_they_were(store: Store) -> None:
     for result, node in zip(results[:2], (T4, other), strict=True):  # of the third, nothing is known
         put_placement(store, make_placement(result, node, image_id=IMAGE_ID))
     table = make_shared_environment_table(analyze_run(load(store, results)))
-    assert table is not None
     rows = {row[0]: row[1] for row in table.format_rows()}
     assert rows["machine type"] == "n1-standard-8"
     assert rows["zone"] == "europe-west4-a, europe-west4-b"

@@ -6,8 +6,7 @@ from unittest.mock import ANY
 import pytest
 
 from bench.schema import PipelinedWindow, Result, Samples, SustainedRun
-from collector.analysis import analyze_run
-from collector.report.tables import MakeTable
+from collector.analysis import Analysis, analyze_run
 from collector.tables.cells import (
     describe_validity,
     make_devices_table,
@@ -18,6 +17,7 @@ from collector.tables.cells import (
     make_sustained_table,
     make_training_table,
 )
+from collector.tables.table import Table
 from device_profiles import make_device_profile, make_gpu_activity
 from factories import (
     make_cell,
@@ -31,6 +31,7 @@ from factories import (
 )
 from measured_runs import Collect
 
+MakeTable = Callable[[Analysis], Table]
 GPU = make_environment(gpus=(make_gpu(),))
 
 
@@ -176,7 +177,6 @@ def test_a_table_says_what_was_measured(
     texts: Mapping[str, str | None],
 ) -> None:
     table = make_table(analyze_run(collect(*make_results(), repeats=1)))
-    assert table is not None
     row = dict(zip(table.headings, table.format_rows()[0], strict=True))
     assert {heading: row.get(heading) for heading in texts} == texts
 
@@ -204,7 +204,6 @@ def test_repeats_that_ended_alike_share_one_row_with_the_cells_and_one_output(co
         make_failed_result(second, repeat=2, status="oom", message="3 GiB asked for"),
     ]
     table = make_failures_table(analyze_run(collect(*results, repeats=4)))
-    assert table is not None
     names = ["conv6 train, CPU, batch 1, 32 px, PyTorch eager", "conv6 train, CPU, batch 2, 32 px, PyTorch eager"]
     rows = [(row[0], *row[2:]) for row in table.format_rows()]
     assert rows == [

@@ -39,8 +39,6 @@ def test_environments_are_named_by_what_ran_in_them_and_show_what_differs(collec
         )
     )
     table, shared = make_environments_table(analysis), make_shared_environment_table(analysis)
-    assert table is not None
-    assert shared is not None
     assert table.headings == [
         "property",
         "PyTorch eager training",
@@ -60,5 +58,4 @@ def test_environments_are_named_by_what_ran_in_them_and_show_what_differs(collec
 
 def test_an_optimizer_that_was_not_recorded_is_said_to_be_so(collect: Collect) -> None:
     table = make_shared_environment_table(analyze_run(collect(*make_repeats(make_cell(), 0.1))))
-    assert table is not None
     assert ("setting optimizer", "not recorded") in table.format_rows()

@@ -96,7 +96,6 @@ def analyze(collection: Collection) -> Analysis:
 def test_a_slow_node_is_named_with_its_factor(collect_on_nodes: CollectOnNodes) -> None:
     table = make_machines_table(analyze(collect_on_nodes(*measure_nodes(slow=1.2))))
 
-    assert table is not None
     assert table.headings == [
         "machine",
         "machine type",
@@ -126,7 +125,6 @@ def test_a_slow_node_is_named_with_its_factor(collect_on_nodes: CollectOnNodes) 
 def test_a_node_whose_memory_is_slow_is_named_by_its_calibration(collect_on_nodes: CollectOnNodes) -> None:
     table = make_machines_table(analyze(collect_on_nodes(*calibrate_nodes(slow=0.7))))
 
-    assert table is not None
     copies = {row[0]: row[table.headings.index("copy in memory, GB/s") :][:2] for row in table.format_rows()}
     # 0.7 over the geometric mean of 1, 1 and 0.7 is 0.788
     assert copies["node-c"] == ("14.1", "0.788")
@@ -164,7 +162,6 @@ def test_a_ratio_across_machines_names_those_that_differ_from_their_type(collect
 def test_machines_that_share_no_cell_are_listed_without_a_verdict(collect_on_nodes: CollectOnNodes) -> None:
     collection = collect_on_nodes(make_on(PYTORCH, 1, "node-a", 0.1), make_on(TENSORFLOW, 1, "node-b", 0.1))
     table = make_machines_table(analyze(collection))
-    assert table is not None
     assert table.remark.endswith("No two of them measured the same cell often enough to say whether they differ.")
     assert tabulate_machines(collection.results)["time_factor"].isna().all()
 

@@ -22,9 +22,8 @@ def share(*results: Result) -> list[Result]:
     return [*make_repeats(ALONE, 0.1, 0.1), *shared, *results]
 
 
-def find_row(table: Table | None, name: str) -> dict[str, str]:
+def find_row(table: Table, name: str) -> dict[str, str]:
     """Return the first row with this name by the headings, of which the first one of each counts."""
-    assert table is not None
     row = next(found for found in table.format_rows() if found[0] == name)
     return dict(reversed(list(zip(table.headings, row, strict=True))))
 
@@ -53,14 +52,12 @@ def test_all_tenants_stand_beside_one_alone(collect: Collect) -> None:
     assert (row["Jain's index"], row["its lowest"]) == ("1.00", "1.00")
     assert row["energy per sample, J"] == "0.125"  # 64 W over 512 samples a second
     assert (row["memory, fullest tenant, GiB"], row["device, peak in use, GiB"]) == ("1.00", "9.00")
-    assert table is not None
     assert table.remark.endswith("1 ratio was tested: it differs from 1.")
 
 
 def test_step_times_say_whose_they_are(collect: Collect) -> None:
     def read_remark(analysis: Analysis) -> str:
         table = make_training_table(analysis)
-        assert table is not None
         return table.remark
 
     remark = "Of a cell with tenants, the steps are those of its first one while the others ran: see Sharing."
