@@ -18,7 +18,8 @@ from bench.frameworks.pytorch_replicas import ReplicatedWorkload  # noqa: E402
 from bench.frameworks.pytorch_workload import PyTorchWorkload, choose_inductor_options  # noqa: E402
 from bench.probes.cpu import limit_library_threads  # noqa: E402
 from bench.schema import Cell  # noqa: E402
-from bench.tasks.torch import POOL_SIZE, ImagePool  # noqa: E402
+from bench.tasks.cyclegan import POOL_SIZE  # noqa: E402
+from bench.tasks.torch import ImagePool  # noqa: E402
 from factories import make_cell  # noqa: E402
 
 NUM_STEPS = 3

@@ -2,7 +2,7 @@
 
 Names are `model/conv0.weight`, `generator_ab/upconv1.bias`, `model/norm3.mean`, ...: the network, the kind of layer,
 the number within the kind in the order in which the Keras definition creates its layers, and the tensor. A parameter
-of a layer of no kind below is a kind of its own, and must be called alike in both definitions: `positions0.weight`.
+of a layer of no kind below is a kind of its own, and must be called alike in both definitions: `pos_embedding0.weight`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

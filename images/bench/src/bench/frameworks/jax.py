@@ -27,11 +27,8 @@ from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import (  # noqa: E402
     Part,
-    build_optimizer,
     build_task,
     cast_input,
-    list_trainable,
-    list_variables,
     name_optimizer,
     prepare_inputs,
     set_precision,
@@ -135,11 +132,7 @@ class JaxWorkload:
         with jax.default_device(jax.devices("cpu")[0]):
             keras.utils.set_random_seed(cell.seed)
             self._task = build_task(cell)
-            self._optimizers: list[Any] = []
-            if cell.phase == "train":
-                self._optimizers = [build_optimizer(cell, list_trainable(part)) for part in self._task.parts]
-        self._variables = list_variables(self._task)
-        self._variables += [variable for optimizer in self._optimizers for variable in optimizer.variables]
+        self._variables = self._task.list_variables()
         self._state: tuple[Any, ...] | None = None
         self.feed = open_feed(cell, num_threads)
         self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
@@ -167,7 +160,7 @@ class JaxWorkload:
     @property
     def optimizers(self) -> list[Any]:
         self._write_variables()
-        return self._optimizers
+        return [part.optimizer for part in self._task.parts]
 
     @property
     def losses(self) -> tuple[Any, ...]:
@@ -241,13 +234,13 @@ class JaxWorkload:
         values: Values = {id(variable): value for variable, value in zip(self._variables, state, strict=True)}
         losses: list[Any] = []
         handed_on: tuple[Any, ...] = ()
-        for part, optimizer in zip(self._task.parts, self._optimizers, strict=True):
-            loss, handed_on = self._update(part, optimizer, values, (*inputs, *handed_on))
+        for part in self._task.parts:
+            loss, handed_on = self._update(part, values, (*inputs, *handed_on))
             losses.append(loss)
         return tuple(values[id(variable)] for variable in self._variables), tuple(losses)
 
-    def _update(self, part: Part, optimizer: Any, values: Values, tensors: tuple[Any, ...]) -> tuple[Any, Any]:
-        trainable = list_trainable(part)
+    def _update(self, part: Part, values: Values, tensors: tuple[Any, ...]) -> tuple[Any, Any]:
+        trainable, optimizer = part.trainable, part.optimizer
 
         def compute(trainable_values: list[Any]) -> tuple[Any, Any]:
             now = values | {id(variable): value for variable, value in zip(trainable, trainable_values, strict=True)}

@@ -23,10 +23,8 @@ from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
 from bench.tasks.keras import (  # noqa: E402
     Part,
-    build_optimizer,
     build_task,
     cast_input,
-    list_trainable,
     name_optimizer,
     prepare_inputs,
     set_precision,
@@ -112,10 +110,8 @@ class TensorFlowWorkload:
         self._strategy = make_strategy(tuple(devices)) if len(devices) > 1 else None
         with self._enter_scope():
             self._task = build_task(cell)
-            self.networks = self._task.networks
-            self.optimizers: list[Any] = []
-            if cell.phase == "train":
-                self.optimizers = [build_optimizer(cell, list_trainable(part)) for part in self._task.parts]
+        self.networks = self._task.networks
+        self.optimizers = [part.optimizer for part in self._task.parts]
         self._step = self._make_step(cell)
         self.feed = open_feed(cell, num_threads)
         self.inputs: tuple[Any, ...] = ()
@@ -217,10 +213,7 @@ class TensorFlowWorkload:
         return run_replicas
 
     def _make_training_step(self, cell: Cell) -> Callable[..., tuple[Any, ...]]:
-        differentiate: list[Callable[..., Any]] = [
-            make_differentiation(part, optimizer, len(self._devices))
-            for part, optimizer in zip(self._task.parts, self.optimizers, strict=True)
-        ]
+        differentiate = [make_differentiation(part, len(self._devices)) for part in self._task.parts]
         if cell.mode == "compiled" and self._strategy is not None:
             differentiate = [tf.function(function, jit_compile=True) for function in differentiate]
         spread_overflow = cell.precision == "fp16" and self._strategy is not None
@@ -228,9 +221,9 @@ class TensorFlowWorkload:
         def train(*inputs: Any) -> tuple[Any, ...]:
             losses: list[Any] = []
             handed_on: tuple[Any, ...] = ()
-            for part, optimizer, function in zip(self._task.parts, self.optimizers, differentiate, strict=True):
+            for part, function in zip(self._task.parts, differentiate, strict=True):
                 loss, gradients, handed_on = function(*inputs, *handed_on)
-                optimizer.apply(spread_nan(gradients) if spread_overflow else gradients, list_trainable(part))
+                part.optimizer.apply(spread_nan(gradients) if spread_overflow else gradients, part.trainable)
                 losses.append(loss)
             return tuple(losses)
 
@@ -253,20 +246,20 @@ def make_strategy(devices: tuple[str, ...]) -> Any:
     return tf.distribute.MirroredStrategy(devices)
 
 
-def make_differentiation(part: Part, optimizer: Any, num_replicas: int) -> Callable[..., tuple[Any, Any, Any]]:
+def make_differentiation(part: Part, num_replicas: int) -> Callable[..., tuple[Any, Any, Any]]:
     """Return a function of a part's tensors that returns its loss, the gradients, and the tensors for the next part.
 
     The gradients are those of the loss over the number of replicas, for Keras's optimisers sum up what the replicas
     found; in fp16 they are scaled.
     """
-    variables = [variable.value for variable in list_trainable(part)]
+    variables = [variable.value for variable in part.trainable]
 
     def differentiate(*tensors: Any) -> tuple[Any, Any, Any]:
         # Only what this part trains is watched: other networks in the loss take no gradients.
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             loss, handed_on = part.compute_loss(*tensors)
-            target = optimizer.scale_loss(loss / num_replicas)
+            target = part.optimizer.scale_loss(loss / num_replicas)
         # Dense, as in PyTorch: TensorFlow's gradients of embeddings are sparse.
         return loss, [tf.convert_to_tensor(gradient) for gradient in tape.gradient(target, variables)], handed_on
 

@@ -16,11 +16,25 @@ in float32. Activations and gradients need not cross. Inputs are counted in the 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bench.registry import name_definition
+from bench.models.sizes import (
+    CONV6_STAGES,
+    DENSE_SIDE,
+    GENERATOR_BLOCKS,
+    PATCH_SIZE,
+    RESNET18_BLOCKS,
+    RESNET50_BLOCKS,
+    TEXT_ENCODER,
+    VGG16_STAGES,
+    VIT_ENCODER,
+    Encoder,
+    ResidualBlock,
+)
+from bench.registry import MODELS, name_definition
 from bench.schema import Cell, Precision
 from bench.tasks.inputs import VOCABULARY_SIZE
 
 ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
+TOKEN_BYTES = 4
 # A float32 weight and Adam's two moments of it, each read and written once per update.
 TRAINING_BYTES_PER_PARAMETER = 3 * 2 * 4
 # How many times fewer multiply-adds than counted the best known algorithm needs, for convolutions of stride 1: no
@@ -57,19 +71,6 @@ class Layer:
     """How many times fewer multiply-adds the best known algorithm needs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pass:
-    """Multiply-adds per sample of one run through a network."""
-
-    forward: int
-    weight_gradients: int
-    """As many as forward: each weight's gradient sums over the same products."""
-    input_gradients: int
-    """Those of every layer, the first included."""
-    first_layer: int
-    """The part of `input_gradients` that is only needed if something in front of the network learns."""
-
-
 def convolve(
     in_channels: int, out_channels: int, kernel_size: int, out_size: int, *, stride: int = 1, has_bias: bool = True
 ) -> Layer:
@@ -103,25 +104,8 @@ def connect(in_features: int, out_features: int, *, num_positions: int = 1) -> L
     return Layer(macs=num_weights * num_positions, num_parameters=num_weights + out_features)
 
 
-def attend(length: int, width: int) -> Layer:
-    return Layer(macs=2 * length**2 * width, num_parameters=0)
-
-
 def normalize(num_channels: int) -> Layer:
     return Layer(macs=0, num_parameters=2 * num_channels)
-
-
-def list_encoder_layer(length: int, width: int, feed_forward_width: int) -> list[Layer]:
-    """Return the layers of a transformer's encoder layer, the norms first: attention, then two dense layers."""
-    return [
-        normalize(width),
-        connect(width, 3 * width, num_positions=length),
-        attend(length, width),
-        connect(width, width, num_positions=length),
-        normalize(width),
-        connect(width, feed_forward_width, num_positions=length),
-        connect(feed_forward_width, width, num_positions=length),
-    ]
 
 
 def compute_output_size(size: int, kernel_size: int, *, stride: int, padding: int) -> int:
@@ -132,9 +116,8 @@ def count_parameters(layers: Sequence[Layer]) -> int:
     return sum(layer.num_parameters for layer in layers)
 
 
-def describe_pass(layers: Sequence[Layer]) -> Pass:
-    macs = sum(layer.macs for layer in layers)
-    return Pass(forward=macs, weight_gradients=macs, input_gradients=macs, first_layer=layers[0].macs)
+def count_macs(layers: Sequence[Layer]) -> int:
+    return sum(layer.macs for layer in layers)
 
 
 def reduce_layers(layers: Sequence[Layer]) -> list[Layer]:
@@ -142,181 +125,149 @@ def reduce_layers(layers: Sequence[Layer]) -> list[Layer]:
     return [replace(layer, macs=int(layer.macs / layer.saving), saving=1.0) for layer in layers]
 
 
-def count_classifier(cell: Cell, layers: Sequence[Layer], *, input_bytes_per_sample: int) -> StepCost:
-    """Return the cost of a step of a classifier. Its first layer's input is data, which needs no gradient."""
-    assert cell.num_classes is not None
-    num_parameters = count_parameters(layers)
-    weight_bytes, output_bytes = count_traffic(cell, num_parameters, num_output_values=cell.num_classes)
+def make_cost(
+    cell: Cell, *, macs: int, least_macs: int, num_parameters: int, input_bytes: int, num_outputs: int
+) -> StepCost:
+    """Return the cost of a step; `macs`, `least_macs`, `input_bytes` and `num_outputs` are those per sample."""
+    element_bytes = ELEMENT_BYTES[cell.precision]
+    if cell.phase == "train":
+        weight_bytes, output_bytes = num_parameters * TRAINING_BYTES_PER_PARAMETER, 0
+    else:
+        weight_bytes, output_bytes = num_parameters * element_bytes, num_outputs * element_bytes
     return StepCost(
-        flops=2 * _count_classifier_macs(cell, layers) * cell.batch_size,
-        least_flops=2 * _count_classifier_macs(cell, reduce_layers(layers)) * cell.batch_size,
-        min_bytes=weight_bytes + cell.batch_size * (input_bytes_per_sample + output_bytes),
+        flops=2 * macs * cell.batch_size,
+        least_flops=2 * least_macs * cell.batch_size,
+        min_bytes=weight_bytes + cell.batch_size * (input_bytes + output_bytes),
         num_parameters=num_parameters,
     )
-
-
-def _count_classifier_macs(cell: Cell, layers: Sequence[Layer]) -> int:
-    seen = describe_pass(layers)
-    if cell.phase == "infer":
-        return seen.forward
-    return seen.forward + seen.weight_gradients + seen.input_gradients - seen.first_layer
-
-
-def count_traffic(cell: Cell, num_parameters: int, *, num_output_values: int) -> tuple[int, int]:
-    """Return the bytes of weights and optimiser state per step, and of the output per sample (training: 0)."""
-    if cell.phase == "train":
-        return num_parameters * TRAINING_BYTES_PER_PARAMETER, 0
-    element_bytes = ELEMENT_BYTES[cell.precision]
-    return num_parameters * element_bytes, num_output_values * element_bytes
 
 
 def count_image_bytes(cell: Cell) -> int:
     return 3 * cell.input_size**2 * ELEMENT_BYTES[cell.precision]
 
 
-def count_conv6(cell: Cell) -> StepCost:
+def count_classifier(cell: Cell, layers: Sequence[Layer], num_features: int) -> StepCost:
+    """Return the cost of a step of `layers` and a dense layer of `num_features` to the classes.
+
+    In training, each weight's gradient sums over as many products as the forward pass, and so does each input's. The
+    first layer's input is data, which needs no gradient.
+    """
     assert cell.num_classes is not None
+    layers = [*layers, connect(num_features, cell.num_classes)]
+
+    def count(layers: Sequence[Layer]) -> int:
+        macs = count_macs(layers)
+        return macs if cell.phase == "infer" else 3 * macs - layers[0].macs
+
+    is_text = MODELS[cell.model].task == "text-classification"
+    return make_cost(
+        cell,
+        macs=count(layers),
+        least_macs=count(reduce_layers(layers)),
+        num_parameters=count_parameters(layers),
+        input_bytes=cell.input_size * TOKEN_BYTES if is_text else count_image_bytes(cell),
+        num_outputs=cell.num_classes,
+    )
+
+
+def list_stages(cell: Cell, stages: Sequence[tuple[int, int]]) -> tuple[list[Layer], int]:
+    """Return the layers of stages of 3x3 convolutions, and the side of what they give."""
     size, num_channels = cell.input_size, 3
     layers = []
-    for width in (64, 128, 256):
-        layers += [convolve(num_channels, width, 3, size), convolve(width, width, 3, size)]
-        size, num_channels = size // 2, width
-    layers += [connect(num_channels * size**2, 256), connect(256, 256), connect(256, cell.num_classes)]
-    return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
-
-
-# Channels of the convolutions of each stage; a pooling by two follows each.
-VGG_STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
-POOLED_SIZE = 7  # whatever the input's size, the adaptive pooling hands 7 x 7 to the dense layers
-
-
-def count_vgg16(cell: Cell) -> StepCost:
-    assert cell.num_classes is not None
-    size, num_channels = cell.input_size, 3
-    layers = []
-    for widths in VGG_STAGES:
-        for width in widths:
+    for width, num_convolutions in stages:
+        for _ in range(num_convolutions):
             layers.append(convolve(num_channels, width, 3, size))
             num_channels = width
         size //= 2
-    layers += [connect(num_channels * POOLED_SIZE**2, 4096), connect(4096, 4096), connect(4096, cell.num_classes)]
-    return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
+    return layers, size
 
 
-# (channels, stride of the first block) of the four stages, two basic blocks each.
-BASIC_STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
+def count_conv6(cell: Cell) -> StepCost:
+    layers, side = list_stages(cell, CONV6_STAGES)
+    return count_classifier(cell, [*layers, connect(256 * side**2, 256), connect(256, 256)], 256)
+
+
+def count_vgg16(cell: Cell) -> StepCost:
+    layers, _ = list_stages(cell, VGG16_STAGES)
+    return count_classifier(cell, [*layers, connect(512 * DENSE_SIDE**2, 4096), connect(4096, 4096)], 4096)
 
 
 def count_resnet18(cell: Cell) -> StepCost:
-    stem, size = count_stem(cell)
-    return count_with_stem(cell, stem, size)
+    return count_residual(cell, *list_stem(cell), RESNET18_BLOCKS)
 
 
-def count_stem(cell: Cell) -> tuple[Layer, int]:
+def count_resnet18_cifar(cell: Cell) -> StepCost:
+    stem = convolve(3, 64, 3, cell.input_size, has_bias=False)
+    return count_residual(cell, stem, cell.input_size, RESNET18_BLOCKS)
+
+
+def count_resnet50(cell: Cell) -> StepCost:
+    return count_residual(cell, *list_stem(cell), RESNET50_BLOCKS)
+
+
+def list_stem(cell: Cell) -> tuple[Layer, int]:
+    """Return the convolution for ImageNet's images, and the side of what the pooling behind it gives."""
     size = compute_output_size(cell.input_size, 7, stride=2, padding=3)
     return convolve(3, 64, 7, size, stride=2, has_bias=False), compute_output_size(size, 3, stride=2, padding=1)
 
 
-def count_with_stem(cell: Cell, stem: Layer, size: int) -> StepCost:
-    assert cell.num_classes is not None
+def count_residual(cell: Cell, stem: Layer, size: int, blocks: Sequence[ResidualBlock]) -> StepCost:
     layers = [stem, normalize(64)]
     num_channels = 64
-    for width, stride in BASIC_STAGES:
-        size = compute_output_size(size, 3, stride=stride, padding=1)
-        layers += _list_basic_block(num_channels, width, size, stride=stride)
-        layers += _list_basic_block(width, width, size, stride=1)
-        num_channels = width
-    layers.append(connect(num_channels, cell.num_classes))
-    return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
+    for block in blocks:
+        in_channels = num_channels
+        for width, kernel_size, stride in block:
+            size = compute_output_size(size, kernel_size, stride=stride, padding=kernel_size // 2)
+            convolution = convolve(num_channels, width, kernel_size, size, stride=stride, has_bias=False)
+            layers += [convolution, normalize(width)]
+            num_channels = width
+        stride = max(stride for _, _, stride in block)
+        if stride != 1 or in_channels != num_channels:
+            shortcut = convolve(in_channels, num_channels, 1, size, stride=stride, has_bias=False)
+            layers += [shortcut, normalize(num_channels)]
+    return count_classifier(cell, layers, num_channels)
 
 
-def _list_basic_block(in_channels: int, width: int, out_size: int, *, stride: int) -> list[Layer]:
-    layers = [convolve(in_channels, width, 3, out_size, stride=stride, has_bias=False), normalize(width)]
-    layers += [convolve(width, width, 3, out_size, has_bias=False), normalize(width)]
-    if stride != 1:
-        layers += [convolve(in_channels, width, 1, out_size, stride=stride, has_bias=False), normalize(width)]
-    return layers
+def list_encoder(encoder: Encoder, length: int) -> list[Layer]:
+    """Return the layers of a Transformer over `length` positions.
 
-
-def count_resnet18_cifar(cell: Cell) -> StepCost:
-    return count_with_stem(cell, convolve(3, 64, 3, cell.input_size, has_bias=False), cell.input_size)
-
-
-# (channels of the 3x3 convolutions, blocks, stride of the first block) of the four stages.
-BOTTLENECK_STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
-EXPANSION = 4
-
-
-def count_resnet50(cell: Cell) -> StepCost:
-    assert cell.num_classes is not None
-    stem, size = count_stem(cell)
-    layers = [stem, normalize(64)]
-    num_channels = 64
-    for width, num_blocks, stride in BOTTLENECK_STAGES:
-        layers += _list_bottleneck(num_channels, width, size, stride=stride, has_shortcut=True)
-        num_channels, size = EXPANSION * width, compute_output_size(size, 3, stride=stride, padding=1)
-        for _ in range(num_blocks - 1):
-            layers += _list_bottleneck(num_channels, width, size, stride=1, has_shortcut=False)
-    layers.append(connect(num_channels, cell.num_classes))
-    return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
-
-
-def _list_bottleneck(in_channels: int, width: int, in_size: int, *, stride: int, has_shortcut: bool) -> list[Layer]:
-    out_channels, out_size = EXPANSION * width, compute_output_size(in_size, 3, stride=stride, padding=1)
-    layers = [convolve(in_channels, width, 1, in_size, has_bias=False), normalize(width)]
-    # v1.5: the stride is here
-    layers += [convolve(width, width, 3, out_size, stride=stride, has_bias=False), normalize(width)]
-    layers += [convolve(width, out_channels, 1, out_size, has_bias=False), normalize(out_channels)]
-    if has_shortcut:
-        shortcut = convolve(in_channels, out_channels, 1, out_size, stride=stride, has_bias=False)
-        layers += [shortcut, normalize(out_channels)]
-    return layers
-
-
-PATCH_SIZE = 16
-VIT_WIDTH = 768
-VIT_LAYERS = 12
-VIT_MLP_WIDTH = 3072
+    A fused attention computes the products of queries and keys once more in the backward pass; they are not counted.
+    """
+    width = encoder.width
+    layer = [
+        normalize(width),
+        connect(width, 3 * width, num_positions=length),
+        Layer(macs=2 * length**2 * width, num_parameters=0),  # the attention itself
+        connect(width, width, num_positions=length),
+        normalize(width),
+        connect(width, encoder.mlp_width, num_positions=length),
+        connect(encoder.mlp_width, width, num_positions=length),
+    ]
+    return [*encoder.num_layers * layer, normalize(width)]
 
 
 def count_vit_b_16(cell: Cell) -> StepCost:
-    """Return the cost of one step: patches, twelve layers over them and the class token, a dense layer.
-
-    A fused attention computes the products of queries and keys once more in the backward pass; they are not counted.
-    """
-    assert cell.num_classes is not None
-    side = cell.input_size // PATCH_SIZE
+    """Return the cost of one step: patches, the layers over them and the class token, a dense layer."""
+    side, width = cell.input_size // PATCH_SIZE, VIT_ENCODER.width
     length = side**2 + 1
-    embeddings = Layer(macs=0, num_parameters=(1 + length) * VIT_WIDTH)  # the class token and the positions
-    encoder = VIT_LAYERS * list_encoder_layer(length, VIT_WIDTH, VIT_MLP_WIDTH)
-    patches = convolve(3, VIT_WIDTH, PATCH_SIZE, side, stride=PATCH_SIZE)
-    layers = [patches, embeddings, *encoder, normalize(VIT_WIDTH)]
-    layers.append(connect(VIT_WIDTH, cell.num_classes))
-    return count_classifier(cell, layers, input_bytes_per_sample=count_image_bytes(cell))
-
-
-TEXT_WIDTH = 256
-TEXT_MLP_WIDTH = 1024
-TEXT_LAYERS = 4
-TOKEN_BYTES = 4
+    patches = convolve(3, width, PATCH_SIZE, side, stride=PATCH_SIZE)
+    embeddings = Layer(macs=0, num_parameters=(1 + length) * width)  # the class token and the positions
+    return count_classifier(cell, [patches, embeddings, *list_encoder(VIT_ENCODER, length)], width)
 
 
 def count_text_classifier(cell: Cell) -> StepCost:
-    """Return the cost of one step: the embedding, which learns and multiplies nothing, four layers, one dense layer.
+    """Return the cost of one step: the embedding, which learns and multiplies nothing, the layers, one dense layer.
 
-    A fused attention computes the products of queries and keys once more in the backward pass; they are not counted.
     Inference reads only the embeddings of the tokens that occur: the expected number of different ones in a batch of
     tokens drawn evenly, as synthetic ones are. Adam moves every embedding in every step, also those without gradient.
     """
-    assert cell.num_classes is not None
-    embedding = Layer(macs=0, num_parameters=(VOCABULARY_SIZE + cell.input_size) * TEXT_WIDTH)
-    encoder = TEXT_LAYERS * list_encoder_layer(cell.input_size, TEXT_WIDTH, TEXT_MLP_WIDTH)
-    layers = [embedding, *encoder, normalize(TEXT_WIDTH), connect(TEXT_WIDTH, cell.num_classes)]
-    cost = count_classifier(cell, layers, input_bytes_per_sample=cell.input_size * TOKEN_BYTES)
+    width = TEXT_ENCODER.width
+    embedding = Layer(macs=0, num_parameters=(VOCABULARY_SIZE + cell.input_size) * width)
+    cost = count_classifier(cell, [embedding, *list_encoder(TEXT_ENCODER, cell.input_size)], width)
     if cell.phase == "train":
         return cost
     unread = VOCABULARY_SIZE * (1 - 1 / VOCABULARY_SIZE) ** (cell.batch_size * cell.input_size)
-    return replace(cost, min_bytes=cost.min_bytes - round(unread) * TEXT_WIDTH * ELEMENT_BYTES[cell.precision])
+    return replace(cost, min_bytes=cost.min_bytes - round(unread) * width * ELEMENT_BYTES[cell.precision])
 
 
 # A training step of CycleGAN per pair of images, of a full pass's multiply-adds G (a generator) and D (a
@@ -330,34 +281,25 @@ def count_text_classifier(cell: Cell) -> StepCost:
 #   without the first layer: 12 D - 4 d.
 # 18 G + 16 D is the 1.885 TFLOP at 256 px that counting three times each forward pass gives; the first layers'
 # gradients that nothing needs are 5.3 GFLOP of it.
-GENERATOR_BLOCKS = 9
-
-
 def count_cyclegan(cell: Cell) -> StepCost:
     generator, discriminator = list_generator(cell.input_size), list_discriminator(cell.input_size)
-    least_generator, least_discriminator = reduce_layers(generator), reduce_layers(discriminator)
-    if cell.phase == "infer":
-        macs, least_macs = describe_pass(generator).forward, describe_pass(least_generator).forward
-        num_images, num_parameters = 1, count_parameters(generator)
-    else:
-        macs = count_training_macs(generator, discriminator)
-        least_macs = count_training_macs(least_generator, least_discriminator)
-        num_images, num_parameters = 2, 2 * (count_parameters(generator) + count_parameters(discriminator))
-    weight_bytes, output_bytes = count_traffic(cell, num_parameters, num_output_values=3 * cell.input_size**2)
-    return StepCost(
-        flops=2 * macs * cell.batch_size,
-        least_flops=2 * least_macs * cell.batch_size,
-        min_bytes=weight_bytes + cell.batch_size * (num_images * count_image_bytes(cell) + output_bytes),
-        num_parameters=num_parameters,
+    is_training = cell.phase == "train"
+
+    def count(generator: list[Layer], discriminator: list[Layer]) -> int:
+        if not is_training:
+            return count_macs(generator)
+        first_layers = generator[0].macs + discriminator[0].macs
+        return 18 * count_macs(generator) + 16 * count_macs(discriminator) - 4 * first_layers
+
+    num_parameters = count_parameters(generator)
+    return make_cost(
+        cell,
+        macs=count(generator, discriminator),
+        least_macs=count(reduce_layers(generator), reduce_layers(discriminator)),
+        num_parameters=2 * (num_parameters + count_parameters(discriminator)) if is_training else num_parameters,
+        input_bytes=(2 if is_training else 1) * count_image_bytes(cell),
+        num_outputs=3 * cell.input_size**2,
     )
-
-
-def count_training_macs(generator: list[Layer], discriminator: list[Layer]) -> int:
-    g, d = describe_pass(generator), describe_pass(discriminator)
-    generators = 6 * (g.forward + g.weight_gradients + g.input_gradients) - 4 * g.first_layer
-    frozen_discriminators = 2 * (d.forward + d.input_gradients)
-    discriminators = 4 * (d.forward + d.weight_gradients + d.input_gradients - d.first_layer)
-    return generators + frozen_discriminators + discriminators
 
 
 def list_generator(size: int) -> list[Layer]:
@@ -385,12 +327,11 @@ def list_discriminator(size: int) -> list[Layer]:
 
 def count_matmul(cell: Cell) -> StepCost:
     """Return the cost of one step: n^3 multiply-adds for each pair; two matrices are read, one is written."""
-    flops = 2 * cell.batch_size * cell.input_size**3
-    return StepCost(
-        flops=flops,
-        least_flops=flops,  # no library that the frameworks call has Strassen's algorithm
-        min_bytes=3 * cell.batch_size * cell.input_size**2 * ELEMENT_BYTES[cell.precision],
-        num_parameters=0,
+    macs, num_values = cell.input_size**3, cell.input_size**2
+    input_bytes = 2 * num_values * ELEMENT_BYTES[cell.precision]
+    # No library that the frameworks call has Strassen's algorithm: the least is what is counted.
+    return make_cost(
+        cell, macs=macs, least_macs=macs, num_parameters=0, input_bytes=input_bytes, num_outputs=num_values
     )
 
 

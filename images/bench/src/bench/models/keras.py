@@ -1,12 +1,26 @@
 """The models in Keras 3, layer by layer the same as in bench.models.torch."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from keras import layers, ops
 from keras.initializers import GlorotUniform, RandomNormal, RandomUniform, VarianceScaling
 
+from bench.models.sizes import (
+    CONV6_STAGES,
+    DENSE_SIDE,
+    GENERATOR_BLOCKS,
+    PATCH_SIZE,
+    RESNET18_BLOCKS,
+    RESNET50_BLOCKS,
+    TEXT_ENCODER,
+    VGG16_STAGES,
+    VIT_ENCODER,
+    Encoder,
+    ResidualBlock,
+)
 from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
 
@@ -25,6 +39,10 @@ def torch_uniform(num_inputs: int) -> Any:
     """Return what torch.nn.Linear draws weights and biases from: uniform within +-1 / sqrt(num_inputs)."""
     bound = 1 / math.sqrt(num_inputs)
     return RandomUniform(-bound, bound)
+
+
+def normal_002() -> Any:
+    return RandomNormal(stddev=0.02)
 
 
 def make_image_input(size: int) -> Any:
@@ -59,7 +77,14 @@ def normalize_batch(x: Any, cell: Cell) -> Any:
     return layers.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
 
 
-CONV6_WIDTHS = (64, 128, 256)
+def add_stages(x: Any, stages: Sequence[tuple[int, int]], make_initializer: Callable[[], Any]) -> Any:
+    for num_channels, num_convolutions in stages:
+        for _ in range(num_convolutions):
+            # At stride 1 "same" is PyTorch's padding of 1.
+            initializer = make_initializer()
+            x = layers.Conv2D(num_channels, 3, padding="same", activation="relu", kernel_initializer=initializer)(x)
+        x = layers.MaxPooling2D(2)(x)
+    return x
 
 
 def build_conv6(cell: Cell) -> keras.Model:
@@ -69,22 +94,12 @@ def build_conv6(cell: Cell) -> keras.Model:
     must be permuted in the first dense layer.
     """
     inputs = make_image_input(cell.input_size)
-    x = inputs
-    for width in CONV6_WIDTHS:
-        for _ in range(2):
-            # At stride 1 "same" is PyTorch's padding of 1.
-            x = layers.Conv2D(width, 3, padding="same", activation="relu", kernel_initializer=glorot_normal())(x)
-        x = layers.MaxPooling2D(2)(x)
-    x = layers.Flatten()(x)
+    x = layers.Flatten()(add_stages(inputs, CONV6_STAGES, glorot_normal))
     for _ in range(2):
         x = layers.Dense(256, activation="relu", kernel_initializer=glorot_normal())(x)
     return keras.Model(inputs, layers.Dense(cell.num_classes, kernel_initializer=glorot_normal())(x))
 
 
-# (channels, convolutions) of the five stages, each ended by a max-pool: configuration D of arXiv 1409.1556, table 1.
-VGG_STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
-# Side of the feature map that the dense layers take: that of 224 px. torchvision averages others to it.
-DENSE_SIDE = 7
 DROPOUT_RATE = 0.5
 
 
@@ -95,13 +110,7 @@ def build_vgg16(cell: Cell) -> keras.Model:
     dense layers N(0, 0.01), zero biases. Weights copied across must be permuted in the first dense layer.
     """
     inputs = make_image_input(cell.input_size)
-    x = inputs
-    for num_channels, num_convolutions in VGG_STAGES:
-        for _ in range(num_convolutions):
-            # At stride 1 "same" is PyTorch's padding of 1.
-            initializer = he_normal_fan_out()
-            x = layers.Conv2D(num_channels, 3, padding="same", activation="relu", kernel_initializer=initializer)(x)
-        x = layers.MaxPooling2D(2)(x)
+    x = add_stages(inputs, VGG16_STAGES, he_normal_fan_out)
     if x.shape[1] != DENSE_SIDE:
         x = layers.AdaptiveAveragePooling2D(DENSE_SIDE)(x)
     x = layers.Flatten()(x)
@@ -114,10 +123,6 @@ def _connect_vgg(x: Any, num_outputs: int | None, **options: Any) -> Any:
     return layers.Dense(num_outputs, kernel_initializer=RandomNormal(stddev=0.01), **options)(x)
 
 
-# (channels, stride of the first block) of the four stages, two basic blocks each.
-BASIC_STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
-
-
 def build_resnet18(cell: Cell) -> keras.Model:
     """Return ResNet18 with the ImageNet stem, channels last: 11,689,512 trainable parameters at 1000 classes.
 
@@ -127,7 +132,20 @@ def build_resnet18(cell: Cell) -> keras.Model:
     Keras, PyTorch's that of n - 1.
     """
     inputs = make_image_input(cell.input_size)
-    return keras.Model(inputs, classify(add_stem(inputs, cell), cell))
+    return keras.Model(inputs, add_blocks(add_stem(inputs, cell), cell, RESNET18_BLOCKS))
+
+
+def build_resnet18_cifar(cell: Cell) -> keras.Model:
+    """Return ResNet18 with a 3x3 stem of stride 1 and no max-pool: 11,173,962 trainable parameters at 10 classes."""
+    inputs = make_image_input(cell.input_size)
+    x = layers.ReLU()(convolve_and_normalize(inputs, cell, 64, 3))
+    return keras.Model(inputs, add_blocks(x, cell, RESNET18_BLOCKS))
+
+
+def build_resnet50(cell: Cell) -> keras.Model:
+    """Return ResNet50 v1.5, channels last: 25,557,032 trainable parameters at 1000 classes. Else as ResNet18."""
+    inputs = make_image_input(cell.input_size)
+    return keras.Model(inputs, add_blocks(add_stem(inputs, cell), cell, RESNET50_BLOCKS))
 
 
 def add_stem(images: Any, cell: Cell) -> Any:
@@ -136,14 +154,16 @@ def add_stem(images: Any, cell: Cell) -> Any:
     return layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(1)(x))
 
 
-def classify(x: Any, cell: Cell) -> Any:
-    for num_channels, stride in BASIC_STAGES:
-        x = _add_basic_block(x, cell, num_channels, stride)
-        x = _add_basic_block(x, cell, num_channels, 1)
-    return add_head(x, cell)
-
-
-def add_head(x: Any, cell: Cell) -> Any:
+def add_blocks(x: Any, cell: Cell, blocks: Sequence[ResidualBlock]) -> Any:
+    """Return the logits that residual blocks, the mean over all positions and a dense layer make of x."""
+    for *first, last in blocks:
+        shortcut = x
+        stride = max(stride for _, _, stride in (*first, last))
+        if stride != 1 or x.shape[-1] != last[0]:
+            shortcut = convolve_and_normalize(x, cell, last[0], 1, stride)
+        for convolution in first:
+            x = layers.ReLU()(convolve_and_normalize(x, cell, *convolution))
+        x = layers.ReLU()(layers.Add()([convolve_and_normalize(x, cell, *last), shortcut]))
     x = layers.GlobalAveragePooling2D()(x)
     weights, bias = (torch_uniform(x.shape[-1]) for _ in range(2))
     return layers.Dense(cell.num_classes, kernel_initializer=weights, bias_initializer=bias)(x)
@@ -162,58 +182,6 @@ def convolve_and_normalize(x: Any, cell: Cell, num_channels: int, kernel_size: i
     return normalize_batch(x, cell)
 
 
-def _add_basic_block(x: Any, cell: Cell, num_channels: int, stride: int) -> Any:
-    shortcut = x
-    if stride != 1 or x.shape[-1] != num_channels:
-        shortcut = convolve_and_normalize(x, cell, num_channels, 1, stride)
-    x = layers.ReLU()(convolve_and_normalize(x, cell, num_channels, 3, stride))
-    x = convolve_and_normalize(x, cell, num_channels, 3)
-    return layers.ReLU()(layers.Add()([x, shortcut]))
-
-
-def build_resnet18_cifar(cell: Cell) -> keras.Model:
-    """Return ResNet18 with a 3x3 stem of stride 1 and no max-pool: 11,173,962 trainable parameters at 10 classes."""
-    inputs = make_image_input(cell.input_size)
-    x = layers.ReLU()(convolve_and_normalize(inputs, cell, 64, 3))
-    return keras.Model(inputs, classify(x, cell))
-
-
-# (channels of the 3x3 convolutions, blocks, stride of the first block) of the four stages.
-BOTTLENECK_STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
-EXPANSION = 4
-
-
-def build_resnet50(cell: Cell) -> keras.Model:
-    """Return ResNet50, channels last: 25,557,032 trainable parameters at 1000 classes.
-
-    v1.5: the stride is that of the 3x3 convolution, as torchvision has it (models/resnet.py). Padding,
-    norms and initial weights as of ResNet18.
-    """
-    inputs = make_image_input(cell.input_size)
-    x = add_stem(inputs, cell)
-    for width, num_blocks, stride in BOTTLENECK_STAGES:
-        for number in range(num_blocks):
-            x = _add_bottleneck(x, cell, width, stride if number == 0 else 1)
-    return keras.Model(inputs, add_head(x, cell))
-
-
-def _add_bottleneck(x: Any, cell: Cell, width: int, stride: int) -> Any:
-    shortcut = x
-    if stride != 1 or x.shape[-1] != EXPANSION * width:
-        shortcut = convolve_and_normalize(x, cell, EXPANSION * width, 1, stride)
-    x = layers.ReLU()(convolve_and_normalize(x, cell, width, 1))
-    x = layers.ReLU()(convolve_and_normalize(x, cell, width, 3, stride))
-    x = convolve_and_normalize(x, cell, EXPANSION * width, 1)
-    return layers.ReLU()(layers.Add()([x, shortcut]))
-
-
-PATCH_SIZE = 16
-VIT_WIDTH = 768
-VIT_LAYERS = 12
-VIT_HEADS = 12
-VIT_MLP_WIDTH = 3072
-
-
 class ClassToken(layers.Layer):
     """Puts a learned vector in front of the patches (batch, length, width)."""
 
@@ -229,11 +197,37 @@ class PositionEmbedding(layers.Layer):
     """Adds a learned vector to every position of (batch, length, width)."""
 
     def build(self, input_shape: tuple[int, ...]) -> None:
-        shape = (1, *input_shape[1:])
-        self.pos_embedding = self.add_weight(shape=shape, initializer=RandomNormal(stddev=0.02), name="pos_embedding")
+        self.pos_embedding = self.add_weight(
+            shape=(1, *input_shape[1:]), initializer=normal_002(), name="pos_embedding"
+        )
 
     def call(self, x: Any) -> Any:
         return x + self.pos_embedding
+
+
+def encode(x: Any, encoder: Encoder, draw: Callable[[str], dict[str, Any]], *, epsilon: float) -> Any:
+    """Return what a Transformer makes of x (batch, length, width); `epsilon`: of its norms.
+
+    `draw(part)`: initialisers of a new dense layer, to queries, keys and values ("heads"), behind the attention
+    ("projection") or of the MLP ("mlp").
+    """
+    length, width = x.shape[1:]
+    head_width = width // encoder.num_heads
+
+    def normalize(x: Any) -> Any:
+        return layers.LayerNormalization(epsilon=epsilon)(x)
+
+    def connect(x: Any, part: str, num_outputs: int, activation: str | None = None) -> Any:
+        return layers.Dense(num_outputs, activation=activation, **draw(part))(x)
+
+    for _ in range(encoder.num_layers):
+        heads = layers.Reshape((length, 3, encoder.num_heads, head_width))(connect(normalize(x), "heads", 3 * width))
+        query, key, value = (heads[:, :, index] for index in range(3))
+        attended = ops.dot_product_attention(query, key, value, scale=head_width**-0.5)
+        x = layers.Add()([x, connect(layers.Reshape((length, width))(attended), "projection", width)])
+        hidden = connect(normalize(x), "mlp", encoder.mlp_width, "gelu")  # exact, not approximated by tanh
+        x = layers.Add()([x, connect(hidden, "mlp", width)])
+    return normalize(x)
 
 
 def build_vit_b_16(cell: Cell) -> keras.Model:
@@ -245,95 +239,35 @@ def build_vit_b_16(cell: Cell) -> keras.Model:
     inputs = make_image_input(cell.input_size)
     # torchvision truncates this normal distribution at +-2, 55 standard deviations: not at all.
     initializer = RandomNormal(stddev=math.sqrt(1 / (3 * PATCH_SIZE**2)))
-    patches = convolve(inputs, VIT_WIDTH, PATCH_SIZE, padding=0, stride=PATCH_SIZE, kernel_initializer=initializer)
-    x = layers.Reshape((patches.shape[1] * patches.shape[2], VIT_WIDTH))(patches)
-    x = PositionEmbedding()(ClassToken()(x))
-    for _ in range(VIT_LAYERS):
-        x = layers.Add()([x, _attend_vit(_normalize_vit(x))])
-        x = layers.Add()([x, _apply_mlp(_normalize_vit(x))])
-    class_state = _normalize_vit(x)[:, 0]
-    return keras.Model(inputs, layers.Dense(cell.num_classes, kernel_initializer="zeros")(class_state))
+    width = VIT_ENCODER.width
+    patches = convolve(inputs, width, PATCH_SIZE, padding=0, stride=PATCH_SIZE, kernel_initializer=initializer)
+    x = layers.Reshape((patches.shape[1] * patches.shape[2], width))(patches)
+    x = encode(PositionEmbedding()(ClassToken()(x)), VIT_ENCODER, _draw_vit, epsilon=1e-6)
+    return keras.Model(inputs, layers.Dense(cell.num_classes, kernel_initializer="zeros")(x[:, 0]))
 
 
-def _attend_vit(x: Any) -> Any:
-    length, head_width = x.shape[1], VIT_WIDTH // VIT_HEADS
-    query_key_value = layers.Dense(3 * VIT_WIDTH, kernel_initializer=GlorotUniform())(x)
-    heads = layers.Reshape((length, 3, VIT_HEADS, head_width))(query_key_value)
-    query, key, value = (heads[:, :, index] for index in range(3))
-    attended = ops.dot_product_attention(query, key, value, scale=head_width**-0.5)
-    return layers.Dense(VIT_WIDTH, kernel_initializer=torch_uniform(VIT_WIDTH))(
-        layers.Reshape((length, VIT_WIDTH))(attended)
-    )
-
-
-def _apply_mlp(x: Any) -> Any:
-    return _connect_vit(_connect_vit(x, VIT_MLP_WIDTH, activation="gelu"), VIT_WIDTH)  # exact, not approximated by tanh
-
-
-def _connect_vit(x: Any, num_outputs: int, **options: Any) -> Any:
-    weights, bias = GlorotUniform(), RandomNormal(stddev=1e-6)
-    return layers.Dense(num_outputs, kernel_initializer=weights, bias_initializer=bias, **options)(x)
-
-
-def _normalize_vit(x: Any) -> Any:
-    return layers.LayerNormalization(epsilon=1e-6)(x)
-
-
-TEXT_WIDTH = 256
-TEXT_LAYERS = 4
-TEXT_HEADS = 4
-TEXT_MLP_WIDTH = 1024
-
-
-class Positions(layers.Layer):
-    """Adds a learned vector to every position of (batch, length, width)."""
-
-    def build(self, input_shape: tuple[int, ...]) -> None:
-        self.positions = self.add_weight(shape=input_shape[1:], initializer=normal_002(), name="positions")
-
-    def call(self, x: Any) -> Any:
-        return x + self.positions
+def _draw_vit(part: str) -> dict[str, Any]:
+    match part:
+        case "projection":
+            return {"kernel_initializer": torch_uniform(VIT_ENCODER.width)}
+        case "mlp":
+            return {"kernel_initializer": GlorotUniform(), "bias_initializer": RandomNormal(stddev=1e-6)}
+        case _:
+            return {"kernel_initializer": GlorotUniform()}
 
 
 def build_text_classifier(cell: Cell) -> keras.Model:
     """Return the classifier for texts of `input_size` tokens: 8,312,834 parameters at 128 tokens and 2 classes."""
+
+    def draw(_: str) -> dict[str, Any]:
+        return {"kernel_initializer": normal_002()}
+
     tokens = keras.Input((cell.input_size,), dtype="int32")
-    x = layers.Embedding(VOCABULARY_SIZE, TEXT_WIDTH, embeddings_initializer=normal_002())(tokens)
-    x = Positions()(x)
-    for _ in range(TEXT_LAYERS):
-        x = layers.Add()([x, _attend_text(_normalize_text(x))])
-        x = layers.Add()([x, _feed_forward(_normalize_text(x))])
-    x = layers.GlobalAveragePooling1D()(_normalize_text(x))
-    return keras.Model(tokens, _connect_text(x, cell.num_classes))
+    x = layers.Embedding(VOCABULARY_SIZE, TEXT_ENCODER.width, embeddings_initializer=normal_002())(tokens)
+    x = encode(PositionEmbedding()(x), TEXT_ENCODER, draw, epsilon=1e-5)  # PyTorch's; Keras's own is 1e-3
+    return keras.Model(tokens, layers.Dense(cell.num_classes, **draw("head"))(layers.GlobalAveragePooling1D()(x)))
 
 
-def _attend_text(x: Any) -> Any:
-    length, head_width = x.shape[1], TEXT_WIDTH // TEXT_HEADS
-    heads = layers.Reshape((length, 3, TEXT_HEADS, head_width))(_connect_text(x, 3 * TEXT_WIDTH))
-    query, key, value = (heads[:, :, index] for index in range(3))
-    attended = ops.dot_product_attention(query, key, value, scale=head_width**-0.5)
-    return _connect_text(layers.Reshape((length, TEXT_WIDTH))(attended), TEXT_WIDTH)
-
-
-def _feed_forward(x: Any) -> Any:
-    return _connect_text(
-        _connect_text(x, TEXT_MLP_WIDTH, activation="gelu"), TEXT_WIDTH
-    )  # exact, not approximated by tanh
-
-
-def _normalize_text(x: Any) -> Any:
-    return layers.LayerNormalization(epsilon=1e-5)(x)  # PyTorch's; Keras's own is 1e-3
-
-
-def _connect_text(x: Any, num_outputs: int | None, **options: Any) -> Any:
-    return layers.Dense(num_outputs, kernel_initializer=normal_002(), **options)(x)
-
-
-def normal_002() -> Any:
-    return RandomNormal(stddev=0.02)
-
-
-GENERATOR_BLOCKS = 9
 GAN_WIDTH = 64
 """Channels of the first layer of every network; the others have multiples of it."""
 

@@ -9,8 +9,6 @@ from torch.nn.functional import scaled_dot_product_attention
 from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
 
-CONV6_WIDTHS = (64, 128, 256)
-
 
 def build_conv6(cell: Cell) -> nn.Module:
     """Return the Conv-6 of Frankle and Carbin (arXiv 1803.03635, figure 2).
@@ -20,11 +18,11 @@ def build_conv6(cell: Cell) -> nn.Module:
     """
     layers: list[nn.Module] = []
     num_channels = 3
-    for width in CONV6_WIDTHS:
+    for width in (64, 128, 256):
         layers += [nn.Conv2d(num_channels, width, 3, padding=1), nn.ReLU(inplace=True)]
         layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2)]
         num_channels = width
-    side = cell.input_size // 2 ** len(CONV6_WIDTHS)
+    side = cell.input_size // 8
     layers += [nn.Flatten(), nn.Linear(num_channels * side * side, 256), nn.ReLU(inplace=True)]
     layers += [nn.Linear(256, 256), nn.ReLU(inplace=True), nn.Linear(256, cell.num_classes)]
     return nn.Sequential(*layers).apply(_initialize_conv6)
@@ -101,13 +99,13 @@ class TextClassifier(nn.Module):
     def __init__(self, length: int, num_classes: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(VOCABULARY_SIZE, TEXT_WIDTH)
-        self.positions = nn.Parameter(torch.empty(length, TEXT_WIDTH).normal_(0.0, 0.02))
+        self.pos_embedding = nn.Parameter(torch.empty(1, length, TEXT_WIDTH).normal_(0.0, 0.02))
         self.layers = nn.Sequential(*(EncoderLayer() for _ in range(TEXT_LAYERS)))
         self.norm = nn.LayerNorm(TEXT_WIDTH)
         self.head = nn.Linear(TEXT_WIDTH, num_classes)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = self.layers(self.embedding(tokens) + self.positions)
+        x = self.layers(self.embedding(tokens) + self.pos_embedding)
         logits: Tensor = self.head(self.norm(x).mean(dim=1))
         return logits
 

@@ -1,7 +1,9 @@
 """Tasks in Keras 3, for TensorFlow and JAX: networks, the parts of a training step in their order, and inference."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import keras
 import numpy as np
@@ -10,53 +12,47 @@ from keras import ops
 from bench.models import build_model
 from bench.registry import MODELS
 from bench.schema import Cell
+from bench.tasks.cyclegan import POOL_SIZE, compute_discriminator_loss, compute_generator_loss
 from bench.tasks.inputs import Arrays, make_inputs
 
 Tensor = Any
 Tensors = tuple[Tensor, ...]
 
 
-class Part(Protocol):
+@dataclass(kw_only=True)
+class Part:
     """One loss, the networks that it trains, and what it hands to the next part."""
 
-    @property
-    def networks(self) -> tuple[keras.Model, ...]:
-        """Those that this part trains. The loss may use others: they get no gradients in this part."""
+    networks: Sequence[keras.Model]
+    """Those that this part trains. The loss may use others: they get no gradients in this part."""
+    compute_loss: Callable[..., tuple[Tensor, Tensors]]
+    """Returns the loss (float32 scalar) of the inputs and the previous part's tensors; and the next part's tensors.
+    Traceable by tf.function and, in a keras.StatelessScope, by jax.jit."""
+    state: tuple[keras.Variable, ...] = ()
+    """What the loss keeps from step to step beside the weights of networks."""
+    optimizer: Any = None
 
     @property
-    def state(self) -> tuple[keras.Variable, ...]:
-        """What the loss keeps from step to step beside the weights of networks."""
-
-    def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss (float32 scalar) of the inputs and the previous part's tensors; and the next part's tensors.
-
-        Traceable by tf.function and, in a keras.StatelessScope, by jax.jit.
-        """
+    def trainable(self) -> list[keras.Variable]:
+        return [variable for network in self.networks for variable in network.trainable_variables]
 
 
-class Task(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Task:
     """The networks of a cell and what is done with them."""
 
-    @property
-    def networks(self) -> Mapping[str, Any]:
-        """The networks by their names."""
-
-    parts: tuple[Part, ...]
+    networks: Mapping[str, Any]
+    infer: Callable[..., Tensor]
+    """Returns the output for a step's inputs."""
+    parts: Sequence[Part] = ()
     """Run in this order in every training step, each with its own optimiser; empty where nothing is trained."""
 
-    def infer(self, *inputs: Tensor) -> Tensor:
-        """Return the output for a step's inputs."""
-
-
-def list_trainable(part: Part) -> list[keras.Variable]:
-    return [variable for network in part.networks for variable in network.trainable_variables]
-
-
-def list_variables(task: Task) -> list[keras.Variable]:
-    """Return every variable that a step reads or changes, but the optimisers'."""
-    networks = [network for network in task.networks.values() if isinstance(network, keras.Layer)]
-    weights = [variable for network in networks for variable in network.variables]
-    return weights + [variable for part in task.parts for variable in part.state]
+    def list_variables(self) -> list[keras.Variable]:
+        """Return every variable that a step reads or changes."""
+        networks = [network for network in self.networks.values() if isinstance(network, keras.Layer)]
+        owners = [*networks, *(part.optimizer for part in self.parts)]
+        weights = [variable for owner in owners for variable in owner.variables]
+        return weights + [variable for part in self.parts for variable in part.state]
 
 
 HALVES = {"fp16": "float16", "bf16": "bfloat16"}
@@ -131,32 +127,10 @@ def build_optimizer(cell: Cell, variables: Sequence[keras.Variable]) -> keras.op
     return optimizer
 
 
-class Classification:
-    """Cross entropy of the model's logits, averaged over the batch. Inputs: samples and integer labels (batch,)."""
-
-    def __init__(self, model: keras.Model) -> None:
-        self.networks = {"model": model}
-        self.parts: tuple[Part, ...] = (ClassificationPart(model),)
-
-    def infer(self, samples: Tensor, labels: Tensor) -> Tensor:
-        return self.networks["model"](samples, training=False)
-
-
-class ClassificationPart:
-    """The one part of a classifier's training step."""
-
-    state: tuple[keras.Variable, ...] = ()
-
-    def __init__(self, model: keras.Model) -> None:
-        self.networks = (model,)
-
-    def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        samples, labels = tensors
-        logits = widen(self.networks[0](samples, training=True))
-        return ops.mean(ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)), ()
-
-
-POOL_SIZE = 50
+def compute_classification_loss(model: keras.Model, samples: Tensor, labels: Tensor) -> tuple[Tensor, Tensors]:
+    """Return the cross entropy of the model's logits, averaged over the batch; integer labels (batch,)."""
+    logits = widen(model(samples, training=True))
+    return ops.mean(ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)), ()
 
 
 class ImagePool:
@@ -204,69 +178,32 @@ def _make_variable(shape: tuple[int, ...], dtype: str) -> keras.Variable:
     )
 
 
-# CycleGAN's losses, weights and order as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix, models/
-# cycle_gan_model.py): first both generators, with the discriminators frozen, then both discriminators, on pooled
-# images. Losses are computed in float32 at least, as PyTorch's autocast does.
-CYCLE_WEIGHT = 10.0
-IDENTITY_WEIGHT = 0.5  # times CYCLE_WEIGHT
-DISCRIMINATOR_WEIGHT = 0.5  # halves the objective: discriminators learn at half the speed of the generators
+def make_translation_parts(networks: Mapping[str, Any], *, image_size: int, seed: int) -> list[Part]:
+    """Return the parts of a training step of CycleGAN. Inputs: images of domains a and b, in [-1, 1].
 
+    Losses are computed in float32 at least, as PyTorch's autocast does.
+    """
+    names = ("generator_ab", "generator_ba", "discriminator_a", "discriminator_b")
+    networks_in_order = [networks[name] for name in names]
+    to_b, to_a, judge_a, judge_b = (partial(network, training=True) for network in networks_in_order)
+    pools = [ImagePool(image_size, seed=pool_seed) for pool_seed in (seed, (seed + 1) % 2**32)]
 
-class ImageTranslation:
-    """A training step of CycleGAN; inference translates from a to b. Inputs: images of domains a and b, in [-1, 1]."""
+    def train_generators(*images: Tensor) -> tuple[Tensor, Tensors]:
+        generators, discriminators = (to_b, to_a), (judge_a, judge_b)
+        loss, fakes = compute_generator_loss(
+            generators, discriminators, images, l1=compute_l1_loss, gan=compute_gan_loss
+        )
+        return loss, tuple(map(ops.stop_gradient, fakes))
 
-    def __init__(self, networks: Mapping[str, keras.Model], *, image_size: int, seed: int) -> None:
-        self.networks = dict(networks)
-        self.parts: tuple[Part, ...] = (GeneratorPart(networks), DiscriminatorPart(networks, image_size, seed))
+    def train_discriminators(*tensors: Tensor) -> tuple[Tensor, Tensors]:
+        fakes = [pool.exchange(fake) for pool, fake in zip(pools, tensors[2:], strict=True)]
+        return compute_discriminator_loss((judge_a, judge_b), tensors[:2], fakes, gan=compute_gan_loss), ()
 
-    def infer(self, images_a: Tensor, images_b: Tensor) -> Tensor:
-        return self.networks["generator_ab"](images_a, training=False)
-
-
-class GeneratorPart:
-    """Trains both generators: least-squares GAN loss, cycle consistency and identity."""
-
-    state: tuple[keras.Variable, ...] = ()
-
-    def __init__(self, networks: Mapping[str, keras.Model]) -> None:
-        self.networks = (networks["generator_ab"], networks["generator_ba"])
-        self._discriminators = (networks["discriminator_a"], networks["discriminator_b"])
-
-    def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        images_a, images_b = tensors
-        discriminator_a, discriminator_b = self._discriminators
-        fake_b, fake_a = self._translate_ab(images_a), self._translate_ba(images_b)
-        adversarial = compute_gan_loss(discriminator_b(fake_b, training=True), is_real=True)
-        adversarial = adversarial + compute_gan_loss(discriminator_a(fake_a, training=True), is_real=True)
-        cycle = compute_l1_loss(self._translate_ba(fake_b), images_a)
-        cycle = cycle + compute_l1_loss(self._translate_ab(fake_a), images_b)
-        identity = compute_l1_loss(self._translate_ab(images_b), images_b)
-        identity = identity + compute_l1_loss(self._translate_ba(images_a), images_a)
-        loss = adversarial + CYCLE_WEIGHT * (cycle + IDENTITY_WEIGHT * identity)
-        return loss, (ops.stop_gradient(fake_a), ops.stop_gradient(fake_b))
-
-    def _translate_ab(self, images: Tensor) -> Tensor:
-        return self.networks[0](images, training=True)
-
-    def _translate_ba(self, images: Tensor) -> Tensor:
-        return self.networks[1](images, training=True)
-
-
-class DiscriminatorPart:
-    """Trains both discriminators on real images and on fakes from the pools."""
-
-    def __init__(self, networks: Mapping[str, keras.Model], image_size: int, seed: int) -> None:
-        self.networks = (networks["discriminator_a"], networks["discriminator_b"])
-        self._pools = tuple(ImagePool(image_size, seed=pool_seed) for pool_seed in (seed, (seed + 1) % 2**32))
-        self.state = tuple(variable for pool in self._pools for variable in pool.state)
-
-    def compute_loss(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        reals, fakes = tensors[:2], tensors[2:]
-        loss = 0.0
-        for discriminator, pool, real, fake in zip(self.networks, self._pools, reals, fakes, strict=True):
-            loss = loss + compute_gan_loss(discriminator(real, training=True), is_real=True)
-            loss = loss + compute_gan_loss(discriminator(pool.exchange(fake), training=True), is_real=False)
-        return DISCRIMINATOR_WEIGHT * loss, ()
+    state = tuple(variable for pool in pools for variable in pool.state)
+    return [
+        Part(networks=networks_in_order[:2], compute_loss=train_generators),
+        Part(networks=networks_in_order[2:], compute_loss=train_discriminators, state=state),
+    ]
 
 
 def compute_gan_loss(prediction: Tensor, *, is_real: bool) -> Tensor:
@@ -278,31 +215,28 @@ def compute_l1_loss(images: Tensor, target: Tensor) -> Tensor:
     return ops.mean(ops.abs(widen(images) - widen(target)))
 
 
-class MatrixProduct:
-    """The product of two stacks of square matrices; nothing is trained."""
-
-    parts: tuple[Part, ...] = ()
-
-    def __init__(self, product: Callable[[Tensor, Tensor], Tensor]) -> None:
-        self.networks = {"product": product}
-
-    def infer(self, left: Tensor, right: Tensor) -> Tensor:
-        return self.networks["product"](left, right)
-
-
-__all__ = ["Part", "Task", "build_task"]
-
-
 def build_task(cell: Cell) -> Task:
-    """Return the cell's task with freshly initialised networks.
+    """Return the cell's task with freshly initialised networks and, for training, optimisers.
 
     They are created on Keras's current device, in the types that `set_precision` set.
     """
-    definition = build_model(cell, "keras")
+    model = build_model(cell, "keras")
     match MODELS[cell.model].task:
         case "image-classification" | "text-classification":
-            return Classification(definition)
+            networks = {"model": model}
+            parts = [Part(networks=[model], compute_loss=partial(compute_classification_loss, model))]
         case "image-translation":
-            return ImageTranslation(definition, image_size=cell.input_size, seed=cell.seed)
+            networks = model
+            parts = make_translation_parts(model, image_size=cell.input_size, seed=cell.seed)
         case "matrix-product":
-            return MatrixProduct(definition)
+            return Task(networks={"product": model}, infer=model)
+
+    def infer(samples: Tensor, _: Tensor) -> Tensor:
+        """Return the logits, or images of domain b for those of domain a."""
+        return next(iter(networks.values()))(samples, training=False)
+
+    if cell.phase == "infer":
+        return Task(networks=networks, infer=infer)
+    for part in parts:
+        part.optimizer = build_optimizer(cell, part.trainable)
+    return Task(networks=networks, infer=infer, parts=parts)

@@ -1,8 +1,7 @@
 """Tasks in PyTorch: networks, the parts of a training step in their order, and inference."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -11,54 +10,35 @@ from torch.nn.functional import cross_entropy, l1_loss, mse_loss
 from bench.models import build_model
 from bench.registry import MODELS
 from bench.schema import Cell
+from bench.tasks.cyclegan import POOL_SIZE, compute_discriminator_loss, compute_generator_loss
 
 Tensors = tuple[Tensor, ...]
 
 
-class Part(nn.Module, ABC):
-    """One loss, the networks that it trains (the module's parameters), and what it hands to the next part."""
+class Part(nn.Module):
+    """One loss, the networks that it trains (the module's parameters), and what it hands to the next part.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.frozen: tuple[nn.Module, ...] = ()
+    Called with the inputs and the previous part's tensors, it returns the loss (a scalar) and the next part's tensors.
+    """
 
-    def freeze(self, *networks: nn.Module) -> None:
-        """Name networks that the loss needs and that another part trains; they get no gradients in this part."""
-        object.__setattr__(self, "frozen", networks)  # around nn.Module, which would count their parameters as its own
-
-    @abstractmethod
-    def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the loss (a scalar) of the inputs and the previous part's tensors; and the next part's tensors."""
+    frozen: tuple[nn.Module, ...] = ()
+    """Networks that the loss needs and that another part trains; they get no gradients in this part. A tuple: of a
+    module, nn.Module would count the parameters as its own."""
 
 
-class Task(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Task:
     """The networks of a cell and what is done with them."""
 
-    @property
-    def networks(self) -> Mapping[str, nn.Module]:
-        """The networks by their names."""
-
+    networks: Mapping[str, nn.Module]
+    infer: Callable[..., Tensor]
+    """Returns the output for a step's inputs."""
     parts: tuple[Part, ...]
     """Run in this order in every training step, each with its own optimiser; empty where nothing is trained."""
 
-    def infer(self, *inputs: Tensor) -> Tensor:
-        """Return the output for a step's inputs."""
-
-
-class Classification:
-    """Cross entropy of the model's logits, averaged over the batch. Inputs: samples and int64 labels (batch,)."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.networks = {"model": model}
-        self.parts: tuple[Part, ...] = (ClassificationPart(model),)
-
-    def infer(self, samples: Tensor, labels: Tensor) -> Tensor:
-        logits: Tensor = self.networks["model"](samples)
-        return logits
-
 
 class ClassificationPart(Part):
-    """The one part of a classifier's training step."""
+    """Cross entropy of the model's logits, averaged over the batch. Inputs: samples and int64 labels (batch,)."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -69,45 +49,18 @@ class ClassificationPart(Part):
         return cross_entropy(self.model(samples), labels), ()
 
 
-# CycleGAN's losses, weights and order as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix, models/
-# cycle_gan_model.py): first both generators, with the discriminators frozen, then both discriminators, on pooled
-# images.
-CYCLE_WEIGHT = 10.0
-IDENTITY_WEIGHT = 0.5  # times CYCLE_WEIGHT
-DISCRIMINATOR_WEIGHT = 0.5  # halves the objective: discriminators learn at half the speed of the generators
-POOL_SIZE = 50
-
-
-class ImageTranslation:
-    """A training step of CycleGAN; inference translates from a to b. Inputs: images of domains a and b, in [-1, 1]."""
-
-    def __init__(self, networks: nn.ModuleDict, *, image_size: int) -> None:
-        self.networks = dict(networks.items())
-        self.parts: tuple[Part, ...] = (GeneratorPart(networks), DiscriminatorPart(networks, image_size))
-
-    def infer(self, images_a: Tensor, images_b: Tensor) -> Tensor:
-        images: Tensor = self.networks["generator_ab"](images_a)
-        return images
-
-
 class GeneratorPart(Part):
-    """Trains both generators: least-squares GAN loss, cycle consistency and identity."""
+    """Trains CycleGAN's generators. Inputs: images of domains a and b, in [-1, 1]."""
 
     def __init__(self, networks: nn.ModuleDict) -> None:
         super().__init__()
         self.generator_ab, self.generator_ba = networks["generator_ab"], networks["generator_ba"]
-        self.freeze(networks["discriminator_a"], networks["discriminator_b"])
+        self.frozen = (networks["discriminator_a"], networks["discriminator_b"])
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        images_a, images_b = tensors
-        discriminator_a, discriminator_b = self.frozen
-        fake_b, fake_a = self.generator_ab(images_a), self.generator_ba(images_b)
-        adversarial = compute_gan_loss(discriminator_b(fake_b), is_real=True)
-        adversarial = adversarial + compute_gan_loss(discriminator_a(fake_a), is_real=True)
-        cycle = l1_loss(self.generator_ba(fake_b), images_a) + l1_loss(self.generator_ab(fake_a), images_b)
-        identity = l1_loss(self.generator_ab(images_b), images_b) + l1_loss(self.generator_ba(images_a), images_a)
-        loss = adversarial + CYCLE_WEIGHT * (cycle + IDENTITY_WEIGHT * identity)
-        return loss, (fake_a.detach(), fake_b.detach())
+        generators = (self.generator_ab, self.generator_ba)
+        loss, fakes = compute_generator_loss(generators, self.frozen, tensors, l1=l1_loss, gan=compute_gan_loss)
+        return loss, tuple(fake.detach() for fake in fakes)
 
 
 class DiscriminatorPart(Part):
@@ -119,14 +72,10 @@ class DiscriminatorPart(Part):
         self.pool_a, self.pool_b = ImagePool(image_size), ImagePool(image_size)
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
-        images_a, images_b, fake_a, fake_b = tensors
-        loss_a = self._compute_loss(self.discriminator_a, images_a, self.pool_a(fake_a))
-        loss_b = self._compute_loss(self.discriminator_b, images_b, self.pool_b(fake_b))
-        return DISCRIMINATOR_WEIGHT * (loss_a + loss_b), ()
-
-    def _compute_loss(self, discriminator: nn.Module, real: Tensor, fake: Tensor) -> Tensor:
-        loss = compute_gan_loss(discriminator(real), is_real=True)
-        return loss + compute_gan_loss(discriminator(fake), is_real=False)
+        fakes = (self.pool_a(tensors[2]), self.pool_b(tensors[3]))
+        discriminators = (self.discriminator_a, self.discriminator_b)
+        loss: Tensor = compute_discriminator_loss(discriminators, tensors[:2], fakes, gan=compute_gan_loss)
+        return loss, ()
 
 
 class ImagePool(nn.Module):
@@ -163,28 +112,18 @@ def compute_gan_loss(prediction: Tensor, *, is_real: bool) -> Tensor:
     return mse_loss(prediction, torch.full_like(prediction, float(is_real)))
 
 
-class MatrixProduct:
-    """The product of two stacks of square matrices; nothing is trained."""
-
-    parts: tuple[Part, ...] = ()
-
-    def __init__(self, product: nn.Module) -> None:
-        self.networks = {"product": product}
-
-    def infer(self, left: Tensor, right: Tensor) -> Tensor:
-        product: Tensor = self.networks["product"](left, right)
-        return product
-
-
-__all__ = ["Part", "Task", "build_task"]
-
-
 def build_task(cell: Cell) -> Task:
-    definition = build_model(cell, "torch")
+    model = build_model(cell, "torch")
     match MODELS[cell.model].task:
         case "image-classification" | "text-classification":
-            return Classification(definition)
+            parts = (ClassificationPart(model),)
+            return Task(networks={"model": model}, infer=lambda samples, labels: model(samples), parts=parts)
         case "image-translation":
-            return ImageTranslation(definition, image_size=cell.input_size)
+            generate = model["generator_ab"]
+            return Task(
+                networks=dict(model.items()),
+                infer=lambda images_a, images_b: generate(images_a),
+                parts=(GeneratorPart(model), DiscriminatorPart(model, cell.input_size)),
+            )
         case "matrix-product":
-            return MatrixProduct(definition)
+            return Task(networks={"product": model}, infer=model, parts=())
