@@ -131,9 +131,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return ModuleScheduling(config, log)
 
 
-# Modules that share what takes long to start stay on one worker: the control plane, the nodes that run pods, and what
-# the programs in the environments of TensorFlow and JAX say.
-SHARING = ("tests/cluster/", "tests/e2e/", "tests/unit/bench/frameworks/test_keras_")
+# Modules that share what takes long to start stay on one worker: the control plane, and the nodes that run pods.
+SHARING = ("tests/cluster/", "tests/e2e/")
 
 
 class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist ships no types

@@ -1,20 +1,20 @@
-"""Print what JAX does with cells, as one JSON object on the last line of stdout.
+"""Check what JAX does with cells; keras_conformance.py and conformance.py have what others do as well.
 
-Started with two CPU devices, so that sharding can be seen, and with a Keras configuration that asks for other types.
+Started with two CPU devices, so that sharding can be seen.
 """
 
-import json
 import os
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-CONFIGURATION = {"backend": "tensorflow", "floatx": "float16", "image_data_format": "channels_first"}
-keras_home = tempfile.TemporaryDirectory()
-os.environ["KERAS_HOME"] = keras_home.name
-(Path(keras_home.name) / "keras.json").write_text(json.dumps(CONFIGURATION))
+import conformance
+import keras_conformance  # a user's configuration of Keras, which is read when that is imported
+import numpy as np
+from conformance import SIZES, Examiner, catch
+from keras_conformance import compare_replicas, make_replicas
+
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 
 from bench.frameworks import jax as framework_module  # noqa: E402  chooses Keras's backend
@@ -22,27 +22,107 @@ from bench.frameworks import jax as framework_module  # noqa: E402  chooses Kera
 # isort: split
 import jax  # noqa: E402
 import keras  # noqa: E402
-import numpy as np  # noqa: E402
+import xla_traces  # noqa: E402
 from jax._src import xla_bridge  # noqa: E402  nothing public says whether a client was started
-from keras_answers import (  # noqa: E402
-    SIZES,
-    Examiner,
-    check_pool,
-    compare_replicas,
-    draw_weights,
-    shrink_models,
-)
+from jax.profiler import ProfileData  # noqa: E402
 
-from bench.tasks.keras import ImagePool, set_precision  # noqa: E402
 from factories import make_cell  # noqa: E402
 
 NUM_THREADS = 3
 PRODUCT = {"model": "matmul", "phase": "infer", "input_size": 256, "num_classes": None, "batch_size": 1}
 
+framework = framework_module.load(make_cell(framework="jax", mode="compiled"), NUM_THREADS)
+is_client_started = xla_bridge.backends_are_initialized()
 
-def trace_pool(pool: ImagePool) -> Callable[[Any], Any]:
-    """Return the pool's `exchange` as one program of XLA that takes and returns NumPy arrays."""
 
+def check_a_users_configuration_changes_nothing(_: Examiner) -> None:
+    types = (keras.config.floatx(), keras.config.image_data_format(), keras.config.dtype_policy().name)
+    assert types == ("float32", "channels_last", "float32")
+    assert framework.settings["optimizer"] == "Keras Adam"
+
+
+def check_loading_starts_no_client_and_so_makes_no_context(_: Examiner) -> None:
+    assert is_client_started is False
+
+
+def check_running_out_of_memory_is_told_from_other_errors(_: Examiner) -> None:
+    assert not framework.is_out_of_memory(ValueError("RESOURCE_EXHAUSTED"))
+    assert framework.is_out_of_memory(catch(lambda: jax.numpy.zeros(1 << 50) + 1))
+    assert not framework.is_out_of_memory(catch(lambda: jax.numpy.zeros(3) + jax.numpy.zeros(2)))
+
+
+def check_a_step_compiles_once_folds_no_data_gives_its_buffers_away_and_multiplies_in_float32(
+    examiner: Examiner,
+) -> None:
+    workload = examiner.build()
+    workload.run_step()
+    donated = workload._state
+    program = workload._step.lower(donated, *workload.inputs).as_text()
+    for _ in range(2):
+        workload.run_step()
+    assert workload._step._cache_size() == 1
+    assert all(array.is_deleted() for array in donated)
+    constants = re.findall(r"stablehlo.constant dense<[^>]*> : tensor<([\dx]*)x?\w+>", program)
+    assert max(int(np.prod([int(n) for n in dims.split("x") if n])) for dims in constants) < 100
+    assert read_precisions(program) == {("HIGHEST", "HIGHEST")}
+
+
+def read_precisions(program: str) -> set[tuple[str, ...]]:
+    """Return which precisions the convolutions and the matrix products of a StableHLO program ask for."""
+    products = ("stablehlo.convolution", "stablehlo.dot_general")
+    lines = [line for line in program.splitlines() if any(product in line for product in products)]
+    return {tuple(re.findall(r"\b(DEFAULT|HIGH|HIGHEST)\b", line)) for line in lines}
+
+
+def check_xla_computes_with_as_many_cpu_threads_as_it_was_given(_: Examiner) -> None:
+    jax.numpy.zeros(1).block_until_ready()
+    names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    assert names.count("tf_XLAEigen") == NUM_THREADS == framework.settings["num_threads"]
+
+
+def make_workload(cell: Any, number: int) -> Any:
+    return framework_module.JaxWorkload(cell, jax.devices()[:number], 1)
+
+
+def check_two_devices_step_as_one_does_each_with_half_the_batch_and_all_weights(_: Examiner) -> None:
+    one, two = make_replicas(make_workload, framework="jax", mode="compiled")
+    compare_replicas(one, two)
+    images, kernel = two.inputs[0], two.networks["model"].trainable_variables[0].value
+    for array, shape in ((images, (2, 16, 16, 3)), (kernel, (3, 3, 3, 4))):
+        assert [shard.data.shape for shard in array.addressable_shards] == [shape] * 2
+
+
+def check_a_steps_bytes_are_arguments_outputs_and_temporary_buffers_without_the_build(_: Examiner) -> None:
+    product = framework.build_workload(make_cell(framework="jax", mode="compiled", **PRODUCT))
+    training = framework.build_workload(make_cell(framework="jax", mode="compiled", **SIZES["conv6"]))
+    for workload in (product, training):
+        workload.run_step()
+        workload.synchronize()
+    # Two matrices and their product, 256 x 256 of four bytes.
+    assert product.plan_step_bytes() == 3 * 256 * 256 * 4
+    # The state is donated: the new one takes its place. Gradients, which are a third of it, and activations come on
+    # top; a second copy of the state would be 2.
+    state, inputs = (sum(array.nbytes for array in arrays) for arrays in (training._state or (), training.inputs))
+    assert 1 + 1 / 3 < ((training.plan_step_bytes() or 0) - inputs) / state < 2
+    assert training._step._cache_size() == 1  # asking compiles nothing
+
+
+def check_the_calibrations_product_is_right_with_options_that_xla_knows(_: Examiner) -> None:
+    cell = make_cell(framework="jax", mode="compiled", **PRODUCT)
+    workload = framework_module.JaxWorkload(cell, jax.devices()[:1], 1, framework_module.CALIBRATION_OPTIONS)
+    workload.run_step()
+    left, right = map(np.asarray, workload.inputs)
+    np.testing.assert_allclose(np.asarray(workload._outputs[0]), left @ right, rtol=1e-3, atol=1e-8)
+
+
+def check_kernels_and_copies_of_traces_count(_: Examiner) -> None:
+    def work() -> None:
+        jax.block_until_ready(jax.numpy.ones((64, 64)) @ jax.numpy.ones((64, 64)))
+
+    xla_traces.examine(framework_module, ProfileData.text_proto_to_serialized_xspace, work)
+
+
+def trace_pool(pool: Any) -> Callable[[Any], Any]:
     @jax.jit
     def step(state: Any, images: Any) -> Any:
         with keras.StatelessScope(list(zip(pool.state, state, strict=True))) as scope:
@@ -58,139 +138,15 @@ def trace_pool(pool: ImagePool) -> Callable[[Any], Any]:
     return exchange
 
 
-def make_replicas(precision: str) -> list[Any]:
-    """Return workloads of equal weights on one and on two devices."""
-    cell = make_cell(framework="jax", mode="compiled", precision=precision, **SIZES["conv6"])
-    set_precision(cell)
-    workloads = [framework_module.JaxWorkload(cell, jax.devices()[:count], 1) for count in (1, 2)]
-    for workload in workloads:
-        draw_weights(workload)
-    return workloads
-
-
-def check_sharding() -> dict[str, Any]:
-    """Compare one device with two; say how the two share the batch and what each holds of the weights."""
-    one, two = make_replicas("fp32")
-    answers = compare_replicas(one, two)
-    images = two.inputs[0]
-    kernel = two.networks["model"].trainable_variables[0].value
-    return {
-        **answers,
-        "shares": [list(shard.data.shape) for shard in images.addressable_shards],
-        "kernel": [list(shard.data.shape) for shard in kernel.addressable_shards],
-    }
-
-
-def check_step(examiner: Examiner) -> dict[str, Any]:
-    """Say how a training step was executed: programs compiled, buffers donated, constants, precision of products."""
-    workload = examiner.build(mode="compiled")
-    workload.run_step()
-    donated = workload._state
-    program = workload._step.lower(donated, *workload.inputs).as_text()
-    for _ in range(2):
-        workload.run_step()
-    constants = re.findall(r"stablehlo.constant dense<[^>]*> : tensor<([\dx]*)x?\w+>", program)
-    return {
-        "num_programs": workload._step._cache_size(),
-        "num_kept": sum(not array.is_deleted() for array in donated),
-        "largest_constant": max(int(np.prod([int(n) for n in dims.split("x") if n])) for dims in constants),
-        "precisions": read_precisions(program),
-    }
-
-
-def read_precisions(program: str) -> list[list[str]]:
-    """Return which precisions the convolutions and the matrix products of a StableHLO program ask for."""
-    lines = [
-        line for line in program.splitlines() if "stablehlo.convolution" in line or "stablehlo.dot_general" in line
-    ]
-    precisions = {tuple(re.findall(r"\b(DEFAULT|HIGH|HIGHEST)\b", line)) for line in lines}
-    return [list(names) for names in sorted(precisions)]
-
-
-def check_tf32(examiner: Examiner) -> list[list[str]]:
-    """Return the precisions of a step in TF32."""
-    jax.config.update("jax_default_matmul_precision", "highest")
+def check_tf32_products_are_in_tf32(_: Examiner) -> None:
     cell = make_cell(framework="jax", mode="compiled", precision="tf32", **SIZES["conv6"])
-    framework = framework_module.load(cell, NUM_THREADS)
-    workload = framework.build_workload(cell)
+    workload = framework_module.load(cell, NUM_THREADS).build_workload(cell)
     workload.run_step()
-    return read_precisions(workload._step.lower(workload._state, *workload.inputs).as_text())
-
-
-def count_pool_threads() -> int:
-    """Return the number of XLA's threads that compute on the CPU."""
-    return [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")].count("tf_XLAEigen")
-
-
-def check_plan(framework: framework_module.Jax) -> dict[str, Any]:
-    """Say what steps take by XLA's plan, beside the arrays that they take and return."""
-    product = framework.build_workload(make_cell(framework="jax", mode="compiled", **PRODUCT))
-    training = framework.build_workload(make_cell(framework="jax", mode="compiled", **SIZES["conv6"]))
-    for workload in (product, training):
-        workload.run_step()
-        workload.synchronize()
-    state, inputs = (sum(array.nbytes for array in arrays) for arrays in (training._state or (), training.inputs))
-    return {
-        "product": product.plan_step_bytes(),
-        "training": training.plan_step_bytes(),
-        "state": state,
-        "inputs": inputs,
-        "num_programs": training._step._cache_size(),
-    }
-
-
-def check_calibration_options() -> bool:
-    """Say whether the calibration's product is right with its options: XLA refuses those that it does not know."""
-    cell = make_cell(framework="jax", mode="compiled", **PRODUCT)
-    set_precision(cell)
-    workload = framework_module.JaxWorkload(cell, jax.devices()[:1], 1, framework_module.CALIBRATION_OPTIONS)
-    workload.run_step()
-    left, right = map(np.asarray, workload.inputs)
-    return bool(np.allclose(np.asarray(workload._outputs[0]), left @ right, rtol=1e-3))
-
-
-def check_out_of_memory(framework: framework_module.Jax) -> dict[str, bool]:
-    """Say which errors count as too little memory."""
-    errors: dict[str, BaseException] = {"value": ValueError("RESOURCE_EXHAUSTED")}
-    causes: dict[str, Callable[[], object]] = {
-        "allocator": lambda: jax.numpy.zeros(1 << 50) + 1,
-        "shapes": lambda: jax.numpy.zeros(3) + jax.numpy.zeros(2),
-    }
-    for name, cause in causes.items():
-        try:
-            cause()
-        except Exception as error:
-            errors[name] = error
-    return {name: framework.is_out_of_memory(error) for name, error in errors.items()}
-
-
-def main() -> None:
-    """Print all answers."""
-    shrink_models()
-    framework_module.load(make_cell(framework="jax", mode="compiled"), NUM_THREADS)
-    is_client_started = xla_bridge.backends_are_initialized()
-    framework = framework_module.load(make_cell(framework="jax", mode="compiled"), NUM_THREADS)
-    examiner = Examiner("jax", framework.build_workload)
-    answers = {
-        "keras": [keras.config.floatx(), keras.config.image_data_format(), keras.config.dtype_policy().name],
-        "settings": framework.settings,
-        "training": {"compiled": examiner.check_training("compiled")},
-        "inference": {"compiled": examiner.check_inference("compiled")},
-        "overflow": {"compiled": examiner.check_overflow("compiled")},
-        "real_data": examiner.check_real_data("compiled"),
-        "seeded_alike": examiner.check_seeds(),
-        "pool": check_pool(trace_pool),
-        "replicas": check_sharding(),
-        "step": check_step(examiner),
-        "num_pool_threads": count_pool_threads(),
-        "is_client_started": is_client_started,
-        "plan": check_plan(framework),
-        "calibration_options": check_calibration_options(),
-        "out_of_memory": check_out_of_memory(framework),
-        "tf32": check_tf32(examiner),
-    }
-    print(json.dumps(answers))
+    program = workload._step.lower(workload._state, *workload.inputs).as_text()
+    assert read_precisions(program) == {("HIGH", "HIGH")}
+    framework_module.load(make_cell(framework="jax", mode="compiled"), NUM_THREADS)  # as it was
 
 
 if __name__ == "__main__":
-    main()
+    examiner = keras_conformance.make_examiner("jax", ("compiled",), framework.build_workload, trace_pool)
+    conformance.run_checks(examiner, globals(), vars(conformance), vars(keras_conformance))

@@ -66,9 +66,7 @@ class PyTorch:
         self.settings |= workload.settings
         return workload
 
-    def build_product(self, cell: Cell) -> PyTorchWorkload:
-        """Return the product as every other cell: nothing is searched for before it runs."""
-        return self.build_workload(cell)
+    build_product = build_workload  # nothing is searched for before it runs
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
         """Return the CUDA allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -29,21 +28,6 @@ NUM_STEPS_BEFORE_CAPTURE = 3
 Tensors = tuple[Tensor, ...]
 
 
-class Step(Protocol):
-    """One step of a workload."""
-
-    @property
-    def losses(self) -> Tensors:
-        """The losses of the last step; none in inference."""
-
-    @property
-    def device_type(self) -> str:
-        """Where the last step's result lives, as PyTorch says it."""
-
-    def run(self, inputs: Tensors) -> Tensor | None:
-        """Start a step; return its output where it has one. A reference to it keeps its memory."""
-
-
 @dataclass(kw_only=True)
 class TrainingStep:
     """Forward, backward and update of every part in its turn."""
@@ -53,9 +37,11 @@ class TrainingStep:
     """What is called for each part: itself, compiled, or wrapped for several GPUs."""
     optimizers: Sequence[torch.optim.Optimizer]
     device_type: str
+    """Where the last step's result lives, as PyTorch says it."""
     half_type: torch.dtype | None
     """What autocast computes in; None: float32."""
     losses: Tensors = ()
+    """Those of the last step."""
     scalers: "list[torch.amp.GradScaler]" = field(init=False)
     """One per part in float16, none in other precisions."""
 
@@ -97,7 +83,7 @@ class TrainingStep:
 
 
 class InferenceStep:
-    """One forward pass without gradients."""
+    """One forward pass without gradients; `run` returns its output, and a reference to it keeps its memory."""
 
     losses: Tensors = ()
     device_type = "none yet"
@@ -153,6 +139,7 @@ class GraphedStep:
         return graph
 
 
+Step = TrainingStep | InferenceStep | GraphedStep
 HALF_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 MEMORY_FORMATS = {torch.channels_last: "channels last (NHWC)", torch.contiguous_format: "contiguous (NCHW)"}
 

@@ -3,7 +3,6 @@
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Literal
 
@@ -74,8 +73,7 @@ class TensorFlow:
     def build_workload(self, cell: Cell) -> "TensorFlowWorkload":
         return TensorFlowWorkload(cell, self._devices, self._num_threads)
 
-    def build_product(self, cell: Cell) -> "TensorFlowWorkload":
-        return self.build_workload(cell)
+    build_product = build_workload
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
         """Return the peak of the allocator (bytes) on the fullest GPU since the last reset, and None; None on a CPU."""
@@ -108,7 +106,7 @@ class TensorFlowWorkload:
         keras.utils.set_random_seed(cell.seed)
         self._devices = devices
         self._strategy = make_strategy(tuple(devices)) if len(devices) > 1 else None
-        with self._enter_scope():
+        with tf.device(devices[0]) if self._strategy is None else self._strategy.scope():
             self._task = build_task(cell)
         self.networks = self._task.networks
         self.optimizers = [part.optimizer for part in self._task.parts]
@@ -167,11 +165,6 @@ class TensorFlowWorkload:
             output = self._strategy.experimental_local_results(output)[0]
         return "gpu" if is_gpu(output.backing_device) else "cpu"
 
-    def _enter_scope(self) -> AbstractContextManager[Any]:
-        scope: AbstractContextManager[Any]
-        scope = tf.device(self._devices[0]) if self._strategy is None else self._strategy.scope()
-        return scope
-
     def _place(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Copy arrays from the host to the device, or an equal share of each to every device; return the copies."""
         if self._strategy is None:
@@ -193,24 +186,17 @@ class TensorFlowWorkload:
     def _make_step(self, cell: Cell) -> Callable[..., tuple[Any, ...]]:
         is_compiled = cell.mode == "compiled"
         step = self._make_training_step(cell) if cell.phase == "train" else self._make_inference_step(cell)
-        if self._strategy is not None:
-            step = self._replicate(step)
-        if cell.mode == "eager":
-            return step
-        # jit_compile=False: XLA stays off. Keras's `fit` would switch it on for GPUs by itself.
-        function: Callable[..., tuple[Any, ...]]
-        function = tf.function(step, jit_compile=is_compiled and self._strategy is None)
-        return function
-
-    def _replicate(self, step: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-        strategy = self._strategy
-        assert strategy is not None
+        strategy: Any = self._strategy
 
         def run_replicas(*inputs: Any) -> tuple[Any, ...]:
             outputs: tuple[Any, ...] = strategy.run(step, args=inputs)
             return outputs
 
-        return run_replicas
+        function = run_replicas if strategy else step
+        if cell.mode != "eager":
+            # jit_compile=False: XLA stays off. Keras's `fit` would switch it on for GPUs by itself.
+            function = tf.function(function, jit_compile=is_compiled and not strategy)
+        return function
 
     def _make_training_step(self, cell: Cell) -> Callable[..., tuple[Any, ...]]:
         differentiate = [make_differentiation(part, len(self._devices)) for part in self._task.parts]

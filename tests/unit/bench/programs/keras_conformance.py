@@ -1,0 +1,172 @@
+"""What TensorFlow and JAX have to do with Keras. The models are the real ones with fewer channels and blocks."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+# A user's configuration, which asks for other types: imported before Keras.
+keras_home = tempfile.TemporaryDirectory()
+os.environ["KERAS_HOME"] = keras_home.name
+(Path(keras_home.name) / "keras.json").write_text(
+    '{"backend": "torch", "floatx": "float16", "image_data_format": "channels_first"}'
+)
+
+import numpy as np  # noqa: E402
+from conformance import Examiner, count_changes, name_dtype, read_weights  # noqa: E402
+
+from factories import make_cell  # noqa: E402
+from tiny_data import write_cifar10  # noqa: E402
+
+CASES = [("conv6", "fp32"), ("conv6", "bf16"), ("conv6", "fp16"), ("text-classifier", "fp32")]
+HALVES = (1e-3, 2e-2)
+
+
+def make_examiner(
+    framework: str,
+    modes: tuple[str, ...],
+    build_workload: Callable[..., Any],
+    exchange: Callable[[Any], Callable[..., Any]],
+) -> Examiner:
+    """Return the examiner of a framework. `exchange(pool)`: the pool's `exchange` as one traced function of arrays."""
+    from bench.models import keras as definitions
+    from bench.tasks.keras import ImagePool, set_precision
+
+    models: Any = definitions
+    models.CONV6_STAGES = ((4, 2), (8, 2))
+    models.GENERATOR_BLOCKS = 1
+    models.GAN_WIDTH = 8
+    models.TEXT_ENCODER = replace(models.TEXT_ENCODER, num_layers=1)
+    models.RESNET18_BLOCKS = tuple(((w, 3, s), (w, 3, 1)) for w, s in ((8, 1), (8, 1), (16, 2), (16, 1)))
+
+    def build(cell: Any) -> Any:
+        set_precision(cell)
+        return build_workload(cell)
+
+    def infer(workload: Any) -> Any:
+        workload.run_step()
+        workload.synchronize()
+        return workload._outputs[0]
+
+    def open_pool() -> Callable[[Any], Any]:
+        show = exchange(ImagePool(1, seed=1))
+        return lambda numbers: show(np.repeat(numbers, 3).reshape(3, 1, 1, 3))[:, 0, 0, 0]
+
+    return Examiner(
+        framework=framework,
+        modes=modes,
+        build_workload=build,
+        draw_weights=draw_weights,
+        infer=infer,
+        open_pool=open_pool,
+        training=dict.fromkeys(CASES, modes),
+        inference=dict.fromkeys([*CASES, ("resnet18-cifar", "fp32"), ("matmul", "fp32"), ("matmul", "bf16")], modes),
+        loss_tolerances={"fp32": (1e-4, 2e-2), "bf16": HALVES, "fp16": HALVES},
+        half_tolerance=2e-3,
+    )
+
+
+def draw_weights(workload: Any) -> None:
+    """Set every trainable weight to numbers that NumPy draws, the same ones in every framework."""
+    rng = np.random.default_rng(3)
+    for _, network in sorted(workload.networks.items()):
+        for variable in network.trainable_variables:
+            variable.assign(0.1 * rng.standard_normal(variable.shape, dtype=np.float32))
+
+
+def read_loss_scale(workload: Any) -> float:
+    return float(np.array(workload.optimizers[0].dynamic_scale))
+
+
+def check_an_overflow_halves_the_loss_scale_and_skips_the_update(examiner: Examiner) -> None:
+    for mode in examiner.modes:
+        workload = examiner.build(mode=mode, precision="fp16")
+        assert read_loss_scale(workload) == 2.0**16
+        bias = workload.networks["model"].trainable_variables[-1]
+        healthy = np.array(bias)
+        # Four convolutions and three dense layers, each with kernel and bias.
+        for value, num_changed in ((np.full_like(healthy, np.inf), 0), (healthy, 14)):
+            workload.networks["model"].trainable_variables[-1].assign(value)
+            before = read_weights(workload)
+            workload.run_step()
+            assert count_changes(before, read_weights(workload)) == num_changed, mode
+            assert read_loss_scale(workload) == 2.0**15
+
+
+def check_real_data_come_batch_by_batch_in_the_precision_of_the_weights(examiner: Examiner) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        data_dir = str(write_cifar10(Path(folder)))
+        workload = examiner.build(phase="infer", precision="bf16", input_size=32, data_dir=data_dir)
+        # The test set's images stand in order; an image's label is its number.
+        for labels in ([0, 1, 2, 3], [4, 5, 6, 7]):
+            examiner.infer(workload)
+            assert np.asarray(workload.inputs[1]).tolist() == labels
+        assert name_dtype(workload.inputs[0]) == "bfloat16"
+
+
+def check_cyclegans_losses_are_those_of_its_authors_of_six_generators_and_six_discriminators(_: Examiner) -> None:
+    """By hand: a = 1, b = -1; generators multiply by 0.5 (a to b) and 3 (b to a), discriminators by 1.
+
+    Fakes: of b 0.5, of a -3. Generators: least squares (0.5 - 1)^2 + (-3 - 1)^2 = 16.25, cycle |1.5 - 1| + |-1.5 + 1|
+    = 1, identity |-0.5 + 1| + |3 - 1| = 2.5; together 16.25 + 10 x 1 + 10 x 0.5 x 2.5. Discriminators: of a
+    (1 - 1)^2 + (-3)^2 = 9, of b (-1 - 1)^2 + 0.5^2 = 4.25; half of it.
+    """
+    from bench.tasks.keras import make_translation_parts
+
+    calls: list[str] = []
+
+    def make_network(name: str, factor: float) -> Callable[..., Any]:
+        def network(images: Any, *, training: bool) -> Any:
+            assert training
+            calls.append(name)
+            return factor * images
+
+        return network
+
+    factors = {"generator_ab": 0.5, "generator_ba": 3.0, "discriminator_a": 1.0, "discriminator_b": 1.0}
+    networks = {name: make_network(name, factor) for name, factor in factors.items()}
+    generators, discriminators = make_translation_parts(networks, image_size=2, seed=0)
+    images = [value * np.ones((1, 2, 2, 3), np.float32) for value in (1.0, -1.0)]
+    loss, fakes = generators.compute_loss(*images)
+    assert (float(loss), [float(np.asarray(fake)[0, 0, 0, 0]) for fake in fakes]) == (38.75, [-3.0, 0.5])
+    assert [calls.count(name) for name in factors] == [3, 3, 1, 1]
+    loss, handed_on = discriminators.compute_loss(*images, *fakes)
+    assert (float(loss), handed_on) == (6.625, ())
+    assert [calls.count(name) for name in factors] == [3, 3, 3, 3]
+
+
+def make_replicas(make_workload: Callable[[Any, int], Any], **fields: Any) -> list[Any]:
+    """Return workloads of equal weights on one and on two devices, as `make_workload(cell, number)` makes them."""
+    from bench.tasks.keras import set_precision
+
+    cell = make_cell(**{"batch_size": 4, "input_size": 16, "num_classes": 10} | fields)
+    set_precision(cell)
+    workloads = [make_workload(cell, number) for number in (1, 2)]
+    for workload in workloads:
+        draw_weights(workload)
+    return workloads
+
+
+def compare_replicas(one: Any, two: Any) -> None:
+    """Train two workloads of equal weights for a step, which must lead to equal losses, weights and gradients.
+
+    Adam's first moments are a tenth of the gradients; Adam's steps would hide a gradient that is a multiple too large.
+    """
+    for workload in (one, two):
+        workload.run_step()
+        workload.synchronize()
+    losses, others = ([float(loss) for loss in workload.losses] for workload in (one, two))
+    np.testing.assert_allclose(losses, others, rtol=1e-6)
+    pairs = [*zip(read_weights(one), read_weights(two), strict=True)]
+    pairs += zip(read_moments(one), read_moments(two), strict=True)
+    for left, right in pairs:
+        assert np.abs(left - right).max() < 1e-5 * max(np.abs(left).max(), 1e-12)
+
+
+def read_moments(workload: Any) -> Iterator[Any]:
+    """Yield the first moments of every optimiser, without their loss scaling."""
+    for optimizer in workload.optimizers:
+        for moment in getattr(optimizer, "inner_optimizer", optimizer)._momentums:
+            yield np.array(moment)
