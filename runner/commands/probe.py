@@ -26,7 +26,7 @@ from runner.terminal import echo
 if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.schema import Cell
     from collector.batches import ProbedLimit
-    from runner.capabilities import GpuKind
+    from runner.matrix.plan import GpuKind
     from runner.probe import Probe, ProbeReport
 
 RUN_PANEL = "With --run"
@@ -162,7 +162,7 @@ def _plan_search(cell: "Cell", gpu: "GpuKind | None", max_batch_size: int, deadl
 
 
 def _search(search: "Probe", python: list[str], console: Console) -> "ProbeReport":
-    from runner.local.host_lock import hold_host_lock
+    from runner.local.process import hold_host_lock
     from runner.local.run import find_interpreters, parse_interpreters
     from runner.probe import show_search
 

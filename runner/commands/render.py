@@ -162,16 +162,12 @@ def _check_store(url: str | None) -> str:
 
 
 def _plan(matrix: "Matrix", profile: "Profile", context: str, queue: str | None, run_id: str | None) -> "Run":
-    from bench.schema import Cell, Cluster
-    from runner import capabilities
+    from bench.schema import Cluster
     from runner.matrix.plan import plan_run
     from runner.runs import check_run_id
 
     name = matrix.name if run_id is None else run_id
     check_run_id(name)
 
-    def explain_unsupported(cell: Cell) -> str | None:
-        return profile.explain_unsupported(cell) or capabilities.explain_unsupported(cell, profile.gpu_kind)
-
     cluster = Cluster(context=context, namespace=profile.namespace, profile=profile.name, queue=queue)
-    return plan_run(matrix, explain_unsupported, run_id=name, cluster=cluster)
+    return plan_run(matrix, profile.explain_unsupported, run_id=name, cluster=cluster)

@@ -29,11 +29,10 @@ from runner.run_events import RunEvents
 from runner.runs import NO_RETRIES, Retries, read_run
 
 if TYPE_CHECKING:  # the collector takes a second to import, the package `kubernetes` half a second
-    from runner.alarms import Webhook
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.run import ClusterRun
     from runner.kubernetes.tracked_jobs import ClusterObserver
-    from runner.nights import NightReport, Watch
+    from runner.nights import NightReport, Watch, Webhook
     from runner.profiles.model import Profile
 
 CLUSTER_ALONE = ("profile", "namespace", "queue", "max_nodes", "give_up_after", "metrics_port", "owner")
@@ -286,7 +285,7 @@ class NightWatch:
             if webhooks:
                 raise UserError("--webhook: is for runs that are watched; add --watch, or leave it out")
             return None
-        from runner.alarms import parse_webhooks
+        from runner.nights import parse_webhooks
 
         return cls(store=store, webhooks=parse_webhooks(webhooks))
 
@@ -295,7 +294,7 @@ class NightWatch:
 
         What goes wrong here is said, and the night still gets its report. TransientError if the store is away.
         """
-        from runner.alarms import send_alarms
+        from runner.nights import send_alarms
 
         try:
             report = self._look(run, console, again)
@@ -307,8 +306,7 @@ class NightWatch:
             console.print(f"the night is not watched: {error}", style="yellow", soft_wrap=True)
 
     def _look(self, run: Run, console: Console, again: MeasureAgain) -> "NightReport":
-        from runner.alarms import list_lines
-        from runner.nights import Watch
+        from runner.nights import Watch, list_lines
 
         watch = Watch(store=self.store, matrix=run.matrix)
         report = watch.look()

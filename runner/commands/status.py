@@ -55,7 +55,7 @@ class RunState:
 
 def find_run_state(collection: "Collection") -> RunState:
     """Say whether a run goes on and for how long: what has no result yet is missing only when the run has ended."""
-    from runner.local.host_lock import find_measured_run
+    from runner.local.process import find_measured_run
 
     run = collection.run
     if run.executor != "local" or run.hostname != socket.gethostname():

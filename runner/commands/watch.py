@@ -44,8 +44,7 @@ def watch(
     final: FinalOption = False,
 ) -> None:
     """Look at the newest night of a matrix: what got slower, and is it so when it is measured again?"""
-    from runner.alarms import list_lines, parse_webhooks, send_alarms
-    from runner.nights import Watch
+    from runner.nights import Watch, list_lines, parse_webhooks, send_alarms
     from runner.stored_runs import open_existing_store
 
     webhooks = parse_webhooks(webhook or [])
@@ -67,8 +66,8 @@ def watch(
 
 
 def _make_document(report: "NightReport") -> "WatchDocument":
-    from runner.alarms import get_state
     from runner.commands.json_documents import WatchDocument, WatchedChange
+    from runner.nights import get_state
 
     return WatchDocument(
         matrix=report.matrix,

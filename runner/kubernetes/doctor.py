@@ -75,7 +75,7 @@ ANY_IMAGE = "registry.invalid/image"
 
 def render_kinds(target: ClusterTarget, matrix: Matrix, store_url: str | None) -> tuple[list[CellKind], list[Finding]]:
     """Return each kind of cell that can run by the profile, and what was found of the others."""
-    reasons = [target.explain_unsupported(planned.cell) for planned in matrix.cells]
+    reasons = [target.profile.explain_unsupported(planned.cell) for planned in matrix.cells]
     runnable = [planned for planned, reason in zip(matrix.cells, reasons, strict=True) if reason is None]
     message = f"{len(runnable)} of {len(matrix.cells)} cells of {matrix.name} can run here by the profile"
     details = tuple(f"{number} cannot: {reason}" for reason, number in Counter(filter(None, reasons)).most_common())

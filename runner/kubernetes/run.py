@@ -10,9 +10,8 @@ from typing import Literal
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Cell, Cluster, Run
+from bench.schema import Cluster, Run
 from bench.store import Store
-from runner.capabilities import explain_unsupported
 from runner.kubernetes.capacity import check_prices
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection, to_user_error
@@ -80,10 +79,6 @@ class ClusterTarget:
             authorities=self.authorities,
         )
 
-    def explain_unsupported(self, cell: Cell) -> str | None:
-        """Return why this cluster cannot run the cell, in one line, or None if it can."""
-        return self.profile.explain_unsupported(cell) or explain_unsupported(cell, self.profile.gpu_kind)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterRun:
@@ -129,7 +124,9 @@ class ClusterRun:
 
     def _plan(self) -> Run:
         matrix = load_matrix(self.matrix, is_data_here=False)
-        plan = plan_run(matrix, self.target.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster)
+        plan = plan_run(
+            matrix, self.target.profile.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster
+        )
         check_prices(self.target.profile, (planned.cell.device for planned in plan.cells), self.max_cost)
         self.store.check_writable()
         return plan

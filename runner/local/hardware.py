@@ -22,11 +22,9 @@ from bench.probes.gpu_processes import find_visible_devices, list_slices
 from bench.probes.nvml import NvmlError, open_nvml
 from bench.schema import Cell, Run
 from bench.worker.compilers import explain_missing_compiler
-from runner import capabilities
-from runner.capabilities import GpuKind
 from runner.local.process import ProcessNotStarted, find_marked, kill_marked
 from runner.matrix.expansion import Matrix
-from runner.matrix.plan import plan_run
+from runner.matrix.plan import GpuKind, explain_incapable, plan_run
 from runner.processes import explain_exhaustion
 
 MAX_GPUS = 1000
@@ -46,7 +44,7 @@ def plan_local_run(matrix: Matrix, *, gpu: GpuKind | None, run_id: str | None) -
 
 def explain_unsupported(cell: Cell, gpu: GpuKind | None) -> str | None:
     """Return why this machine, which has the GPUs `gpu`, cannot run the cell, in one line; None if it can."""
-    return capabilities.explain_unsupported(cell, gpu) or explain_missing_compiler(cell)
+    return explain_incapable(cell, gpu) or explain_missing_compiler(cell)
 
 
 def find_gpu() -> GpuKind | None:

@@ -19,7 +19,7 @@ from bench.store import Store
 from runner.images import Flavour
 from runner.local.executor import CapOptions, LocalCaps, LocalExecutor
 from runner.local.hardware import find_gpu, plan_local_run
-from runner.local.host_lock import hold_host_lock
+from runner.local.process import hold_host_lock
 from runner.local.progress import Progress
 from runner.local.virtual_environments import (
     InstallProgress,

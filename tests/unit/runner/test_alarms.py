@@ -10,15 +10,13 @@ from bench.errors import UserError
 from bench.schema import Alarm
 from bench.store import Store
 from nights import SLOWED, SimulatedNights
-from runner import alarms
-from runner.alarms import parse_webhooks, send_alarms
-from runner.nights import NightReport, Watch
+from runner.nights import RETRIES, NightReport, Watch, parse_webhooks, send_alarms
 from webhook_receiver import Receiver, receive
 
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    monkeypatch.setattr(alarms, "RETRIES", alarms.RETRIES.new(backoff_factor=0))
+    monkeypatch.setattr("runner.nights.RETRIES", RETRIES.new(backoff_factor=0))
     with receive() as running:
         yield running
 

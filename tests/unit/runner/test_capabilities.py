@@ -1,11 +1,11 @@
-"""runner.capabilities: what a device cannot do, and what it can."""
+"""runner.matrix.plan: what a device cannot do, and what it can."""
 
 from typing import Any
 
 import pytest
 
 from factories import make_cell
-from runner.capabilities import GpuKind, explain_unsupported
+from runner.matrix.plan import GpuKind, explain_incapable
 
 T4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
 A100 = GpuKind(name="NVIDIA A100-SXM4-40GB", compute_capability=(8, 0), num_gpus=4)
@@ -32,7 +32,7 @@ ON_GPU = {"device": "gpu"}
 def test_what_a_device_cannot_do_is_refused_in_one_line(
     fields: dict[str, Any], gpu: GpuKind | None, words: str
 ) -> None:
-    reason = explain_unsupported(make_cell(**fields), gpu)
+    reason = explain_incapable(make_cell(**fields), gpu)
     assert reason is not None
     assert words in reason
     assert "\n" not in reason
@@ -54,4 +54,4 @@ def test_what_a_device_cannot_do_is_refused_in_one_line(
     ],
 )
 def test_what_a_device_can_do_is_not_refused(fields: dict[str, Any], gpu: GpuKind | None) -> None:
-    assert explain_unsupported(make_cell(**fields), gpu) is None
+    assert explain_incapable(make_cell(**fields), gpu) is None

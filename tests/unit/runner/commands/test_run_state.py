@@ -10,7 +10,7 @@ from bench.store import Store
 from collector.results.load import load_run
 from factories import make_cell, make_result, make_run, put_documents
 from runner.commands.status import RunState, find_run_state
-from runner.local.host_lock import LOCK_DIR, find_measured_run, hold_host_lock
+from runner.local.process import LOCK_DIR, find_measured_run, hold_host_lock
 
 TRAIN, INFER = make_cell(), make_cell(phase="infer")
 

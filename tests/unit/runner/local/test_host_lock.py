@@ -1,4 +1,4 @@
-"""runner.local.host_lock: one run at a time, nothing left of one that was killed. Every runner is a real process."""
+"""runner.local.process: one run at a time, nothing left of one that was killed. Every runner is a real process."""
 
 import os
 import shutil
@@ -15,12 +15,12 @@ from bench.errors import UserError
 from fake_interpreters import await_end, is_running
 from fake_mps import install_mps
 from runner.local.hardware import run_mps
-from runner.local.host_lock import hold_host_lock
+from runner.local.process import hold_host_lock
 from workspace import HANG_GUARD_SECONDS
 
 HOLD = """
 import subprocess, sys, time
-from runner.local.host_lock import hold_host_lock
+from runner.local.process import hold_host_lock
 with hold_host_lock(sys.argv[1]) as lock:
     {start}
     print("held", flush=True)
@@ -33,7 +33,7 @@ START_GROUP = (
 TRY = """
 import sys
 from bench.errors import UserError
-from runner.local.host_lock import hold_host_lock
+from runner.local.process import hold_host_lock
 try:
     with hold_host_lock(sys.argv[1]):
         sys.stdin.read()
@@ -114,7 +114,7 @@ def test_a_bystander_that_holds_the_lock_is_left_alone(
     lock_folder: Path, monkeypatch: pytest.MonkeyPatch, start_runner: StartRunner
 ) -> None:
     """As a script does that waits for a quiet machine: `exec 9<>FILE; flock 9`, whose taker of the lock has ended."""
-    monkeypatch.setattr("runner.local.host_lock.GRACE_SECONDS", 0.5)
+    monkeypatch.setattr("runner.local.process.GRACE_SECONDS", 0.5)
     script = 'exec 9<>"$0"; flock 9; echo held; sleep 1000'
     command = ["sh", "-c", script, str(lock_folder / "benchmatrix.lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as bystander:
@@ -145,7 +145,7 @@ def test_what_an_orphan_started_without_the_lock_is_ended_with_it(start_runner: 
 
 
 def test_the_lock_of_a_machine_is_where_every_user_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from runner.local.host_lock import find_lock_path
+    from runner.local.process import find_lock_path
 
     monkeypatch.delenv("BENCHMATRIX_LOCK_DIR", raising=False)
     own, shared, linked = (tmp_path / name for name in ("own", "shared", "linked"))
@@ -166,7 +166,7 @@ def test_the_lock_of_a_machine_is_where_every_user_can_write(tmp_path: Path, mon
 
 RUNNER = """
 import sys
-from runner.local.host_lock import hold_host_lock
+from runner.local.process import hold_host_lock
 from runner.local.hardware import run_mps
 with hold_host_lock("run-1") as lock, run_mps(None) as variables:
     print(variables["CUDA_MPS_PIPE_DIRECTORY"], flush=True)

@@ -1,4 +1,4 @@
-"""runner.local.machine_load: what others did between two readings, and what is said of it, when, and how often."""
+"""runner.local.progress: what others did between two readings, and what is said of it, when, and how often."""
 
 import os
 import pwd
@@ -9,7 +9,7 @@ import pytest
 
 from bench.schema import Device, PlannedCell, Result
 from factories import make_cell, make_result, make_validity
-from runner.local.machine_load import DisturbanceWatch, LoadReading, compare_readings, list_processes
+from runner.local.progress import DisturbanceWatch, LoadReading, compare_readings, list_processes
 from runner.matrix.plan import Repeat, order_repeats
 
 NOWHERE = Path("/nowhere")

@@ -23,7 +23,7 @@ from bench.store import Store, results_prefix, run_key
 from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.executor import CapOptions, LocalCaps
-from runner.local.host_lock import hold_host_lock
+from runner.local.process import hold_host_lock
 from runner.local.run import LocalRun, parse_interpreters
 from runner.matrix.plan import order_repeats
 from runner.processes import end_like_interrupt
@@ -153,7 +153,7 @@ def test_a_finished_run_that_is_named_is_left_as_it_is_even_while_another_one_me
 def hold_lock_elsewhere() -> "subprocess.Popen[bytes]":
     """Return a process that holds the lock of this machine until its stdin is closed."""
     program = (
-        "import sys\nfrom runner.local.host_lock import hold_host_lock\n"
+        "import sys\nfrom runner.local.process import hold_host_lock\n"
         "with hold_host_lock('other-run'): print('held', flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
