@@ -1,13 +1,15 @@
 """Cell: one combination of axis values; what to measure and how."""
 
 import json
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from bench.registry import FRAMEWORKS, MODELS, Device, Framework, FrameworkSpec, Mode, ModelSpec, Phase
 from bench.schema.document import (
     SCHEMA_VERSION,
+    CheckedDocument,
     Count,
     Document,
     PlanDocument,
@@ -51,7 +53,7 @@ class Neighbour(Document):
     num_classes: Annotated[int, Field(ge=2, le=10**7)] | None
 
 
-class Cell(PlanDocument):
+class Cell(CheckedDocument, PlanDocument):
     """Says what to measure and how: one value on each axis. Equal cells have equal `cell_id` on every machine."""
 
     schema_version: Version = SCHEMA_VERSION
@@ -116,57 +118,49 @@ class Cell(PlanDocument):
     neighbour: Neighbour | None = None
     """What tenants 1, 2, ... run; None: what tenant 0 runs."""
 
-    @model_validator(mode="after")
-    def _check_combination(self) -> Self:
+    def find_contradictions(self) -> Iterator[str]:
         if self.model not in MODELS:
-            raise ValueError(f"model: '{self.model}' is unknown; known are {', '.join(MODELS)}")
-        self._check_framework(FRAMEWORKS[self.framework])
-        self._check_model(MODELS[self.model])
+            yield f"model: '{self.model}' is unknown; known are {', '.join(MODELS)}"
+        yield from self._find_odd_framework(FRAMEWORKS[self.framework])
+        yield from self._find_odd_model(MODELS[self.model])
         if self.device == "cpu" and self.num_gpus != 1:
-            raise ValueError("num_gpus: is 1 where device is 'cpu'")
+            yield "num_gpus: is 1 where device is 'cpu'"
         if self.batch_size % self.num_gpus:
-            raise ValueError(f"batch_size: {self.batch_size} cannot be shared evenly by {self.num_gpus} GPUs")
-        self._check_tenants()
-        return self
-
-    def _check_tenants(self) -> None:
+            yield f"batch_size: {self.batch_size} cannot be shared evenly by {self.num_gpus} GPUs"
         if self.device == "cpu" and self.sharing != "time-slicing":
-            raise ValueError(f"sharing: '{self.sharing}' is for GPUs; leave it out where device is 'cpu'")
+            yield f"sharing: '{self.sharing}' is for GPUs; leave it out where device is 'cpu'"
         if self.num_gpus != 1 and self.is_shared:
-            raise ValueError("num_gpus: is 1 where a GPU is shared: tenants have one GPU between them")
+            yield "num_gpus: is 1 where a GPU is shared: tenants have one GPU between them"
         if self.tenants > 1 and self.sustain_seconds:
-            raise ValueError("sustain_seconds: steps of several tenants do not run on after their window; give 0")
-        if self.neighbour is None:
-            return
-        if self.tenants == 1:
-            raise ValueError("neighbour: takes 2 tenants or more, and the cell has 1")
-        try:
-            self.as_tenant(1)
-        except ValidationError as error:
-            raise ValueError(f"neighbour: {_describe_error(error)}") from None
+            yield "sustain_seconds: steps of several tenants do not run on after their window; give 0"
+        if self.neighbour is not None and self.tenants == 1:
+            yield "neighbour: takes 2 tenants or more, and the cell has 1"
+        if self.neighbour is not None:
+            try:
+                self.as_tenant(1)
+            except ValidationError as error:
+                yield f"neighbour: {_describe_error(error)}"
 
-    def _check_framework(self, spec: FrameworkSpec) -> None:
+    def _find_odd_framework(self, spec: FrameworkSpec) -> Iterator[str]:
         if self.mode not in spec.modes:
-            raise ValueError(f"mode: '{self.mode}' is not a mode of {self.framework}; it has {', '.join(spec.modes)}")
+            yield f"mode: '{self.mode}' is not a mode of {self.framework}; it has {', '.join(spec.modes)}"
         if self.device not in spec.devices:
-            raise ValueError(f"device: {self.framework} has no '{self.device}'; it has {', '.join(spec.devices)}")
+            yield f"device: {self.framework} has no '{self.device}'; it has {', '.join(spec.devices)}"
 
-    def _check_model(self, spec: ModelSpec) -> None:
+    def _find_odd_model(self, spec: ModelSpec) -> Iterator[str]:
         if self.phase not in spec.phases:
-            raise ValueError(f"phase: '{self.phase}' makes no sense for {self.model}; it has {', '.join(spec.phases)}")
+            yield f"phase: '{self.phase}' makes no sense for {self.model}; it has {', '.join(spec.phases)}"
         if self.mode == "fused-norm" and not spec.has_batch_norm:
-            raise ValueError(f"mode: 'fused-norm' changes batch norms, and {self.model} has none; take 'graph'")
+            yield f"mode: 'fused-norm' changes batch norms, and {self.model} has none; take 'graph'"
         if self.num_classes is None and spec.num_classes is not None:
-            raise ValueError(f"num_classes: {self.model} is a classifier and needs a number of classes")
+            yield f"num_classes: {self.model} is a classifier and needs a number of classes"
         if self.num_classes is not None and spec.num_classes is None:
-            raise ValueError(f"num_classes: {self.model} has no classes; leave it out or give null")
+            yield f"num_classes: {self.model} has no classes; leave it out or give null"
         if self.input_size < spec.min_input_size or self.input_size % spec.input_size_multiple:
             step = "" if spec.input_size_multiple == 1 else f" and a multiple of {spec.input_size_multiple}"
-            raise ValueError(
-                f"input_size: {self.input_size} does not fit {self.model}: at least {spec.min_input_size}{step}"
-            )
+            yield f"input_size: {self.input_size} does not fit {self.model}: at least {spec.min_input_size}{step}"
         if self.data_dir is not None and spec.data is None:
-            raise ValueError(f"data_dir: {self.model} runs on synthetic data only; leave it out")
+            yield f"data_dir: {self.model} runs on synthetic data only; leave it out"
 
     @property
     def is_shared(self) -> bool:

@@ -1,10 +1,11 @@
 """What every document of the contract shares: the version, the strictness, the types of values, and being read."""
 
 import hashlib
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 Version = Literal[2]
 SCHEMA_VERSION: Version = 2
@@ -27,13 +28,6 @@ SMALLEST_POSITIVE = 1e-24
 """Of amounts that others are divided by: the inverse, so that a ratio is never more than 1e48."""
 
 
-def check_time(value: datetime) -> datetime:
-    """Return `value`; ValueError where it lies before EARLIEST or after LATEST."""
-    if not EARLIEST <= value <= LATEST:
-        raise ValueError(f"{value.isoformat()} is not between {EARLIEST.isoformat()} and {LATEST.isoformat()}")
-    return value
-
-
 # + 0.0 turns -0.0 into 0.0: they are equal, so their cells must have equal ids.
 Seconds = Annotated[float, Field(ge=0), AfterValidator(lambda value: value + 0.0)]
 PositiveSeconds = Annotated[float, Field(ge=MIN_STEP_SECONDS)]
@@ -44,7 +38,7 @@ Amount = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
 Bytes = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Number = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 Integer = Annotated[int, Field(ge=-MAX_INTEGER - 1, le=MAX_INTEGER)]
-Time = Annotated[AwareDatetime, AfterValidator(check_time)]
+Time = Annotated[AwareDatetime, Field(ge=EARLIEST, le=LATEST)]
 Price = Annotated[float, Field(ge=1e-6, le=1e12)]
 """Of an hour, a machine or a budget, in any currency: a machine that costs a million dollars, in a currency of which a
 dollar buys a million."""
@@ -73,6 +67,20 @@ class Document(BaseModel):
     def to_json(self) -> bytes:
         """Return the document as UTF-8 JSON, indented for people."""
         return self.model_dump_json(indent=1).encode()
+
+
+class CheckedDocument(Document):
+    """Base of the documents whose parts have to fit together."""
+
+    def find_contradictions(self) -> Iterator[str]:
+        """Yield what does not fit, in words that begin with the field."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for problem in self.find_contradictions():
+            raise ValueError(problem)
+        return self
 
 
 _FIELD_SETS: dict[frozenset[str], set[str]] = {}

@@ -1,14 +1,16 @@
 """What one repeat yields: the times of its parts and steps, memory, use of the CPU, roofline and verdict."""
 
+from collections.abc import Iterator
 from statistics import fmean, median
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from bench.registry import Framework
 from bench.schema.document import (
     Amount,
     Bytes,
+    CheckedDocument,
     Count,
     Document,
     Number,
@@ -56,7 +58,7 @@ class Phases(Document):
         return None not in self.model_dump(exclude={"spin_up_seconds"}).values()
 
 
-class Samples(Document):
+class Samples(CheckedDocument):
     """The raw times, none left out, so that another reader can cut the warm-up elsewhere."""
 
     warmup_step_seconds: tuple[StepSeconds, ...]
@@ -78,13 +80,11 @@ class Samples(Document):
     """The statistic of `step_seconds` that stands for the repeat: the mean where the steps jump between two levels,
     since their median is that of whichever level had more steps."""
 
-    @model_validator(mode="after")
-    def _check_counts(self) -> Self:
+    def find_contradictions(self) -> Iterator[str]:
         for name in ("device_step_seconds", "data_wait_seconds"):
             series = getattr(self, name)
             if series is not None and len(series) != len(self.step_seconds):
-                raise ValueError(f"{name} and step_seconds differ in length")
-        return self
+                yield f"{name} and step_seconds differ in length"
 
     @property
     def center_step_seconds(self) -> float:
@@ -236,7 +236,7 @@ class Reason(Document):
     """One line with the value found and the bound it broke."""
 
 
-class Validity(Document):
+class Validity(CheckedDocument):
     """Whether the numbers hold. The bounds are constants of bench.verdicts, each with its reason."""
 
     verdict: Verdict
@@ -252,13 +252,11 @@ class Validity(Document):
         """Whether others disturbed the measurement, also where the verdict is a graver one."""
         return any(reason.verdict == "contaminated" for reason in self.reasons)
 
-    @model_validator(mode="after")
-    def _check_verdict(self) -> Self:
+    def find_contradictions(self) -> Iterator[str]:
         if (self.verdict == "valid") != (not self.reasons):
-            raise ValueError("verdict: is 'valid' where there are no reasons, and only there")
+            yield "verdict: is 'valid' where there are no reasons, and only there"
         if self.reasons and self.verdict not in {reason.verdict for reason in self.reasons}:
-            raise ValueError(f"verdict: '{self.verdict}' is the verdict of none of the reasons")
-        return self
+            yield f"verdict: '{self.verdict}' is the verdict of none of the reasons"
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -290,7 +288,7 @@ class GpuWindow(Document):
     own counters; a policy whose counter cannot be read is missing."""
 
 
-class GpuUse(Document):
+class GpuUse(CheckedDocument):
     """One GPU before the framework started and through the sampling pass, as NVML sees it. None: not readable."""
 
     uuid: str
@@ -348,14 +346,12 @@ class GpuUse(Document):
         """Whether this is a MIG slice: clocks, heat, power and energy are its whole GPU's, and not read for it."""
         return self.uuid.startswith("MIG-")
 
-    @model_validator(mode="after")
-    def _check_counts(self) -> Self:
+    def find_contradictions(self) -> Iterator[str]:
         for name in ("sm_clock_mhz", "temperature_celsius", "power_watts", "utilization", "sample_reasons"):
             if len(getattr(self, name)) not in (0, len(self.sample_seconds)):
-                raise ValueError(f"{name}: neither empty nor as long as sample_seconds")
+                yield f"{name}: neither empty nor as long as sample_seconds"
         if (self.energy_joules is None) != (self.energy_source is None):
-            raise ValueError("energy_joules and energy_source: one is there without the other")
-        return self
+            yield "energy_joules and energy_source: one is there without the other"
 
 
 class GpuActivity(Document):

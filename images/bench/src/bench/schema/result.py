@@ -1,14 +1,16 @@
 """Result: the terminal record of one attempt at one repeat of a cell; Failure and Tenancy are parts of it."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from bench.schema.cell import Cell
 from bench.schema.document import (
     Amount,
     AttemptDocument,
     Bytes,
+    CheckedDocument,
     Document,
     Integer,
     Name,
@@ -115,7 +117,7 @@ class TenantPace(VersionedDocument):
     """Mean of the steps of the second half of the rehearsal."""
 
 
-class CommonWindow(VersionedDocument):
+class CommonWindow(CheckedDocument, VersionedDocument):
     """When all tenants are measured, in seconds of CLOCK_MONOTONIC; or why they are not.
 
     Every tenant steps from before the start until after the end, without looking at the store.
@@ -128,17 +130,15 @@ class CommonWindow(VersionedDocument):
     called_off: str | None = None
     """Why there is no window, in one line."""
 
-    @model_validator(mode="after")
-    def _check_times(self) -> Self:
+    def find_contradictions(self) -> Iterator[str]:
         times = (self.start_seconds, self.end_seconds, self.hold_until_seconds)
         if (self.called_off is None) == (None in times):
-            raise ValueError("called_off: a window has all three times, or the reason why it has none of them")
+            yield "called_off: a window has all three times, or the reason why it has none of them"
         if None not in times and not times[0] < times[1] <= times[2]:  # type: ignore[operator]
-            raise ValueError("start_seconds: the window does not start before it ends, or ends after the hold")
-        return self
+            yield "start_seconds: the window does not start before it ends, or ends after the hold"
 
 
-class TenantRecord(VersionedDocument):
+class TenantRecord(CheckedDocument, VersionedDocument):
     """What one tenant of a repeat did: each leaves one. Its cell is `as_tenant(tenant)` of the Result's cell."""
 
     tenant: TenantIndex
@@ -164,13 +164,11 @@ class TenantRecord(VersionedDocument):
     probe_failures: tuple[str, ...] = ()
     """What this tenant could not read of the machine around the timing, one line each; tenant 0's are the Result's."""
 
-    @model_validator(mode="after")
-    def _check_status(self) -> Self:
+    def find_contradictions(self) -> Iterator[str]:
         if (self.status == "ok") != (self.error is None):
-            raise ValueError(f"error: a record with status '{self.status}' must say why, and one with 'ok' has none")
+            yield f"error: a record with status '{self.status}' must say why, and one with 'ok' has none"
         if self.status == "ok" and (self.place is None or self.steps_per_second is None):
-            raise ValueError("a record with status 'ok' needs place, samples with a step, and the seconds of them")
-        return self
+            yield "a record with status 'ok' needs place, samples with a step, and the seconds of them"
 
     @property
     def steps_per_second(self) -> float | None:
@@ -198,7 +196,7 @@ class Tenancy(Document):
         return self.window_seconds is not None and all(record.status == "ok" for record in self.tenants)
 
 
-class Result(AttemptDocument):
+class Result(CheckedDocument, AttemptDocument):
     """The terminal record of one attempt at one repeat of a cell. Each attempt leaves exactly one."""
 
     cell: Cell
@@ -233,54 +231,43 @@ class Result(AttemptDocument):
     before the tenants' records were gathered."""
     error: Failure | None = None
 
-    @model_validator(mode="after")
-    def _check_identity(self) -> Self:
+    def find_contradictions(self) -> Iterator[str]:
         if self.cell_id != self.cell.cell_id:
-            raise ValueError(f"cell_id: '{self.cell_id}' is not the id of its cell, '{self.cell.cell_id}'")
+            yield f"cell_id: '{self.cell_id}' is not the id of its cell, '{self.cell.cell_id}'"
         if self.finished_at < self.started_at:
-            raise ValueError("finished_at is before started_at")
-        return self
+            yield "finished_at is before started_at"
+        if self.tenancy is not None:
+            yield from self._find_odd_tenants(self.tenancy)
+        if self.status == "ok":
+            yield from self._find_gaps()
+        elif self.error is None:
+            yield f"error: a result with status '{self.status}' must say why"
 
-    @model_validator(mode="after")
-    def _check_completeness(self) -> Self:
-        if self.status != "ok":
-            if self.error is None:
-                raise ValueError(f"error: a result with status '{self.status}' must say why")
-            return self
+    def _find_gaps(self) -> Iterator[str]:
+        """Yield what a result with status `ok` lacks; one that was cut short has the steps that it came to."""
         if self.error is not None:
-            raise ValueError("error: a result with status 'ok' has none")
-        parts = (self.samples, self.memory, self.environment, self.validity)
-        if None in parts or not self.phases.is_complete:
-            raise ValueError("a result with status 'ok' needs samples, memory, environment, validity and every phase")
-        return self
-
-    @model_validator(mode="after")
-    def _check_samples(self) -> Self:
-        if self.samples is None or self.status != "ok":  # one that was cut short has the steps that it came to
-            return self
+            yield "error: a result with status 'ok' has none"
+        if self.tenancy is None and self.cell.tenants > 1:
+            yield "tenancy: a result with status 'ok' of a cell with several tenants has one"
+        parts = (self.memory, self.environment, self.validity)
+        if self.samples is None or None in parts or not self.phases.is_complete:
+            yield "a result with status 'ok' needs samples, memory, environment, validity and every phase"
+            return
         # The length of a window of several tenants is set beforehand: how many steps each takes in it is not.
         num_steps, num_warmup_steps = self.cell.num_steps if self.tenancy is None else 1, self.cell.num_warmup_steps
-        check_series("", self.samples, self.phases, num_steps, num_warmup_steps)
+        yield from find_odd_series("", self.samples, self.phases, num_steps, num_warmup_steps)
         for record in self.tenancy.tenants if self.tenancy is not None else ():
             if record.samples is not None:
                 place = f"tenancy.tenants.{record.tenant}.samples."
-                check_series(place, record.samples, record.phases, 1, num_warmup_steps)
-        return self
+                yield from find_odd_series(place, record.samples, record.phases, 1, num_warmup_steps)
 
-    @model_validator(mode="after")
-    def _check_tenancy(self) -> Self:
-        tenancy = self.tenancy
-        if tenancy is None:
-            if self.status == "ok" and self.cell.tenants > 1:
-                raise ValueError("tenancy: a result with status 'ok' of a cell with several tenants has one")
-            return self
+    def _find_odd_tenants(self, tenancy: Tenancy) -> Iterator[str]:
         if self.cell.tenants == 1:
-            raise ValueError("tenancy: the cell has one tenant, whose result has none")
+            yield "tenancy: the cell has one tenant, whose result has none"
         if [record.tenant for record in tenancy.tenants] != list(range(self.cell.tenants)):
-            raise ValueError(f"tenancy: has not one record for each of the {self.cell.tenants} tenants, in their order")
+            yield f"tenancy: has not one record for each of the {self.cell.tenants} tenants, in their order"
         if self.status == "ok" and not tenancy.is_ok:
-            raise ValueError("tenancy: a result with status 'ok' has a common window, and every tenant ended 'ok'")
-        return self
+            yield "tenancy: a result with status 'ok' has a common window, and every tenant ended 'ok'"
 
     @property
     def window_samples_per_s(self) -> float | None:
@@ -293,16 +280,18 @@ class Result(AttemptDocument):
         return len(self.samples.step_seconds) * self.cell.batch_size / self.phases.steady_seconds
 
 
-def check_series(place: str, samples: Samples, phases: Phases, num_steps: int, num_warmup_steps: int) -> None:
-    """Raise ValueError where a series of step times is too short or longer in sum than the window it was taken in."""
+def find_odd_series(
+    place: str, samples: Samples, phases: Phases, num_steps: int, num_warmup_steps: int
+) -> Iterator[str]:
+    """Say where a series of step times is too short or longer in sum than the window it was taken in."""
     for name, num_expected, window_seconds in (
         ("step_seconds", num_steps, phases.steady_seconds),
         ("warmup_step_seconds", num_warmup_steps, phases.warmup_seconds),
     ):
         series = getattr(samples, name)
         if len(series) < num_expected:
-            raise ValueError(f"{place}{name}: {len(series)} values, the cell asks for at least {num_expected}")
+            yield f"{place}{name}: {len(series)} values, the cell asks for at least {num_expected}"
         if window_seconds is None:
-            raise ValueError(f"{place}{name}: there, but the phase that it belongs to is missing")
-        if (total := sum(series)) > window_seconds * (1 + 1e-6):
-            raise ValueError(f"{place}{name}: sums to {total:.6f} s, more than its window of {window_seconds:.6f} s")
+            yield f"{place}{name}: there, but the phase that it belongs to is missing"
+        elif (total := sum(series)) > window_seconds * (1 + 1e-6):
+            yield f"{place}{name}: sums to {total:.6f} s, more than its window of {window_seconds:.6f} s"

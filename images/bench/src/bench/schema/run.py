@@ -2,15 +2,17 @@
 
 import json
 from collections import Counter
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from bench.schema.cell import Cell
 from bench.schema.document import (
     AttemptDocument,
     Bytes,
     CellId,
+    CheckedDocument,
     Count,
     Document,
     Integer,
@@ -88,7 +90,7 @@ class Ending(Document):
     run is complete."""
 
 
-class Run(StoredDocument):
+class Run(CheckedDocument, StoredDocument):
     """What one execution of a matrix set out to do. Progress is its planned repeats minus the result keys present."""
 
     run_id: Name
@@ -108,13 +110,11 @@ class Run(StoredDocument):
     ending: Ending | None = None
     """Only in `latest/run.json`: a run's own document is written before anything is measured."""
 
-    @model_validator(mode="after")
-    def _check_cells(self) -> Self:
+    def find_contradictions(self) -> Iterator[str]:
         # Each result would count once for every time that its cell stands here.
         for cell_id, count in Counter(planned.cell.cell_id for planned in self.cells).items():
             if count > 1:
-                raise ValueError(f"cells: '{cell_id}' is planned {count} times; keep one, with all its repeats")
-        return self
+                yield f"cells: '{cell_id}' is planned {count} times; keep one, with all its repeats"
 
     @property
     def plan_id(self) -> str:
