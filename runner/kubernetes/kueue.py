@@ -30,23 +30,6 @@ MAX_UIDS = 50
 NO_KUEUE = f"the cluster has no Kueue ({GROUP}), which would start them"
 NO_WORKLOAD = "Kueue has made no Workload of the Job: does it run, and does it manage the Jobs of this namespace?"
 NO_REASON = "Kueue has not said why"
-_EXCEEDS = re.compile(r"maximum capacity|unavailable in ClusterQueue|doesn't match node affinity|untolerated taint")
-"""What Kueue says of a flavour that can never hold the Job (pkg/scheduler/flavorassigner/flavorassigner.go)."""
-_MUST_WAIT = re.compile(r"insufficient unused quota|preempt", re.IGNORECASE)
-"""What it says of one that may hold the Job later."""
-_LASTING_REASONS = frozenset({"Inadmissible", "Misconfigured", "Suspended", "ExceedsMaxQuota", "NoMatchingFlavor"})
-"""Reasons of the condition QuotaReserved that waiting does not change: the first, and in its place the others where the
-feature gate UnadmittedWorkloadsObservability (Kueue 0.19) is on; apis/kueue/v1beta2/workload_types.go."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueueWait:
-    """Why Kueue has not started a Job."""
-
-    message: str
-    """In Kueue's words, as far as it has any."""
-    is_lasting: bool
-    """Waiting does not help: somebody has to change the queue, its quota or the cells."""
 
 
 def find_api_version(connection: Connection) -> str | None:
@@ -59,15 +42,15 @@ def find_api_version(connection: Connection) -> str | None:
         raise
 
 
-def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, QueueWait]:
+def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, str]:
     """Return why Kueue has not started the suspended Jobs, by the Job's uid; Jobs that it has admitted are left out.
 
     Where the user may not list Workloads, that is what is said of each. ApiError if the server does not answer.
     """
     version = find_api_version(connection)
     if version is None:
-        return {uid: QueueWait(message=NO_KUEUE, is_lasting=True) for uid in job_uids}
-    waits = {uid: QueueWait(message=NO_WORKLOAD, is_lasting=True) for uid in job_uids}
+        return dict.fromkeys(job_uids, NO_KUEUE)
+    waits = dict.fromkeys(job_uids, NO_WORKLOAD)
     path = f"/apis/{version}/namespaces/{namespace}/workloads"
     for begin in range(0, len(job_uids), MAX_UIDS):
         selector = f"{JOB_UID_LABEL} in ({','.join(job_uids[begin : begin + MAX_UIDS])})"
@@ -77,8 +60,7 @@ def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequen
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
             hint = "`benchmatrix setup --queue QUEUE --user NAME` by an administrator allows it"
-            words = f"why they wait is not known: {error.message}; {hint}"
-            return dict.fromkeys(job_uids, QueueWait(message=words, is_lasting=False))
+            return dict.fromkeys(job_uids, f"why they wait is not known: {error.message}; {hint}")
         for workload in workloads:
             uid = workload["metadata"]["labels"][JOB_UID_LABEL]
             wait = read_wait(workload)
@@ -89,21 +71,18 @@ def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequen
     return waits
 
 
-def read_wait(workload: Mapping[str, Any]) -> QueueWait | None:
-    """Return why a Workload waits, or None if it is admitted or has finished."""
+def read_wait(workload: Mapping[str, Any]) -> str | None:
+    """Return why a Workload waits, in Kueue's words as far as it has any; None if it is admitted or has finished."""
     status = workload.get("status") or {}
     conditions = {item["type"]: item for item in status.get("conditions") or ()}
     if any(conditions.get(name, {}).get("status") == "True" for name in ("Finished", "Admitted")):
         return None
     if workload["spec"].get("active") is False:
-        return QueueWait(message=f"its Workload {workload['metadata']['name']} was deactivated", is_lasting=True)
+        return f"its Workload {workload['metadata']['name']} was deactivated"
     reserved = conditions.get("QuotaReserved", {})
     if reserved.get("status") == "True":
-        return QueueWait(message=_describe_checks(status), is_lasting=False)
-    message = str(reserved.get("message", ""))
-    is_refused = bool(_EXCEEDS.search(message)) and not _MUST_WAIT.search(message)
-    is_lasting = is_refused or reserved.get("reason") in _LASTING_REASONS
-    return QueueWait(message=message or NO_REASON, is_lasting=is_lasting)
+        return _describe_checks(status)
+    return str(reserved.get("message", "")) or NO_REASON
 
 
 def read_inactivity(queue: Mapping[str, Any]) -> str:
@@ -163,27 +142,22 @@ class QueuedJobs:
             uids = [tracked.job.uid for jobs in samples.values() for tracked in jobs if tracked.job is not None]
             self.run.dispatcher.request(partial(self._explain, uids), partial(self._tell, samples))
 
-    def _explain(self, job_uids: Sequence[str]) -> Mapping[str, QueueWait]:
+    def _explain(self, job_uids: Sequence[str]) -> Mapping[str, str]:
         """Return why each Job waits, or that it is not known; on a request thread."""
         try:
             return explain_queued_jobs(self.run.connection, self.run.namespace, job_uids)
         except ApiError as error:  # what the run needs is asked for, and refused, elsewhere
-            words = f"why they wait is not known: {error.message}"
-            return dict.fromkeys(job_uids, QueueWait(message=words, is_lasting=False))
+            return dict.fromkeys(job_uids, f"why they wait is not known: {error.message}")
 
-    def _tell(self, samples: Mapping[CellKind, Sequence[TrackedJob]], waits: Mapping[str, QueueWait]) -> None:
+    def _tell(self, samples: Mapping[CellKind, Sequence[TrackedJob]], waits: Mapping[str, str]) -> None:
         """Warn, unless the Jobs merely wait for their turn while others of their kind run."""
         for kind, jobs in samples.items():
-            found = [
-                (waits[tracked.job.uid], tracked)
-                for tracked in jobs  # some may have been started since
-                if tracked.job is not None and tracked.job.is_suspended and tracked.job.uid in waits
-            ]
-            for wait, tracked in sorted(found, key=lambda pair: not pair[0].is_lasting)[:1]:
-                if wait.is_lasting or time.monotonic() - self._waiting_since.get(kind, math.inf) >= WARN_SECONDS:
-                    slug = tracked.repeat.planned.cell.slug
-                    message = f"in the queue, not started: {wait.message} (waiting: {slug}, for example)"
-                    self.run.dispatcher.warn(message, f"queue {kind} {_NUMBERS.sub('', wait.message)}")
+            # Some may have been started since.
+            found = [each for each in jobs if each.job and each.job.is_suspended and each.job.uid in waits]
+            if found and time.monotonic() - self._waiting_since.get(kind, math.inf) >= WARN_SECONDS:
+                slug, message = found[0].repeat.planned.cell.slug, waits[found[0].job.uid if found[0].job else ""]
+                words = f"in the queue, not started: {message} (waiting: {slug}, for example)"
+                self.run.dispatcher.warn(words, f"queue {kind} {_NUMBERS.sub('', message)}")
 
 
 def _find_age(tracked: TrackedJob) -> tuple[float, str]:

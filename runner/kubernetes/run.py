@@ -322,7 +322,7 @@ def inspect_run(connection: Connection, namespace: str, run_id: str, store_url: 
     waiting = [reasons.get(job.name) or "no reason given yet" for job in jobs if find_state(job) == "waiting"]
     by_reason = Counter(join_printable(f"waiting: {reason}") for reason in waiting).most_common()
     # Those that Kueue has just admitted are not among these.
-    by_reason += Counter(join_printable(f"queued: {wait.message}") for wait in waits.values()).most_common()
+    by_reason += Counter(join_printable(f"queued: {wait}") for wait in waits.values()).most_common()
     return RunState(
         num_by_state=Counter(map(find_state, jobs)),
         num_by_reason=dict(by_reason),

@@ -6,14 +6,6 @@ import pytest
 
 from runner.kubernetes.kueue import read_inactivity, read_wait
 
-# Messages as Kueue 0.13.1 and 0.19.2 write them (pkg/scheduler/flavorassigner/flavorassigner.go).
-START = "couldn't assign flavors to pod set main: "
-TOO_MUCH = (
-    "insufficient quota for memory in flavor small, previously considered podsets requests (0) + current podset "
-    "request (3Gi) > maximum capacity (2Gi)"
-)
-IN_USE = "insufficient unused quota for cpu in flavor large, 4 more needed"
-
 
 def make_workload(*conditions: tuple[str, str, str, str], **status: Any) -> dict[str, Any]:
     found = [
@@ -22,54 +14,29 @@ def make_workload(*conditions: tuple[str, str, str, str], **status: Any) -> dict
     return {"metadata": {"name": "job-a"}, "spec": {"active": True}, "status": {"conditions": found} | status}
 
 
+RESERVED = ("QuotaReserved", "True", "QuotaReserved", "")
+CHECKS = [{"name": "budget", "state": "Pending", "message": "asked"}, {"name": "nodes", "state": "Ready"}]
+
+
 @pytest.mark.parametrize(
-    ("reason", "message", "is_lasting"),
+    ("workload", "wait"),
     [
-        ("Pending", START + TOO_MUCH, True),
-        ("Pending", START + IN_USE, False),
-        ("Pending", f"{START}{TOO_MUCH}, {IN_USE}", False),  # the other flavour may come free
-        ("Pending", f"{START}resource nvidia.com/gpu unavailable in ClusterQueue", True),
-        ("Pending", f"{START}flavor t4 doesn't match node affinity", True),
-        ("Pending", f"{START}{IN_USE}. Pending the preemption of 1 workload(s)", False),
-        ("Inadmissible", "ClusterQueue team-a is inactive", True),
-        ("Inadmissible", "LocalQueue nightly doesn't exist", True),
-        ("ExceedsMaxQuota", START + TOO_MUCH, True),  # with the feature gate UnadmittedWorkloadsObservability
-        ("WaitingForQuota", START + IN_USE, False),
+        (
+            make_workload(("QuotaReserved", "False", "Pending", "insufficient unused quota")),
+            "insufficient unused quota",
+        ),
+        (make_workload(RESERVED, ("Admitted", "True", "Admitted", "")), None),
+        (make_workload(("Finished", "True", "JobFinished", "")), None),
+        (
+            make_workload(RESERVED, admissionChecks=CHECKS),
+            "it has its quota and waits for admission checks: budget is Pending asked",
+        ),
+        (make_workload(), "Kueue has not said why"),
+        (make_workload() | {"spec": {"active": False}}, "its Workload job-a was deactivated"),
     ],
 )
-def test_what_waiting_cannot_change_is_told_from_a_turn_that_will_come(
-    reason: str, message: str, is_lasting: bool
-) -> None:
-    wait = read_wait(make_workload(("QuotaReserved", "False", reason, message)))
-
-    assert wait is not None
-    assert (wait.message, wait.is_lasting) == (message, is_lasting)
-
-
-def test_a_workload_that_is_admitted_or_finished_does_not_wait() -> None:
-    reserved = ("QuotaReserved", "True", "QuotaReserved", "")
-    assert read_wait(make_workload(reserved, ("Admitted", "True", "Admitted", ""))) is None
-    assert read_wait(make_workload(("Finished", "True", "JobFinished", ""))) is None
-
-
-def test_a_workload_with_a_quota_waits_for_its_admission_checks() -> None:
-    checks = [{"name": "budget", "state": "Pending", "message": "asked"}, {"name": "nodes", "state": "Ready"}]
-
-    wait = read_wait(make_workload(("QuotaReserved", "True", "QuotaReserved", ""), admissionChecks=checks))
-
-    assert wait is not None
-    assert wait.message == "it has its quota and waits for admission checks: budget is Pending asked"
-
-
-def test_a_workload_without_conditions_has_no_reason_yet_and_a_deactivated_one_has() -> None:
-    workload = make_workload()
-    wait = read_wait(workload)
-    assert wait is not None
-    assert (wait.message, wait.is_lasting) == ("Kueue has not said why", False)
-
-    wait = read_wait(workload | {"spec": {"active": False}})
-    assert wait is not None
-    assert (wait.message, wait.is_lasting) == ("its Workload job-a was deactivated", True)
+def test_a_workload_says_why_its_job_waits(workload: dict[str, Any], wait: str | None) -> None:
+    assert read_wait(workload) == wait
 
 
 @pytest.mark.parametrize(
