@@ -20,7 +20,7 @@ import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -300,11 +300,16 @@ def find_pending_pod(tracked: TrackedJob) -> PodStatus | None:
     return max(pending, key=lambda pod: pod.created_at, default=None)
 
 
-def explain_waiting(tracked: TrackedJob, *, unschedulable_seconds: float) -> Verdict | None:
-    """Return why the pod of a Job does not start; None if it does or its status and its Job give no reason yet."""
+def explain_waiting(
+    tracked: TrackedJob, *, unschedulable_seconds: float, overdue: str = "", refusal: str = ""
+) -> Verdict | None:
+    """Return why the pod of a Job does not start; None if it does or its status and its Job give no reason yet.
+
+    `overdue`: why a former pod that should have ended by now is still there. `refusal`: why none could be created.
+    """
     pod = find_pending_pod(tracked)
     if pod is None:
-        return _explain_no_pod(tracked, unschedulable_seconds)
+        return _explain_no_pod(tracked, unschedulable_seconds, overdue, refusal)
     if pod.unschedulable:
         return Verdict(kind="unschedulable", message=pod.unschedulable, patience=unschedulable_seconds)
     if (verdict := classify(pod)) is not None and verdict.node_fault:
@@ -318,18 +323,18 @@ def explain_waiting(tracked: TrackedJob, *, unschedulable_seconds: float) -> Ver
     return Verdict(kind=kind, message=message, patience=patience)
 
 
-def _explain_no_pod(tracked: TrackedJob, unschedulable_seconds: float) -> Verdict | None:
+def _explain_no_pod(tracked: TrackedJob, unschedulable_seconds: float, overdue: str, refusal: str) -> Verdict | None:
     """Return why a Job has no pod. One of which nobody says why is not given up for that.
 
     None where it had pods: the Job controller pauses before it replaces one that failed, and awaits the end of another.
     """
-    job, reason = tracked.job, tracked.missing_pod_reason
-    if tracked.termination_message:
-        return Verdict(kind="preempted", message=tracked.termination_message)
-    if reason and "exceeded quota" in reason:
-        return Verdict(kind="unschedulable", message=reason, patience=unschedulable_seconds)
-    if reason:
-        return Verdict(kind="bad-configuration", message=reason, patience=CONFIGURATION_SECONDS)
+    job = tracked.job
+    if overdue:
+        return Verdict(kind="preempted", message=overdue)
+    if refusal and "exceeded quota" in refusal:
+        return Verdict(kind="unschedulable", message=refusal, patience=unschedulable_seconds)
+    if refusal:
+        return Verdict(kind="bad-configuration", message=refusal, patience=CONFIGURATION_SECONDS)
     has_had_pods = job is not None and bool(job.num_failed_pods or job.num_terminating)
     if has_had_pods or tracked.no_pod_since is None:
         return None
@@ -420,40 +425,49 @@ def read_overdue_pods(connection: Connection, namespace: str, labels: str) -> di
 
 
 @dataclass(kw_only=True)
-class Pause:
-    """Spaces out the requests about something that lasts: twice as far apart each time."""
+class Inquiry:
+    """Asks about something that lasts, of all at once and twice as far apart each time, and keeps the answers."""
 
+    run: OngoingRun
     first_seconds: float
+    read: Callable[[], dict[str, str]]
+    answers: dict[str, str] = field(default_factory=dict)
+    """The last ones, by what was asked about; empty while there is nothing to ask."""
     _seconds: float = 0.0
-    """0: there was nothing to ask about when that was last checked."""
     _until: float = 0.0
 
-    def is_over(self, now: float, *, is_needed: bool) -> bool:
-        """Return whether it is time to ask; `is_needed`: there is something to ask about."""
+    def ask(self, now: float, *, is_needed: bool) -> None:
         if not is_needed:
-            self._seconds = 0.0
-        if not is_needed or (self._seconds and now < self._until):
-            return False
-        self._seconds = min(2 * self._seconds or self.first_seconds, MAX_PAUSE_SECONDS)
-        self._until = now + self._seconds
-        return True
+            self.answers, self._seconds = {}, 0.0
+        elif not self._seconds or now >= self._until:
+            self._seconds = min(2 * self._seconds or self.first_seconds, MAX_PAUSE_SECONDS)
+            self._until = now + self._seconds
+            self.run.dispatcher.request(self.read, self._keep)
+
+    def _keep(self, answers: dict[str, str]) -> None:
+        self.answers = answers
 
 
-@dataclass(kw_only=True)
 class PendingPods:
     """Watches the Jobs in flight whose pod does not run; asks about all at once, and only while there are such."""
 
-    run: OngoingRun
-    is_room_needed: bool = False
-    """A quota counts pods that have ended, and leaves no room for one: finished Jobs are to be deleted."""
-    _last_progress: defaultdict[str, float] = field(default_factory=lambda: defaultdict(time.monotonic), repr=False)
-    """When a cell last ran or ended, by the kind of nodes that it needs."""
-    _starting_since: dict[str, float] = field(default_factory=dict, repr=False)
-    """When (time.monotonic) a pod was first seen being started, by its uid."""
-    _start_problems: dict[str, str] = field(default_factory=dict, repr=False)
-    """What keeps pods from starting, by their uid."""
-    _start_pause: Pause = field(default_factory=partial(Pause, first_seconds=STARTING_SECONDS), repr=False)
-    _missing_pause: Pause = field(default_factory=partial(Pause, first_seconds=NO_POD_SECONDS), repr=False)
+    def __init__(self, run: OngoingRun) -> None:
+        self.run = run
+        self._last_progress: defaultdict[str, float] = defaultdict(time.monotonic)
+        """When a cell last ran or ended, by the kind of nodes that it needs."""
+        self._starting_since: dict[str, float] = {}
+        """When (time.monotonic) a pod was first seen being started, by its uid."""
+        place = run.connection, run.namespace
+        starts, refusals = partial(read_start_problems, *place), partial(read_missing_pod_reasons, *place)
+        overdue = partial(read_overdue_pods, *place, run.labels)
+        self._starts = Inquiry(run=run, first_seconds=STARTING_SECONDS, read=starts)
+        self._refusals = Inquiry(run=run, first_seconds=NO_POD_SECONDS, read=refusals)
+        self._overdue = Inquiry(run=run, first_seconds=NO_POD_SECONDS, read=overdue)
+
+    @property
+    def is_room_needed(self) -> bool:
+        """Whether a quota counts pods that have ended, and leaves no room for one: finished Jobs are to be deleted."""
+        return any("exceeded quota" in each and COUNTED_PODS in each for each in self._refusals.answers.values())
 
     def note_progress(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Remember that cells which need the same nodes get on, if the Job runs or has ended."""
@@ -467,40 +481,49 @@ class PendingPods:
         """
         now, ended = time.monotonic(), list[tuple[TrackedJob, Verdict | None]]()
         in_flight = [tracked for tracked in self.run.jobs.list_unfinished() if tracked.state == "in-flight"]
-        self._check_starts((pod for tracked in in_flight for pod in tracked.pods.values()), now)
+        starting = [pod.uid for tracked in in_flight for pod in tracked.pods.values() if is_starting(pod)]
+        self._starting_since = {uid: self._starting_since.get(uid, now) for uid in starting}
+        is_slow = any(now - since >= STARTING_SECONDS for since in self._starting_since.values())
+        self._starts.ask(now, is_needed=is_slow)
         for tracked in in_flight:
             if tracked.job is not None:
                 self.note_progress(tracked, tracked.job)
-        lacking = []
+        lacking: list[JobStatus] = []
         for tracked in in_flight:
             seconds = _measure_lack(tracked, now)
             if tracked.job is None:
                 if seconds >= UNSEEN_SECONDS:
-                    tracked.forget_no_pod()
+                    tracked.no_pod_since = None
                     ended.append((tracked, None))
                 continue
             if seconds >= NO_POD_SECONDS:
-                lacking.append(tracked)
+                lacking.append(tracked.job)
             verdict = self._find_reason(tracked, tracked.job)
             if verdict is None:
                 tracked.forget_waiting()
             elif self._has_waited(tracked, verdict, now):
                 ended.append((tracked, verdict))
-        if self._missing_pause.is_over(now, is_needed=bool(lacking)):
-            self._ask_for_missing(lacking)
+        self._overdue.ask(now, is_needed=any(job.num_terminating for job in lacking))
+        self._refusals.ask(now, is_needed=not all(job.num_terminating for job in lacking))
         return ended
 
     def _find_reason(self, tracked: TrackedJob, job: JobStatus) -> Verdict | None:
         """Return why the pod of a Job does not run; None if it does, is not to run yet, or nobody says why."""
         if job.num_ready or job.is_suspended:
             return None
-        verdict = explain_waiting(tracked, unschedulable_seconds=self.run.unschedulable_seconds)
+        is_lacking = tracked.no_pod_since is not None
+        verdict = explain_waiting(
+            tracked,
+            unschedulable_seconds=self.run.unschedulable_seconds,
+            overdue=self._overdue.answers.get(tracked.name, "") if is_lacking else "",
+            refusal=self._refusals.answers.get(tracked.name, "") if is_lacking else "",
+        )
         pod = find_pending_pod(tracked)
-        if verdict is not None or pod is None or pod.uid not in self._start_problems:
+        if verdict is not None or pod is None or pod.uid not in self._starts.answers:
             return verdict
         return Verdict(
             kind="infrastructure",
-            message=self._start_problems[pod.uid],
+            message=self._starts.answers[pod.uid],
             patience=self.run.renderer.profile.start_seconds,
             since=self._starting_since.get(pod.uid),
         )
@@ -518,48 +541,12 @@ class PendingPods:
             self.run.dispatcher.warn(message, verdict.dedup_key)
         return now - since >= verdict.patience
 
-    def _check_starts(self, pods: Iterable[PodStatus], now: float) -> None:
-        """Note the pods that are being started now, and ask for their events if one takes long."""
-        self._starting_since = {pod.uid: self._starting_since.get(pod.uid, now) for pod in pods if is_starting(pod)}
-        is_slow = any(now - since >= STARTING_SECONDS for since in self._starting_since.values())
-        if self._start_pause.is_over(now, is_needed=is_slow):
-            read = partial(read_start_problems, self.run.connection, self.run.namespace)
-            self.run.dispatcher.request(read, self._keep_start_problems)
-        elif not is_slow:
-            self._start_problems = {}
-
-    def _keep_start_problems(self, problems: dict[str, str]) -> None:
-        self._start_problems = problems
-
-    def _ask_for_missing(self, lacking: Sequence[TrackedJob]) -> None:
-        """Ask why these Jobs have no pod: the Job controller, or of a pod that is being deleted its node."""
-        ending = [tracked for tracked in lacking if tracked.job is not None and tracked.job.num_terminating]
-        others = [tracked for tracked in lacking if tracked.job is not None and not tracked.job.num_terminating]
-        for tracked in others:
-            tracked.termination_message = ""
-
-        def keep_terminations(messages: dict[str, str]) -> None:
-            for tracked in ending:
-                tracked.termination_message = messages.get(tracked.name, "")
-
-        def keep_reasons(reasons: dict[str, str]) -> None:
-            for tracked in others:
-                tracked.missing_pod_reason = reasons.get(tracked.name, "")
-            self.is_room_needed |= any("exceeded quota" in each and COUNTED_PODS in each for each in reasons.values())
-
-        run = self.run
-        if ending:
-            read = partial(read_overdue_pods, run.connection, run.namespace, run.labels)
-            run.dispatcher.request(read, keep_terminations)
-        if others:
-            run.dispatcher.request(partial(read_missing_pod_reasons, run.connection, run.namespace), keep_reasons)
-
 
 def _measure_lack(tracked: TrackedJob, now: float) -> float:
     """Return for how many seconds a Job has been seen to have no pod, or not been seen at all."""
     job = tracked.job
     if job is not None and (job.num_active or job.num_ready or job.is_suspended):
-        tracked.forget_no_pod()
+        tracked.no_pod_since = None
         return 0.0
     if tracked.no_pod_since is None:
         tracked.no_pod_since = now

@@ -110,7 +110,7 @@ class ClusterSession:
             known=list_marks(run.store, run.run_id).union(*run.cancelled_with.values()),
         )
         self.spending, self._capacity = Spending(run=run), PoolCapacity(run=run)
-        self._pending_pods, self._queued_jobs = PendingPods(run=run), QueuedJobs(run=run)
+        self._pending_pods, self._queued_jobs = PendingPods(run), QueuedJobs(run=run)
         self._recorder = ResultRecorder(run=run)
         self._node_faults = NodeFaults(run=run)
         self._node_faults.load(read_node_faults(run.store, run.run_id))
@@ -509,9 +509,8 @@ class ClusterSession:
 
 
 def _forget_pods(tracked: TrackedJob) -> None:
-    tracked.pods = {}
+    tracked.pods, tracked.no_pod_since = {}, None
     tracked.forget_waiting()
-    tracked.forget_no_pod()
 
 
 def _explain_disruptions(cause: str) -> JobOutcome:

@@ -98,20 +98,12 @@ class TrackedJob:
     """When (time.monotonic) it was first seen to wait for that."""
     no_pod_since: float | None = None
     """When its Job was first seen to have no pod, or not seen at all. None: it has a pod."""
-    missing_pod_reason: str = ""
-    """The Job controller's message about why it could not create a pod."""
-    termination_message: str = ""
-    """Why a pod that should have been deleted by now is still there: its node may be lost."""
     num_withdrawn: int = 0
     """How often its Job was deleted because no node took its pod, to be created again after a pause."""
 
     def forget_waiting(self) -> None:
         """Note that nothing is known to keep its pod from running."""
         self.waiting_for = self.waiting_since = None
-
-    def forget_no_pod(self) -> None:
-        """Note that its Job has a pod, or is not to have one yet."""
-        self.no_pod_since, self.missing_pod_reason, self.termination_message = None, "", ""
 
     @property
     def name(self) -> str:

@@ -140,11 +140,11 @@ def test_a_pod_over_its_storage_limit_whose_container_was_not_found_is_no_fault_
 UNSCHEDULABLE_SECONDS = 900.0
 
 
-def find(*pods: PodStatus, seconds_without: float | None = None, **fields: Any) -> Verdict | None:
+def find(*pods: PodStatus, seconds_without: float | None = None, refusal: str = "", **fields: Any) -> Verdict | None:
     tracked = track("cpu", 1)
     tracked.pods = {pod.name: pod for pod in pods}
     tracked.no_pod_since = None if seconds_without is None else time.monotonic() - seconds_without
-    return explain_waiting(replace(tracked, **fields), unschedulable_seconds=UNSCHEDULABLE_SECONDS)
+    return explain_waiting(replace(tracked, **fields), unschedulable_seconds=UNSCHEDULABLE_SECONDS, refusal=refusal)
 
 
 def wait_for(reason: str, message: str) -> PodStatus:
@@ -186,8 +186,8 @@ RUNNING = load_job("running")
         ([], {}, None, None, ""),
         (["running", "rejected", "preempted"], {}, None, None, ""),
         (["unschedulable", "image"], {}, "unschedulable", 900.0, "no node took the pod: 0/1 nodes are available: 1 I"),
-        ([], {"missing_pod_reason": MESSAGES["quota"]}, "unschedulable", 900.0, "exceeded quota"),  # as for a node
-        ([], {"missing_pod_reason": MESSAGES["no-account"]}, "bad-configuration", CONFIGURATION_SECONDS, "account"),
+        ([], {"refusal": MESSAGES["quota"]}, "unschedulable", 900.0, "exceeded quota"),  # as for a node
+        ([], {"refusal": MESSAGES["no-account"]}, "bad-configuration", CONFIGURATION_SECONDS, "account"),
         # Of which nobody says why: it is told, and not given up.
         ([], {"seconds_without": UNEXPLAINED_SECONDS + 1}, "bad-configuration", math.inf, "look at the Job's `parall"),
         ([], {"seconds_without": 1.0}, None, None, ""),

@@ -12,7 +12,6 @@ from cluster_objects import load_job, load_pod
 from ongoing_runs import SameThread, make_ongoing, track
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.failures import (
-    Pause,
     PendingPods,
     is_starting,
     read_missing_pod_reasons,
@@ -135,7 +134,7 @@ def make_lacking(number: int) -> list[TrackedJob]:
 
 
 def make_pending(folder: Path, server: Objects, *jobs: TrackedJob) -> PendingPods:
-    return PendingPods(run=make_ongoing(folder, *jobs, connection=server, dispatcher=SameThread()))
+    return PendingPods(make_ongoing(folder, *jobs, connection=server, dispatcher=SameThread()))
 
 
 @pytest.fixture
@@ -159,17 +158,9 @@ def test_however_many_jobs_lack_a_pod_it_is_asked_once_and_then_less_and_less_of
         asked_at += [second] * (len(server.asked) - before)
 
     assert asked_at == [20, 40, 80, 140, 200]
-    assert {tracked.missing_pod_reason for tracked in jobs} == {words}
     assert pending.is_room_needed
     clock.now += 900.0
     assert [tracked for tracked, verdict in pending.check() if verdict and verdict.message == words] == jobs
-
-
-def test_after_nothing_was_to_be_asked_the_next_question_is_not_held_back() -> None:
-    pause = Pause(first_seconds=20.0)
-    assert [now for now in range(20, 81) if pause.is_over(now, is_needed=True)] == [20, 40, 80]
-    assert not pause.is_over(81, is_needed=False)
-    assert pause.is_over(82, is_needed=True)
 
 
 def test_jobs_whose_pods_do_not_end_are_explained_by_their_pods(clock: SimpleNamespace, tmp_path: Path) -> None:
@@ -178,9 +169,11 @@ def test_jobs_whose_pods_do_not_end_are_explained_by_their_pods(clock: SimpleNam
     assert ending.job is not None
     ending.job = replace(ending.job, num_terminating=1)
     server = Objects(pods=(make_pod(ending.name, deleted_at="2020-01-01T00:00:00Z"),))
-    make_pending(tmp_path, server, ending, other).check()
-    assert "should have ended" in ending.termination_message
+    pending = make_pending(tmp_path, server, ending, other)
+    pending.check()
     assert sorted(server.asked) == ["events", "pods"]
+    pending.check()
+    assert ending.waiting_for == "preempted"
 
 
 def test_a_job_that_was_created_and_is_not_reported_for_a_minute_is_missing(
