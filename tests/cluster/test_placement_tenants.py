@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from clusters import Cluster
-from machines import Machine, make_discovered, make_gke
+from machines import Machine, make_gke
 from runs import wait_for
 
 from bench.schema import Cell
@@ -74,27 +74,6 @@ def test_two_groups_do_not_share_a_node_though_it_has_shares_for_both(make_clust
 
     pods = cluster.await_pods(num_placed=1, num_waiting=1)
     assert sorted(bool(pod.node) for pod in pods) == [False, True]
-
-
-@pytest.mark.parametrize("is_renamed", [False, True])
-def test_gpu_feature_discovery_names_a_shared_gpu_with_or_without_its_suffix(
-    make_cluster: Callable[..., Cluster], is_renamed: bool
-) -> None:
-    resource = "nvidia.com/gpu.shared" if is_renamed else "nvidia.com/gpu"
-    sharing = f"{{time-slicing: {{clients: [4], resource: {resource}}}}}"
-    cluster = make_cluster(f"extends: openshift\ngpu: {{name: T4, sharing: {sharing}}}\n", is_user_assigned=False)
-    labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "4"}
-    product = "Tesla-T4" if is_renamed else "Tesla-T4-SHARED"
-    one, two = (make_discovered("gpu", product, **labels | {"nvidia.com/gpu.count": count}) for count in ("1", "2"))
-    for machine in (one, two):
-        machine.gpus.clear()
-        machine.gpus[resource] = "8"
-    names = list(cluster.add_nodes([two, one]))
-
-    cluster.submit(make_tenants(4))
-
-    (pod,) = cluster.await_pods(num_placed=1, num_waiting=0)
-    assert pod.node == names[1]  # on one with several GPUs, the plugin would spread the tenants over them
 
 
 def test_pods_that_need_their_nodes_ipc_are_let_in_where_setup_labels_the_namespace_so(

@@ -51,27 +51,6 @@ def test_two_runners_share_a_run(
     assert len(twins[0].list_jobs()) == 30
 
 
-def test_what_one_runner_gives_up_the_other_does_not_take_up(
-    connection: Connection,
-    other_connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-) -> None:
-    kubelet = start_kubelet()
-    kubelet.add_node(f"small-{namespace}", capacity={"cpu": "500m"})
-    hasty, patient = make_twins(connection, namespace, store, 3)
-    hasty.unschedulable_seconds = 2
-
-    running = [hasty.start(), patient.start(other_connection)]
-    ends = [done.result(DEADLINE_SECONDS) for done in running]
-
-    for observed in ends:
-        assert [result.error.kind for result in observed.results if result.error] == ["unschedulable"] * 3
-    assert set(hasty.count_records().values()) == {1}
-    assert hasty.list_jobs() == []
-
-
 def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
     connection: Connection,
     namespace: str,

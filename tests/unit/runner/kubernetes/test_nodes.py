@@ -221,16 +221,6 @@ def test_where_nodes_may_not_be_listed_the_node_may_still_be_there(store: Store)
     assert find(store, Nodes(is_forbidden=True)) == {BLOCK: ("node-1", "")}
 
 
-def test_a_damaged_placement_and_one_of_a_cell_that_is_not_of_the_plan_count_as_none(store: Store) -> None:
-    store.put(place(store, 0, "node-1"), b"{")
-    place(store, 3, "node-1")
-    stranger = make_result(make_cell(batch_size=77), run_id=PLANNED_RUN.run_id)
-    key = placement_key(PLANNED_RUN.run_id, stranger.cell_id, 1, "a")
-    store.put(key, make_placement(stranger).to_json())
-    assert find(store, Nodes("node-1")) == {}
-    assert set(find(store, Nodes("node-1"), (OTHER_BLOCK,))) == {OTHER_BLOCK}
-
-
 EAGER, COMPILED, GRAPH, OTHER = CELLS
 TYPES = {"node-1": "m6i.xlarge"}
 
