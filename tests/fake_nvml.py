@@ -14,8 +14,8 @@ import pytest
 UUIDS = ("GPU-aaaa1111", "GPU-bbbb2222", "GPU-bbbb3333", "MIG-cccc4444", "MIG-dddd5555")
 NUM_GPUS = 3  # the slices are not counted among them
 MIB = 2**20
-# What a function with one value for an answer says; the keys are those of nvml.h.
-ANSWERS: dict[str, int] = {
+# What a function with one value for an answer says, or for one kind of it; the names are those of nvml.h.
+ANSWERS: dict[str, int | dict[int, int]] = {
     "nvmlDeviceGetPowerUsage": 60_500,  # mW
     "nvmlDeviceGetEnforcedPowerLimit": 70_000,
     "nvmlDeviceGetPowerManagementDefaultLimit": 70_000,
@@ -24,6 +24,11 @@ ANSWERS: dict[str, int] = {
     "nvmlDeviceGetMaxPcieLinkGeneration": 3,
     "nvmlDeviceGetMaxPcieLinkWidth": 16,
     "nvmlDeviceGetMaxMigDeviceCount": 7,
+    "nvmlDeviceGetMaxClockInfo": {pynvml.NVML_CLOCK_SM: 1590},
+    "nvmlDeviceGetClockInfo": {pynvml.NVML_CLOCK_SM: 1500},
+    "nvmlDeviceGetApplicationsClock": {pynvml.NVML_CLOCK_SM: 900},
+    "nvmlDeviceGetDefaultApplicationsClock": {pynvml.NVML_CLOCK_SM: 1000},
+    "nvmlDeviceGetTemperature": {pynvml.NVML_TEMPERATURE_GPU: 55},
     "nvmlDeviceGetCurrentClocksThrottleReasons": 0x4 | 0x20,  # software power cap and software thermal slowdown
 }
 
@@ -50,7 +55,7 @@ class FakeNvml:
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         if name in ANSWERS:
-            return self._guard(name, lambda handle, answer: _set(answer, ANSWERS[name]))
+            return self._guard(name, lambda *arguments: _answer(ANSWERS[name], *arguments))
         if not hasattr(type(self), f"_{name}"):
             raise AttributeError(name)
         return self._guard(name, getattr(self, f"_{name}"))
@@ -105,15 +110,6 @@ class FakeNvml:
         memory.total, memory.used, memory.reserved = 15_360 * MIB, self.memory_used_bytes, 450 * MIB
         memory.free = memory.total - memory.used - memory.reserved
 
-    def _nvmlDeviceGetMaxClockInfo(self, handle: Any, kind: Any, clock: Any) -> None:
-        clock.value = {pynvml.NVML_CLOCK_SM: 1590}[kind.value]
-
-    def _nvmlDeviceGetClockInfo(self, handle: Any, kind: Any, clock: Any) -> None:
-        clock.value = {pynvml.NVML_CLOCK_SM: 1500}[kind.value]
-
-    def _nvmlDeviceGetTemperature(self, handle: Any, sensor: Any, temperature: Any) -> None:
-        temperature.value = {pynvml.NVML_TEMPERATURE_GPU: 55}[sensor.value]
-
     def _nvmlDeviceGetTotalEnergyConsumption(self, handle: Any, energy: Any) -> None:
         self.num_energy_readings += 1
         energy.value = self.energy_millijoules[0]
@@ -133,12 +129,6 @@ class FakeNvml:
 
     def _nvmlDeviceGetEccMode(self, handle: Any, current: Any, pending: Any) -> None:
         current.value, pending.value = 1, 0
-
-    def _nvmlDeviceGetApplicationsClock(self, handle: Any, kind: Any, clock: Any) -> None:
-        clock.value = {pynvml.NVML_CLOCK_SM: 900}[kind.value]
-
-    def _nvmlDeviceGetDefaultApplicationsClock(self, handle: Any, kind: Any, clock: Any) -> None:
-        clock.value = {pynvml.NVML_CLOCK_SM: 1000}[kind.value]
 
     def _nvmlDeviceGetUtilizationRates(self, handle: Any, rates: Any) -> None:
         rates.gpu, rates.memory = 80, 40
@@ -206,8 +196,8 @@ def _list_processes(found: list[tuple[int, int | None]], count: Any, processes: 
     return None
 
 
-def _set(answer: Any, value: int) -> None:
-    answer.value = value
+def _answer(known: int | dict[int, int], handle: Any, *arguments: Any) -> None:
+    arguments[-1].value = known if isinstance(known, int) else known[arguments[0].value]
 
 
 def _point(handle: Any, index: int) -> None:

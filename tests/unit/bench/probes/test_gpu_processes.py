@@ -80,40 +80,34 @@ OWN = frozenset({os.getpid(), 71})
 STRANGER = 99
 
 
-def look(nvml: FakeNvml, processes: list[tuple[int, int | None]], *, used_bytes: int = 600 * MIB) -> GpuUse:
-    """Look at an idle GPU before the start, and again with `processes` on it."""
+FREE_BYTES = (15_360 - 450 - 600) * MIB
+FOREIGN = (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
+
+
+@pytest.mark.parametrize(
+    ("processes", "mps_clients", "expected"),
+    [
+        # Of 600 MiB in use this process and a child of it have 550.
+        ([(os.getpid(), 500 * MIB), (71, 50 * MIB), (STRANGER, 40 * MIB)], None, (True, FOREIGN, 50 * MIB)),
+        ([(os.getpid(), 500 * MIB)], [(71, 50 * MIB), (STRANGER, 40 * MIB)], (True, FOREIGN, 50 * MIB)),
+        ([(os.getpid(), None)], None, (True, (), None)),  # the rest is not known without that of this process
+        # Who does not see itself sees nobody: processes are hidden, or shown by the host's numbers.
+        ([], None, (False, None, None)),
+        ([(31_337, 500 * MIB)], None, (False, None, None)),
+    ],
+)
+def test_who_is_not_of_this_process_is_a_neighbour(
+    nvml: FakeNvml,
+    processes: list[tuple[int, int | None]],
+    mps_clients: list[tuple[int, int | None]] | None,
+    expected: tuple[bool, tuple[ForeignProcess, ...] | None, int | None],
+) -> None:
     baselines = read_gpu_baselines(1)
-    nvml.processes, nvml.memory_used_bytes = processes, used_bytes
+    nvml.processes, nvml.mps_clients, nvml.memory_used_bytes = processes, mps_clients, 600 * MIB
     (use,) = look_for_neighbours(baselines, OWN)
-    return use
-
-
-def test_who_is_not_of_this_process_is_a_neighbour(nvml: FakeNvml) -> None:
-    use = look(nvml, [(os.getpid(), 500 * MIB), (71, 50 * MIB), (STRANGER, 40 * MIB)])
-    assert use.processes_visible is True
-    assert use.foreign_processes_after == (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
-    assert use.foreign_memory_after_bytes == 50 * MIB
-    assert use.memory_free_after_bytes == (15_360 - 450 - 600) * MIB
-
-
-@pytest.mark.parametrize("processes", [[], [(31_337, 500 * MIB)]], ids=["hidden", "by the host's numbers"])
-def test_who_does_not_see_itself_sees_nobody(nvml: FakeNvml, processes: list[tuple[int, int | None]]) -> None:
-    use = look(nvml, processes)
-    assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == (False, None, None)
-    assert use.memory_free_after_bytes == (15_360 - 450 - 600) * MIB
+    assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == expected
+    assert use.memory_free_after_bytes == FREE_BYTES
     assert GpuUse.model_validate_json(use.to_json()) == use
-
-
-def test_memory_of_others_is_not_known_without_that_of_this_process(nvml: FakeNvml) -> None:
-    use = look(nvml, [(os.getpid(), None)])
-    assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == (True, (), None)
-
-
-def test_clients_of_mps_are_seen_beside_other_processes(nvml: FakeNvml) -> None:
-    nvml.mps_clients = [(71, 50 * MIB), (STRANGER, 40 * MIB)]
-    use = look(nvml, [(os.getpid(), 500 * MIB)])
-    assert use.foreign_processes_after == (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
-    assert use.foreign_memory_after_bytes == 50 * MIB
 
 
 def test_the_server_of_mps_computes_for_its_tenants(nvml: FakeNvml, tmp_path: Path) -> None:

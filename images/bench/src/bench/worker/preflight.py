@@ -25,46 +25,49 @@ def check_place(order: Order) -> None:
 
     NodeFaultError if only this machine does: its GPU, driver or disk fails. DeviceInUseError for a busy GPU.
     """
-    errors: list[str] = []
+    cell, errors, faults = order.cell, list[str](), list[str]()
     limit = read_memory_limit_bytes()
     if limit is not None and limit < MIN_MEMORY_BYTES:
         errors.append(f"memory: the container may take {limit / 1024**2:.0f} MiB, a framework alone needs a GiB")
     full_disk = explain_full_disk()
-    if full_disk is None:
+    if full_disk is not None:
+        faults.append(full_disk)
+    else:
         try:
             tempfile.gettempdir()
         except FileNotFoundError:
             errors.append("disk: no folder for temporary files can be written to; mount an empty volume at /tmp")
-    gpus, gpu_errors, gpu_faults = _look_at_gpus(order.cell)
-    missing = explain_missing_compiler(order.cell)
-    errors += [*gpu_errors, *([] if missing is None else [f"compiler: {missing}"])]
-    faults = [*([] if full_disk is None else [full_disk]), *gpu_faults]
+    gpus = _look_at_gpus(cell, errors, faults) if cell.device == "gpu" else ()
+    missing = explain_missing_compiler(cell)
+    if missing is not None:
+        errors.append(f"compiler: {missing}")
     if errors:
-        raise UserError(f"{order.cell.slug} cannot be measured here: {'; '.join([*errors, *faults])}")
+        raise UserError(f"{cell.slug} cannot be measured here: {'; '.join([*errors, *faults])}")
     if faults:
         raise name_node_fault("; ".join(faults))
     if order.tenant == 0:  # the others find the device in use by tenant 0
-        _refuse_foreign_users(order.cell, gpus)
+        _refuse_foreign_users(cell, gpus)
 
 
-def _look_at_gpus(cell: Cell) -> tuple[tuple[GpuUse, ...], list[str], list[str]]:
-    """Return the present use of the cell's GPUs, then what is wrong with the order or with the machine.
+def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[GpuUse, ...]:
+    """Return the present use of the cell's GPUs, and add what is wrong with the container or with the machine.
 
-    All are empty for a cell on a CPU. Whether the machine offers whole GPUs or slices is the cluster's choice.
+    Whether the machine offers whole GPUs or slices is the cluster's choice.
     """
-    if cell.device != "gpu":
-        return (), [], []
     try:
         gpus = read_gpu_baselines(cell.num_gpus, is_under_mps=cell.sharing == "mps")
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
-        return (), [], [f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})"]
+        faults.append(f"device: no NVIDIA GPU can be seen ({type(error).__name__}: {error})")
+        return ()
     if len(gpus) >= cell.num_gpus:
-        return gpus, [], _list_cuda_faults(cell)
-    seen = "GPU" if len(gpus) == 1 else "GPUs"
-    if any(gpu.is_slice for gpu in gpus):
-        seen += " can be seen (a process sees one MIG slice, and no whole GPU beside it)"
-        return gpus, [f"device: {len(gpus)} {seen}, the cell needs {cell.num_gpus}"], []
-    return gpus, [], [f"device: {len(gpus)} {seen} can be seen, the cell needs {cell.num_gpus}"]
+        faults += _list_cuda_faults(cell)
+    elif any(gpu.is_slice for gpu in gpus):
+        mig = "a process sees one MIG slice, and no whole GPU beside it"
+        errors.append(f"device: 1 GPU can be seen ({mig}), the cell needs {cell.num_gpus}")
+    else:
+        seen = "1 GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
+        faults.append(f"device: {seen} can be seen, the cell needs {cell.num_gpus}")
+    return gpus
 
 
 def _list_cuda_faults(cell: Cell) -> list[str]:
