@@ -26,8 +26,8 @@ from queues import Queues  # noqa: E402
 from runs import make_namespace  # noqa: E402
 
 from access_replay import Replay, Submission  # noqa: E402
+from access_scenarios import make_group  # noqa: E402
 from bench.store import Store  # noqa: E402
-from collector.access.simulation import Queue  # noqa: E402
 from control_plane import ControlPlane, find_assets  # noqa: E402
 from fake_kubelet import FakeKubelet  # noqa: E402
 from kueue_controller import MANAGED_LABEL, KueueController, find_kueue  # noqa: E402
@@ -65,8 +65,8 @@ def main() -> None:
 
 def simulate(submissions: Sequence[Submission]) -> Replay:
     """Return what the simulation does with the jobs."""
-    queues = [Queue(nominal=quota, weight=weight) for quota, weight in zip(QUOTAS, WEIGHTS, strict=True)]
-    return Replay(submissions=submissions, queues=queues, num_gpus=NUM_GPUS).run()
+    groups = [make_group(quota=quota, weight=weight) for quota, weight in zip(QUOTAS, WEIGHTS, strict=True)]
+    return Replay(submissions=submissions, groups=groups, num_gpus=NUM_GPUS).run()
 
 
 def draw_submissions(num_jobs: int, mean_seconds: float, load: float, seed: int) -> list[Submission]:

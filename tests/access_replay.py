@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import simpy
 
-from access_scenarios import make_choice, make_group
-from collector.access.simulation import FairShare, GpuPool, Job, Queue
+from access_scenarios import make_choice
+from collector.access.scenario import Group
+from collector.access.simulation import FairPool, Job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,8 @@ class Replay:
     """Holds what the simulation did with jobs, which are named by their index; times are in the submissions' unit."""
 
     submissions: Sequence[Submission]
-    queues: Sequence[Queue]
+    groups: Sequence[Group]
+    """Of one user each, with quota and weight."""
     num_gpus: int
     running_after: dict[float, frozenset[int]] = field(default_factory=dict)
     """By the time of each submission and end, the jobs that have a GPU once it was handled."""
@@ -37,12 +39,10 @@ class Replay:
     def run(self) -> "Replay":
         """Play all jobs to their end."""
         env = simpy.Environment()
-        choice = make_choice(make_group(number=len(self.queues)), num_gpus=self.num_gpus)
-        pool = GpuPool(env, choice, np.random.default_rng())
-        policy = FairShare(pool, self.queues)
+        pool = FairPool(env, make_choice(*self.groups, num_gpus=self.num_gpus), np.random.default_rng())
 
         def note() -> None:
-            running = frozenset(job.number for queue in self.queues for job in queue.running)
+            running = frozenset(job.number for queue in pool.queues for job in queue.running)
             self.running_after[env.now] = running
             for number in running:
                 self.first_starts.setdefault(number, env.now)
@@ -56,11 +56,11 @@ class Replay:
             for number, found in enumerate(self.submissions):
                 yield env.timeout(found.at - env.now)
                 job = Job(number=number, user=found.user, submitted_at=env.now, work=found.hours, ended=env.event())
-                policy.submit(job)
+                pool.submit(job)
                 env.process(follow(job))
                 note()
 
         env.process(submit())
         env.run()
-        self.num_preempted = policy.num_admissions - len(self.submissions)
+        self.num_preempted = pool.num_admissions - len(self.submissions)
         return self

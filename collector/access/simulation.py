@@ -69,8 +69,7 @@ class GpuPool:
         self._env, self._generator = env, generator
         self._rates, self._most_paid_hours = choice.rates, choice.most_paid_hours
         self._rent = choice.alternative.rent or Rent(always_on=True)
-        self.num_gpus = choice.alternative.gpus
-        self._gpus = [Gpu() for _ in range(self.num_gpus)]
+        self._gpus = [Gpu() for _ in range(choice.alternative.gpus)]
         self._waiting: list[Job] = []
         self._counts = [0.0] * (2 + sum(group.number for group in choice.scenario.users.values()))
         self._paid_before = 0.0
@@ -86,7 +85,7 @@ class GpuPool:
         self._place()
 
     def evict(self, job: Job) -> None:
-        """Stop a job, which leaves the pool; it can be submitted again, and goes on from its last checkpoint."""
+        """Stop a job, which can be submitted again, and goes on from its last checkpoint."""
         if job in self._waiting:
             self._waiting.remove(job)
             return
@@ -254,37 +253,38 @@ def find_target(queue: Queue, queues: Sequence[Queue], total: int) -> tuple[Queu
     return None if found is None else (found, found.running[-1])
 
 
-class FairShare:
-    """Admits jobs to a pool and preempts them as Kueue does, with a queue per user."""
+class FairPool(GpuPool):
+    """GPUs to which jobs are admitted, and from which they are preempted, as Kueue does it, with a queue per user."""
 
-    def __init__(self, pool: GpuPool, queues: Sequence[Queue]) -> None:
-        self._pool, self._queues = pool, queues
+    def __init__(self, env: simpy.Environment, choice: Choice, generator: np.random.Generator) -> None:
+        super().__init__(env, choice, generator)
+        groups = choice.scenario.users.values()
+        self.queues = [Queue(nominal=one.quota, weight=one.weight) for one in groups for _ in range(one.number)]
         self.num_admissions = 0
 
     def submit(self, job: Job) -> None:
-        """Take a job that was just submitted."""
         job.ended.callbacks.append(lambda _: self._end(job))
-        insort(self._queues[job.user].pending, job)
+        insort(self.queues[job.user].pending, job)
         self._schedule()
 
     def _end(self, job: Job) -> None:
-        self._queues[job.user].running.remove(job)
+        self.queues[job.user].running.remove(job)
         self._schedule()
 
     def _schedule(self) -> None:
         admitted = preempted = None
         while admitted is None or admitted or preempted:
-            admitted, preempted = run_cycle(self._queues, self._pool.num_gpus)
+            admitted, preempted = run_cycle(self.queues, len(self._gpus))
             for queue, job in preempted:
                 queue.running.remove(job)
                 insort(queue.pending, job)
-                self._pool.evict(job)
+                self.evict(job)
             for queue, job in admitted:
                 queue.pending.remove(job)
                 queue.running.append(job)
                 self.num_admissions += 1
                 job.admission = self.num_admissions
-                self._pool.submit(job)
+                super().submit(job)
 
 
 def add_working_time(group: Group, time: float, hours: float) -> float:
@@ -311,13 +311,8 @@ def simulate_week(choice: Choice, number: int) -> tuple[pd.DataFrame, FloatArray
     with `think_hours` the gap begins at the end of the last job.
     """
     env, scenario, jobs = simpy.Environment(), choice.scenario, list[Job]()
-    users = [
-        (place, index, group) for place, group in enumerate(scenario.users.values()) for index in range(group.number)
-    ]
-    pool = GpuPool(env, choice, np.random.default_rng((scenario.seed, number, INTERRUPTION_STREAM)))
-    policy: GpuPool | FairShare = pool  # a pool takes who comes first
-    if choice.policy == "fair-share":
-        policy = FairShare(pool, [Queue(nominal=group.quota, weight=group.weight) for _, _, group in users])
+    make_pool = FairPool if choice.policy == "fair-share" else GpuPool
+    pool = make_pool(env, choice, np.random.default_rng((scenario.seed, number, INTERRUPTION_STREAM)))
 
     def use_gpus(user: int, group: Group, seed: tuple[int, ...]) -> Process:
         lengths, gaps = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
@@ -332,11 +327,14 @@ def simulate_week(choice: Choice, number: int) -> tuple[pd.DataFrame, FloatArray
             if group.checkpoint_hours is not None:
                 job.checkpoint_work = group.checkpoint_hours / choice.speed
             jobs.append(job)
-            policy.submit(job)
+            pool.submit(job)
             if group.think_hours is not None:
                 yield job.ended
 
-    for user, (place, index, group) in enumerate(users):
+    users = (
+        (place, group, index) for place, group in enumerate(scenario.users.values()) for index in range(group.number)
+    )
+    for user, (place, group, index) in enumerate(users):
         env.process(use_gpus(user, group, (scenario.seed, number, place, index)))
     env.run(until=scenario.warm_up_weeks * HOURS_PER_WEEK)
     before, first = pool.count(), len(jobs)

@@ -9,7 +9,7 @@ from queues import Queues
 from runs import wait_for
 
 from access_replay import Replay, Submission
-from collector.access.simulation import Queue
+from access_scenarios import make_group
 from fake_kubelet import FakeKubelet, Pod
 from kueue_controller import KueueController
 from runner.kubernetes.connection import Connection
@@ -40,8 +40,8 @@ BY_HAND = (
 
 
 def replay() -> Replay:
-    queues = [Queue(nominal=quota, weight=weight) for quota, weight in zip(QUOTAS, WEIGHTS, strict=True)]
-    return Replay(submissions=JOBS, queues=queues, num_gpus=NUM_GPUS).run()
+    groups = [make_group(quota=quota, weight=weight) for quota, weight in zip(QUOTAS, WEIGHTS, strict=True)]
+    return Replay(submissions=JOBS, groups=groups, num_gpus=NUM_GPUS).run()
 
 
 def test_the_simulation_decides_as_calculated_by_hand() -> None:
