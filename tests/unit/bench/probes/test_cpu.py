@@ -34,45 +34,44 @@ V2_LINES = "0::/kubepods/pod1/c1\n"
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
+def limit_v1(group: str, quota: int, period: int) -> dict[str, str]:
+    return {f"{group}/cpu.cfs_quota_us": f"{quota}\n", f"{group}/cpu.cfs_period_us": f"{period}\n"}
+
+
 @pytest.mark.parametrize(
     ("lines", "files", "expected"),
     [
-        (V2_LINES, {"kubepods/pod1/c1/cpu.max": "150000 100000\n"}, 1.5),
+        (V2_LINES, {"kubepods/pod1/c1/cpu.max": "150000 100000\n"}, ("kubepods/pod1/c1", 1.5)),
         (V2_LINES, {"kubepods/pod1/c1/cpu.max": "max 100000\n"}, None),
-        (V2_LINES, {"kubepods/pod1/c1/cpu.max": "100000 100000\n", "kubepods/cpu.max": "200000 100000\n"}, 1.0),
-        # In a container that sees its own cgroup as the root, though /proc shows the path on the host.
-        (V2_LINES, {"cpu.max": "200000 100000\n"}, 2.0),
+        # The tightest up to the root.
         (
-            V1_LINES,
+            V2_LINES,
             {
-                "cpu,cpuacct/kubepods/pod1/c1/cpu.cfs_quota_us": "250000\n",
-                "cpu,cpuacct/kubepods/pod1/c1/cpu.cfs_period_us": "100000\n",
+                "kubepods/pod1/c1/cpu.max": "max 100000\n",
+                "kubepods/pod1/cpu.max": "100000 100000\n",
+                "kubepods/cpu.max": "200000 100000\n",
             },
-            2.5,
+            ("kubepods/pod1", 1.0),
         ),
+        # In a container that sees its own cgroup as the root, though /proc shows the path on the host.
+        (V2_LINES, {"cpu.max": "200000 100000\n"}, ("", 2.0)),
+        (V1_LINES, limit_v1("cpu,cpuacct/kubepods/pod1/c1", 250_000, 100_000), ("cpu,cpuacct/kubepods/pod1/c1", 2.5)),
         (
             V1_LINES,
-            {
-                "cpu/kubepods/pod1/c1/cpu.cfs_quota_us": "-1\n",
-                "cpu/kubepods/pod1/c1/cpu.cfs_period_us": "100000\n",
-                "cpu/kubepods/pod1/cpu.cfs_quota_us": "25000\n",
-                "cpu/kubepods/pod1/cpu.cfs_period_us": "50000\n",
-            },
-            0.5,
+            limit_v1("cpu/kubepods/pod1/c1", -1, 100_000) | limit_v1("cpu/kubepods/pod1", 25_000, 50_000),
+            ("cpu/kubepods/pod1", 0.5),
         ),
         # A hybrid system: the CPU controller is v1, v2 lies beside it.
-        (
-            "4:cpu:/a\n0::/b\n",
-            {"cpu/a/cpu.cfs_quota_us": "100000\n", "cpu/a/cpu.cfs_period_us": "100000\n", "unified/b/cgroup.procs": ""},
-            1.0,
-        ),
+        ("4:cpu:/a\n0::/b\n", limit_v1("cpu/a", 100_000, 100_000) | {"unified/b/cgroup.procs": ""}, ("cpu/a", 1.0)),
     ],
 )
 def test_the_tightest_quota_up_to_the_root_is_read(
-    tmp_path: Path, lines: str, files: dict[str, str], expected: float | None
+    tmp_path: Path, lines: str, files: dict[str, str], expected: tuple[str, float] | None
 ) -> None:
     write_tree(tmp_path, {"membership": lines} | {f"root/{name}": content for name, content in files.items()})
-    assert read_cpu_quota_cores(tmp_path / "membership", tmp_path / "root") == expected
+    folders = (tmp_path / "membership", tmp_path / "root")
+    group = None if expected is None else folders[1] / expected[0]
+    assert (find_quota_group(*folders), read_cpu_quota_cores(*folders)) == (group, expected and expected[1])
 
 
 def test_throttled_time_is_microseconds_in_v2_and_nanoseconds_in_v1(tmp_path: Path) -> None:
@@ -87,12 +86,6 @@ def test_throttled_time_is_microseconds_in_v2_and_nanoseconds_in_v1(tmp_path: Pa
     expected = dict(zip(QUOTA_NAMES, (40, 10, 2.5), strict=True))
     assert read_quota_counters(tmp_path / "v2") == expected
     assert read_quota_counters(tmp_path / "v1") == expected
-
-
-def test_the_periods_are_those_of_the_group_with_the_tightest_quota(tmp_path: Path) -> None:
-    files = {"pod/c1/cpu.max": "max 100000\n", "pod/cpu.max": "200000 100000\n", "cpu.max": "400000 100000\n"}
-    write_tree(tmp_path, {"membership": "0::/pod/c1\n"} | {f"root/{name}": text for name, text in files.items()})
-    assert find_quota_group(tmp_path / "membership", tmp_path / "root") == tmp_path / "root/pod"
 
 
 @pytest.mark.parametrize(

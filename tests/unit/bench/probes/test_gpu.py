@@ -36,21 +36,16 @@ def test_every_gpu_of_a_cell_is_described(nvml: FakeNvml) -> None:
     assert (first.power_limit_watts, first.default_power_limit_watts) == (70.0, 70.0)
 
 
-def test_a_slice_has_the_link_and_the_memory_checks_of_its_gpu_but_not_its_power(
+def test_nothing_of_the_whole_gpu_is_attributed_to_a_slice_but_link_and_memory_checks(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nvml.slices = {1: (3,)}
+    nvml.processes = [(17, 300 * MIB)]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-cccc4444")
     (mig_slice,) = read_gpus(1, None, None)
     assert (mig_slice.name, mig_slice.mig_profile) == ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "1g.5gb")
     assert (mig_slice.compute_capability, mig_slice.ecc_enabled, mig_slice.max_pcie_width) == ("7.5", True, 16)
     assert (mig_slice.power_limit_watts, mig_slice.default_power_limit_watts) == (None, None)
-
-
-def test_nothing_of_the_whole_gpu_is_attributed_to_a_slice(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml.slices = {1: (3,)}
-    nvml.processes = [(17, 300 * MIB)]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-cccc4444")
     (use,) = sample_gpus(IdleWatch(read_gpu_baselines(1)).end(), lambda: 5)
     assert use.is_slice
     assert (use.idle_power_watts, use.power_limit_watts, use.max_sm_clock_mhz, use.energy_joules) == (None,) * 4

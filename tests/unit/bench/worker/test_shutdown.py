@@ -56,26 +56,20 @@ def end(process: "subprocess.Popen[str]", number: signal.Signals = signal.SIGTER
     return process.returncode, output
 
 
-def test_sigterm_during_the_first_import_ends_the_container_at_once(tmp_path: Path) -> None:
-    process = start_and_import(tmp_path)
-
-    assert end(process) == (EXIT_PREEMPTED, "preempted: ended by SIGTERM before anything was measured\n")
-
-
-INTERRUPTED = "interrupted: ended by Ctrl-C (SIGINT); nothing is recorded\n"
-
-
-def test_ctrl_c_during_the_first_import_is_no_traceback(tmp_path: Path) -> None:
-    process = start_and_import(tmp_path)
-
-    assert end(process, signal.SIGINT) == (EXIT_SIGINT, INTERRUPTED)
+ENDINGS = pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (signal.SIGTERM, (EXIT_PREEMPTED, "preempted: ended by SIGTERM before anything was measured\n")),
+        (signal.SIGINT, (EXIT_SIGINT, "interrupted: ended by Ctrl-C (SIGINT); nothing is recorded\n")),
+    ],
+)
 
 
-def test_ctrl_c_while_the_store_is_awaited_is_no_fault_of_the_program(
-    tmp_path: Path, silent_server: socket.socket
+@ENDINGS
+def test_a_signal_during_the_first_import_ends_the_container_at_once(
+    tmp_path: Path, number: signal.Signals, expected: tuple[int, str]
 ) -> None:
-    with start_and_await_store(tmp_path, silent_server) as process:
-        assert end(process, signal.SIGINT) == (EXIT_SIGINT, INTERRUPTED)
+    assert end(start_and_import(tmp_path), number) == expected
 
 
 @pytest.fixture
@@ -86,11 +80,12 @@ def silent_server() -> Iterator[socket.socket]:
         yield server
 
 
-def test_sigterm_while_the_store_is_awaited_ends_the_container_at_once(
-    tmp_path: Path, silent_server: socket.socket
+@ENDINGS
+def test_a_signal_while_the_store_is_awaited_ends_the_container_at_once(
+    tmp_path: Path, silent_server: socket.socket, number: signal.Signals, expected: tuple[int, str]
 ) -> None:
     with start_and_await_store(tmp_path, silent_server) as process:
-        assert end(process) == (EXIT_PREEMPTED, "preempted: ended by SIGTERM before anything was measured\n")
+        assert end(process, number) == expected
 
 
 def test_outside_a_container_sigterm_ends_the_process_as_usual(tmp_path: Path) -> None:
