@@ -36,11 +36,6 @@ def evaluate(tmp_path: Path, *results: Result) -> dict[str, ClaimResult]:
     return {result.claim.id: result for result in evaluate_claims(gather_context(summary))}
 
 
-def evaluate_unmeasured(tmp_path: Path) -> dict[str, ClaimResult]:
-    """Return what arithmetic alone says: the results of the claims by their ids, from a run of none of their models."""
-    return evaluate(tmp_path, *make_repeats(make_cell(model="resnet18-cifar"), 0.1))
-
-
 def make_devices(
     cpu_seconds: float | tuple[float, ...],
     gpu_seconds: float,
