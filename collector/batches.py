@@ -4,13 +4,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from collector.results.frames import select_alone
+from collector.results.frames import list_known, select_alone
 from collector.units import GIB, MIB, format_number, join_some
 
 MIB_BYTES = 2**20
@@ -178,39 +177,20 @@ def fit_lines(results: pd.DataFrame) -> list[MemoryLine]:
     Only repeats that ended ok and recorded what their tensors took at the peak count, of cells that had their GPU to
     themselves: a tenant beside others, or on a slice, may be given another allocator and other kernels.
     """
+    measured = select_alone(results[(results["status"] == "ok") & (results["device"] == "gpu")])
+    measured = measured[measured["peak_memory_allocated_bytes"].notna()]
     lines = []
-    for key, rows in _select_measured(results).groupby(LINE_COLUMNS, dropna=False, sort=True):
-        points = rows["peak_memory_allocated_bytes"].groupby(_find_batches(rows)).max()
+    for _, rows in measured.groupby(LINE_COLUMNS, dropna=False, sort=True):
+        points = rows["peak_memory_allocated_bytes"].groupby(rows["batch_size"] // rows["num_gpus"]).max()
+        beside = (rows["gpu_memory_peak_bytes"] - rows["peak_memory_reserved_bytes"]).dropna()
         line = fit_line(
-            _name_key(LINE_COLUMNS, key),
+            list_known(rows[LINE_COLUMNS].head(1))[0],
             {int(size): int(needed) for size, needed in points.items()},  # type: ignore[call-overload]  # of integers
-            _find_context(rows),
+            int(beside.max()) if len(beside) else CONTEXT_BYTES,
             sorted(rows["environment_id"].dropna().unique()),
         )
         lines += [line] if line else []
     return lines
-
-
-def _select_measured(results: pd.DataFrame) -> pd.DataFrame:
-    measured = select_alone(results[(results["status"] == "ok") & (results["device"] == "gpu")])
-    return measured[measured["peak_memory_allocated_bytes"].notna()]
-
-
-def _find_batches(rows: pd.DataFrame) -> "pd.Series[int]":
-    return rows["batch_size"] // rows["num_gpus"]
-
-
-def _name_key(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-    return {name: _take_known(value) for name, value in zip(names, values, strict=True)}
-
-
-def _take_known(value: Any) -> Any:
-    return None if pd.isna(value) else value
-
-
-def _find_context(rows: pd.DataFrame) -> int:
-    beside = (rows["gpu_memory_peak_bytes"] - rows["peak_memory_reserved_bytes"]).dropna()
-    return int(beside.max()) if len(beside) else CONTEXT_BYTES
 
 
 def hold_out_largest(line: MemoryLine) -> float | None:

@@ -9,6 +9,7 @@ from typing import Literal
 from collector.results.cell_repeats import read_measured
 from collector.results.frames import Row
 from collector.statistics import Estimate, divide
+from collector.units import join_some
 
 # A note names so many machines of a side, and counts the others.
 MAX_NAMED = 3
@@ -74,7 +75,8 @@ def list_machine_notes(pair: Row, names: dict[str, str], field: str) -> list[str
     """Return what a reader must know of the machines of a pair: that they differ, and what the interval rests on."""
     notes = []
     if _describe_machines(pair, field).startswith(ACROSS):
-        named = "; ".join(f"{names[side]} on {_shorten(pair[f'machines_{side}'])}" for side in SIDES)
+        machines = {side: join_some(pair[f"machines_{side}"].split("; "), MAX_NAMED) for side in SIDES}
+        named = "; ".join(f"{names[side]} on {machines[side]}" for side in SIDES)
         notes.append(f"{ACROSS}: {named}")
         found = {words for side in SIDES for words in (pair[f"machine_deviations_{side}"] or "").split("; ") if words}
         if found:
@@ -104,9 +106,3 @@ def _count(pair: Row, side: str) -> int:
 
 def _is_same(pair: Row, name: str) -> bool:
     return bool(pair[f"{name}_subject"] == pair[f"{name}_reference"])
-
-
-def _shorten(machines: str) -> str:
-    named = machines.split("; ")
-    others = len(named) - MAX_NAMED
-    return machines if others <= 0 else f"{', '.join(named[:MAX_NAMED])} and {others} more"

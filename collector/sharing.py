@@ -71,7 +71,7 @@ def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series])
     Satterthwaite's degrees of freedom.
     """
     machines = numerators[0].machines
-    if _is_paired([*numerators, *denominators]):
+    if len(set(machines)) > 1 and all(set(one.machines) == set(machines) for one in (*numerators, *denominators)):
         means = [denominator.measured.means for denominator in denominators]
         totals = _add(numerators, [[mean[machine] for machine in machines] for mean in means])
         return estimate_center(list(average_by_machine(totals, machines).values()))
@@ -94,11 +94,6 @@ def compute_jain_index(shares: Sequence[float]) -> float:
     Computer Systems, DEC Research Report TR-301, 1984.
     """
     return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
-
-
-def _is_paired(series: Sequence[Series]) -> bool:
-    machines = [set(one.machines) for one in series]
-    return len(machines[0]) > 1 and all(found == machines[0] for found in machines)
 
 
 def _add(numerators: Sequence[Series], denominators: Sequence[Sequence[float]]) -> list[float]:
@@ -279,7 +274,9 @@ def find_alone(shared: CellGroup, cells: Mapping[str, Cell], alone: Mapping[tupl
             current = [group for group in found if _read_version(group) == _read_version(shared)]
             usable = [group for group in current if group.sound]
             if usable:
-                shared.alone[role] = min(usable, key=lambda group: _rank(shared, group, wanted))
+                near = [group for group in usable if _has(group.row, shared.row, ["environment_id"])] or usable
+                as_long = [group for group in near if _has(group.row, wanted, PROTOCOL_FIELDS)]
+                shared.alone[role] = (as_long or near)[0]
             else:
                 shared.reasons[role] = _explain(role, [same, ok, found, current], shared)
 
@@ -299,11 +296,6 @@ def _explain(role: Role, stages: Sequence[Sequence[CellGroup]], shared: CellGrou
     return f"no repeat of {who} alone was measured under sound conditions"
 
 
-def _rank(shared: CellGroup, group: CellGroup, wanted: Row) -> tuple[bool, bool]:
-    is_elsewhere = group.row["environment_id"] != shared.row["environment_id"]
-    return is_elsewhere, not _has(group.row, wanted, PROTOCOL_FIELDS)
-
-
 def _get_work(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in MATCH_FIELDS)
 
@@ -315,7 +307,8 @@ def _has(row: Row, wanted: Row, names: Sequence[str]) -> bool:
 def describe_role(shared: CellGroup, role: Role) -> Row:
     """Return the columns of the tenants with one role: speed and latency, and both against the same work alone."""
     rates, alone_rate = shared.take_rates(role), shared.take_alone_rate(role)
-    mean = shared.make_series([_average(found) for found in shared.list_rates(role)])
+    means = [compute_geometric_mean(own) if min(own) > 0 else 0.0 for own in shared.list_rates(role)]
+    mean = shared.make_series(means)
     slowest = shared.make_series([min(found) for found in shared.list_rates(role)])
     peaks = [own for own in shared.list_peaks(role) if own]
     return {
@@ -408,10 +401,6 @@ def _judge(aggregate: Estimate | None) -> Row:
     direction = "more" if aggregate.center > 1 else "less"
     verdict = f"together {format_significant(aggregate.center)}x one alone"
     return {"verdict": verdict, "p_value": aggregate.p_value, "estimate": aggregate, "direction": direction}
-
-
-def _average(rates: Sequence[float]) -> float:
-    return compute_geometric_mean(rates) if min(rates) > 0 else 0.0
 
 
 def _divide(numerator: Series | None, denominator: Series | None) -> Estimate | None:

@@ -10,19 +10,19 @@ many repeats a side would show a ratio as a difference, if the ratio and the spr
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import special
 
 from bench.schema import MAX_AMOUNT, SMALLEST_POSITIVE
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+Item = TypeVar("Item")
 
 CONFIDENCE = 0.95
 # Log of the widest factor of an interval: any ratio of two times that a document can hold lies within it.
@@ -278,53 +278,37 @@ def estimate_machine_effects(
     Machines are held against those that are connected with them by cells on both; one that shares no cell is left out.
     Where a machine favours some cells, that is in the errors and widens the intervals.
     """
+    rows = pd.DataFrame({"log": np.log(np.asarray(values, dtype=np.float64)), "cell": cells, "machine": machines})
+    rows = rows[rows.groupby("cell")["machine"].transform("nunique") > 1]
     found: dict[str, Estimate] = {}
-    for indices in _find_connected(cells, machines):
-        names = sorted({machines[index] for index in indices})
-        logs = np.log(np.array([values[index] for index in indices]))
-        own_cells = _number([cells[index] for index in indices])
-        own_machines = np.array([names.index(machines[index]) for index in indices])
-        found |= zip(names, _fit(logs, own_cells, own_machines), strict=True)
+    for group in join_overlapping(map(frozenset, (own for _, own in rows.groupby("cell")["machine"]))):
+        found |= zip(sorted(group), _fit(rows[rows["machine"].isin(group)], sorted(group)), strict=True)
     return found
 
 
-def _find_connected(cells: Sequence[Hashable], machines: Sequence[str]) -> Iterator[list[int]]:
-    """Return the places of the values of each group of machines that cells connect, cells on one machine left out."""
-    by_cell: defaultdict[Hashable, set[str]] = defaultdict(set)
-    for cell, machine in zip(cells, machines, strict=True):
-        by_cell[cell].add(machine)
-    groups: list[set[str]] = []
-    for shared in (found for found in by_cell.values() if len(found) > 1):
-        joined = shared.union(*(group for group in groups if group & shared))
-        groups = [group for group in groups if not group & shared] + [joined]
-    for group in groups:
-        yield [
-            index
-            for index, (cell, machine) in enumerate(zip(cells, machines, strict=True))
-            if machine in group and len(by_cell[cell]) > 1
-        ]
+def join_overlapping(sets: Iterable[frozenset[Item]]) -> list[frozenset[Item]]:
+    """Return the unions of those that share an item, by whatever chain."""
+    groups: list[frozenset[Item]] = []
+    for one in sets:
+        joined = one.union(*(group for group in groups if group & one))
+        groups = [*(group for group in groups if not group & one), joined]
+    return groups
 
 
-def _number(items: Sequence[Hashable]) -> IntArray:
-    """Return a number for each item, equal for equal ones."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(item, len(numbers)) for item in items])
-
-
-def _fit(logs: FloatArray, cells: IntArray, machines: IntArray) -> list[Estimate]:
-    """Return the factor of each machine of one connected group, in the order of their numbers.
+def _fit(rows: pd.DataFrame, names: Sequence[str]) -> list[Estimate]:
+    """Return the factor of each machine of one connected group.
 
     The cells' effects are removed by taking the mean of each cell from both sides (Frisch, Waugh and Lovell).
     """
-    num_cells, num_machines = int(cells.max()) + 1, int(machines.max()) + 1
-    design = _center(np.eye(num_machines)[machines], cells)
-    centered = _center(logs[:, np.newaxis], cells)[:, 0]
+    dummies = pd.DataFrame({name: rows["machine"] == name for name in names}, dtype="float64")
+    design = (dummies - dummies.groupby(rows["cell"]).transform("mean")).to_numpy()
+    centered = (rows["log"] - rows["log"].groupby(rows["cell"]).transform("mean")).to_numpy()
     inverse = np.linalg.pinv(design.T @ design)
     effects = inverse @ design.T @ centered
-    contrasts = np.eye(num_machines) - 1 / num_machines
-    freedom = len(logs) - num_cells - (num_machines - 1)
+    contrasts = np.eye(len(names)) - 1 / len(names)
+    freedom = len(rows) - rows["cell"].nunique() - (len(names) - 1)
     residuals = centered - design @ effects
-    floor = ROUNDING_SECONDS / float(np.exp(logs.mean()))
+    floor = ROUNDING_SECONDS / math.exp(rows["log"].mean())
     deviation = None if freedom < 1 else max(float(np.sqrt(residuals @ residuals / freedom)), floor)
     errors = np.sqrt(np.diag(contrasts @ inverse @ contrasts.T))
     return [
@@ -335,15 +319,6 @@ def _fit(logs: FloatArray, cells: IntArray, machines: IntArray) -> list[Estimate
         )
         for effect, error in zip(contrasts @ effects, errors, strict=True)
     ]
-
-
-def _center(columns: FloatArray, cells: IntArray) -> FloatArray:
-    """Return the columns less the mean of their cell."""
-    sums = np.zeros((int(cells.max()) + 1, columns.shape[1]))
-    np.add.at(sums, cells, columns)
-    means: FloatArray = sums / np.bincount(cells)[:, np.newaxis]
-    centered: FloatArray = columns - means[cells]
-    return centered
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -470,19 +470,16 @@ def replay_study(series: Series) -> list[Projection]:
 def describe_forecast(forecast: Forecast) -> list[str]:
     """Return sentences: the subject, the winner, each candidate with its interval or refusal, growth and source."""
     series, asked = forecast.series, forecast.asked
+    credit = [f"Data: {series.attribution}."] if series.attribution else []
     return [
         f"{series.subject[0].upper()}{series.subject[1:]}, in {forecast.year}, from {len(series.observations):,} "
         f"observations, {series.first_year} to {series.last_year}:",
         _describe_winner(forecast),
         *(_describe_candidate(row, forecast) for row in asked.itertuples()),
         *describe_growth(forecast.growth),
-        *_describe_source(series),
+        *credit,
+        *(f"{series.source}: {remark}." for remark in series.remarks),
     ]
-
-
-def _describe_source(series: Series) -> list[str]:
-    credit = [f"Data: {series.attribution}."] if series.attribution else []
-    return [*credit, *(f"{series.source}: {remark}." for remark in series.remarks)]
 
 
 def _describe_winner(forecast: Forecast) -> str:

@@ -63,7 +63,8 @@ def order_attempts(rows: pd.DataFrame, planned: Sequence[PlannedCell]) -> tuple[
     for index, (cell_id, repeat, attempt) in enumerate(zip(*columns, strict=True)):
         start, repeats = plans.get(cell_id, (0, 0))
         if repeat > repeats:
-            reason = _explain_unplanned(cell_id, repeat, repeats)
+            reason = f"repeat {repeat} of a cell that was planned with {repeats}"
+            reason = reason if repeats else f"cell '{cell_id}' is not in the run's plan"
             skipped.append(SkippedDocument(key=rows["key"][index], reason=reason))
         else:
             at = (started[index] in UNSET_CLOCKS, started[index])
@@ -101,12 +102,6 @@ def _rank_attempts(rows: pd.DataFrame) -> list[int]:
         is_contaminated = verdict == "contaminated" or "contaminated" in faults.split()
         ranks.append((CONTAMINATED if is_contaminated else UNDISTURBED) if status == "ok" else FAILED)
     return ranks
-
-
-def _explain_unplanned(cell_id: str, repeat: int, repeats: int) -> str:
-    if not repeats:
-        return f"cell '{cell_id}' is not in the run's plan"
-    return f"repeat {repeat} of a cell that was planned with {repeats}"
 
 
 Unread = dict[tuple[str, int], str]

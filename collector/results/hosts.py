@@ -7,7 +7,7 @@ host's peak of the run. The rule by which hosts are known and its reasons: docs/
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ import pandas as pd
 
 from bench.schema import Environment, hash_text
 from collector.labels import FRAMEWORK_NAMES
+from collector.results.frames import list_known
+from collector.statistics import join_overlapping
 from collector.units import GIB, NOT_THERE, PERCENT, choose_rate_unit, count_things, format_number
 
 MAX_CLOCK_STEP = timedelta(minutes=1)
@@ -87,8 +89,11 @@ def name_hosts(places: Collection[Place]) -> dict[Place, str | None]:
 
 def _name_hosts_of(hostname: str | None, places: Sequence[Place]) -> Iterable[tuple[Place, str | None]]:
     boots = _identify_boots({(place.boot_id, place.booted_at) for place in places if place.boot_id})
-    marks = {place: _list_marks(place, boots) for place in places}
-    hosts = _join_marks([marks[place] for place in places if place.is_recorded])
+    marks: dict[Place, _Marks] = {}
+    for place in places:
+        own = [boots[place.boot_id, place.booted_at]] if place.boot_id else []
+        marks[place] = frozenset([*own, *_split(place.lasting_ids), *_split(place.gpu_uuid)])
+    hosts = join_overlapping(marks[place] for place in places if place.is_recorded)
     if hostname is None or not hosts or (len(hosts) == 1 and not _names_other_cards(places)):
         return [(place, hostname) for place in places]
     named = [(f"{hostname} ({_describe_marks(host)})", host) for host in hosts]
@@ -117,19 +122,6 @@ def _identify_boots(found: Collection[Boot]) -> dict[Boot, Boot]:
     return first
 
 
-def _list_marks(place: Place, boots: Mapping[Boot, Boot]) -> _Marks:
-    own = [boots[place.boot_id, place.booted_at]] if place.boot_id else []
-    return frozenset([*own, *_split(place.lasting_ids), *_split(place.gpu_uuid)])
-
-
-def _join_marks(found: Iterable[_Marks]) -> list[_Marks]:
-    hosts: list[_Marks] = []
-    for marks in found:
-        joined = marks.union(*(host for host in hosts if host & marks))
-        hosts = [*(host for host in hosts if not host & marks), joined]
-    return hosts
-
-
 def _split(ids: str | None) -> list[str]:
     return ids.split(_SEPARATOR) if ids else []
 
@@ -146,14 +138,7 @@ def name_machines(results: pd.DataFrame) -> pd.DataFrame:
 
 def list_places(results: pd.DataFrame) -> list[Place]:
     """Return the places of the rows, each once, in the order in which they first occur."""
-    rows = results[list(Place._fields)].drop_duplicates()
-    columns = [_list_known(rows[name]) for name in Place._fields]
-    return [Place(*values) for values in zip(*columns, strict=True)]
-
-
-def _list_known(column: "pd.Series[Any]") -> list[Any]:
-    """Return the values of a column, None in the place of those that are missing."""
-    return [value if is_known else None for value, is_known in zip(column, column.notna(), strict=True)]
+    return [Place(**row) for row in list_known(results[list(Place._fields)].drop_duplicates())]
 
 
 def _name_rows(rows: pd.DataFrame) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]]:

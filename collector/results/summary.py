@@ -36,7 +36,7 @@ from collector.results.frames import (
     Row,
     list_rows,
 )
-from collector.statistics import Estimate, FloatArray, compute_quantiles, estimate_machine_effects, measure
+from collector.statistics import Estimate, compute_quantiles, estimate_machine_effects, measure
 
 RATES = (*CENTER_RATES, "window_samples_per_s")
 """The last is of the whole window: a mean already, whatever stands for the repeat."""
@@ -73,6 +73,8 @@ NO_INTERVAL = "one repeat says nothing about the spread between repeats"
 # Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
 # what is worth reporting (bench.verdicts.clocks).
 MAX_CLOCK_SPREAD = 0.05
+QUANTILES = ("q1_step_seconds", "q3_step_seconds", "p95_step_seconds", "p99_step_seconds")
+"""Of the timed steps of all repeats, pooled."""
 SUMMARY_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -91,10 +93,7 @@ SUMMARY_COLUMNS: Columns = {
     "num_steady": "int64",
     "num_steps_taken": "int64",
     **INTERVAL_COLUMNS,
-    "q1_step_seconds": "float64",
-    "q3_step_seconds": "float64",
-    "p95_step_seconds": "float64",
-    "p99_step_seconds": "float64",
+    **dict.fromkeys(QUANTILES, "float64"),
     "throughput_samples_per_s": "float64",
     "window_samples_per_s": "float64",
     **PACE_COLUMNS,
@@ -143,7 +142,7 @@ FAILURE_COLUMNS: Columns = {
 }
 ESTIMATED = (
     *INTERVAL_COLUMNS,
-    *("q1_step_seconds", "q3_step_seconds", "p95_step_seconds", "p99_step_seconds"),
+    *QUANTILES,
     *("least_repeat_seconds", "most_repeat_seconds", "disagreement", "machine_deviations", "unchecked", "notes"),
 )
 NOTED = (
@@ -248,7 +247,7 @@ def _estimate_groups(collection: Collection, counted: pd.DataFrame, groups: "pd.
     rows = []
     for own, steps in zip(members.values(), series, strict=True):
         centers, *where, unchecked, notes, statistics = ([columns[name][place] for place in own] for name in names)
-        row = describe_center(centers, *where) | _describe_steps(steps)
+        row = describe_center(centers, *where) | dict(zip(QUANTILES, compute_quantiles(steps), strict=True))
         if row["num_machines"] == 1:  # how several machines differ is known by their own table
             row |= {"least_repeat_seconds": min(centers), "most_repeat_seconds": max(centers)}
             row["disagreement"] = describe_disagreement(centers, steps)
@@ -282,12 +281,6 @@ def describe_center(
         "instance_types": None if types == ["unknown"] else "; ".join(types),
         "machine_step_seconds": json.dumps(means),
     }
-
-
-def _describe_steps(series: Sequence[FloatArray]) -> Row:
-    """Return the quantiles of the timed steps of a cell's repeats, pooled."""
-    names = ("q1_step_seconds", "q3_step_seconds", "p95_step_seconds", "p99_step_seconds")
-    return dict(zip(names, compute_quantiles(series), strict=True))
 
 
 def _note(row: Row) -> str:
