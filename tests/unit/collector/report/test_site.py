@@ -26,6 +26,6 @@ def test_every_link_leads_to_a_file_and_text_is_text(tmp_path: Path) -> None:
         assert links
         assert [link for link in links if not (path.parent / link).is_file()] == []
     html = (site / "index.html").read_text()
-    assert "1 of 2 repeats ok, in 2 cells. The others: 1 failed." in html
+    assert "1 of 2 planned repeats ended ok, in 2 cells. The others: 1 failed." in html
     assert "img" not in {tag for tag, _ in Page(html).tags}
     assert Page(html).texts["script"] == []
