@@ -3,10 +3,10 @@
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -15,7 +15,6 @@ from bench.errors import UserError
 from bench.schema import Ending, InvalidDocumentError, MissingRepeat, Run, read_run, read_time_of_day
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, KeyMissing, Store, report_key
 from bench.store.documents import read_runs
-from runner.runs import list_passed_over
 from runner.stored_runs import MAX_NAMED, load_collection, print_skipped
 from runner.terminal import warn_on_stderr
 
@@ -149,37 +148,22 @@ def say_how_to_retry(end: RunEnd, console: Console, command: str | None) -> None
 
 
 def _publish(store: Store, collection: "Collection", path: Path, console: Console) -> None:
-    rows = collection.results[list(RepeatState._fields)].to_numpy().tolist()
-    ending = describe_ending(RepeatState(*row) for row in rows)
+    from collector.results.frames import WITHOUT_RECORD
+
+    results = collection.results
+    missing = results[results["status"].isin(WITHOUT_RECORD)]
+    ending = Ending(
+        published_at=read_time_of_day(),
+        num_repeats=dict(Counter(map(str, results["status"]))),
+        missing=tuple(
+            MissingRepeat(cell_id=cell_id, repeat=repeat)
+            for cell_id, repeat in zip(missing["cell_id"], missing["repeat"], strict=True)
+        ),
+    )
     keys = publish_report(store, collection.run, path.read_bytes(), ending)
     console.print(f"published: {', '.join(f'{store.url}/{key}' for key in keys)}", soft_wrap=True)
     if LATEST_RUN_KEY not in keys:
         console.print("latest/ holds a newer run and was not changed", soft_wrap=True)
-
-
-class RepeatState(NamedTuple):
-    """A planned repeat and the status of its newest record, `missing` where it has none, `unreadable` where it has one
-    that the store does not give."""
-
-    cell_id: str
-    repeat: int
-    status: str
-
-
-def describe_ending(states: Iterable[RepeatState]) -> Ending:
-    """Return how far a run is, from one state for each planned repeat."""
-    from collector.results.frames import WITHOUT_RECORD
-
-    states = list(states)
-    return Ending(
-        published_at=read_time_of_day(),
-        num_repeats=dict(Counter(state.status for state in states)),
-        missing=tuple(
-            MissingRepeat(cell_id=state.cell_id, repeat=state.repeat)
-            for state in states
-            if state.status in WITHOUT_RECORD
-        ),
-    )
 
 
 def publish_report(store: Store, run: Run, report: bytes, ending: Ending) -> list[str]:
@@ -212,8 +196,6 @@ def _is_newer_there(store: Store, run: Run) -> bool:
 
 MARK = "made-from.txt"
 """The file beside a run's page that says what the page was made from."""
-TITLE_BYTES = 4096
-"""Of a list of runs, in which its title stands: what is before it has 500 bytes."""
 
 
 def write_site(store: Store, site: Path, prices: "PriceTable", tell: Callable[[str], None]) -> Path:
@@ -227,28 +209,12 @@ def write_site(store: Store, site: Path, prices: "PriceTable", tell: Callable[[s
     from collector.report.page import INDEX, write_index
 
     check_folder(site / INDEX)
-    _check_index(site / INDEX)
     runs, unreadable = read_runs(store, store.list_run_ids())
     lines = [_write_run(store, run, site, prices, tell) for run in runs]
-    for line in list_passed_over(unreadable, "has no page"):
-        tell(line)
-    lines += [_describe_unreadable(run_id, reason) for run_id, reason in unreadable.items()]
+    for run_id, reason in unreadable.items():
+        tell(f"run {run_id} has no page: {reason}")
+        lines.append(_describe_unreadable(run_id, reason))
     return write_index(lines, site)
-
-
-def _check_index(path: Path) -> None:
-    """Raise UserError where the page that the list of runs would replace is somebody else's."""
-    from collector.report.page import TITLE
-
-    if not os.path.isfile(path):
-        return
-    try:
-        with open(path, "rb") as file:
-            is_own = TITLE.encode() in file.read(TITLE_BYTES)
-    except OSError:
-        is_own = False
-    if not is_own:
-        raise UserError(f"{path}: is no list of runs that --site wrote, and would be replaced; name another folder")
 
 
 def _write_run(store: Store, run: Run, site: Path, prices: "PriceTable", tell: Callable[[str], None]) -> "SiteRun":
@@ -263,7 +229,7 @@ def _write_run(store: Store, run: Run, site: Path, prices: "PriceTable", tell: C
         return _describe_unreadable(run.run_id, str(error), run=run)
     history = load_history(store, collection)
     mark, source = site / name_folder(run.run_id) / MARK, _name_source(collection, history, prices)
-    if _read_mark(mark) == source and os.path.isfile(mark.parent / INDEX):
+    if mark.is_file() and mark.read_bytes() == source.encode() and os.path.isfile(mark.parent / INDEX):
         tell(f"{run.run_id}: unchanged")
     else:
         tell(f"{write_run_pages(analyze_run(collection, history=history, prices=prices), site)}")
@@ -281,14 +247,6 @@ def _describe_unreadable(run_id: str, reason: str, *, run: Run | None = None) ->
         outcome=f"cannot be read: {reason}",
         address="",
     )
-
-
-def _read_mark(path: Path) -> str | None:
-    """Return what a page was made from; None where nothing says so that can be read."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return None
 
 
 def _name_source(collection: "Collection", history: "ChangeHistory", prices: "PriceTable") -> str:

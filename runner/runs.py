@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -91,9 +91,9 @@ class Records:
         new = [key for key in keys if key not in self._seconds or self._conditions.get(key) == "damaged"]
         for key in new:  # gone since it was listed: it counts as one that cannot be read, and is looked for again
             self._note(key, "damaged", 0.0)
-        self._read(new)
-        # Once more, before a repeat is measured again: the answer may have been another object's.
-        self._read([key for key in new if self._conditions.get(key) == "damaged"])
+        for key, data in self.store.get_listed(new):
+            if isinstance(data, bytes):
+                self._note(key, *_classify(data, _require_parts(key)))
         not_ok, disturbed = (self._find_repeats(keys, condition) for condition in ("not-ok", "contaminated"))
         sound = frozenset(repeat for key, repeat in keys.items() if key not in self._conditions)
         ok = sound | disturbed if disturbed else sound
@@ -112,11 +112,6 @@ class Records:
     def _find_repeats(self, keys: Mapping[str, RepeatKey], condition: str) -> frozenset[RepeatKey]:
         """Return the repeats that have a record of this condition among `keys`."""
         return frozenset(keys[key] for key, found in self._conditions.items() if found == condition and key in keys)
-
-    def _read(self, keys: Sequence[str]) -> None:
-        for key, data in self.store.get_listed(keys):
-            if isinstance(data, bytes):
-                self._note(key, *_classify(data, _require_parts(key)))
 
     def count_by_key(self) -> Counter[RepeatKey]:
         """Return how many records each repeat has, damaged ones included, without reading any."""
@@ -217,7 +212,6 @@ def _find_condition(status: Status, is_contaminated: bool) -> Condition:
 
 # A run left unfinished for longer is not resumed by itself: its repeats were meant to be measured under one sky.
 RESUME_WITHIN = timedelta(days=1)
-MAX_NAMED = 10
 
 
 def choose_run(
@@ -307,17 +301,6 @@ def store_plan(store: Store, run: Run) -> None:
             f"run {run.run_id}: another runner has begun a run of this name at the same moment; give the same command "
             "again, which resumes that run if it is of the same plan"
         )
-
-
-def list_passed_over(unreadable: Mapping[str, str], outcome: str = "is passed over") -> Iterator[str]:
-    """Yield lines that name runs which cannot be read, and count them where they are many.
-
-    `unreadable`: the reasons by id. `outcome`: what becomes of each.
-    """
-    for run_id, reason in list(unreadable.items())[:MAX_NAMED]:
-        yield f"run {run_id} {outcome}: {reason}"
-    if len(unreadable) > MAX_NAMED:
-        yield f"{len(unreadable) - MAX_NAMED:,} more such runs, {len(unreadable):,} in all"
 
 
 def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) -> Run | None:

@@ -50,8 +50,6 @@ def can_redraw(console: Console) -> bool:
 STATUS_STYLES = {"ok": "green", "failed": "red", "oom": "red", "timeout": "red", "preempted": "yellow"}
 QUERY = re.compile(r"(://[^\s?'\"]*)(\?[^\s'\"]*)?")
 """A URL, with or without a query: tokens and signatures stand there."""
-LONG_WORD = re.compile(r"\S{201,}")
-"""A name that long is shown without its middle: a message stays readable, and says which name it is."""
 
 
 def format_wait(seconds: float) -> str:
@@ -96,17 +94,11 @@ def echo(text: str | bytes, *, err: bool = False, nl: bool = True) -> None:
 
 
 def format_message(text: str) -> str:
-    """Return an error's message: printable, its words no longer than 200 characters, its further lines indented.
+    """Return an error's message: printable, its further lines indented, URLs without user and password.
 
-    A name with a line break in it can so not look like a message of its own. URLs are
-    in it without user and password.
+    A name with a line break in it can so not look like a message of its own.
     """
-    lines = replace_unprintable(hide_credentials(text)).split("\n")
-    return "\n  ".join(LONG_WORD.sub(_shorten, line) for line in lines)
-
-
-def _shorten(found: re.Match[str]) -> str:
-    return f"{found[0][:99]}…{found[0][-100:]}"
+    return replace_unprintable(hide_credentials(text)).replace("\n", "\n  ")
 
 
 def warn_on_stderr(text: str) -> None:

@@ -11,17 +11,12 @@ from bench.errors import UserError
 from runner.commands.options import CONSOLE, EXIT_NOT_OK, NamespaceOption
 
 if TYPE_CHECKING:
-    from bench.store import Store
     from runner.retention import RemovalPlan, RunPlan
 
 USE = (
     "give RUN_ID, --on and --store to delete the Jobs of a run, or --store with --raw-older-than to remove raw results "
     "from a store"
 )
-CLOCK_TOLERANCE = timedelta(minutes=15)
-"""By how much this machine's clock may be ahead of the store's without a word: S3 refuses requests beyond it
-(RequestTimeTooSkewed, https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html)."""
-
 JobsRunArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run whose Jobs are deleted.")]
 JobsContextOption = Annotated[
     str | None,
@@ -69,11 +64,7 @@ def clean(
         raise UserError(f"clean: {USE}")
     if raw_older_than is None:
         raise UserError("--store: say which raw results are meant with --raw-older-than AGE, such as 90d")
-    if dry_run and delete:
-        raise UserError("--dry-run: deletes nothing; leave it or --delete out")
-    if yes and not delete:
-        raise UserError("--yes: there is nothing to confirm without --delete")
-    _clean_store(store, raw_older_than, is_deleted=delete, is_confirmed=yes)
+    _clean_store(store, raw_older_than, is_deleted=delete and not dry_run, is_confirmed=yes)
 
 
 def _check_absent(options: Mapping[str, object], reason: str) -> None:
@@ -107,7 +98,7 @@ def _clean_store(url: str, older_than: str, *, is_deleted: bool, is_confirmed: b
 
     age = timedelta(seconds=parse_duration("--raw-older-than", older_than, least=MIN_AGE))
     store = open_existing_store(url)
-    now = _find_now(store) if is_deleted else datetime.now(UTC)
+    now = datetime.now(UTC)
     plan = plan_removal(store, age, now)
     _show_plan(plan, older_than)
     if not plan.runs:
@@ -150,15 +141,6 @@ def _describe_run(run: "RunPlan") -> str:
 
 def _format_bytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e6:,.1f} MB" if num_bytes >= 1e5 else f"{num_bytes:,} bytes"
-
-
-def _find_now(store: "Store") -> datetime:
-    """Return the time by the store's clock where this machine's is ahead of it: nothing seems older than it is."""
-    here, there = datetime.now(UTC), store.read_clock()
-    if here - there > CLOCK_TOLERANCE:
-        clocks = f"{here:%F %T} here, {there:%F %T} there"
-        CONSOLE.print(f"this machine's clock is ahead of the store's ({clocks}): the store's counts", soft_wrap=True)
-    return min(here, there)
 
 
 def _confirm(plan: "RemovalPlan") -> None:

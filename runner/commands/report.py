@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from bench.store import Store
     from collector.analysis import Analysis
     from collector.prices.table import PriceTable
-    from collector.report.figure import Figure
     from collector.results.collection import Collection
 
 FORMATS = ("html", "csv", "parquet", "latex", "markdown")
@@ -30,7 +29,7 @@ FigureName = Literal[
     "frameworks", "modes", "precisions", "speedups", "latencies", "roofline", "memory", "costs", "scaling", "tenants",
     "nights",
 ]  # fmt: skip
-OF_FIGURES = ("columns", "panel", "title")
+OF_FIGURES = ("columns", "title")
 NOT_WITH = {
     "--site": ("run_id", "output", "formats", "text", "figure", "rebuild", *OF_FIGURES),
     "--figure": ("formats", "text"),
@@ -78,7 +77,6 @@ FigureOption = Annotated[
 ColumnsOption = Annotated[
     int, typer.Option(min=1, max=2, metavar="1|2", help="Of a figure: its width in columns, 88.9 or 182 mm.")
 ]
-PanelOption = Annotated[int | None, typer.Option(min=1, metavar="NUMBER", help="Of a figure: write this panel only.")]
 TitleOption = Annotated[
     bool, typer.Option("--title/--no-title", help="Of a figure: whether a file has the name of its panel.")
 ]
@@ -106,7 +104,6 @@ def report(
     text: TextOption = False,
     figure: FigureOption = None,
     columns: ColumnsOption = 1,
-    panel: PanelOption = None,
     title: TitleOption = True,
     site: SiteOption = None,
     prices: PricesOption = None,
@@ -148,7 +145,7 @@ def report(
         print_summary(CONSOLE, analyze_stored(opened, collection, loaded_prices))
     elif figure is not None:
         analysis = analyze_run(collection, history=load_history(opened, collection), prices=loaded_prices)
-        _write_figure(figure, analysis, output, columns=columns, panel=panel, has_title=title)
+        _write_figure(figure, analysis, output, columns=columns, has_title=title)
     else:
         paths = list(_write_formats(wanted, opened, collection, loaded_prices, output))
         for path in paths:
@@ -195,7 +192,7 @@ def _write_formats(
 
 
 def _write_figure(
-    name: FigureName, analysis: "Analysis", output: Path | None, *, columns: int, panel: int | None, has_title: bool
+    name: FigureName, analysis: "Analysis", output: Path | None, *, columns: int, has_title: bool
 ) -> None:
     """Write the panels of a figure, and print what stands above and below them in the report."""
     from collector.report.paper import number_paths, save_figure
@@ -207,20 +204,10 @@ def _write_figure(
     panels = [figure for group in groups for figure in group.figures]
     if not panels:
         raise UserError(f"--figure {name}: run {run.run_id} has nothing to draw; it needs {PLOTS[name][0]}")
-    chosen = _choose_panel(panels, panel)
-    paths = number_paths(output or choose_output(None, run) / f"{name}.svg", len(chosen))
-    for figure, path in zip(chosen, paths, strict=True):
+    paths = number_paths(output or choose_output(None, run) / f"{name}.svg", len(panels))
+    for figure, path in zip(panels, paths, strict=True):
         save_figure(figure, path, columns=1 if columns == 1 else 2, has_title=has_title)
         CONSOLE.print(": ".join(filter(None, [str(path), figure.title, figure.note])), soft_wrap=True)
     for group in groups:
         for text in filter(None, (group.question, group.caption)):
             CONSOLE.print(text, soft_wrap=True)
-
-
-def _choose_panel(panels: "list[Figure]", number: int | None) -> "list[Figure]":
-    if number is None:
-        return panels
-    if number > len(panels):
-        named = "; ".join(f"{number} {figure.title}" for number, figure in enumerate(panels, start=1))
-        raise UserError(f"--panel {number}: there are {len(panels)} panels: {named}")
-    return [panels[number - 1]]

@@ -1,8 +1,6 @@
 """Show the progress of a run, one live line in a terminal and plain lines in a pipe, and who disturbs it."""
 
 import os
-import pwd
-import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +18,6 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.probes.cpu import TICKS_PER_SECOND, list_own_pids, read_busy_seconds, read_own_seconds
-from bench.redaction import hide_secrets
 from bench.schema import Result
 from runner.local.executor import Observer
 from runner.matrix.plan import Repeat
@@ -180,7 +177,6 @@ MIN_LOOK_SECONDS = 0.5
 """The kernel counts CPU time in hundredths of a second: over half a second each core is exact to 2 %."""
 NUM_IN_A_ROW = 2
 """One contaminated repeat may be a passing backup; after two, the next will most likely be so too."""
-MAX_CHARACTERS = 60
 
 ProcessKey = tuple[int, int]
 """Id of a process, and when it started: ids are given again."""
@@ -236,7 +232,7 @@ class OtherLoad:
     """Cores that others kept busy, on average."""
     num_cores: int
     busiest: tuple[str, ...]
-    """Their busiest processes in words, the busiest first: `python3 train.py of ada (1.3 cores, process 4711)`.
+    """Their busiest processes in words, the busiest first: `python3 (1.3 cores, process 4711)`.
 
     Empty where these are not most of the load: who is named is taken for the culprit.
     """
@@ -247,7 +243,7 @@ class OtherLoad:
         return self.busy_cores > MAX_OTHER_SHARE * self.num_cores
 
 
-def compare_readings(before: LoadReading, after: LoadReading, proc: Path = PROC) -> OtherLoad:
+def compare_readings(before: LoadReading, after: LoadReading) -> OtherLoad:
     """Return what others did between two readings."""
     seconds = max(after.at - before.at, 1 / TICKS_PER_SECOND)
     cores_by_name: defaultdict[str, float] = defaultdict(float)
@@ -262,41 +258,13 @@ def compare_readings(before: LoadReading, after: LoadReading, proc: Path = PROC)
     busy_cores = max(0.0, after.busy_seconds - before.busy_seconds - own_seconds) / seconds
     busiest: tuple[str, ...] = ()
     if sum(cores_by_name[name] for name in names) >= MIN_EXPLAINED * busy_cores:
-        busiest = tuple(_describe(proc, name, cores_by_name[name], pids_by_name[name]) for name in names)
+        busiest = tuple(_describe(name, cores_by_name[name], pids_by_name[name]) for name in names)
     return OtherLoad(busy_cores=busy_cores, num_cores=after.num_cores, busiest=busiest)
 
 
-def _describe(proc: Path, name: str, cores: float, pids: list[int]) -> str:
-    """Return what processes of one name run and whose they are, as far as that is the same for all."""
-    commands, users = set[str](), set[str]()
-    for pid in pids:
-        with suppress(OSError):  # ended meanwhile
-            commands.add(_describe_command((proc / str(pid) / "cmdline").read_text(errors="replace").split("\0"), name))
-            owner = (proc / str(pid)).stat().st_uid
-            try:
-                users.add(pwd.getpwuid(owner).pw_name)
-            except KeyError:
-                users.add(str(owner))
-    command = commands.pop() if len(commands) == 1 else join_printable(name)
-    user = f" of {users.pop()}" if len(users) == 1 else ""
+def _describe(name: str, cores: float, pids: list[int]) -> str:
     which = f"process {pids[0]}" if len(pids) == 1 else f"{len(pids)} processes"
-    return f"{command}{user} ({cores:.1f} cores, {which})"
-
-
-def _describe_command(arguments: Sequence[str], name: str) -> str:
-    """Return the program with the script or module that it runs: `python3 train.py`, `python3 -m http.server`.
-
-    Nothing else of the command line is shown, as any option and what follows it may be a password. `name`: what the
-    kernel calls the process, where it shows no command line.
-    """
-    program, first, second = [*arguments, "", "", ""][:3]
-    words = [Path(program).name or name]
-    if first == "-m":
-        words += [first, second]
-    elif "." in first and not re.search(r"^-|=|://", first):
-        words.append(Path(first).name)
-    text = hide_secrets(join_printable(" ".join(words)))
-    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
+    return f"{join_printable(name)} ({cores:.1f} cores, {which})"
 
 
 class DisturbanceWatch:

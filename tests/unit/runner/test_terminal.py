@@ -57,12 +57,12 @@ def test_a_console_prints_foreign_texts_without_what_steers_a_terminal() -> None
     assert [letter for letter in printed if not letter.isprintable() and letter != "\n"] == []
 
 
-def test_a_message_is_printable_and_short() -> None:
-    message = format_message(f"error: {FOREIGN}\nerror: forged {'x' * 5000}y")
+def test_a_message_is_printable() -> None:
+    message = format_message(f"error: {FOREIGN}\nerror: forged")
 
     first, second = message.split("\n")
     assert first == f"error: {replace_unprintable(FOREIGN)}"
-    assert second == f"  error: forged {'x' * 99}…{'x' * 99}y"
+    assert second == "  error: forged"
 
 
 @pytest.mark.parametrize(

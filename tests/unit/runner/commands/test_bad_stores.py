@@ -63,28 +63,3 @@ def test_a_store_that_goes_away_is_one_message_and_nothing_is_lost(
     assert code != expected
     assert "error" not in err
     assert out
-
-
-@every_command
-def test_a_store_whose_disk_is_full_keeps_what_it_has(
-    call_main: CallMain, store: Store, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    documents = list_documents(store)
-
-    def refuse(self: Store, key: str, data: bytes) -> None:
-        raise StoreError("store file://results: the disk is full")
-
-    with monkeypatch.context() as patch:
-        for name in ("put", "put_with_short_retries"):
-            patch.setattr(Store, name, refuse)
-        code, out, err = call_main(*words)
-    assert "Traceback" not in err
-    if words[0] == "watch":  # what it suspects has to be kept
-        assert (code, out) == (2, "")
-        assert err.splitlines()[-1] == "error: store file://results: the disk is full"
-    elif words[0] == "report":
-        assert code == 0
-        assert "the disk is full; the tables cannot be written there" in " ".join((out + err).split())
-    else:
-        assert (code, err) == (1, "")  # B is worse; so few results are compared without tables
-    assert list_documents(store) == documents

@@ -29,7 +29,6 @@ def run(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Run:
     load_run(store, run.run_id, writes_tables=True)
     later = datetime.now(UTC) + timedelta(days=200)
     monkeypatch.setattr("runner.commands.clean.datetime", Mock(now=lambda _: later))
-    monkeypatch.setattr(Store, "read_clock", lambda _: later)
     return run
 
 
@@ -72,18 +71,6 @@ def test_without_a_terminal_and_without_yes_nothing_is_deleted(
     assert len(list_raw(workspace, run)) == 2
 
 
-def test_a_clock_that_is_ahead_of_the_stores_makes_nothing_old(
-    call_main: CallMain, workspace: Workspace, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Store, "read_clock", lambda _: datetime.now(UTC))
-
-    code, out, _ = call_main("clean", *OPTIONS, "--delete", "--yes")
-
-    assert code == 0
-    assert "this machine's clock is ahead of the store's" in out
-    assert len(list_raw(workspace, run)) == 2
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -93,7 +80,6 @@ def test_a_clock_that_is_ahead_of_the_stores_makes_nothing_old(
         (("--on", "gke"), "clean: RUN_ID is missing"),
         (("--store", "file://."), "--store: say which raw results are meant with --raw-older-than AGE"),
         (("--store", "file://.", "--raw-older-than", "3"), "--raw-older-than 3: expected a time of at least 1d"),
-        (("--store", "file://.", "--raw-older-than", "3d", "--yes"), "--yes: there is nothing to confirm"),
         (("--store", "file://.", "--raw-older-than", "3d", "--force"), "--force: is for Jobs"),
         (("mine", "--on", "gke", "--delete"), "--delete: is for stores"),
         (("--store", "file://none", "--raw-older-than", "3d"), "store file://none: there is no directory"),

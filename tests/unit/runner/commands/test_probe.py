@@ -15,7 +15,7 @@ from local_processes import await_death
 from memory_cgroup import MemoryCgroup
 from runner import cli
 from runner.matrix.plan import GpuKind
-from runner.probe import ProbeReport, make_cell
+from runner.probe import ProbeReport
 from workspace import HANG_GUARD_SECONDS, PROGRAM, Workspace
 
 GIB = 2**30
@@ -85,28 +85,6 @@ def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallProbe) -> 
     assert len(err.splitlines()) == 9
 
 
-@pytest.mark.parametrize(
-    ("num_samples", "words", "code", "sizes", "last"),
-    [
-        (11, ("--max-batch-size", "5"), 0, ["1", "4", "5"], "this is the upper bound, raise --max-batch-size to look"),
-        (0, (), 1, ["1"], "not even a batch of 1 fits into"),
-    ],
-)
-def test_how_a_search_ended_is_said(
-    num_samples: int,
-    words: tuple[str, ...],
-    code: int,
-    sizes: list[str],
-    last: str,
-    call_probe: CallProbe,
-    workspace: Workspace,
-) -> None:
-    make_measuring_interpreter(workspace.folder / "python", log=workspace.log, num_samples_that_fit=num_samples)
-    found, out, _ = call_probe(*words)
-    assert (found, [line.split()[1] for line in out.splitlines()[1:-1]]) == (code, sizes)
-    assert last in out.splitlines()[-1]
-
-
 def test_a_trial_that_hangs_ends_with_the_time(call_probe: CallProbe, workspace: Workspace) -> None:
     hangs = 'case "$BENCH_CELL" in *\'"batch_size":4,\'*) sleep 60;; esac'
     make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=hangs)
@@ -132,21 +110,6 @@ def test_a_kill_by_the_kernel_for_memory_does_not_fit(
     report = read_report(out)
     assert (code, report.largest_batch_size, report.smallest_failing_batch_size) == (0, 3, 4)
     assert "killed by the kernel's OOM killer" in report.tries[1].message
-
-
-def test_a_host_without_memory_ends_the_search_on_a_gpu_with_its_message(
-    call_probe: CallProbe, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gpu = GpuKind(name="NVIDIA H100 80GB HBM3", compute_capability=(9, 0), num_gpus=1)
-    monkeypatch.setattr("runner.local.hardware.find_gpu", lambda: gpu)
-    fails = 'case "$BENCH_CELL" in *\'"batch_size":4,\'*) echo std::bad_alloc >&2; exit 134;; esac'
-    make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=fails)
-
-    code, out, _ = call_probe()
-
-    assert code == 1
-    assert re.fullmatch(r"batch +4  failure +\d+\.\d s  C\+\+ got no memory .*", out.splitlines()[2])
-    assert out.splitlines()[-1] == "the last trial failed for another reason than the GPU's memory; batch 1 fits"
 
 
 def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
@@ -232,13 +195,3 @@ def test_an_error_of_the_user_is_one_message(words: list[str], message: str, cal
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {message}")
     assert err.count("\n") == 1
-
-
-def test_what_is_not_given_is_the_models_and_the_frameworks() -> None:
-    for model, framework, expected in (
-        ("cyclegan", "tensorflow", ("train", "eager", 256, None)),
-        ("matmul", "jax", ("infer", "compiled", 10_000, None)),
-        ("vgg16", "pytorch", ("train", "eager", 224, 1000)),
-    ):
-        cell = make_cell(model, framework, device="cpu", num_gpus=1)
-        assert (cell.phase, cell.mode, cell.input_size, cell.num_classes) == expected

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from bench.store import Store
-from factories import make_result, make_run, put_documents
+from factories import make_run
 from fake_interpreters import make_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner.commands.run_execution import format_resume_command
 from runner.run_events import RunEvent
 from s3_server import S3Server
 from stand_in_records import VERDICT_VARIABLE
-from workspace import MATRIX, PROGRAM, Workspace, name_repeats, open_terminal, read_results
+from workspace import MATRIX, PROGRAM, Workspace, name_repeats, read_results
 
 CallMain = Callable[..., tuple[int, str, str]]
 
@@ -116,33 +116,6 @@ def test_a_store_in_the_cloud_holds_the_whole_run(
     assert call_main("status", "--store", url)[1].endswith(": 4 repeats: 4 ok\n")
 
 
-def test_a_pipe_gets_plain_lines(workspace: Workspace) -> None:
-    done = workspace.call()
-
-    assert done.returncode == 0
-    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout) is None
-    lines = done.stdout.splitlines()
-    assert re.fullmatch(r"run quick-\d{8}-\d{6}-[0-9a-f]{4}", lines[0])
-    assert lines[1] == "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure"
-    assert sum(bool(re.match(r"ok +conv6-.* repeat [12]/2  .* s  step 100 ms  \[", line)) for line in lines) == 4
-
-
-def test_a_terminal_gets_a_live_line(workspace: Workspace) -> None:
-    with open_terminal(workspace, workspace.command) as terminal:
-        terminal.read_until(r"measuring conv6-pytorch-cpu-train-fp32-eager-b1, repeat 1/2, \d+ s")
-        terminal.read_until(r"1 done, 0 failed, 3 to go, about \d+ (s|min) left")
-        terminal.read_until(r"step, ms")
-
-    assert terminal.process.returncode == 0
-
-
-def test_a_reader_that_goes_away_ends_the_run_without_a_traceback(workspace: Workspace) -> None:
-    done = workspace.call("sh", "-c", shlex.join(workspace.command) + " | head -n 1")
-
-    assert done.stderr == ""
-    assert done.stdout.startswith("run quick-")
-
-
 def test_the_resume_command_names_the_program_as_it_was_called_or_as_the_shell_finds_it(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,19 +129,6 @@ def test_the_resume_command_names_the_program_as_it_was_called_or_as_the_shell_f
     assert format_resume_command(run) == "benchmatrix run 'a b.yaml' --run-id mine"
     monkeypatch.setattr(sys, "argv", ["bin/benchmatrix", "run", "smoke", "--run-id", "mine"])
     assert format_resume_command(run) == "bin/benchmatrix run smoke --run-id mine"
-
-
-@pytest.mark.parametrize("has_store", [False, True])
-def test_a_dry_run_leaves_every_folder_as_it_was(call_main: CallMain, workspace: Workspace, has_store: bool) -> None:
-    results = workspace.folder / "results"
-    if has_store:
-        put_documents(Store.open(f"file://{results}"), make_run(), [make_result()])
-    before = sorted(workspace.folder.rglob("*"))
-    for words in ((), ("--run-id", "mine"), ("--new", "--json"), ("--store", "file://other/deep")):
-        code, _, err = call_main("run", "quick.yaml", "--dry-run", "--python", "./python", *words)
-        assert (code, err) == (0, "")
-    assert sorted(workspace.folder.rglob("*")) == before
-    assert results.exists() == has_store
 
 
 def test_a_dry_run_says_what_a_run_takes_and_measures_nothing(call_main: CallMain, workspace: Workspace) -> None:

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,9 +13,7 @@ import pytest
 from bench.errors import UserError
 from fake_interpreters import await_end, is_running
 from fake_mps import install_mps
-from runner.local.hardware import run_mps
 from runner.local.process import hold_host_lock
-from workspace import HANG_GUARD_SECONDS
 
 HOLD = """
 import subprocess, sys, time
@@ -91,23 +88,6 @@ def test_what_a_killed_runner_left_is_ended_before_the_next_one_starts(start_run
     with hold_host_lock("run-2"):
         for pid in group:
             await_end(pid)
-
-
-def test_of_many_at_once_one_gets_the_lock_and_nobody_is_killed(start_runner: StartRunner) -> None:
-    killed = start_runner(HOLD.format(start=START_GROUP, seconds=1000))
-    read_line(killed)
-    assert read_line(killed) == "held"
-    killed.kill()
-    killed.wait()
-
-    rivals = [start_runner(TRY) for _ in range(5)]
-    deadline = time.monotonic() + HANG_GUARD_SECONDS
-    while sum(rival.poll() is None for rival in rivals) > 1:
-        assert time.monotonic() < deadline, "more than one rival still waits"
-        time.sleep(0.02)
-    codes = sorted(rival.communicate() and rival.returncode for rival in rivals)
-
-    assert codes == [0, 2, 2, 2, 2]
 
 
 def test_a_bystander_that_holds_the_lock_is_left_alone(
@@ -202,9 +182,3 @@ def test_a_daemon_of_mps_does_not_outlive_its_killed_runner() -> None:
         with hold_host_lock("run-2"):
             await_end(daemon)
     shutil.rmtree(folder)
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_a_daemon_of_mps_that_no_runner_started_is_left_alone() -> None:
-    with run_mps(None) as variables, hold_host_lock("run-1"):
-        assert is_running(read_daemon(variables["CUDA_MPS_PIPE_DIRECTORY"]))

@@ -12,7 +12,7 @@ import pytest
 
 from bench.schema import Run
 from bench.store import run_key
-from fake_interpreters import is_running, read_log, read_pids
+from fake_interpreters import read_log, read_pids
 from local_processes import await_death
 from workspace import HANG_GUARD_SECONDS, MATRIX, Workspace, name_repeats, open_terminal
 
@@ -85,45 +85,6 @@ def test_ctrl_c_in_a_terminal_ends_the_run_and_tidies_the_screen(workspace: Work
 
     assert terminal.process.returncode == 130
     assert "\x1b[?25h" in terminal.text  # the cursor is shown again
-
-
-def test_a_second_runner_is_refused_with_one_message_and_leaves_nothing(workspace: Workspace) -> None:
-    workspace.make_hanging_python()
-    first = workspace.start()
-    hanging = workspace.await_file("hanging")
-    (run_id,) = workspace.list_run_ids()
-
-    for words in ([], ["--new"]):
-        second = workspace.call(*workspace.command, *words)
-        assert (second.returncode, second.stdout) == (2, "")
-        message = rf"error: .*: run {run_id} measures on this machine \(process \d+\), .*\n"
-        assert re.fullmatch(message, second.stderr)
-
-    assert workspace.list_run_ids() == [run_id]
-    assert all(is_running(int(pid)) for pid in hanging.split())
-    first.terminate()
-    first.communicate()
-
-
-def test_a_store_that_fails_in_mid_run_ends_it_and_the_same_command_goes_on(workspace: Workspace) -> None:
-    """The interpreter replaces the folder of results by a file and crashes."""
-    results = '"results/runs/$BENCH_RUN_ID/results"'
-    damage = f"mv {results} kept; touch {results}; exit 1"
-    workspace.make_python(before=f'if test "$BENCH_REPEAT" = 2 && ! test -e go; then {damage}; fi')
-
-    first = workspace.call()
-
-    assert first.returncode == 2
-    assert re.fullmatch(r"error: store file://results: .* has one where a directory is needed; .*\n", first.stderr)
-    (run_id,) = workspace.list_run_ids()
-    (workspace.folder / "results" / "runs" / run_id / "results").unlink()
-    (workspace.folder / "kept").rename(workspace.folder / "results" / "runs" / run_id / "results")
-    (workspace.folder / "go").touch()
-    second = workspace.call()
-    assert (second.returncode, second.stderr) == (0, "")
-    assert workspace.list_run_ids() == [run_id]
-    assert len(workspace.read_results()) == 4
-    assert sorted(read_log(workspace.log)) == name_repeats(workspace.read_results())
 
 
 def await_starts(workspace: Workspace, number: int) -> None:

@@ -1,6 +1,5 @@
 """runner.local.virtual_environments: a tiny package is installed, again, in vain, or killed; what people see of it."""
 
-import io
 import shutil
 import signal
 import subprocess
@@ -10,13 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from bench.errors import UserError
 from fake_interpreters import await_end, is_running, make_interpreter
 from runner import sources
 from runner.local.virtual_environments import (
-    InstallProgress,
     VirtualEnvironment,
     describe_missing,
     locate_environments,
@@ -182,23 +179,6 @@ def await_child(pid: int) -> int:
                     return int(child)
         assert time.monotonic() < deadline
         time.sleep(0.002)
-
-
-def test_a_log_gets_what_takes_long() -> None:
-    file = io.StringIO()
-    with InstallProgress(Console(file=file, width=20)) as progress:
-        for line in (
-            "new environment",
-            "Collecting torch",
-            "Downloading torch-2.14.1.whl (888.1 MB)",
-            "installed in 80 s",
-        ):
-            progress.report(f"pytorch-cpu: {line}")
-    assert file.getvalue().splitlines() == [
-        "installing pytorch-cpu: new environment",
-        "installing pytorch-cpu: Downloading torch-2.14.1.whl (888.1 MB)",
-        "pytorch-cpu: installed in 80 s",
-    ]
 
 
 def make_environment(folder: Path, name: str, requirements: Path | None = None) -> VirtualEnvironment:

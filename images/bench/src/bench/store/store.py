@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from multiprocessing.pool import ThreadPool
 from threading import Thread
@@ -140,16 +139,6 @@ class Store:
         """Delete objects, those that are there: what another process deleted meanwhile is no error."""
         if chosen := [check_key(key) for key in keys]:
             self._wait(lambda: self.backend.delete(chosen))
-
-    def read_clock(self) -> datetime:
-        """Return the time by the clock of the store: of an object that is written, and deleted again."""
-        folder = f"runs/write-check-{uuid4().hex}"
-        self.put_with_short_retries(f"{folder}/x", b" ")
-        try:
-            (found,) = self.list_objects(folder)
-        finally:
-            self.delete(f"{folder}/x")
-        return found.modified_at or datetime.now(UTC)
 
     def check_writable(self) -> None:
         """Write an object of `CHECK_BYTES` and delete it again; raise StoreError with the reason where that fails."""
