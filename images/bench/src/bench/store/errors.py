@@ -34,55 +34,33 @@ NOT_S3 = (
 )
 # What stands in an error, the first that fits. Codes: of S3
 # (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html#ErrorCodeList) and Azure.
-MESSAGES: tuple[tuple[str, type[StoreError], str], ...] = (
-    (
-        "RequestTimeTooSkewed|request time and",  # rclone says AccessDenied, and why
-        StoreError,
-        "{place} refuses requests whose date is not that of its own clock: this machine's clock is wrong, or the "
-        "server's; set it (`timedatectl` shows this one's)",
-    ),
-    (
-        "<Code>(NoSuchBucket|ContainerNotFound)<",
-        StoreError,
-        "the bucket does not exist at {place}; make it or name another with --store",
-    ),
-    (
-        "<Code>(InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken)<",
-        StoreError,
-        "{place} does not accept the credentials ({code}); check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the "
-        "profile that AWS_PROFILE names, or log in again",
-    ),
-    (
-        "<Code>(AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraintException)<|status code: 301"
-        "|redirect without LOCATION",
-        StoreError,
-        "the bucket is not in the region that was asked at {place}; set AWS_REGION to the bucket's region",
-    ),
-    (
-        "status code: 40[13]",
-        StoreError,
-        "{place} does not permit this (status {status}); the account needs the right to list, read, write and delete",
-    ),
-    ("status code: (5|429).*<Code>", StoreUnreachable, OWN_ERROR),
-    ("status code: (5|429)", StoreUnreachable, NOT_S3),
-    ("status code: .*<Code>", StoreError, OWN_ERROR),
-    ("status code: ", StoreError, NOT_S3),
-    (
-        "InvalidCertificate|CERTIFICATE_VERIFY_FAILED",
-        StoreError,
-        "the certificate of {place} is not accepted ({cause}); name the file with its authority's certificate (PEM) "
-        "in SSL_CERT_FILE, or have the server show a valid one for the host that the endpoint names (AWS_ENDPOINT_URL "
-        "for s3)",
-    ),
-    (
-        "HTTP error:",
-        StoreUnreachable,
-        "{place} cannot be reached ({cause}); check that the server runs, the network, and the endpoint "
-        "(AWS_ENDPOINT_URL for s3)",
-    ),
-    ("credential provider: ", StoreError, "the AWS credentials cannot be renewed ({text}); log in again"),
-    ("", StoreError, "{text}"),
-)
+MESSAGES = {
+    "RequestTimeTooSkewed|request time and": "{place} refuses requests whose date is not that of its own clock: this "
+    "machine's clock is wrong, or the server's; set it (`timedatectl` shows this one's)",  # rclone: AccessDenied
+    "<Code>(NoSuchBucket|ContainerNotFound)<": "the bucket does not exist at {place}; make it or name another with "
+    "--store",
+    "<Code>(InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|ExpiredToken)<": "{place} does not accept the "
+    "credentials ({code}); check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile that AWS_PROFILE names, or "
+    "log in again",
+    "<Code>(AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraintException)<|status code: 301"
+    "|redirect without LOCATION": "the bucket is not in the region that was asked at {place}; set AWS_REGION to the "
+    "bucket's region",
+    "status code: 40[13]": "{place} does not permit this (status {status}); the account needs the right to list, read, "
+    "write and delete",
+    "status code: (5|429).*<Code>": OWN_ERROR,
+    "status code: (5|429)": NOT_S3,
+    "status code: .*<Code>": OWN_ERROR,
+    "status code: ": NOT_S3,
+    "InvalidCertificate|CERTIFICATE_VERIFY_FAILED": "the certificate of {place} is not accepted ({cause}); name the "
+    "file with its authority's certificate (PEM) in SSL_CERT_FILE, or have the server show a valid one for the host "
+    "that the endpoint names (AWS_ENDPOINT_URL for s3)",
+    "HTTP error:": "{place} cannot be reached ({cause}); check that the server runs, the network, and the endpoint "
+    "(AWS_ENDPOINT_URL for s3)",
+    "credential provider: ": "the AWS credentials cannot be renewed ({text}); log in again",
+    "": "{text}",
+}
+SIGNS_OF_ABSENCE = ("status code: (5|429)", "HTTP error:")
+"""Which of them mean that a later try may succeed."""
 CAUSES = {
     "onnection refused": "Connection refused",
     "dns error|NameResolutionError": "its name cannot be resolved",
@@ -119,18 +97,16 @@ def explain_library_error(error: BaseException, place: str) -> StoreError:
     """Return the error for one of obstore or botocore."""
     text = _write_out(error)
     status, code = re.search(r"status code: (\d+)", text), re.search(r"<Code>(\w+)<", text)
-    kind, words = next((kind, words) for sign, kind, words in MESSAGES if re.search(sign, text, re.DOTALL))
+    sign = next(sign for sign in MESSAGES if re.search(sign, text, re.DOTALL))
     cause = next(meaning for sign, meaning in CAUSES.items() if re.search(sign, text))
-    shown = hide_secrets(" ".join(text.rpartition("credential provider: ")[2].split()))[:MAX_SHOWN]
-    return kind(
-        words.format(
-            place=place,
-            status=status[1] if status else 200,
-            code=code[1] if code else "",
-            cause=cause,
-            text=shown,
-        )
+    message = MESSAGES[sign].format(
+        place=place,
+        status=status[1] if status else 200,
+        code=code[1] if code else "",
+        cause=cause,
+        text=hide_secrets(" ".join(text.rpartition("credential provider: ")[2].split()))[:MAX_SHOWN],
     )
+    return StoreUnreachable(message) if sign.startswith(SIGNS_OF_ABSENCE) else StoreError(message)
 
 
 def _write_out(error: Any) -> str:
