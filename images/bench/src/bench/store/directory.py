@@ -38,7 +38,14 @@ class Directory:
     """The objects below a directory, which the first of them makes. Methods raise OSError, and UnreadableObject."""
 
     root: Path
+    absent: tuple[Path, ...] = ()
+    """The directory and those above it that were not there: gone again once they are empty, innermost first."""
     errors: ClassVar = (OSError,)
+
+    @classmethod
+    def open(cls, url: str) -> "Directory":
+        root = find_directory(url)
+        return cls(root, tuple(folder for folder in (root, *root.parents) if not os.path.exists(folder)))
 
     def explain(self, error: Exception) -> StoreError:
         assert isinstance(error, OSError)
@@ -97,7 +104,7 @@ class Directory:
             path = self.root / key
             path.unlink(missing_ok=True)
             with suppress(OSError):  # one that is not empty, or is gone
-                for folder in path.parents[: key.count("/")]:
+                for folder in (*path.parents[: key.count("/")], *self.absent):
                     folder.rmdir()
 
     def list_pages(self, folder: str) -> Iterator[list[StoredObject]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import uuid4
 
 from bench.redaction import hide_url_users
-from bench.store.directory import Directory, find_directory
+from bench.store.directory import Directory
 from bench.store.errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject
 from bench.store.keys import NAME, StoredObject, check_key, find_key_problem, find_limit
 
@@ -47,7 +47,7 @@ class Store:
             shown = re.sub(r"[^\s/]*:[^\s/]*@", "...@", url)
             raise StoreError(f"store '{shown}': not a URL; for a directory write file://{shown}")
         if scheme == "file":
-            return cls(url=url, backend=Directory(find_directory(url)))
+            return cls(url=url, backend=Directory.open(url))
         if scheme not in SCHEMES:
             raise StoreError(f"store: '{scheme}://' is unknown; known are {', '.join(SCHEMES)}")
         if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest) or find_key_problem(rest.rstrip("/")):
