@@ -249,21 +249,16 @@ def _explain_refusals(connection: Connection) -> Iterator[None]:
         raise to_user_error(error, connection.context) from error
 
 
-def find_orphaned_pods(
-    connection: Connection, namespace: str, labels: str, fields: str | None = None
-) -> list[OrphanedPod]:
-    """Return the pods with these labels whose Job is gone, less those that are being deleted; ApiError.
-
-    `fields`: a field selector of pods.
-    """
-    query = {"labelSelector": labels} | ({} if fields is None else {"fieldSelector": fields})
+def find_orphaned_pods(connection: Connection, namespace: str, labels: str) -> list[OrphanedPod]:
+    """Return the pods with these labels whose Job is gone, less those that are being deleted; ApiError."""
+    query = {"labelSelector": labels}
     found = connection.read_items(f"/api/v1/namespaces/{namespace}/pods", read_orphaned_pod, query)
     pods = [pod for pod in found if pod is not None]
     if not pods:
         return []
     # A pod that has lost its owner and not its Job is taken back by the Job controller.
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-    jobs = set(connection.read_items(path, lambda job: job["metadata"]["uid"], {"labelSelector": labels}))
+    jobs = set(connection.read_items(path, lambda job: job["metadata"]["uid"], query))
     return [pod for pod in pods if pod.job_uid not in jobs]
 
 

@@ -34,12 +34,11 @@ from runner.kubernetes.permissions import (
     QUEUE_PERMISSIONS,
     RUN_PERMISSIONS,
     Permission,
-    may,
+    list_refused,
     name_self,
 )
 from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.run import ClusterTarget
-from runner.kubernetes.session import POD_FIELDS
 from runner.matrix.expansion import Matrix
 from runner.profiles import BUCKET_URLS, IN_CLUSTER
 from runner.profiles.model import Profile
@@ -145,7 +144,7 @@ def check_permissions(subject: Subject) -> Iterator[Finding]:
     for permission in () if queue is None else QUEUE_PERMISSIONS:
         yield _check_permission(subject, permission, ", to explain what waits", "warning", f"setup --queue {queue}")
     check, nodes = f"permission: {NODE_PERMISSION.resource}, to say which machines", NODE_PERMISSION
-    if all(may(subject.connection, nodes, verb, "") for verb in nodes.verbs):
+    if not list_refused(subject.connection, nodes, ""):
         yield Finding(check, "ok", ", ".join(nodes.verbs))
     else:  # a run measures all the same
         hint = (
@@ -160,7 +159,7 @@ def _check_permission(
     subject: Subject, permission: Permission, what_for: str, if_refused: FindingState, remedy: str
 ) -> Finding:
     check = f"permission: {permission.resource}{what_for}"
-    refused = [verb for verb in permission.verbs if not may(subject.connection, permission, verb, subject.namespace)]
+    refused = list_refused(subject.connection, permission, subject.namespace)
     if not refused:
         return Finding(check, "ok", ", ".join(permission.verbs))
     message = f"you may not {', '.join(refused)} {permission.resource} in namespace {subject.namespace}"
@@ -280,8 +279,8 @@ def _try(subject: Subject, check: str, path: str, body: JsonObject) -> JsonObjec
 
 def check_orphaned_pods(subject: Subject) -> Iterator[Finding]:
     """Find pods of cells whose Job is gone: they take cores and memory, and nobody deletes them."""
-    pods = find_orphaned_pods(subject.connection, subject.namespace, COMPONENT, POD_FIELDS)
-    if pods:
+    found = find_orphaned_pods(subject.connection, subject.namespace, COMPONENT)
+    if pods := [pod for pod in found if not pod.has_ended]:
         runs = sorted({pod.run_id for pod in pods})
         message = f"{name_pods(pods)}, of {join_some(runs, MAX_NAMED)}: their Jobs are gone, and nothing deletes them"
         where = f"--on {subject.target.context} --namespace {subject.namespace} --store {subject.store_url or 'URL'}"

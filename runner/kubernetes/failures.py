@@ -230,7 +230,7 @@ def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str, start
         return status, Failure(kind=kind, message=message, **({"exit_code": code, "stderr_tail": tail} | fields))
 
     if job.end == "complete":
-        message = f"the container ended well but left no result in {store_url}; does it write to the same store?"
+        message = f"the container ended well and left no result that counts in {store_url}; is it the same store?"
         return fail("exit", message, exit_code=0)
     verdict = None if pod is None else classify(pod)
     if verdict is not None and verdict.kind == "killed":

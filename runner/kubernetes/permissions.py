@@ -79,13 +79,19 @@ _NO_REVIEW = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 """What a cluster answers that lets this user ask nothing about its rights."""
 
 
-def may(connection: Connection, permission: Permission, verb: str, namespace: str) -> bool:
-    """Ask whether the user may. `namespace`: empty: in all of the cluster. ApiError if that may not be asked."""
+def list_refused(
+    connection: Connection, permission: Permission, namespace: str, *, spared: Collection[str] = ()
+) -> list[str]:
+    """Return which verbs the user may not use. `namespace`: empty: in all of the cluster. ApiError if none may ask."""
     resource, _, subresource = permission.resource.partition("/")
-    attributes = {"namespace": namespace, "verb": verb, "group": permission.group}
-    spec = {"resourceAttributes": attributes | {"resource": resource, "subresource": subresource}}
-    review = _review(connection, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec)
-    return bool(review["status"].get("allowed"))
+    attributes = {"namespace": namespace, "group": permission.group, "resource": resource, "subresource": subresource}
+
+    def may(verb: str) -> bool:
+        spec = {"resourceAttributes": attributes | {"verb": verb}}
+        review = _review(connection, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec)
+        return bool(review["status"].get("allowed"))
+
+    return [verb for verb in permission.verbs if verb not in spared and not may(verb)]
 
 
 def name_self(connection: Connection) -> str:
@@ -117,12 +123,8 @@ def check_permissions(
     `spared`: verbs that it can do without. Where a cluster does not say what a user may do, nothing is raised.
     """
     try:
-        missing: dict[Permission, list[str]] = {}
-        for permission in permissions:
-            asked = [verb for verb in permission.verbs if verb not in spared]
-            if refused := [verb for verb in asked if not may(connection, permission, verb, namespace)]:
-                missing[permission] = refused
-        if missing:
+        refused = {one: list_refused(connection, one, namespace, spared=spared) for one in permissions}
+        if missing := {one: verbs for one, verbs in refused.items() if verbs}:
             raise UserError(_explain(connection, namespace, missing, what, name_self(connection)))
     except ApiError as error:
         if error.status not in _NO_REVIEW:

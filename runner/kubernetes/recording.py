@@ -91,7 +91,7 @@ class ResultRecorder:
         if decisive is not None and not decisive.has_run and decisive.node:
             problem = read_start_problems(self.run.connection, self.run.namespace).get(decisive.uid, "")
         outcome = explain_job(job, pods, self.run.store.url, problem)
-        return self.record_outcome(tracked, self._note_damage(tracked, outcome), job, pods)
+        return self.record_outcome(tracked, outcome, job, pods)
 
     def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> Result:
         """Delete a Job whose pod cannot start, write its record and return that."""
@@ -145,17 +145,6 @@ class ResultRecorder:
         parts = parse_result_key(key)
         assert parts is not None
         return find_fault(result, parts) or result
-
-    def _note_damage(self, tracked: TrackedJob, outcome: JobOutcome) -> JobOutcome:
-        """Return `outcome`, with what is wrong of the record that the cell left, if it ended by itself and left one."""
-        status, failure = outcome
-        if failure.kind != "exit":
-            return outcome
-        damage = [read for read in map(self._try_to_read, self._list_keys(tracked)) if isinstance(read, str)]
-        if not damage:
-            return outcome
-        message = f"its record in the store does not count: {damage[0]}"
-        return status, failure.model_copy(update={"message": message})
 
     def _list_pods(self, tracked: TrackedJob) -> list[PodStatus]:
         pods = list(tracked.pods.values())

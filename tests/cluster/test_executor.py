@@ -50,7 +50,7 @@ def test_jobs_are_submitted_in_the_order_that_was_drawn_for_the_run(
         ("oom", "oom", "out-of-memory", "killed by the kernel's OOM killer"),
         ("user-error", "failed", "bad-configuration", "BENCH_STORE: not set"),
         ("crash", "failed", "killed", "ended by SIGSEGV"),
-        ("no-record", "failed", "exit", "the container ended well but left no result in file://"),
+        ("no-record", "failed", "exit", "the container ended well and left no result that counts in file://"),
         (
             "image",
             "failed",
