@@ -45,6 +45,7 @@ def describe_method(scenario: Scenario) -> str:
 
 def make_tables(scenario: Scenario, outcomes: pd.DataFrame) -> list[Table]:
     """Return the tables of times, of money, of the break-even, and of what they rest on."""
+    everybody = outcomes[outcomes["users"] == EVERYBODY]
     names = [text_column("alternative", "alternative"), text_column("policy", "policy")]
     times = [
         text_column("users", "users"),
@@ -74,8 +75,10 @@ def make_tables(scenario: Scenario, outcomes: pd.DataFrame) -> list[Table]:
     keys = [text_column("key", "key"), text_column("value", "value"), text_column("from", "origin")]
     grounds = pd.DataFrame(list_grounds(scenario), columns=["key", "value", "origin"]).drop_duplicates()
     tables = [
-        make_table("How long users wait, and what they get", names + times, outcomes),
-        make_table("What it costs", names + amounts, outcomes[outcomes["users"] == EVERYBODY]),
+        make_table(
+            "How long users wait, and what they get", names + times, outcomes if len(scenario.users) > 1 else everybody
+        ),
+        make_table("What it costs", names + amounts, everybody),
         make_table(break_even, pairs, tabulate_break_even(scenario)),
         make_table("What this rests on beside the file", keys, grounds),
     ]

@@ -13,10 +13,8 @@ from pydantic import Field, model_validator
 
 from bench.schema.document import Document, Price, Watts
 
-# No control characters: what a shared scenario says is printed in a terminal, which would obey them.
-PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]+$"
-Words = Annotated[str, Field(min_length=1, max_length=2000, pattern=PRINTABLE)]
-Label = Annotated[str, Field(min_length=1, max_length=60, pattern=PRINTABLE)]
+Words = Annotated[str, Field(min_length=1, max_length=2000)]
+Label = Annotated[str, Field(min_length=1, max_length=60)]
 Hours = Annotated[float, Field(ge=1e-6, le=8784)]
 """From some milliseconds to a year."""
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -158,11 +156,8 @@ class Scenario(Document):
     job_hours_on: Label
     """The kind of GPU that `job_hours` are of."""
     kinds: Annotated[dict[Label, Kind], Field(min_length=1, max_length=100)]
-    """By name, as a `Kind`."""
     users: Annotated[dict[Label, Group], Field(min_length=1, max_length=100)]
-    """By name, as a `Group`."""
     alternatives: Annotated[dict[Label, Alternative], Field(min_length=1, max_length=50)]
-    """By name, as an `Alternative`."""
     policies: Annotated[tuple[Policy, ...], Field(min_length=1, max_length=4)] = DEFAULT_POLICIES
     weeks: Annotated[int, Field(ge=5, le=10_000)] = 30
     """Independent weeks that are simulated for each alternative and policy. Fewer than five leave Student's t with a
