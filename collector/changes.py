@@ -6,6 +6,7 @@ from bench.schema import (
     Decision,
     InvalidDocumentError,
     Notice,
+    Shift,
     Suspicion,
     read_decision,
     read_notice,
@@ -23,6 +24,11 @@ class RecordedChange:
     decision: Decision | None = None
     channels: frozenset[str] = frozenset()
     """Where it was announced."""
+
+    @property
+    def shift(self) -> Shift:
+        """The change as it was decided, or as it was suspected where no decision has one."""
+        return (self.decision and self.decision.shift) or self.suspicion.shift
 
     @property
     def is_pending(self) -> bool:

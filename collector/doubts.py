@@ -28,10 +28,6 @@ MAX_NAMED = 3
 """Things that a sentence names."""
 MAX_APART = 0.1
 """The share from which on repeats of one cell are far apart, however much their steps spread."""
-GRAVER_THAN_CONTAMINATED = frozenset({"wrong-device", "over-peak"})
-GRAVER_THAN_THROTTLED = GRAVER_THAN_CONTAMINATED | {"contaminated"}
-"""The verdicts that name a repeat instead of the one that it has too; rows of older versions of the tool have only the
-gravest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +135,7 @@ def _find_others_on_machine(analysis: Analysis) -> Iterator[Doubt]:
     ok = _select_ok(analysis)
     alone = ok[~find_shared(ok)]
     gpu = alone[alone["device"] == "gpu"]
-    contaminated, masked = _find_faulty(alone, "contaminated"), _count_masked(alone, GRAVER_THAN_CONTAMINATED)
+    contaminated = _find_faulty(alone, "contaminated")
     foreign = gpu["num_foreign_processes"] > 0
     if contaminated.any() or foreign.any():
         rows = alone[contaminated | foreign.reindex(alone.index, fill_value=False)]
@@ -159,7 +155,6 @@ def _find_others_on_machine(analysis: Analysis) -> Iterator[Doubt]:
         f"other processes on the GPU in {hidden:,} of {len(gpu):,} repeats" if hidden else "",
         "other virtual machines of the same host" if is_virtual else "",
         "the use of the CPU by others" if len(alone) and alone["cpu_other_cores"].isna().all() else "",
-        f"whether {count_things(masked, 'repeat')} of a graver verdict were contaminated too" if masked else "",
     ]
     unseen = [part for part in parts if part]
     if unseen and len(alone):
@@ -197,7 +192,7 @@ def _find_clocks(analysis: Analysis) -> Iterator[Doubt]:
     """Yield throttled repeats, whatever graver verdict they have, and clocks that could not be read."""
     ok = _select_ok(analysis)
     gpu = ok[ok["device"] == "gpu"]
-    throttled, masked = _find_faulty(ok, "throttled"), _count_masked(ok, GRAVER_THAN_THROTTLED)
+    throttled = _find_faulty(ok, "throttled")
     if throttled.any():
         cells = _name_cells(analysis, ok.loc[throttled, "cell_id"])
         number = int(throttled.sum())
@@ -206,11 +201,9 @@ def _find_clocks(analysis: Analysis) -> Iterator[Doubt]:
             "throttled", title, f"{title}: clocks were held down, in {_list(cells)}.", count=number, cells=cells
         )
     unread = int((gpu["gpu_throttle_reasons"].isna() | gpu["gpu_sm_clock_share"].isna()).sum())
-    if unread or masked:
-        parts = [f"{unread:,} of {len(gpu):,} repeats on a GPU" if unread else ""]
-        parts += [f"{count_things(masked, 'repeat')} of a graver verdict" if masked else ""]
-        text = f"Whether clocks were held down is not recorded of {join_words(filter(None, parts))}."
-        yield _unknown("clocks-unread", "clocks not read", text, count=unread + masked)
+    if unread:
+        text = f"Whether clocks were held down is not recorded of {unread:,} of {len(gpu):,} repeats on a GPU."
+        yield _unknown("clocks-unread", "clocks not read", text, count=unread)
 
 
 def _find_host_drift(analysis: Analysis) -> Iterator[Doubt]:
@@ -333,12 +326,6 @@ def _select_ok(analysis: Analysis) -> pd.DataFrame:
 def _find_faulty(rows: pd.DataFrame, verdict: str) -> "pd.Series[bool]":
     faults = " " + rows["fault_verdicts"].fillna("") + " "
     return ((rows["verdict"] == verdict) | faults.str.contains(f" {verdict} ", regex=False)).astype(bool)
-
-
-def _count_masked(rows: pd.DataFrame, graver: frozenset[str]) -> int:
-    """Count the repeats named by one of the `graver` verdicts of whose further reasons the verdicts are not known."""
-    has_more = rows["verdict_reasons"].fillna("").str.contains("; ", regex=False)
-    return int((rows["verdict"].isin(graver) & has_more & rows["fault_verdicts"].isna()).sum())
 
 
 def _name_cells(analysis: Analysis, cell_ids: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pandas as pd
 
 from bench.registry import FRAMEWORKS
-from bench.schema import EARLIEST, LATEST, MAX_ATTEMPT, Environment, NodeFault, RawRemoval
+from bench.schema import EARLIEST, LATEST, Environment, NodeFault, RawRemoval
 from collector.labels import FRAMEWORK_NAMES, label_hardware
 from collector.results.cell_repeats import FOR_LACK, NO, YES, judge_counting
 from collector.results.collection import Collection
@@ -162,16 +162,12 @@ def _describe_span(results: pd.DataFrame) -> str:
     times = results[["started_at", "finished_at"]].dropna()
     if times.empty:
         return ""
-    is_known = (times > EARLIEST) & (times < LATEST)
-    # An end that was counted on from a time that is none, or back from it, is none either.
-    is_apart = times["finished_at"] - times["started_at"] > MAX_ATTEMPT
-    is_known = is_known & (is_known[["finished_at", "started_at"]].to_numpy() | is_apart.to_numpy()[:, None])
-    num_unknown = int((~is_known.all(axis=1)).sum())
+    known = times[((times > EARLIEST) & (times < LATEST)).all(axis=1)]
+    num_unknown = len(times) - len(known)
     unset = f"of {count_things(num_unknown, 'repeat')} the machine's clock was not set" if num_unknown else ""
-    known = times.where(is_known)
-    start, end = known.min().min(), known.max().max()
-    if pd.isna(start):
+    if known.empty:
         return f"not known: {unset}"
+    start, end = known["started_at"].min(), known["finished_at"].max()
     span = f"{_format_time(start)}, for {format_duration((end - start).total_seconds())}"
     return f"{span}; {unset}" if unset else span
 

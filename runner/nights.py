@@ -499,7 +499,7 @@ def _describe(change: RecordedChange) -> AlarmedChange:
         num_cells=suspicion.num_cells,
         hardware=suspicion.hardware,
         since_run_id=suspicion.first_run_id,
-        shift=suspicion.shift if decision is None or decision.shift is None else decision.shift,
+        shift=change.shift,
         reason="" if decision is None else decision.reason,
         changes=suspicion.changes,
         confirmation_run_id=suspicion.confirmation_run_id,
@@ -549,9 +549,8 @@ def list_lines(report: NightReport) -> list[str]:
 def list_change_lines(change: RecordedChange) -> list[str]:
     """Return one change for people: what, since when, what became of it, and what changed beside it."""
     suspicion, decision = change.suspicion, change.decision
-    shift = decision.shift if decision is not None and decision.shift is not None else suspicion.shift
     name = suspicion.cell_ids[0] if suspicion.num_cells == 1 else f"all {suspicion.num_cells} on {suspicion.hardware}"
-    lines = [f"{get_state(change):<9}  {format_shift(shift)}  {name}  since {suspicion.first_run_id}"]
+    lines = [f"{get_state(change):<9}  {format_shift(change.shift)}  {name}  since {suspicion.first_run_id}"]
     if decision is not None:
         lines.append(f"           {decision.reason}")
     lines += [f"           {part.what}: {part.before} -> {part.after}" for part in suspicion.changes]

@@ -23,6 +23,7 @@ from collector.results.frames import Row, list_rows, select_alone
 from collector.units import (
     GFLOP,
     MILLISECOND,
+    NOT_THERE,
     PERCENT,
     choose_rate_unit,
     format_interval,
@@ -207,29 +208,22 @@ def judge_by_measurement(row: TableRow, device: AuditedDevice, summary: pd.DataF
     phase, precision, batch size, number of devices and, where the row gives one, framework; in any mode, on synthetic
     data, without other tenants on the device.
     """
-    if summary is None:
-        return Measured(verdict="not tested", reason="")
-    obstacle = _find_obstacle(row)
-    if obstacle:
+    obstacle = "" if summary is None else _find_obstacle(row)
+    if summary is None or obstacle:
         return Measured(verdict="not tested", reason=obstacle)
-    cells = [cell for cell in _find_cells(row, device, summary) if cell["num_sound"] > 0]
-    if not cells:
-        return Measured(
-            verdict="not tested",
-            reason="no cell of this work, measured on this device under sound conditions",
-        )
-    assert row.batch_size is not None
-    seconds = row.batch_size / row.samples_per_second_stated
-    decisive, agreeing = [], []
-    for cell in cells:
-        low, high = _find_interval(cell) or (0.0, 0.0)
-        if 0 < high < TOO_WIDE * low:
-            decisive.append(cell)
-            agreeing += [cell] if low * (1 - TOLERANCE) <= seconds <= high * (1 + TOLERANCE) else []
-    if not decisive:
+    cells = _find_cells(row, device, summary)
+    if cells.empty:
+        reason = "no cell of this work, measured on this device under sound conditions"
+        return Measured(verdict="not tested", reason=reason)
+    seconds = (row.batch_size or 0) / row.samples_per_second_stated
+    low, high = cells["interval_low_seconds"], cells["interval_high_seconds"]
+    is_decisive = high < TOO_WIDE * low
+    decisive = cells[is_decisive]
+    agreeing = cells[is_decisive & (low * (1 - TOLERANCE) <= seconds) & (seconds <= high * (1 + TOLERANCE))]
+    if decisive.empty:
         return Measured(verdict="not tested", reason=f"no interval, or one too wide to tell: {_describe_cells(cells)}")
     band = f"widened by {TOLERANCE / PERCENT.size:g} %"
-    if agreeing:
+    if len(agreeing):
         return Measured(verdict="reproduced", reason=f"inside {_describe_cells(agreeing)}, {band}")
     return Measured(verdict="not reproduced", reason=f"outside {_describe_cells(decisive)}, {band}")
 
@@ -252,9 +246,9 @@ def _find_framework(name: str) -> str | None:
     return next((key for key, spec in FRAMEWORKS.items() if name.casefold() in (key, spec.label.casefold())), None)
 
 
-def _find_cells(row: TableRow, device: AuditedDevice, summary: pd.DataFrame) -> list[Row]:
-    assert row.model is not None
-    default = MODELS[row.model].input_size
+def _find_cells(row: TableRow, device: AuditedDevice, summary: pd.DataFrame) -> pd.DataFrame:
+    """Return the sound cells of the row's work on such a device."""
+    default = MODELS[str(row.model)].input_size
     sizes = {reading.input_size or default for reading in row.list_readings() if reading.is_model}
     found = select_alone(summary)
     found = found[
@@ -265,10 +259,11 @@ def _find_cells(row: TableRow, device: AuditedDevice, summary: pd.DataFrame) -> 
         & (found["batch_size"] == row.batch_size)
         & (found["num_gpus"] == row.num_devices)
         & found["data_dir"].isna()
+        & (found["num_sound"] > 0)
     ]
     if row.framework is not None:
         found = found[found["framework"] == _find_framework(row.framework)]
-    return [cell for cell in list_rows(found) if _is_on_device(cell, device)]
+    return found[[_is_on_device(cell, device) for cell in list_rows(found)]]
 
 
 def _is_on_device(cell: Row, device: AuditedDevice) -> bool:
@@ -280,18 +275,13 @@ def _is_on_device(cell: Row, device: AuditedDevice) -> bool:
     return (cell["device"] == "gpu" or not device.measured_names) and device.is_named(name)
 
 
-def _find_interval(cell: Row) -> tuple[float, float] | None:
-    low, high = cell["interval_low_seconds"], cell["interval_high_seconds"]
-    return (float(low), float(high)) if pd.notna(low) and pd.notna(high) else None
-
-
-def _describe_cells(cells: list[Row]) -> str:
+def _describe_cells(cells: pd.DataFrame) -> str:
     texts = []
-    for cell in cells:
-        interval = _find_interval(cell)
-        span = f"{format_interval(*interval, MILLISECOND)} ms" if interval else "one repeat"
+    for cell in list_rows(cells):
+        span = format_interval(cell["interval_low_seconds"], cell["interval_high_seconds"], MILLISECOND)
         name = f"{FRAMEWORK_NAMES[cell['framework']]} {cell['mode']}"
-        texts.append(f"{span} ({name} at size {cell['input_size']}, run {cell['run_id']})")
+        shown = "one repeat" if span == NOT_THERE else f"{span} ms"
+        texts.append(f"{shown} ({name} at size {cell['input_size']}, run {cell['run_id']})")
     return "; ".join(texts)
 
 

@@ -226,8 +226,7 @@ def _describe_change(change: RecordedChange, labels: Mapping[str, str]) -> Row:
 
     Its name begins with the short parts, since a plot in a file cuts off the end of a long name.
     """
-    suspicion, decision = change.suspicion, change.decision
-    shift = suspicion.shift if decision is None or decision.shift is None else decision.shift
+    suspicion, decision, shift = change.suspicion, change.decision, change.shift
     state = "not decided" if decision is None else decision.outcome
     cell_id = suspicion.cell_ids[0]
     what = labels.get(cell_id, cell_id) if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells"

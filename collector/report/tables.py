@@ -46,7 +46,6 @@ from collector.units import count_things
 from collector.versus.words import make_cell_table, sort_cells
 
 SIGNS = {"longer": "▲ ", "shorter": "▼ ", "undecided": "", "none": ""}
-STATES = {"ok": "", "left-out": "left out"}
 LEGEND = "▲ slower, ▼ faster than {}, ≈ no difference shown, ? no verdict"
 
 

@@ -304,14 +304,14 @@ def make_nights_table(analysis: Analysis) -> Table:
     """Return one row per change that was suspected, the newest first."""
     changes = list(reversed(analysis.history.changes))
     columns = [
-        _show("cell", "cell"),
-        _show("change, %", "shift", align="right"),
-        _show("95 % interval, %", "interval", align="right"),
-        _show("what became of it", "state"),
-        _show("first run after it", "first"),
-        _show("seen in", "night"),
-        _show("changed in the environment", "environment"),
-        _show("reason", "reason"),
+        text_column("cell", "cell"),
+        replace(text_column("change, %", "shift"), align="right"),
+        replace(text_column("95 % interval, %", "interval"), align="right"),
+        text_column("what became of it", "state"),
+        text_column("first run after it", "first"),
+        text_column("seen in", "night"),
+        text_column("changed in the environment", "environment"),
+        text_column("reason", "reason"),
     ]
     rows = pd.DataFrame([_describe(change) for change in changes[:MAX_LISTED]])
     remark = "Ratios of step times, after the change over before. docs/nights.md says how they are found and decided."
@@ -320,13 +320,8 @@ def make_nights_table(analysis: Analysis) -> Table:
     return make_table(CAPTION, columns, rows, remark=remark)
 
 
-def _show(title: str, source: str, *, align: str = "left") -> Column:
-    return Column(title=title, sources=(source,), format=str, align="right" if align == "right" else "left")
-
-
 def _describe(change: RecordedChange) -> dict[str, str]:
-    suspicion, decision = change.suspicion, change.decision
-    shift = suspicion.shift if decision is None or decision.shift is None else decision.shift
+    suspicion, decision, shift = change.suspicion, change.decision, change.shift
     of_all = f"{suspicion.num_cells} cells on {suspicion.hardware}"
     return {
         "cell": suspicion.cell_ids[0] if suspicion.num_cells == 1 else of_all,

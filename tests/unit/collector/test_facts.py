@@ -76,7 +76,7 @@ SET_MEANWHILE: dict[str, Any] = {"started_at": EARLIEST, "finished_at": START + 
         ((LATER,), "for 1 h 0 min"),
         ((LATER, UNSET), "for 1 h 0 min; of 1 repeat the machine's clock was not set"),
         ((LATER, HALF, LATE_HALF), "for 1 h 0 min; of 2 repeats the machine's clock was not set"),
-        ((LATER, SET_MEANWHILE, UNSET), "for 2 h 0 min; of 2 repeats the machine's clock was not set"),
+        ((LATER, SET_MEANWHILE, UNSET), "for 1 h 0 min; of 2 repeats the machine's clock was not set"),
     ],
 )
 def test_a_clock_that_was_not_set_does_not_say_when_a_run_began(
