@@ -15,7 +15,6 @@ from collector.results.summary import list_failures, list_invalid, list_skipped
 from collector.tables.environments import NOT_RECORDED
 from collector.tables.table import (
     CELL,
-    MAX_LISTED,
     Column,
     Table,
     count_column,
@@ -23,7 +22,6 @@ from collector.tables.table import (
     make_table,
     number_column,
     select_known,
-    shorten_rows,
     text_column,
 )
 from collector.units import (
@@ -437,8 +435,6 @@ INVALID_CAPTION = "Repeats with another verdict than valid"
 
 def make_invalid_table(analysis: Analysis) -> Table:
     """Return the rows of `list_invalid` with their reasons."""
-    invalid = list_invalid(analysis.collection)
-    rows, remark = shorten_rows(invalid, "invalid.csv")
     columns = [
         CELL,
         count_column("repeat", "repeat"),
@@ -446,7 +442,7 @@ def make_invalid_table(analysis: Analysis) -> Table:
         text_column("counts", "counts"),
         text_column("reasons", "verdict_reasons"),
     ]
-    return make_table(INVALID_CAPTION, columns, add_labels(rows), remark=remark)
+    return make_table(INVALID_CAPTION, columns, add_labels(list_invalid(analysis.collection)))
 
 
 def make_left_out_table(analysis: Analysis) -> Table:
@@ -463,9 +459,6 @@ SKIPPED_CAPTION = "Documents that did not count"
 def make_skipped_table(analysis: Analysis) -> Table:
     """Return the keys that did not count, with the reasons."""
     skipped = list_skipped(analysis.collection)
-    shown = skipped.head(MAX_LISTED)
-    remark = f"{len(skipped)} of the keys under the run in the store did not count"
-    if len(skipped) > len(shown):
-        remark += f"; the first {len(shown)} are listed, skipped.csv has all"
     columns = [text_column("key", "key"), text_column("reason", "reason")]
-    return make_table(SKIPPED_CAPTION, columns, shown, remark=f"{remark}.")
+    remark = f"{len(skipped)} of the keys under the run in the store did not count."
+    return make_table(SKIPPED_CAPTION, columns, skipped, remark=remark)

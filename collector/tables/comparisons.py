@@ -21,7 +21,6 @@ from collector.tables.cells import NOTE, REPEATS
 from collector.tables.environments import describe_libraries
 from collector.tables.table import (
     CELL,
-    MAX_LISTED,
     Column,
     Table,
     count_column,
@@ -30,7 +29,6 @@ from collector.tables.table import (
     make_table,
     number_column,
     select_known,
-    shorten_rows,
     text_column,
 )
 from collector.units import (
@@ -235,8 +233,7 @@ def make_shared_device_table(analysis: Analysis) -> Table:
 
 def make_fallen_table(analysis: Analysis) -> Table:
     """Return the tenants that fell out of memory, one row each."""
-    fallen = _select_fallen(analysis.collection)
-    rows, remark = shorten_rows(add_labels(fallen), "tenants.csv")
+    rows = add_labels(_select_fallen(analysis.collection))
     memory = choose_memory_unit(rows[["peak_memory_reserved_bytes"]].max().dropna())
     columns = [
         CELL,
@@ -246,7 +243,7 @@ def make_fallen_table(analysis: Analysis) -> Table:
         number_column("its peak reserved", "peak_memory_reserved_bytes", memory, is_optional=True),
         text_column("message", "error_message"),
     ]
-    return make_table("Sharing: tenants that fell out of memory", columns, rows, remark=remark)
+    return make_table("Sharing: tenants that fell out of memory", columns, rows)
 
 
 def _select_fallen(collection: Collection) -> pd.DataFrame:
@@ -302,7 +299,6 @@ CAPTION = "Changes over the nights"
 
 def make_nights_table(analysis: Analysis) -> Table:
     """Return one row per change that was suspected, the newest first."""
-    changes = list(reversed(analysis.history.changes))
     columns = [
         text_column("cell", "cell"),
         replace(text_column("change, %", "shift"), align="right"),
@@ -313,10 +309,8 @@ def make_nights_table(analysis: Analysis) -> Table:
         text_column("changed in the environment", "environment"),
         text_column("reason", "reason"),
     ]
-    rows = pd.DataFrame([_describe(change) for change in changes[:MAX_LISTED]])
+    rows = pd.DataFrame([_describe(change) for change in reversed(analysis.history.changes)])
     remark = "Ratios of step times, after the change over before. docs/nights.md says how they are found and decided."
-    if len(changes) > MAX_LISTED:
-        remark += f" The newest {MAX_LISTED} of {len(changes)}."
     return make_table(CAPTION, columns, rows, remark=remark)
 
 

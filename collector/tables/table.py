@@ -104,13 +104,6 @@ def make_table(caption: str, columns: list[Column], rows: pd.DataFrame, *, remar
     return Table(caption=caption, columns=shown, rows=rows, remark=remark)
 
 
-def shorten_rows(rows: pd.DataFrame, file_name: str) -> tuple[pd.DataFrame, str]:
-    """Return the first MAX_LISTED rows, and a remark that names the file that has all; empty where these are all."""
-    if len(rows) <= MAX_LISTED:
-        return rows, ""
-    return rows.head(MAX_LISTED), f"The first {MAX_LISTED} of {len(rows)}; {file_name} has all."
-
-
 def select_known(rows: pd.DataFrame, columns: list[Column]) -> pd.DataFrame:
     """Return the rows that have a value for any of `columns`."""
     sources = [source for column in columns for source in column.sources]

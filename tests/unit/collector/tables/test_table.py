@@ -6,14 +6,12 @@ import pandas as pd
 import pytest
 
 from collector.tables.table import (
-    MAX_LISTED,
     Column,
     Table,
     count_column,
     interval_column,
     make_table,
     number_column,
-    shorten_rows,
     text_column,
 )
 from collector.units import MILLISECOND, RATIO, THROUGHPUT, WATT
@@ -64,13 +62,6 @@ def test_a_dropped_column_leaves_the_others_in_their_order() -> None:
     )
     table = make_table("", [cell, time, count], ROWS).drop_column(time)
     assert table.format_rows() == [("conv6", "1,234"), ("vgg16", "5")]
-
-
-def test_a_long_list_is_cut_and_says_where_the_rest_is() -> None:
-    rows = pd.DataFrame({"number": range(MAX_LISTED + 1)})
-    shown, remark = shorten_rows(rows, "invalid.csv")
-    assert (len(shown), remark) == (MAX_LISTED, f"The first {MAX_LISTED} of {MAX_LISTED + 1}; invalid.csv has all.")
-    assert shorten_rows(shown, "invalid.csv")[1] == ""
 
 
 def make_alike(num_rows: int, **columns: str) -> Table:
