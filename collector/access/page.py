@@ -10,7 +10,6 @@ from collector.tables.table import (
     ESSENTIAL,
     Column,
     Table,
-    count_column,
     interval_column,
     make_table,
     number_column,
@@ -25,12 +24,12 @@ MAX_NAMED = 5
 
 def answer_question(scenario: Scenario, outcomes: pd.DataFrame) -> Iterator[str]:
     """Yield which choices within the budget give most samples for the money, and the shortest turnaround."""
-    subjects = (f"Most samples per {scenario.currency}", "Fewest hours from submission to end")
+    subjects = (f"Most samples per {scenario.currency}", "Shortest turnaround")
     for subject, name in zip(subjects, BEST, strict=True):
         ratio = f"{name}_to_best"
         alike = outcomes[(outcomes[f"{ratio}_low"] <= 1) & (outcomes[f"{ratio}_high"] >= 1)]
         alike = alike.sort_values(ratio, ascending=BEST[name] is min, kind="stable")
-        best, *others = list(alike["alternative"] + ", " + alike["policy"]) or ["nothing, within the budget"]
+        best, *others = list(alike["alternative"] + ", " + alike["policy"]) or ["none within the budget"]
         yield f"{subject}: {best}" + (f"; not told apart: {join_some(others, MAX_NAMED)}." if others else ".")
 
 
@@ -50,20 +49,19 @@ def make_tables(scenario: Scenario, outcomes: pd.DataFrame) -> list[Table]:
     times = [
         text_column("users", "users"),
         *_list_figure("wait", "wait_hours", HOUR),
-        *_list_figure("p95 wait", "wait_p95_hours", HOUR, priority=3),
-        *_list_figure("submission to end", "turnaround_hours", HOUR),
-        *_list_figure("times the best", "turnaround_hours_to_best", priority=4),
-        *_list_figure("slowdown", "slowdown", priority=2),
-        *_list_figure("samples per user and week", "samples_per_user", MILLION),
-        count_column("jobs", "num_jobs"),
-        count_column("not ended", "num_unended"),
+        *_list_figure("p95 wait", "wait_p95_hours", HOUR, priority=2),
+        *_list_figure("turnaround", "turnaround_hours", HOUR),
+        *_list_figure("times the best", "turnaround_hours_to_best", priority=3),
+        *_list_figure("slowdown", "slowdown", priority=1),
+        *_list_figure("samples per user and week", "samples_per_user", MILLION, priority=4),
+        Column(title="not ended", sources=("num_unended", "num_jobs"), format="{:,} of {:,}".format, align="right"),
     ]
     amounts = [
         *_list_figure("a week", "cost", Unit(label=scenario.currency, size=1.0)),
         text_column("over the budget", "over_budget", is_optional=True),
         *_list_figure(f"samples per {scenario.currency}", "samples_per_money", MILLION),
-        *_list_figure("times the best", "samples_per_money_to_best", priority=4),
-        *_list_figure("GPUs with a job", "utilisation", PERCENT, priority=2),
+        *_list_figure("times the best", "samples_per_money_to_best", priority=3),
+        *_list_figure("GPUs with a job", "utilisation", PERCENT, priority=1),
     ]
     pairs = [
         text_column("bought", "bought"),
@@ -86,7 +84,7 @@ def make_tables(scenario: Scenario, outcomes: pd.DataFrame) -> list[Table]:
 
 
 def _list_figure(title: str, name: str, unit: Unit = RATIO, *, priority: int = ESSENTIAL) -> list[Column]:
-    interval = interval_column("95 % interval", f"{name}_low", f"{name}_high", unit, priority=1)
+    interval = interval_column("95 % interval", f"{name}_low", f"{name}_high", unit, priority=min(priority, 5))
     return [number_column(title, name, unit, priority=priority), interval]
 
 

@@ -177,6 +177,11 @@ class Scenario(Document):
         for name, alternative in self.alternatives.items():
             if alternative.kind not in self.kinds:
                 raise ValueError(f"alternatives.{name}.kind: there is no kind {alternative.kind!r}; {kinds}")
+        used = [self.kinds[alternative.kind] for alternative in self.alternatives.values()]
+        if "mps" in self.policies and not any(kind.slowdowns.get("mps") for kind in used):
+            raise ValueError(
+                "policies: mps needs the slowdowns of a kind of GPU with it; give `slowdowns`, or leave it out"
+            )
         guaranteed = sum(group.quota * group.number for group in self.users.values())
         smallest = min(alternative.gpus for alternative in self.alternatives.values())
         if "fair-share" in self.policies and guaranteed > smallest:

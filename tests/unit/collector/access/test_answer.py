@@ -34,7 +34,7 @@ def test_the_best_is_named_and_how_the_others_relate_to_it() -> None:
     outcomes = tabulate(buy + rent)
     assert list(answer_question(scenario, outcomes)) == [
         "Most samples per USD: buy, exclusive.",
-        "Fewest hours from submission to end: buy, exclusive.",
+        "Shortest turnaround: buy, exclusive.",
     ]
     # A tenth of the samples for a fifth of the money; both vary alike from week to week, so the ratios are exact.
     row = outcomes.query("alternative == 'rent' and users == '(all)'").iloc[0]
@@ -52,7 +52,7 @@ def test_a_tie_has_no_winner(is_turned: bool) -> None:
         "buy, exclusive",
         "buy, fair-share",
     ]
-    assert lines[1] == "Fewest hours from submission to end: rent, exclusive."
+    assert lines[1] == "Shortest turnaround: rent, exclusive."
 
 
 def test_what_costs_more_than_the_budget_is_no_answer() -> None:
@@ -62,7 +62,7 @@ def test_what_costs_more_than_the_budget_is_no_answer() -> None:
         assert answer(scenario, *rows)[0] == f"Most samples per USD: {best}."
     bought = make_scenario(budget_per_week=10.0)
     nothing = answer(bought, make_rows(bought, "buy", work=10.0, turnaround=2.0))
-    assert nothing[0] == "Most samples per USD: nothing, within the budget."
+    assert nothing[0] == "Most samples per USD: none within the budget."
 
 
 @pytest.mark.parametrize(("watts", "hours"), [(0.0, 20.0), (4000.0, 25.0), (40_000.0, np.nan)])

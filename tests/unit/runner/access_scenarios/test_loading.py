@@ -66,6 +66,7 @@ ERRORS = [
     (KIND, "{samples_per_second: 250, slowdowns: {mps: {1: 2}}}", 4, "kinds.T4.slowdowns.mps.1"),
     (KIND, "{source: a blog}", 4, "kinds.T4.samples_per_second"),
     ("question: Buy or rent?\n", "", 1, "question"),
+    ("question: Buy or rent?\n", "question: '?'\npolicies: [exclusive, mps]\n", 2, "policies"),
 ]
 
 
