@@ -1,11 +1,9 @@
-"""Load a table that is audited from YAML or CSV; what is wrong becomes one error with file, line, row and column."""
+"""Load a table that is audited from YAML or CSV; what is wrong becomes one error with file, line and key."""
 
 import csv
 import io
 import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,11 +74,10 @@ def _make_node(value: Value, file: str, line: int, key: str) -> Node:
 
 EXPECTED = "a table; give it the keys 'title', 'source' and 'rows'"
 _VALIDATOR = NodeValidator(TypeAdapter(AuditTable), documentation="docs/audit.md")
-_ROW_KEY = re.compile(r"rows\[(\d+)\](?:\.(.+))?")
 
 
 def load_table(name: str) -> AuditTable:
-    """Return a shipped table, or that in a YAML or CSV file; UserError with file, line, row and column if it is wrong.
+    """Return a shipped table, or that in a YAML or CSV file; UserError with file, line, and key if it is wrong.
 
     All that the audit needs is checked: sizes fit the models, and the device of every row is known.
     """
@@ -96,25 +93,11 @@ def load_table(name: str) -> AuditTable:
 
 
 def _load(path: Path, file: str) -> AuditTable:
-    with _naming_rows():
-        tree = read_csv(path, file) if path.suffix == ".csv" else read_yaml(path, file, expected=EXPECTED)
-        tree = _fill_defaults(tree)
-        table = _VALIDATOR.validate(tree)
-        _check_devices(table, tree)
+    tree = read_csv(path, file) if path.suffix == ".csv" else read_yaml(path, file, expected=EXPECTED)
+    tree = _fill_defaults(tree)
+    table = _VALIDATOR.validate(tree)
+    _check_devices(table, tree)
     return table
-
-
-@contextmanager
-def _naming_rows() -> Iterator[None]:
-    try:
-        yield
-    except YamlError as error:
-        found = _ROW_KEY.fullmatch(error.key)
-        if found is None:
-            raise
-        row = f"row {int(found[1]) + 1}"
-        key = f"{row}, column {found[2]}" if found[2] else row
-        raise YamlError(error.message, file=error.file, line=error.line, key=key) from None
 
 
 def _fill_defaults(tree: Node) -> Node:

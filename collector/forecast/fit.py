@@ -312,7 +312,7 @@ def fit_forecast(
 ) -> Forecast:
     """Fit every candidate on a series and predict each year up to `year`.
 
-    Raises UserError where `year` does not lie 1 to 25 years after the last observation, or `level` or `max_factor` make
+    Raises UserError where `year` does not lie 1 to 25 years after the last observation, or `level` makes
     no interval.
     """
     last = series.last_year
@@ -323,8 +323,6 @@ def fit_forecast(
         raise UserError(f"--year {year}: {problem}, which end in {last}; {allowed}.")
     if not 0 < level < 1:
         raise UserError(f"--level {100 * level:g}: expected a percentage between 0 and 100, as in 95.")
-    if not max_factor > 1:
-        raise UserError(f"--max-factor {max_factor:g}: expected a factor above 1, as in {DEFAULT_MAX_FACTOR:g}.")
     backtest = replay_origins(series, year - last)
     parts = [_predict_years(name, series, year, backtest, level, max_factor) for name in CANDIDATES]
     return Forecast(

@@ -6,13 +6,10 @@ from typing import Annotated
 
 import typer
 
-from bench.errors import UserError
 from runner.commands.options import CONSOLE
 from runner.terminal import echo, format_message
 
 YEARS_AHEAD = 4
-FIRST_YEAR = 2026
-"""Of a clock that may be right: that in which this was written."""
 
 BYTES_OF_16_BITS_IN_GB = 2e-9
 
@@ -80,9 +77,6 @@ DemandFactorOption = Annotated[
         "bits.",
     ),
 ]
-MaxFactorOption = Annotated[
-    float, typer.Option(metavar="FACTOR", help="Refuse a forecast whose interval spans more than this factor.")
-]
 PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the plot to this SVG, PNG or PDF file.")]
 
 
@@ -104,7 +98,6 @@ def forecast(
     demand_since: DemandSinceOption = None,
     demand_factor: DemandFactorOption = BYTES_OF_16_BITS_IN_GB,
     level: LevelOption = 95.0,
-    max_factor: MaxFactorOption = 100.0,
 ) -> None:
     """Forecast a series, such as GPU memory: candidates, their backtest, the winner, growth, calibrated intervals."""
     from collector.forecast.fit import describe_forecast, describe_future, describe_gap, fit_forecast, measure_gap
@@ -116,33 +109,19 @@ def forecast(
         check_figure_path(plot, "--plot")
     fields = {"quantity": quantity, "value": value, "date": date, "unit": unit, "at_least": at_least, "since": since}
     request = Request(**fields, where=tuple(where or ()))  # type: ignore[arg-type]  # of the fields' types
-    loaded, until = load_series(table, series, request), choose_year(year)
     this_year = datetime.now(UTC).year
-    if this_year >= FIRST_YEAR and (future := describe_future(loaded, this_year)):
+    loaded, until = load_series(table, series, request), year or this_year + YEARS_AHEAD
+    if future := describe_future(loaded, this_year):
         echo(format_message(f"warning: {future}"), err=True)
-    fitted = fit_forecast(loaded, year=until, level=level / 100, max_factor=max_factor)
+    fitted = fit_forecast(loaded, year=until, level=level / 100)
     lines = describe_forecast(fitted)
     if demand is not None:
         request = Request(quantity="parameters", where=tuple(demand_where or ()), since=demand_since)
         needed = load_series(demand, demand_series, request)
-        of_demand = fit_forecast(needed, year=until, level=level / 100, max_factor=max_factor)
+        of_demand = fit_forecast(needed, year=until, level=level / 100)
         lines += describe_gap(measure_gap(fitted, of_demand, factor=demand_factor))
     for line in lines:
         CONSOLE.print(line)
     if plot:
         save_figure(show_forecast(fitted), plot, columns=2, has_title=False)
         CONSOLE.print(str(plot), soft_wrap=True)
-
-
-def choose_year(year: int | None) -> int:
-    """Return the year asked for, or YEARS_AHEAD from now; UserError where the clock cannot be right."""
-    if year is not None:
-        return year
-    now = datetime.now(UTC)
-    from bench.schema import LATEST
-
-    if not FIRST_YEAR <= now.year < LATEST.year:
-        raise UserError(
-            f"this machine's clock says {now:%Y-%m-%d}, and a forecast begins today: set it, or give the year (--year)"
-        )
-    return now.year + YEARS_AHEAD

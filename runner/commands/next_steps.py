@@ -29,15 +29,15 @@ def format_place(on: str, profile: str | None, namespace: str | None, queue: str
     return shlex.join(word for name, value in given.items() if value is not None for word in (name, value))
 
 
-def format_resumption(run: "Run", store: str, on: str | None, profile: str | None, namespace: str | None) -> str:
+def format_resumption(run: "Run", store: str, on: str | None, namespace: str | None) -> str:
     """Return the command that measures what a run lacks, in its store and where it ran.
 
-    `on`, `profile`, `namespace`: as the options of the command at hand give them; else as the run names its cluster.
+    `on`, `namespace`: as the options of the command at hand give them; else as the run names its cluster.
     """
     words = ["benchmatrix", "run", _name_matrix(run)]
     if run.cluster is not None:
-        profile, queue = profile or run.cluster.profile, run.cluster.queue
-        words += shlex.split(format_place(on or run.cluster.context, profile, namespace, queue))
+        profile = _find_file(run.cluster.profile) or run.cluster.profile
+        words += shlex.split(format_place(on or run.cluster.context, profile, namespace, run.cluster.queue))
     words += ["--store", store] if store != DEFAULT_STORE else []
     return shlex.join([*words, "--run-id", run.run_id])
 
@@ -46,5 +46,9 @@ def _name_matrix(run: "Run") -> str:
     """Return the run's matrix as `run` takes it: a run knows its name, not in which file it was."""
     if run.matrix in list_builtin_matrices():
         return run.matrix
-    file = f"{run.matrix}.yaml"
-    return file if Path(file).exists() else "MATRIX"
+    return _find_file(run.matrix) or "MATRIX"
+
+
+def _find_file(name: str) -> str | None:
+    file = f"{name}.yaml"
+    return file if Path(file).exists() else None

@@ -14,7 +14,6 @@ from runner.commands.options import (
     DEFAULT_STORE,
     JsonOption,
     NamespaceOption,
-    ProfileOption,
     StoredRunArgument,
     StoreOption,
 )
@@ -80,13 +79,12 @@ def status(
     run_id: StoredRunArgument = None,
     store: StoreOption = DEFAULT_STORE,
     on: OnOption = None,
-    profile: ProfileOption = None,
     namespace: NamespaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the progress of a run: how many repeats have which status.
 
-    Namespace and queue are those that the run recorded; --profile, as `run` takes it, may name another namespace.
+    Namespace and queue are those that the run recorded.
     """
     from collector.results.frames import MISSING
     from runner.stored_runs import load_collection, open_existing_store
@@ -95,25 +93,18 @@ def status(
     collection = load_collection(opened, run_id)
     counts = Counter(collection.results["status"])
     state = find_run_state(collection)
-    place = _choose_namespace(on, profile, namespace)
     if as_json:
-        lines = None if on is None else _ask_cluster(collection.run, on, place, opened, counts[MISSING])
+        lines = None if on is None else _ask_cluster(collection.run, on, namespace, opened, counts[MISSING])
         echo(_make_document(collection, counts, lines, state).model_dump_json())
         return
     _print_collection(collection, counts, opened, state)
     if on is not None:
-        for line in _ask_cluster(collection.run, on, place, opened, counts[MISSING]):
+        for line in _ask_cluster(collection.run, on, namespace, opened, counts[MISSING]):
             CONSOLE.print(line, soft_wrap=True)
     if state.is_running and counts[MISSING]:
         return
-    resumption = format_resumption(collection.run, store, on, profile, namespace)
+    resumption = format_resumption(collection.run, store, on, namespace)
     _say_what_next(collection, counts[MISSING], store, resumption)
-
-
-def _choose_namespace(on: str | None, profile: str | None, namespace: str | None) -> str | None:
-    from runner.profiles.loading import load_profile
-
-    return namespace if on is None or profile is None or namespace is not None else load_profile(profile).namespace
 
 
 def _say_what_next(collection: "Collection", num_missing: int, store: str, resumption: str) -> None:

@@ -78,17 +78,17 @@ ROW_ERRORS = [
 @pytest.mark.parametrize(("row", "column", "words"), ROW_ERRORS, ids=lambda value: str(value)[:60])
 def test_an_error_in_a_row_names_file_line_row_and_column(tmp_path: Path, row: str, column: str, words: str) -> None:
     error = catch_error(tmp_path, "table.yaml", f"{TOP}rows:\n  - {ROW}\n  - {row}\n")
-    assert (error.line, error.key) == (5, f"row 2, column {column}")
+    assert (error.line, error.key) == (5, f"rows[1].{column}")
     assert words in str(error)
 
 
 # The same in CSV: the line that stands below a good one.
 CSV_ERRORS = [
-    (LINE.replace("fp32", "fp23"), "row 2, column precision", "did you mean 'fp32'?"),
-    (LINE.replace("152.73", "1e999"), "row 2, column milliseconds", "a finite number"),
-    (LINE.replace("152.73", ""), "row 2, column milliseconds", "found none of them"),
-    (LINE.replace("T4", "Tesla T5"), "row 2, column device", "did you mean 'Tesla T4'?"),
-    (LINE.replace("152.73", "1,152.73"), "row 2", "found 7 cells, expected 6"),
+    (LINE.replace("fp32", "fp23"), "rows[1].precision", "did you mean 'fp32'?"),
+    (LINE.replace("152.73", "1e999"), "rows[1].milliseconds", "a finite number"),
+    (LINE.replace("152.73", ""), "rows[1].milliseconds", "found none of them"),
+    (LINE.replace("T4", "Tesla T5"), "rows[1].device", "did you mean 'Tesla T4'?"),
+    (LINE.replace("152.73", "1,152.73"), "rows[1]", "found 7 cells, expected 6"),
 ]
 
 

@@ -182,7 +182,6 @@ def test_what_is_no_forecast_is_refused_in_words_and_without_a_number(
         (2020, {}, "--year 2020: lies before or inside the data, which end in 2020; give a year from 2021 to 2045"),
         (2046, {}, "lies more than 25 years past the data"),
         (2022, {"level": 1.0}, "--level 100: expected a percentage"),
-        (2022, {"max_factor": math.nan}, "--max-factor nan: expected a factor above 1"),
     ],
 )
 def test_a_year_or_an_interval_that_is_none_is_refused(year: int, options: dict[str, float], words: str) -> None:

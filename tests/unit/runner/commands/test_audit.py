@@ -56,7 +56,7 @@ def test_shipped_tables_are_listed_and_found_by_name(call_main: CallMain) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("mine.csv",), "error: mine.csv:2: row 1, column precision: found the text 'fp23', expected "),
+        (("mine.csv",), "error: mine.csv:2: rows[0].precision: found the text 'fp23', expected "),
         (("none.csv",), "error: none.csv: there is no such file; "),
         (("nothing",), "error: nothing: is no table; known are "),
         ((), "error: TABLE is missing; "),

@@ -25,9 +25,9 @@ def test_a_matrix_of_the_users_own_is_named_by_its_file(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     run = make_run(run_id="q-1").model_copy(update={"matrix": "question"})
     resumption = "benchmatrix run {} --run-id q-1"
-    assert format_resumption(run, "file://results", None, None, None) == resumption.format("MATRIX")
+    assert format_resumption(run, "file://results", None, None) == resumption.format("MATRIX")
     (tmp_path / "question.yaml").touch()
-    assert format_resumption(run, "file://results", None, None, None) == resumption.format("question.yaml")
+    assert format_resumption(run, "file://results", None, None) == resumption.format("question.yaml")
 
 
 def test_a_run_of_a_cluster_is_not_resumed_on_the_users_own_machine() -> None:
@@ -36,14 +36,12 @@ def test_a_run_of_a_cluster_is_not_resumed_on_the_users_own_machine() -> None:
     there = run.model_copy(update={"cluster": cluster})
     store = "s3://bucket/runs"
 
+    assert format_resumption(run, "file://results", None, None) == f"benchmatrix run {run.matrix} --run-id night-1"
     assert (
-        format_resumption(run, "file://results", None, None, None) == f"benchmatrix run {run.matrix} --run-id night-1"
-    )
-    assert (
-        format_resumption(there, store, None, None, None)
+        format_resumption(there, store, None, None)
         == f"benchmatrix run {run.matrix} --on gke_a_b_c --profile gke --queue nightly --store {store} --run-id night-1"
     )
     assert (
-        format_resumption(there, store, "other", "mine.yaml", "team-b") == f"benchmatrix run {run.matrix} --on other "
-        f"--profile mine.yaml --namespace team-b --queue nightly --store {store} --run-id night-1"
+        format_resumption(there, store, "other", "team-b") == f"benchmatrix run {run.matrix} --on other "
+        f"--profile gke --namespace team-b --queue nightly --store {store} --run-id night-1"
     )
