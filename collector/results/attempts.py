@@ -11,7 +11,6 @@ import pandas as pd
 from bench.schema import EARLIEST, LATEST, PlannedCell, Run
 from bench.store import parse_result_key
 from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
-from collector.results.documents import find_cpu_manager_policy
 from collector.results.frames import (
     CELL_COLUMNS,
     MISSING,
@@ -119,12 +118,16 @@ def tabulate_repeats(
 ) -> pd.DataFrame:
     """Return one row per planned repeat with the columns RESULT_COLUMNS.
 
-    `attempts`: the table of attempts, to whose rows `ordered` refers. `placements`: the table of placements."""
+    `attempts`: the table of attempts, to whose rows `ordered` refers. `placements`: the table of placements.
+    """
     plan = _tabulate_plan(run).assign(num_attempts=ordered.num_attempts)
     chosen = attempts.reindex(np.where(ordered.counted < 0, len(attempts), ordered.counted)).reset_index(drop=True)
-    placed = _place(chosen, placements)
+    keys = chosen["key"].str.replace("/results/", "/placements/", n=1, regex=False)
+    placed = placements.set_index("key").reindex(keys).reset_index(drop=True)
     found = {
-        name: plan[name] if name in plan else pd.Series((placed if name in placed else chosen)[name], dtype=dtype)
+        name: plan[name]
+        if name in plan
+        else pd.Series((placed if name in PLACEMENT_COLUMNS else chosen)[name], dtype=dtype)
         for name, dtype in RESULT_COLUMNS.items()
     }
     frame = pd.DataFrame(found)
@@ -142,16 +145,6 @@ def _tabulate_plan(run: Run) -> pd.DataFrame:
     plan = make_frame(cells, {"run_id": "str", "cell_id": "str", **CELL_COLUMNS})
     plan = plan.loc[np.repeat(np.arange(len(counts)), counts)].reset_index(drop=True)
     return plan.assign(repeat=np.array([number for count in counts for number in range(1, count + 1)], dtype=np.int64))
-
-
-def _place(chosen: pd.DataFrame, placements: pd.DataFrame) -> pd.DataFrame:
-    """Return PLACEMENT_COLUMNS of the chosen attempts, each missing where the attempt has no placement."""
-    keys = chosen["key"].str.replace("/results/", "/placements/", n=1, regex=False)
-    placed = placements.set_index("key").reindex(keys).reset_index(drop=True)
-    columns = [placed["cpu_request_cores"], placed["num_cpus"], placed["qos_class"], chosen["num_visible_cores"]]
-    known = (column.astype(object).where(column.notna(), None) for column in columns)
-    policies = [find_cpu_manager_policy(*attempt) for attempt in zip(*known, strict=True)]
-    return placed.assign(cpu_manager_policy=pd.Series(policies, dtype="str"))[list(PLACEMENT_COLUMNS)]
 
 
 def unify_centers(rows: pd.DataFrame, counted: IntArray) -> pd.DataFrame:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Literal
 
 import numpy as np
 
@@ -117,10 +116,10 @@ def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows)
 def _describe_placement(data: bytes, key: ResultKey) -> Rows:
     placement = read_placement(data)
     row = _check_attempt(placement, key, "placement")
-    row |= placement.model_dump(include={"node_name", "image_id", "qos_class", "cpu_request_cores"})
+    row |= placement.model_dump(include={"node_name", "image_id"})
     row["other_containers"] = ", ".join(placement.other_containers) or None
     if placement.node is not None:
-        row |= placement.node.model_dump(include={*PLACEMENT_COLUMNS, "num_cpus"})
+        row |= placement.node.model_dump(include={*PLACEMENT_COLUMNS})
     return {PLACEMENTS: [row]}
 
 
@@ -166,7 +165,6 @@ NODE_FAULT_KIND = Kind(
 
 NO_REASON = "none"
 """What is said of a GPU whose driver was asked why its clock was lowered, and gave no reason."""
-CpuManagerPolicy = Literal["static", "none"]
 RESULT_PATHS = {name: path for name, path in PATHS.items() if path[0] != "environment"}
 ENVIRONMENT_PATHS = {name: path[1:] for name, path in PATHS.items() if path[0] == "environment"}
 FRAMEWORK_PACKAGES: dict[Framework, str] = {name: framework.package for name, framework in FRAMEWORKS.items()}
@@ -330,26 +328,6 @@ def _divide(amount: float | None, by: float | None) -> float | None:
 
 def _find_largest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
-
-
-def find_cpu_manager_policy(
-    request: float | None, num_cpus: int | None, qos_class: str | None, num_visible_cores: int | None
-) -> CpuManagerPolicy | None:
-    """Return the kubelet's CPU manager policy, as far as the cores that the attempt saw give it away; None: unknown.
-
-    `request`: the cores that its container requested; `num_cpus`: those of its node.
-
-    The policy `static` gives a container of a Guaranteed pod that requests whole cores exactly these cores as its
-    affinity, and `none` gives it all cores of the node:
-    https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/
-    """
-    if num_visible_cores is None or num_cpus is None or request is None or qos_class != "Guaranteed":
-        return None
-    if request != int(request) or request >= num_cpus:
-        return None
-    if num_visible_cores == request:
-        return "static"
-    return "none" if num_visible_cores == num_cpus else None
 
 
 WORK_FIELDS = ("model", "phase", "precision", "mode", "batch_size", "input_size")

@@ -197,7 +197,6 @@ zone str -
 is_spot boolean -
 image_id str -
 kubelet_version str - The node's kubelet.
-cpu_manager_policy str - `static` or `none`, as the visible cores give it away; missing: unknown.
 other_containers str -
 """)
 RESULT_COLUMNS: Columns = {
@@ -376,12 +375,9 @@ document str - The JSON document.
     PLACEMENTS: {
         **_OBJECT_COLUMNS,
         **_IDENTITY,
-        **{name: dtype for name, dtype in PLACEMENT_COLUMNS.items() if name != "cpu_manager_policy"},
+        **PLACEMENT_COLUMNS,
         **_define("""
 node_name str - The node.
-num_cpus Int64 -
-cpu_request_cores float64 -
-qos_class str -
 """),
     },
     NODE_FAULTS: {**_OBJECT_COLUMNS, **_IDENTITY, "document": "str"},

@@ -42,7 +42,6 @@ PLACEMENTS = {
     "region": "region",
     "zone": "zone",
     "kubelet": "kubelet_version",
-    "CPU manager policy": "cpu_manager_policy",
     "image that ran": "image_id",
     "containers beside it": "other_containers",
 }

@@ -214,7 +214,6 @@ FROM_ROWS: Mapping[str, str] = {
     "image": "image",
     "spot": "is_spot",
     "kubelet": "kubelet_version",
-    "CPU manager": "cpu_manager_policy",
     "region": "region",
     "zone": "zone",
     "host": "host",

@@ -36,7 +36,7 @@ FAILED_STATUSES = {"failed", "oom", "timeout"}
 COLUMNS = (
     *("run_id", "cell_id", "repeat", "status", "started_at", *CELL_COLUMNS, "verdict", "environment_id", "hardware_id"),
     *("cpu_model", "num_threads", "gpu_name", "driver_version", "python_version", "framework_version"),
-    *("instance_type", "region", "zone", "is_spot", "image_id", "kubelet_version", "cpu_manager_policy"),
+    *("instance_type", "region", "zone", "is_spot", "image_id", "kubelet_version"),
     *("hostname", "gpu_uuid", "boot_id", "booted_at", "lasting_ids", "host", "machine"),
     *("center_step_seconds", "mean_step_seconds", "summarized_by", *CENTER_RATES),
     *("pipelined_step_seconds", "peak_rss_bytes"),

@@ -11,7 +11,6 @@ from bench.store import Store, placement_key
 from collector.analysis import analyze_run
 from collector.doubts import list_doubts
 from collector.results.collection import Collection
-from collector.results.documents import find_cpu_manager_policy
 from collector.results.frames import PLACEMENT_COLUMNS
 from collector.results.load import load_run
 from collector.tables.environments import make_shared_environment_table
@@ -79,26 +78,6 @@ def test_placements_that_are_damaged_or_of_another_attempt_are_named(store: Stor
     assert any(reason.startswith("no JSON") for reason in reasons)
 
 
-@pytest.mark.parametrize(
-    ("visible", "request_cores", "qos", "num_cpus", "policy"),
-    [
-        (3, 3.0, "Guaranteed", 8, "static"),  # exactly the cores that it asked for
-        (8, 3.0, "Guaranteed", 8, "none"),  # all of the node's
-        (5, 3.0, "Guaranteed", 8, None),  # neither
-        (8, 3.0, "Burstable", 8, None),  # such a pod shares its cores under `static` too
-        (8, 2.5, "Guaranteed", 8, None),  # so does one that asks for a part of a core
-        (8, 8.0, "Guaranteed", 8, None),  # all cores either way
-        (3, 3.0, "Guaranteed", None, None),
-        (3, None, "Guaranteed", 8, None),
-    ],
-)
-def test_the_cores_that_a_pod_sees_give_the_policy_away(
-    visible: int, request_cores: float | None, qos: str, num_cpus: int | None, policy: str | None
-) -> None:
-    assert find_cpu_manager_policy(request_cores, num_cpus, qos, visible) == policy
-    assert find_cpu_manager_policy(request_cores, num_cpus, qos, None) is None
-
-
 def test_the_environments_say_on_which_machines_they_were(store: Store) -> None:
     results = [make_result(repeat=repeat, attempt=f"p{repeat}") for repeat in (1, 2, 3)]
     other = T4.model_copy(update={"zone": "europe-west4-b", "is_spot": False})
@@ -110,7 +89,6 @@ def test_the_environments_say_on_which_machines_they_were(store: Store) -> None:
     assert rows["zone"] == "europe-west4-a, europe-west4-b"
     assert rows["spot"] == "1 yes, 1 no"
     assert rows["image that ran"] == IMAGE_ID
-    assert "CPU manager policy" not in rows  # nothing is known of it
     assert not pd.isna(rows["kubelet"])
 
 
