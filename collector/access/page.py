@@ -23,7 +23,7 @@ MAX_NAMED = 5
 
 
 def answer_question(scenario: Scenario, outcomes: pd.DataFrame) -> Iterator[str]:
-    """Yield which choices within the budget give most samples for the money, and the shortest turnaround."""
+    """Yield which choices within the budget give most samples for the money and the shortest turnaround; by what."""
     subjects = (f"Most samples per {scenario.currency}", "Shortest turnaround")
     for subject, name in zip(subjects, BEST, strict=True):
         ratio = f"{name}_to_best"
@@ -31,11 +31,7 @@ def answer_question(scenario: Scenario, outcomes: pd.DataFrame) -> Iterator[str]
         alike = alike.sort_values(ratio, ascending=BEST[name] is min, kind="stable")
         best, *others = list(alike["alternative"] + ", " + alike["policy"]) or ["none within the budget"]
         yield f"{subject}: {best}" + (f"; not told apart: {join_some(others, MAX_NAMED)}." if others else ".")
-
-
-def describe_method(scenario: Scenario) -> str:
-    """Return what the figures are of, and what they leave out."""
-    return (
+    yield (
         f"Means of {scenario.weeks} simulated weeks (seed {scenario.seed}) with 95 % intervals over weeks, which say "
         "how well the simulation knows its mean, not how well the scenario describes the lab. Where many jobs have not "
         "ended, queues grow week by week. docs/access.md says what is not modelled."

@@ -25,7 +25,7 @@ def access(
     and for the money with intervals, and what the answer rests on beside the file.
     """
     from collector.access.outcomes import tabulate_outcomes
-    from collector.access.page import answer_question, describe_method, make_tables
+    from collector.access.page import answer_question, make_tables
     from collector.files import escape_markdown, replace_text
     from collector.tables.table import print_table, write_markdown
     from runner.access_scenarios import SHIPPED, load_scenario
@@ -37,7 +37,7 @@ def access(
     outcomes = tabulate_outcomes(loaded)
     answer, tables = list(answer_question(loaded, outcomes)), make_tables(loaded, outcomes)
     if as_markdown or output is not None:
-        lines = "".join(f"- {escape_markdown(line)}\n" for line in [*answer, describe_method(loaded)])
+        lines = "".join(f"- {escape_markdown(line)}\n" for line in answer)
         page = f"# {escape_markdown(loaded.question)}\n\n{lines}\n{write_markdown(tables)}"
         if output is None:
             echo(page)
@@ -45,7 +45,7 @@ def access(
         replace_text(output, page)
         CONSOLE.print("\n".join([*answer, str(output)]), soft_wrap=True)
         return
-    CONSOLE.print("\n".join([loaded.question, "", *answer, "", describe_method(loaded)]), soft_wrap=True)
+    CONSOLE.print("\n".join([loaded.question, "", *answer]), soft_wrap=True)
     for table in tables:
         CONSOLE.print(f"\n{table.caption}", soft_wrap=True)
         print_table(CONSOLE, table)
