@@ -63,9 +63,14 @@ def profile_steps(
 
 def summarize_activities(activities: Iterable[DeviceActivity]) -> tuple[GpuActivity, ...]:
     ordered = sorted(activities, key=lambda activity: (activity.device_index, activity.start_ns))
-    return tuple(
-        _summarize_gpu(index, list(group)) for index, group in groupby(ordered, lambda activity: activity.device_index)
-    )
+    gpus = []
+    for index, group in groupby(ordered, lambda activity: activity.device_index):
+        own = list(group)
+        num_kernels = sum(one.kind == "kernel" for one in own)
+        busy_seconds = measure_union((one.start_ns, one.end_ns) for one in own) * NANOSECOND
+        counts = {"num_kernels": num_kernels, "num_copies": len(own) - num_kernels}
+        gpus.append(GpuActivity(device_index=index, busy_seconds=busy_seconds, **counts))
+    return tuple(gpus)
 
 
 def measure_union(intervals: Iterable[tuple[float, float]]) -> float:
@@ -79,13 +84,3 @@ def measure_union(intervals: Iterable[tuple[float, float]]) -> float:
         covered += max(0.0, end - max(start, latest))
         latest = max(latest, end)
     return covered
-
-
-def _summarize_gpu(index: int, activities: Sequence[DeviceActivity]) -> GpuActivity:
-    num_kernels = sum(activity.kind == "kernel" for activity in activities)
-    return GpuActivity(
-        device_index=index,
-        num_kernels=num_kernels,
-        num_copies=len(activities) - num_kernels,
-        busy_seconds=measure_union((one.start_ns, one.end_ns) for one in activities) * NANOSECOND,
-    )

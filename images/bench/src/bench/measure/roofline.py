@@ -61,18 +61,17 @@ class GpuRow:
 @cache
 def read_gpu_table() -> tuple[GpuRow, ...]:
     with TABLE.open(encoding="utf-8", newline="") as lines:
-        return tuple(_read_row(row) for row in csv.DictReader(lines))
-
-
-def _read_row(row: dict[str, str]) -> GpuRow:
-    return GpuRow(
-        names=tuple(row["names"].split("|")),
-        cuda_cores=int(row["cuda_cores"]),
-        tflops={name: float(row[f"{name}_tflops"]) for name in PRECISIONS if row[f"{name}_tflops"]},
-        gigabytes_per_second=float(row["gigabytes_per_second"]),
-        l2_mebibytes=float(row["l2_mebibytes"]),
-        source=row["source"],
-    )
+        return tuple(
+            GpuRow(
+                names=tuple(row["names"].split("|")),
+                cuda_cores=int(row["cuda_cores"]),
+                tflops={name: float(row[f"{name}_tflops"]) for name in PRECISIONS if row[f"{name}_tflops"]},
+                gigabytes_per_second=float(row["gigabytes_per_second"]),
+                l2_mebibytes=float(row["l2_mebibytes"]),
+                source=row["source"],
+            )
+            for row in csv.DictReader(lines)
+        )
 
 
 def find_gpu_peaks(names: Sequence[str], precision: Precision) -> Peaks:

@@ -14,7 +14,7 @@ from bench.errors import NodeFaultError, UserError
 from bench.frameworks.interface import DeviceMissingError, Framework
 from bench.probes.probing import describe_violation
 from bench.redaction import hide_secrets
-from bench.schema import Failure, Status
+from bench.schema import Failure, FailureKind, Status
 from bench.tenants.meeting import NoCommonWindowError
 
 # Caches of compiled kernels.
@@ -101,10 +101,9 @@ def describe_failure(error: Exception, framework: Framework | None) -> tuple[Sta
 
     `framework`: None where it was not imported yet.
     """
-    if isinstance(error, NoCommonWindowError):
-        return "failed", Failure(kind="no-common-window", message=make_printable(str(error))[:MESSAGE_CHARACTERS])
-    if isinstance(error, UserError):  # about the user's data: no traceback is needed
-        return "failed", Failure(kind="exception", message=make_printable(str(error))[:MESSAGE_CHARACTERS])
+    if isinstance(error, NoCommonWindowError | UserError):  # about the group or the user's data: needs no traceback
+        kind: FailureKind = "no-common-window" if isinstance(error, NoCommonWindowError) else "exception"
+        return "failed", Failure(kind=kind, message=make_printable(str(error))[:MESSAGE_CHARACTERS])
     message = summarize_error(error)
     tail = make_printable(traceback.format_exc())[-TRACEBACK_CHARACTERS:]
     if isinstance(error, ImportError) and framework is None:
