@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SCHEMES = ("file", "s3", "gs", "az")
 PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
 CHECK_BYTES = 65_536  # about a result
-READ_CHUNK = 512  # objects that are asked for, and held until they are taken
+NUM_READ_AHEAD = 4  # objects for each thread that are asked for, and held until they are taken
 
 T = TypeVar("T")
 
@@ -110,8 +110,8 @@ class Store:
         """
         left = map(check_key, keys)
         with ThreadPool(num_parallel) as pool:
-            while chunk := list(islice(left, READ_CHUNK)):
-                yield from pool.imap_unordered(self._try, chunk, chunksize=4)
+            while chunk := list(islice(left, NUM_READ_AHEAD * num_parallel)):
+                yield from pool.imap_unordered(self._try, chunk)
 
     def list_objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield what is below the folder `prefix` ('': all), in any order, without what a killed writer left."""
