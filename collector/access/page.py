@@ -23,7 +23,7 @@ MAX_NAMED = 5
 
 
 def answer_question(scenario: Scenario, outcomes: pd.DataFrame) -> Iterator[str]:
-    """Yield which choices within the budget give most samples for the money and the shortest turnaround; by what."""
+    """Yield the best choices within the budget, by samples for the money and by turnaround, and what figures are."""
     subjects = (f"Most samples per {scenario.currency}", "Shortest turnaround")
     for subject, name in zip(subjects, BEST, strict=True):
         ratio = f"{name}_to_best"

@@ -123,9 +123,10 @@ class Rent(Document):
     """Paid for all hours of the week, used or not."""
     start_minutes: Annotated[float, Field(ge=0, le=1440)] = 5.0
     """From the request for a node with a GPU until a job runs; paid."""
+    # As `--scale-down-unneeded-time` of the Kubernetes cluster autoscaler:
+    # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md, seen 2026-11-22.
     idle_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10.0
-    """How long a GPU is kept without a job; paid. As `--scale-down-unneeded-time` of the Kubernetes cluster autoscaler:
-    https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md, seen 2026-11-22."""
+    """How long a GPU is kept without a job; paid."""
 
 
 class Alternative(Document):
