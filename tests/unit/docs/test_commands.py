@@ -21,6 +21,7 @@ OPTIONS_OF_OTHERS = {
     "--accelerator": "gcloud",
     "--cascade": "kubectl",
     "--concurrent-job-syncs": "kube-controller-manager",
+    "--scale-down-unneeded-time": "cluster-autoscaler",
     "--cpuset-cpus": "docker",
     "--delete-collection-workers": "kube-apiserver",
     "--every": "benchmarks/interval_coverage.py",
