@@ -10,7 +10,7 @@ from bench.errors import UserError
 from collector.results.attempts import unify_centers
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
-from collector.results.frames import MISSING, UNREADABLE, WITHOUT_RECORD, list_known
+from collector.results.frames import WITHOUT_RECORD, list_known
 from collector.results.hosts import describe_environment
 from collector.units import NOT_THERE, count_things
 from collector.versus.noise import (
@@ -171,15 +171,9 @@ def _evaluate(question: Question, metric: Metric, pairs: Sequence[CellPair], his
 
 
 def _describe_side(side: Selection, rows: Rows) -> Side:
-    statuses = Counter(row["status"] for row in rows)
+    run_ids = tuple(sorted({row["run_id"] for row in rows}))
     return Side(
-        label=side.label,
-        conditions=tuple(condition.text for condition in side.conditions),
-        run_ids=tuple(sorted({row["run_id"] for row in rows})),
-        num_planned=len(rows),
-        num_ok=statuses["ok"],
-        num_missing=statuses[MISSING],
-        num_unreadable=statuses[UNREADABLE],
+        label=side.label, run_ids=run_ids, num_planned=len(rows), num_ok=sum(row["status"] == "ok" for row in rows)
     )
 
 

@@ -290,14 +290,10 @@ class Side(Document):
 
     label: str
     """The run, or the conditions."""
-    conditions: tuple[str, ...]
     run_ids: tuple[str, ...]
     num_planned: int
+    """Repeats; of those without a result, or with one that the store does not give, `warnings` tell."""
     num_ok: int
-    num_missing: int
-    """Planned repeats without a result: the run is still going on, or was cut off."""
-    num_unreadable: int = 0
-    """Planned repeats whose result the store does not give."""
 
 
 class EnvironmentDifference(Document):

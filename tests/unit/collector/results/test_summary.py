@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from bench.schema import PipelinedWindow, Samples, SustainedRun, Validity, Verdict
+from bench.schema import PipelinedWindow, SustainedRun, Verdict
 from collector.results.hosts import identify_environment
 from collector.results.summary import summarize_cells
 from factories import (
@@ -14,7 +14,6 @@ from factories import (
     make_failed_result,
     make_gpu_use,
     make_memory,
-    make_phases,
     make_result,
     make_roofline,
     make_validity,
@@ -105,25 +104,6 @@ def test_no_repeat_is_left_out_for_its_outcome(collect: Collect, verdict: Verdic
     assert row["center_step_seconds"] == pytest.approx(3.0)
     assert tuple(row[name] for name in ("num_ok", "num_valid", "num_counted", "faults")) == (3, 2, 3, f"1 {verdict}")
     assert row["note"].startswith("repeats disagree: ")  # and nothing was left out
-
-
-def test_the_mean_stands_for_a_repeat_whose_steps_have_two_levels(collect: Collect) -> None:
-    samples = Samples(
-        warmup_step_seconds=(0.2, 0.1),
-        step_seconds=(1.0, 1.0, 2.5),
-        device_step_seconds=None,
-        reached_steady=True,
-        summarized_by="mean",
-    )
-    validity = Validity(verdict="valid", reasons=(), notes=("two levels of steps",))
-    phases = make_phases((1.0, 1.0, 2.5), (0.2, 0.1))
-    result = make_result(samples=samples, phases=phases, validity=validity)
-    collection = collect(result, repeats=1)
-    (row,) = summarize_cells(collection).to_dict("records")
-    assert (row["center_step_seconds"], row["notes"]) == (1.5, "two levels of steps")
-    assert row["note"] == "two levels of steps; one repeat counts: no interval"
-    (repeat,) = collection.results.to_dict("records")
-    assert (repeat["median_step_seconds"], repeat["center_step_seconds"], repeat["summarized_by"]) == (1.0, 1.5, "mean")
 
 
 def test_pipelined_and_sustained_steps_and_waits_are_medians_of_the_repeats(collect: Collect) -> None:
