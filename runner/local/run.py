@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Framework, PlannedCell, Run
+from bench.schema import Framework, Run
 from bench.store import Store
 from runner.images import Flavour
 from runner.local.executor import CapOptions, LocalCaps, LocalExecutor
@@ -28,6 +28,7 @@ from runner.local.virtual_environments import (
     prepare_virtual_environments,
 )
 from runner.matrix.expansion import load_matrix
+from runner.matrix.plan import Repeat
 from runner.run_events import RunEvents
 from runner.runs import (
     Records,
@@ -41,6 +42,8 @@ from runner.runs import (
     select_missing,
     store_plan,
 )
+
+# Handled like Ctrl-C: what is finished stays, the measuring process is killed.
 
 # What an interpreter needs to measure, by module and by the name that pip knows it by.
 PACKAGES = {"pynvml": "nvidia-ml-py", "PIL": "pillow"}
@@ -107,8 +110,9 @@ class LocalRun:
     ) -> None:
         """Measure every repeat that the run lacks. Raise UserError if another run measures on this machine.
 
-        `retry_command`: measures contaminated repeats again; None: nobody is told while others disturb the run.
-        `events`: where the repeats are shown as JSON lines, and not on the console.
+        Cells whose interpreter of --python lacks a module are left out, which is said once. `retry_command`: measures
+        contaminated repeats again; None: nobody is told while others disturb the run. `events`: where the repeats are
+        shown as JSON lines, and not on the console.
         """
         records = Records.of(self.store, run)
         if not select_missing(run, records.read_snapshot(), self.retries):
@@ -116,22 +120,26 @@ class LocalRun:
             return
         with hold_host_lock(run.run_id) as lock:
             snapshot = records.read_snapshot()  # again: a dead runner's last process may have ended well since
-            repeats = select_missing(run, snapshot, self.retries)
-            check_interpreters((repeat.planned for repeat in repeats), self.interpreters)
+            missing = select_missing(run, snapshot, self.retries)
+            repeats, reasons = leave_out_unequipped(missing, self.interpreters)
+            if missing and not repeats:
+                raise UserError("; ".join(reasons))
             if read_run(self.store, run.run_id):
                 console.print(f"run {run.run_id} is resumed (--new starts another)")
             else:
                 store_plan(self.store, run)
                 console.print(f"run {run.run_id}")
-            describe_plan(run, repeats, console.print)
+            describe_plan(run, missing, console.print)
             describe_damage(snapshot, console.print)
+            for reason in reasons:
+                console.print(f"left out: {reason}", style="yellow", highlight=False, soft_wrap=True)
             console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
             num_failed = 0 if self.retries.failed else count_failed(run, snapshot)
             progress = Progress(
                 console,
                 repeats,
-                num_ok=run.num_repeats - len(repeats) - num_failed,
+                num_ok=run.num_repeats - len(missing) - num_failed,
                 num_failed=num_failed,
                 num_contaminated=len(snapshot.contaminated - {repeat.key for repeat in repeats}),
                 events=events,
@@ -152,15 +160,15 @@ class LocalRun:
                 )
 
     def describe_installation(self, run: Run) -> str | None:
-        """Return what the run installs first, and what is there; None: nothing. UserError as `check_interpreters`."""
+        """Return what the run installs first, what is there, and what given interpreters lack; None: nothing."""
         frameworks = sorted({planned.cell.framework for planned in run.cells} - self.interpreters.keys())
         environments = list(locate_environments(frameworks, _find_flavour()).values())
         present = [environment for environment in environments if environment.is_up_to_date()]
         missing = [environment for environment in environments if environment not in present]
         parts = [f"to be installed first: {describe_missing(missing)}"] if missing else []
         parts += [f"installed already: {', '.join(one.directory.name for one in present)}"] if present else []
-        check_interpreters(run.cells, self.interpreters)
-        return "; ".join(parts) or None
+        _, reasons = leave_out_unequipped([Repeat(planned=one, number=1) for one in run.cells], self.interpreters)
+        return "; ".join([*parts, *(f"left out: {reason}" for reason in reasons)]) or None
 
 
 def find_interpreters(
@@ -179,22 +187,30 @@ def _find_flavour() -> Flavour:
     return "cpu" if find_gpu() is None else "cuda"
 
 
-def check_interpreters(planned: Iterable[PlannedCell], interpreters: Mapping[Framework, Path]) -> None:
-    """Raise UserError where an interpreter that the user gave lacks a module that these cells need.
+def leave_out_unequipped(
+    repeats: Sequence[Repeat], interpreters: Mapping[Framework, Path]
+) -> tuple[list[Repeat], list[str]]:
+    """Return the repeats whose interpreter has every module that their cells need, and why the others are left out.
 
-    The tool's own environments have everything.
+    `interpreters`: those that the user gave; the tool's own environments have everything.
     """
-    needed: defaultdict[tuple[Path, Framework], set[str]] = defaultdict(set)
-    for cell in (one.cell for one in planned):
-        if (python := interpreters.get(cell.framework)) is not None:
-            data = DATA_MODULES.get(cell.framework, ()) if cell.data_dir is not None else ()
-            needed[python, cell.framework].update((*BENCH_MODULES, *FRAMEWORK_MODULES[cell.framework], *data))
-    for (python, framework), modules in needed.items():
-        if absent := _find_lacking(python, tuple(sorted(modules))):
-            raise UserError(
-                f"--python {framework}={python}: it has no {', '.join(absent)}; install it with "
-                f"`{python} -m pip install {' '.join(PACKAGES.get(name, name) for name in absent)}`"
-            )
+    kept = []
+    left_out: defaultdict[tuple[Path, Framework, tuple[str, ...]], set[str]] = defaultdict(set)
+    for repeat in repeats:
+        cell = repeat.planned.cell
+        python = interpreters.get(cell.framework)
+        data = DATA_MODULES.get(cell.framework, ()) if cell.data_dir is not None else ()
+        modules = (*BENCH_MODULES, *FRAMEWORK_MODULES[cell.framework], *data)
+        if python is not None and (absent := _find_lacking(python, modules)):
+            left_out[python, cell.framework, absent].add(cell.cell_id)
+        else:
+            kept.append(repeat)
+    return kept, [
+        f"{len(cells)} {framework} cell{'s' * (len(cells) > 1)}: {python} has no {', '.join(absent)}; install it with "
+        f"`{python} -m pip install {' '.join(PACKAGES.get(name, name) for name in absent)}` and give the same command "
+        "again, which measures what is missing"
+        for (python, framework, absent), cells in sorted(left_out.items())
+    ]
 
 
 @cache

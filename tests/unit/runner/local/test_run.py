@@ -18,7 +18,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.registry import Device
-from bench.schema import Framework, Run
+from bench.schema import Framework, Run, read_result
 from bench.store import Store, results_prefix, run_key
 from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
@@ -242,15 +242,31 @@ def test_cells_for_a_gpu_are_left_out_and_it_is_said(setup: Setup, monkeypatch: 
     assert len(read_log(setup.log)) == 4
 
 
-def test_an_interpreter_that_lacks_a_module_is_refused_before_anything_is_measured(setup: Setup) -> None:
+def test_cells_whose_interpreter_lacks_a_module_are_left_out_once_and_the_others_run(setup: Setup) -> None:
     """The tool's own Python, which has no PyTorch."""
-    interpreters = {"pytorch": Path(sys.executable), "tensorflow": setup.python}
-    with pytest.raises(UserError) as caught:
-        setup.measure(interpreters=interpreters)
-    assert str(caught.value) == (
-        f"--python pytorch={sys.executable}: it has no torch, torchvision; install it with "
-        f"`{sys.executable} -m pip install torch torchvision`"
+    run, printed = setup.measure(interpreters={"pytorch": Path(sys.executable), "tensorflow": setup.python})
+
+    (reason,) = (line for line in printed.splitlines() if line.startswith("left out"))
+    planned = setup.make(interpreters={"pytorch": Path(sys.executable), "tensorflow": setup.python})
+    assert planned.describe_installation(run) == reason
+    assert reason == (
+        f"left out: 1 pytorch cell: {sys.executable} has no torch, torchvision; install it with "
+        f"`{sys.executable} -m pip install torch torchvision` and give the same command again, which measures what is "
+        "missing"
     )
+    keys = list(setup.store.list_keys(results_prefix(run.run_id)))
+    assert [read_result(setup.store.get(key)).cell.framework for key in keys] == ["tensorflow"] * 2
+    again, printed = setup.measure()
+    assert again == run
+    assert printed.endswith("[4 done, 0 failed, 0 to go]\n")
+    assert len(read_log(setup.log)) == 4
+
+
+def test_a_run_of_which_no_cell_can_be_measured_is_not_begun(setup: Setup) -> None:
+    with pytest.raises(
+        UserError, match=r"pytorch cell: .* has no torch, torchvision; .*; 1 tensorflow cell: .* has no keras, tens"
+    ):
+        setup.measure(interpreters=dict.fromkeys(FRAMEWORKS, Path(sys.executable)))
     assert setup.store.list_run_ids() == []
 
 

@@ -68,6 +68,8 @@ class Failure(Document):
     """Name of the signal that ended the process, such as `SIGSEGV`."""
     stderr_tail: str = ""
     """The end of what the process wrote to stdout and stderr, or the traceback."""
+    bytes_requested: int | None = Field(default=None, exclude=True, repr=False)
+    """Ignored: earlier versions read it from the message."""
 
 
 # The tenants of a repeat meet through the store (`bench.store.keys`, `meeting_key`). Tenant 0 calls the others when it

@@ -175,6 +175,8 @@ class NodeFault(AttemptDocument):
     pool: Literal["cpu", "gpu"]
     node_name: str | None = None
     """null: the pod was gone before a runner saw it."""
+    hostname: str | None = Field(default=None, exclude=True, repr=False)
+    """Ignored: earlier versions kept later Jobs off the node by it."""
     reason: str
     """What the container or the kubelet said, in one line."""
     at: Time
