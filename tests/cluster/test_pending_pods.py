@@ -10,7 +10,6 @@ from commands import patch
 from disruptions import LostNode, check_measured_again
 from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_profile, wait_for
 
-from bench.errors import UserError
 from bench.store import Store
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
@@ -86,13 +85,6 @@ def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
 
 
 # Permissions
-
-
-def test_a_namespace_that_is_not_there_is_one_message(connection: Connection, store: Store) -> None:
-    setup = Setup.make(connection, "nowhere", store, make_cells(3))
-
-    with pytest.raises(UserError, match='--on kind-tests: namespaces "nowhere" not found; `benchmatrix doctor`'):
-        setup.measure()
 
 
 # Nodes

@@ -234,15 +234,6 @@ def test_make_matrix_runs_on_the_cluster_that_it_is_given(variables: tuple[str, 
     assert (("CLUSTER=kind",) == variables) == ("--exports" in done.stdout)
 
 
-def test_make_matrix_asks_for_a_store() -> None:
-    done = call_make("CLUSTER=eks")
-
-    assert done.returncode == 2
-    urls = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
-    message = f"error: STORE is not set; say where the results go: make matrix CLUSTER=eks STORE={urls}\n"
-    assert done.stderr.startswith(message)
-
-
 def call_make(*words: str) -> "subprocess.CompletedProcess[str]":
     """Call `make matrix` as if the tool was installed, without what the environment says of clusters."""
     environment = {"PATH": os.environ["PATH"]}

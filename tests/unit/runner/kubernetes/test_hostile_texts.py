@@ -83,11 +83,3 @@ def test_a_text_stays_in_its_place(key: str, text: str) -> None:
     harmless = fill(key, "harmless")
     assert expected.keys() <= harmless.keys()
     assert fill(key, text) == harmless | expected
-
-
-@pytest.mark.parametrize(
-    ("text", "escaped"), [("$(HOME)", "$$(HOME)"), ("$$(HOME)", "$$$$(HOME)"), ("a$", "a$$"), ("a", "a")]
-)
-def test_kubernetes_expands_no_variable_of_a_value(text: str, escaped: str) -> None:
-    """Its rules: k8s.io/kubernetes/third_party/forked/golang/expansion/expand.go."""
-    assert escape_variable(text) == escaped
