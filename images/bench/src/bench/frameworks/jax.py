@@ -6,7 +6,6 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from types import MappingProxyType
 from typing import Any, Literal
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -25,14 +24,7 @@ from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, sel
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
-from bench.tasks.keras import (  # noqa: E402
-    Part,
-    build_task,
-    cast_input,
-    name_optimizer,
-    prepare_inputs,
-    set_precision,
-)
+from bench.tasks.keras import Part, build_task, cast_input, prepare_inputs, set_precision  # noqa: E402
 
 CALIBRATION_OPTIONS: Mapping[str, bool | int] = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 0}
 """XLA's options for the calibration's product on a GPU (`DebugOptions` of jaxlib 0.10.2; they may change with it). By
@@ -55,7 +47,7 @@ def load(cell: Cell, num_threads: int) -> "Jax":
     # The first one is the default device. Keras does some of its work on the CPU.
     jax.config.update("jax_platforms", "cpu" if cell.device == "cpu" else "cuda,cpu")
     settings = {"matmul_precision": matmul_precision, "num_threads": num_threads, "xla": True, **set_precision(cell)}
-    return Jax(num_threads, settings | {"optimizer": name_optimizer(cell)})
+    return Jax(num_threads, settings)
 
 
 class Jax:
@@ -73,13 +65,10 @@ class Jax:
         self.cudnn_version: str | None = None
         self.settings = settings
 
-    def build_workload(self, cell: Cell) -> "JaxWorkload":
-        return self._build(cell, {})
-
     def build_product(self, cell: Cell) -> "JaxWorkload":
-        return self._build(cell, CALIBRATION_OPTIONS if cell.device == "gpu" else {})
+        return self.build_workload(cell, CALIBRATION_OPTIONS if cell.device == "gpu" else None)
 
-    def _build(self, cell: Cell, compiler_options: Mapping[str, bool | int]) -> "JaxWorkload":
+    def build_workload(self, cell: Cell, compiler_options: Mapping[str, bool | int] | None = None) -> "JaxWorkload":
         self._devices = find_devices(cell)
         self.cuda_version = read_cuda_version(self._devices[0].client.platform_version)
         self.cudnn_version = read_cudnn_version() if self.cuda_version else None
@@ -124,7 +113,7 @@ class JaxWorkload:
         cell: Cell,
         devices: Sequence[jax.Device],
         num_threads: int,
-        compiler_options: Mapping[str, bool | int] = MappingProxyType({}),
+        compiler_options: Mapping[str, bool | int] | None = None,
     ) -> None:
         self._devices = devices
         self._replicated, self._split = make_shardings(devices)
@@ -138,11 +127,10 @@ class JaxWorkload:
         self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
         self._outputs: tuple[Any, ...] = ()
         self._is_training = cell.phase == "train"
-        options = dict(compiler_options)
+        options = dict(compiler_options or {})
         if self._is_training:
-            self._step = jax.jit(
-                self._train, donate_argnums=0, out_shardings=self._replicated, compiler_options=options
-            )
+            shardings = self._replicated
+            self._step = jax.jit(self._train, donate_argnums=0, out_shardings=shardings, compiler_options=options)
         else:
             self._step = jax.jit(self._infer, compiler_options=options)
         jax.block_until_ready((self._read_state(), self.inputs))

@@ -1,7 +1,7 @@
 """Steps a cell on several GPUs in PyTorch, one process per GPU (DistributedDataParallel).
 
-This process steps the first GPU and is the one that is timed. A step starts with one byte to every other process. To
-synchronise, each is asked to, and answers when its GPU has finished: a timed step lasts as long as the slowest.
+This process steps the first GPU and is the one that is timed. What it does, it has every other process do: the messages
+are names of methods. To synchronise, each answers when its GPU has finished: a timed step lasts as long as the slowest.
 """
 
 import os
@@ -18,11 +18,6 @@ from bench.frameworks.pytorch_workload import InferenceStep, PyTorchWorkload, St
 from bench.schema import Cell
 from bench.tasks.torch import Part
 from bench.worker.shutdown import die_with_parent
-
-STEP = b"s"
-SPIN_UP = b"u"
-SYNCHRONIZE = b"y"
-DONE = b"d"
 
 
 class ReplicaWorkload(PyTorchWorkload):
@@ -53,18 +48,18 @@ class ReplicatedWorkload(ReplicaWorkload):
         super().__init__(cell, num_threads)
 
     def spin_up(self) -> None:
-        self._send(SPIN_UP)
+        self._send(b"spin_up")
         super().spin_up()
         self.synchronize()
 
     def run_step(self) -> None:
-        self._send(STEP)
+        self._send(b"run_step")
         super().run_step()
 
     def synchronize(self) -> None:
         is_running = self._is_running
         if is_running:
-            self._send(SYNCHRONIZE)
+            self._send(b"synchronize")
         super().synchronize()
         if is_running:
             for connection in self._connections:
@@ -98,13 +93,9 @@ def serve_replica(
             message = connection.recv_bytes()
         except EOFError:
             return
-        if message == STEP:
-            workload.run_step()
-        elif message == SPIN_UP:
-            workload.spin_up()
-        else:
-            workload.synchronize()
-            connection.send_bytes(DONE)
+        getattr(workload, message.decode())()
+        if message == b"synchronize":
+            connection.send_bytes(b"done")
 
 
 def _join_group(cell: Cell, rank: int, rendezvous: Path) -> None:

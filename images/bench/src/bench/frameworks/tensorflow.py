@@ -20,14 +20,7 @@ from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, sel
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
-from bench.tasks.keras import (  # noqa: E402
-    Part,
-    build_task,
-    cast_input,
-    name_optimizer,
-    prepare_inputs,
-    set_precision,
-)
+from bench.tasks.keras import Part, build_task, cast_input, prepare_inputs, set_precision  # noqa: E402
 
 
 def load(cell: Cell, num_threads: int) -> "TensorFlow":
@@ -44,7 +37,7 @@ def load(cell: Cell, num_threads: int) -> "TensorFlow":
     if num_seen < cell.num_gpus:
         raise DeviceMissingError(f"TensorFlow {tf.__version__} sees {num_seen} GPUs, the cell asks for {cell.num_gpus}")
     devices = tuple(f"{kind}:{index}" for index in range(cell.num_gpus))
-    return TensorFlow(cell, devices, num_threads, {"optimizer": name_optimizer(cell), **set_precision(cell)})
+    return TensorFlow(cell, devices, num_threads, set_precision(cell))
 
 
 class TensorFlow:

@@ -1,7 +1,4 @@
-"""How wide and how deep the models are, once for their definitions in Keras and for the count of their operations.
-
-PyTorch's definitions, torchvision's or this project's, are what they are compared with.
-"""
+"""How wide and how deep the models are, once for their definitions and for the count of their operations."""
 
 from dataclasses import dataclass
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from bench.models.sizes import GENERATOR_BLOCKS, TEXT_ENCODER
 from bench.schema import Cell
 from bench.tasks.inputs import VOCABULARY_SIZE
 
@@ -35,20 +36,21 @@ def _initialize_conv6(module: nn.Module) -> None:
         nn.init.zeros_(module.bias)
 
 
+def _take_torchvisions(name: str, cell: Cell, **options: int) -> nn.Module:
+    from torchvision import models
+
+    model: nn.Module = getattr(models, name)(weights=None, num_classes=cell.num_classes, **options)
+    return model
+
+
 def build_vgg16(cell: Cell) -> nn.Module:
     """Return torchvision's VGG16 with its two dropouts of 0.5: 138,357,544 parameters at 1000 classes, any size."""
-    from torchvision.models import vgg16
-
-    model: nn.Module = vgg16(weights=None, num_classes=cell.num_classes)
-    return model
+    return _take_torchvisions("vgg16", cell)
 
 
 def build_resnet18(cell: Cell) -> nn.Module:
     """Return torchvision's ResNet18 with the ImageNet stem: 11,689,512 parameters at 1000 classes."""
-    from torchvision.models import resnet18
-
-    model: nn.Module = resnet18(weights=None, num_classes=cell.num_classes)
-    return model
+    return _take_torchvisions("resnet18", cell)
 
 
 def build_resnet18_cifar(cell: Cell) -> nn.Module:
@@ -56,9 +58,7 @@ def build_resnet18_cifar(cell: Cell) -> nn.Module:
 
     The stem that He et al. use for 32 px (arXiv 1512.03385, section 4.2), initialised as torchvision does.
     """
-    from torchvision.models import resnet18
-
-    model: Any = resnet18(weights=None, num_classes=cell.num_classes)
+    model: Any = _take_torchvisions("resnet18", cell)
     model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
     nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
     model.maxpool = nn.Identity()
@@ -68,18 +68,12 @@ def build_resnet18_cifar(cell: Cell) -> nn.Module:
 
 def build_resnet50(cell: Cell) -> nn.Module:
     """Return torchvision's ResNet50, v1.5 (stride in the 3x3 convolutions): 25,557,032 parameters at 1000 classes."""
-    from torchvision.models import resnet50
-
-    model: nn.Module = resnet50(weights=None, num_classes=cell.num_classes)
-    return model
+    return _take_torchvisions("resnet50", cell)
 
 
 def build_vit_b_16(cell: Cell) -> nn.Module:
     """Return torchvision's ViT-B/16 for images of `input_size`: 86,567,656 parameters at 224 px and 1000 classes."""
-    from torchvision.models import vit_b_16
-
-    model: nn.Module = vit_b_16(weights=None, image_size=cell.input_size, num_classes=cell.num_classes)
-    return model
+    return _take_torchvisions("vit_b_16", cell, image_size=cell.input_size)
 
 
 # The text classifier, a definition of this project: token embeddings (20,000 x 256) plus learned positions (length x
@@ -87,10 +81,6 @@ def build_vit_b_16(cell: Cell) -> nn.Module:
 # the exact GELU; a last norm, the mean over the tokens, one dense layer. Norms are layer norms with epsilon 1e-5, all
 # dense layers have biases, no dropout, no mask: every text fills its length. 8,312,834 parameters at 128 tokens and 2
 # classes. Weights N(0, 0.02), biases zero, as BERT's in Hugging Face's transformers (BertConfig.initializer_range).
-TEXT_WIDTH = 256
-TEXT_LAYERS = 4
-TEXT_HEADS = 4
-TEXT_MLP_WIDTH = 1024
 
 
 class TextClassifier(nn.Module):
@@ -98,11 +88,11 @@ class TextClassifier(nn.Module):
 
     def __init__(self, length: int, num_classes: int) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(VOCABULARY_SIZE, TEXT_WIDTH)
-        self.pos_embedding = nn.Parameter(torch.empty(1, length, TEXT_WIDTH).normal_(0.0, 0.02))
-        self.layers = nn.Sequential(*(EncoderLayer() for _ in range(TEXT_LAYERS)))
-        self.norm = nn.LayerNorm(TEXT_WIDTH)
-        self.head = nn.Linear(TEXT_WIDTH, num_classes)
+        self.embedding = nn.Embedding(VOCABULARY_SIZE, TEXT_ENCODER.width)
+        self.pos_embedding = nn.Parameter(torch.empty(1, length, TEXT_ENCODER.width).normal_(0.0, 0.02))
+        self.layers = nn.Sequential(*(EncoderLayer() for _ in range(TEXT_ENCODER.num_layers)))
+        self.norm = nn.LayerNorm(TEXT_ENCODER.width)
+        self.head = nn.Linear(TEXT_ENCODER.width, num_classes)
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.layers(self.embedding(tokens) + self.pos_embedding)
@@ -115,14 +105,14 @@ class EncoderLayer(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.attention_norm = nn.LayerNorm(TEXT_WIDTH)
-        self.query_key_value = nn.Linear(TEXT_WIDTH, 3 * TEXT_WIDTH)
-        self.projection = nn.Linear(TEXT_WIDTH, TEXT_WIDTH)
+        self.attention_norm = nn.LayerNorm(TEXT_ENCODER.width)
+        self.query_key_value = nn.Linear(TEXT_ENCODER.width, 3 * TEXT_ENCODER.width)
+        self.projection = nn.Linear(TEXT_ENCODER.width, TEXT_ENCODER.width)
         self.feed_forward = nn.Sequential(
-            nn.LayerNorm(TEXT_WIDTH),
-            nn.Linear(TEXT_WIDTH, TEXT_MLP_WIDTH),
+            nn.LayerNorm(TEXT_ENCODER.width),
+            nn.Linear(TEXT_ENCODER.width, TEXT_ENCODER.mlp_width),
             nn.GELU(),
-            nn.Linear(TEXT_MLP_WIDTH, TEXT_WIDTH),
+            nn.Linear(TEXT_ENCODER.mlp_width, TEXT_ENCODER.width),
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -132,7 +122,7 @@ class EncoderLayer(nn.Module):
 
     def _attend(self, x: Tensor) -> Tensor:
         # (batch, length, 3, heads, 64) -> three of (batch, heads, length, 64)
-        heads = self.query_key_value(x).unflatten(-1, (3, TEXT_HEADS, -1)).transpose(1, 3)
+        heads = self.query_key_value(x).unflatten(-1, (3, TEXT_ENCODER.num_heads, -1)).transpose(1, 3)
         attended = scaled_dot_product_attention(*heads.unbind(dim=2))
         projected: Tensor = self.projection(attended.transpose(1, 2).flatten(start_dim=2))
         return projected
@@ -153,7 +143,6 @@ def _initialize_text_classifier(module: nn.Module) -> None:
 # CycleGAN: architecture and initial weights as in the authors' code (github.com/junyanz/pytorch-CycleGAN-and-pix2pix,
 # models/ networks.py; Zhu et al., arXiv 1703.10593, section 7.2): instance norm without affine parameters or
 # statistics, so that every convolution has a bias; weights N(0, 0.02), biases zero.
-GENERATOR_BLOCKS = 9
 
 
 class ResidualBlock(nn.Module):

@@ -70,7 +70,9 @@ def set_precision(cell: Cell) -> dict[str, str | int | bool]:
     keras.config.set_floatx("float32")
     keras.config.set_dtype_policy(policy)
     keras.config.set_image_data_format("channels_last")
-    return {"dtype_policy": policy, "memory_format": "channels last (NHWC)"}
+    adam = "Keras Adam with dynamic loss scale" if cell.precision == "fp16" else "Keras Adam"
+    optimizer = adam if cell.phase == "train" else "none"
+    return {"dtype_policy": policy, "memory_format": "channels last (NHWC)", "optimizer": optimizer}
 
 
 def prepare_inputs(cell: Cell) -> Arrays:
@@ -101,13 +103,6 @@ def to_channels_last(array: Any) -> Any:
 # Of torch.amp.GradScaler; Keras starts at 2^15 by itself. Both halve after an overflow, double after 2,000 good steps.
 INITIAL_LOSS_SCALE = 2.0**16
 LOSS_SCALE_GROWTH_STEPS = 2_000
-
-
-def name_optimizer(cell: Cell) -> str:
-    """Return what updates the weights, for the record, as PyTorch's `default Adam`; `none` where nothing is trained."""
-    if cell.phase != "train":
-        return "none"
-    return "Keras Adam with dynamic loss scale" if cell.precision == "fp16" else "Keras Adam"
 
 
 def build_optimizer(cell: Cell, variables: Sequence[keras.Variable]) -> keras.optimizers.Optimizer:
