@@ -35,8 +35,8 @@ def compute_generator_loss(
 def compute_discriminator_loss(
     discriminators: Sequence[Network], reals: Sequence[Any], fakes: Sequence[Any], *, gan: Any
 ) -> Any:
-    loss_a, loss_b = (
+    losses = [
         gan(judge(real), is_real=True) + gan(judge(fake), is_real=False)
         for judge, real, fake in zip(discriminators, reals, fakes, strict=True)
-    )
-    return DISCRIMINATOR_WEIGHT * (loss_a + loss_b)
+    ]
+    return DISCRIMINATOR_WEIGHT * (losses[0] + losses[1])

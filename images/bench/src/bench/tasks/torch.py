@@ -59,8 +59,10 @@ class GeneratorPart(Part):
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensors]:
         generators = (self.generator_ab, self.generator_ba)
-        loss, fakes = compute_generator_loss(generators, self.frozen, tensors, l1=l1_loss, gan=compute_gan_loss)
-        return loss, tuple(fake.detach() for fake in fakes)
+        loss, (fake_a, fake_b) = compute_generator_loss(
+            generators, self.frozen, tensors, l1=l1_loss, gan=compute_gan_loss
+        )
+        return loss, (fake_a.detach(), fake_b.detach())
 
 
 class DiscriminatorPart(Part):
