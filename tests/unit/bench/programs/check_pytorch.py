@@ -196,5 +196,7 @@ if __name__ == "__main__":  # the replicas are started from this file again
         inference={("conv6", "fp32"): MODES, ("conv6", "bf16"): MODES, ("resnet18-cifar", "fp32"): EAGER},
         loss_tolerances={"fp32": (1e-4, 1e-4), "bf16": (1e-2, 1e-2), "fp16": (1e-2, 1e-2)},
         half_tolerance=2e-2,
+        half_steps=NUM_STEPS,
+        output_tolerances={"fp32": (1e-6, 1e-5), "bf16": (1e-6, 1e-3)},
     )
     conformance.run_checks(examiner, globals(), vars(conformance))

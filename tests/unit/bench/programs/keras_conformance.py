@@ -65,6 +65,8 @@ def make_examiner(
         inference=dict.fromkeys([*CASES, ("resnet18-cifar", "fp32"), ("matmul", "fp32"), ("matmul", "bf16")], modes),
         loss_tolerances={"fp32": (1e-4, 2e-2), "bf16": HALVES, "fp16": HALVES},
         half_tolerance=2e-3,
+        half_steps=1,
+        output_tolerances={"fp32": (1e-4, 1e-5)},
     )
 
 
