@@ -100,7 +100,7 @@ def plan_removal(store: Store, older_than: timedelta, now: datetime) -> RemovalP
             if num_not_held := len(raw) - len(removable):
                 kept[run.run_id] = (
                     f"{num_not_held} of its {len(raw)} raw results are not in the data set as they are now "
-                    "(`benchmatrix collect` brings them in)"
+                    "(`benchmatrix report` brings them in)"
                 )
             else:
                 planned.append(RunPlan(run_id=run.run_id, last_write=last_write, results=removable))
