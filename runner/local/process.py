@@ -113,8 +113,9 @@ def run_processes(
             for own in variables:
                 running.append(_Running(process=start_group(command, variables=own, keep_open=keep_open)))
         for one in running:  # the kernel is to kill these rather than the runner when memory runs out
-            with suppress(OSError):
-                Path(f"/proc/{one.process.pid}/oom_score_adj").write_text("1000")
+            # Unbuffered: of a process that has ended the write fails, and closing must not write once more.
+            with suppress(OSError), Path(f"/proc/{one.process.pid}/oom_score_adj").open("wb", buffering=0) as file:
+                file.write(b"1000")
         _follow(running, time.monotonic() + timeout_seconds, memory_limit_bytes, on_tick, on_end, kills_before)
     finally:
         for one in running:
