@@ -217,7 +217,7 @@ def _keep_possible(cpu: Rate, gpu: Rate) -> Rate:
 
 
 def _describe_bound(study: Study) -> str:
-    """Return in a sentence what bounds the CPU, and its likely peak."""
+    """Say where the limit of the CPU's speed is from, and between what its peak probably lies."""
     cpu = study.find_device("cpu")
     unit = choose_rate_unit([cpu.bound_flops_per_second or 0.0])
     likely = format_interval(study.lowest_cpu_gflops * 1e9, cpu.peak_flops_per_second, unit)

@@ -171,7 +171,7 @@ FRAMEWORK_PACKAGES: dict[Framework, str] = {name: framework.package for name, fr
 
 
 def read_fields(document: object, paths: Mapping[str, Sequence[str]]) -> Row:
-    """Return the fields of a document that `paths` lead to; None where it has no such part."""
+    """Follow each path of attribute names into a document; return what it leads to, None where a part is missing."""
     row: Row = {}
     for name, path in paths.items():
         value = document

@@ -278,7 +278,7 @@ GPU_FACTS = ("CUDA", "cuDNN", SEARCH)
 
 
 def describe_libraries(pairs: pd.DataFrame, collection: Collection) -> str:
-    """Return in which libraries and settings the frameworks of the pairs differ, or may; empty where in none.
+    """Name the libraries and settings in which the compared frameworks differ or may differ; empty if there are none.
 
     As `CUDA 13.0 (PyTorch, JAX), 12.5.1 (TensorFlow, of its build)`. `pairs`: rows of `compare_cells`; other
     comparisons than those of frameworks have nothing to say.

@@ -281,7 +281,7 @@ def _describe_job(job: JobStatus, pod: PodStatus | None) -> str:
 
 
 def has_only_waited(job: JobStatus, pods: Sequence[PodStatus], timeout_seconds: float) -> bool:
-    """Return whether a Job was ended by its deadline before its cell had its `timeout_seconds` to itself.
+    """Return whether a Job's deadline ended it before its pod had run for `timeout_seconds`, as the pod had to wait.
 
     The Job's `activeDeadlineSeconds` counts from its start, with the time that its pods wait for a node or were
     preempted; the pod's counts from when its node took it. Only the latter is a deadline of the cell.

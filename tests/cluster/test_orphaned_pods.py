@@ -22,7 +22,7 @@ def list_names(setup: Setup) -> set[str]:
 
 
 def copy_pod(setup: Setup, name: str, run_id: str) -> None:
-    """Make a pod by hand that is as another one but for its run, which is its name."""
+    """Create a copy of a pod that belongs to the run `run_id` and has that as its name."""
     (pod,) = (pod for pod in setup.list_pods() if pod["metadata"]["name"] == name)
     metadata = {"name": run_id, "labels": pod["metadata"]["labels"] | {"benchmatrix/run-id": run_id}}
     spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}

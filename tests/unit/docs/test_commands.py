@@ -101,7 +101,7 @@ def test_every_command_and_option_in_the_text_exists(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder as a reader has one: results of some runs, the checkout's docs, and the files of the pages."""
+    """Make the folder in which a reader types the docs' commands: results of some runs, the checkout's docs."""
     folder = tmp_path_factory.mktemp("reader")
     put_documented_runs(folder / "results")
     (folder / "docs").symlink_to(ROOT / "docs")

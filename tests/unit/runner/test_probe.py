@@ -99,7 +99,7 @@ class Machine:
         return int(-(-line * (1 + noise) // self._block_bytes) * self._block_bytes)
 
     def try_batch(self, batch_size: int) -> Trial:
-        """Return the trial of a batch."""
+        """Say whether a batch fits this simulated GPU, as a trial of the search."""
         need = self.measure_need(batch_size)
         if need > H200_BYTES:
             return Trial(batch_size=batch_size, outcome="out-of-memory", seconds=1.0)

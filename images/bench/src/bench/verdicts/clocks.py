@@ -101,7 +101,7 @@ def list_unchecked_clocks(inputs: ValidityInputs) -> Iterator[str]:
 
 
 def measure_clock_share(gpu: GpuUse) -> float | None:
-    """Return the median SM clock of the sampling pass over the highest; None where one of them is not known."""
+    """Divide the GPU's median clock while it computed by its highest clock; None where one of them is not known."""
     return median(gpu.sm_clock_mhz) / gpu.max_sm_clock_mhz if gpu.sm_clock_mhz and gpu.max_sm_clock_mhz else None
 
 
