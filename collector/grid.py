@@ -235,11 +235,11 @@ def _name_works(listed: Sequence[Row], rows: pd.DataFrame) -> tuple[list[str], s
 
 
 def _name_programs(listed: Sequence[Row]) -> list[str]:
-    """Return framework and mode, with precision, CPU, GPUs and hardware where the run has several of them.
+    """Return framework and mode, the precision other than fp32, and CPU, GPUs and hardware where the run has several.
 
-    What is not named runs in fp32, on the GPU where the run has both devices.
+    Where the run has both devices, a device that is not named is the GPU.
     """
-    several = {name: len({row[name] for row in listed}) > 1 for name in ("precision", "device", "num_gpus")}
+    several = {name: len({row[name] for row in listed}) > 1 for name in ("device", "num_gpus")}
     hardware = {
         device: {name for row in listed if row["device"] == device and (name := _name_device(row, "hardware"))}
         for device in DEVICE_NAMES
@@ -247,7 +247,7 @@ def _name_programs(listed: Sequence[Row]) -> list[str]:
     names = []
     for row in listed:
         parts = [f"{FRAMEWORK_NAMES[row['framework']]} {row['mode']}"]
-        parts += [row["precision"]] if several["precision"] and row["precision"] != FP32 else []
+        parts += [row["precision"]] if row["precision"] != FP32 else []
         parts += [DEVICE_NAMES["cpu"]] if several["device"] and row["device"] == "cpu" else []
         parts += [count_gpus(row["num_gpus"])] if several["num_gpus"] and row["device"] == "gpu" else []
         parts += [_name_device(row, "hardware")] if len(hardware[row["device"]]) > 1 else []

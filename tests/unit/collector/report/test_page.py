@@ -7,12 +7,17 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
+from bench.store import Store
 from browser_visits import Visit, visit
+from collector.analysis import analyze_run
 from collector.report import page as pages
-from collector.report.page import read_data
+from collector.report.page import read_data, write_page
+from collector.results.load import load_run
 from factories import make_cell
 from measured_runs import make_repeats
 from report_pages import HOSTILE, Page, put_and_render
+from runner.price_tables import load_prices
+from runner.sources import ROOT
 
 
 def unfold(seen: Visit) -> None:
@@ -51,15 +56,25 @@ def test_hostile_text_does_not_run(browser: Browser, hostile_report: Path) -> No
     assert len(Page(html).texts["script"]) == 2
 
 
-def test_the_grid_and_its_doubts_are_on_the_first_screen_and_the_rest_is_folded(
-    browser: Browser, full_report: Path
+def test_the_page_of_a_published_run_has_its_grid_on_the_first_screen_and_two_screens_of_less_than_500_words(
+    browser: Browser, tmp_path: Path
 ) -> None:
-    seen = visit(browser, full_report, width=1280)
+    store = Store.open(f"file://{ROOT}/docs/results/2026-11-23-h200")
+    write_page(analyze_run(load_run(store, "study"), prices=load_prices()), tmp_path / "report.html")
+    seen = visit(browser, tmp_path / "report.html", width=1280).page
+    seen.set_viewport_size({"width": 1280, "height": 800})
     for name in ("#grid", ".chip >> nth=0"):
-        box = seen.page.locator(name).bounding_box()
+        box = seen.locator(name).bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < 800
-    assert seen.page.locator("details[open]").count() == 0
+    assert seen.locator("details[open]").count() == 0
+    assert seen.evaluate("document.documentElement.scrollHeight") <= 2 * 800
+    seen.evaluate("for (const one of document.querySelectorAll('select')) one.remove()")
+    assert len(seen.locator("body").inner_text().split()) < 500  # 472 on 2026-11-27
+
+
+def test_a_doubt_on_the_first_screen_opens_what_it_says_in_full(browser: Browser, full_report: Path) -> None:
+    seen = visit(browser, full_report)
     seen.page.get_by_role("link", name="1 repeat oom").click()
     expect(seen.page.locator("#doubt-repeats-oom")).to_be_visible()
 
