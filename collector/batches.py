@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,8 +23,7 @@ DRIVER_BYTES = 616 * MIB_BYTES
 CONTEXT_BYTES = 768 * MIB_BYTES
 
 
-@dataclass(frozen=True, kw_only=True)
-class Card:
+class Card(NamedTuple):
     """A size of GPU memory."""
 
     name: str
@@ -44,18 +44,13 @@ class Card:
 
 # Totals as nvidia-smi reports them: https://thundergolfer.com/blog/nvidia-gpu-memory-capacity (read in November 2026);
 # those of the H100 and the H200 are also in docs/results. The marketed GB are sometimes GiB and sometimes less.
-CARDS = tuple(
-    Card(name=name, sold_as=sold_as, total_bytes=mebibytes * MIB_BYTES)
-    for name, sold_as, mebibytes in (
-        ("T4", "16 GB", 15_360),
-        ("L4", "24 GB", 23_034),
-        ("A100", "40 GB", 40_960),
-        ("H100", "80 GB", 81_559),
-        ("H200", "141 GB", 143_771),
-    )
+CARDS = (
+    Card("T4", "16 GB", 15_360 * MIB_BYTES),
+    Card("L4", "24 GB", 23_034 * MIB_BYTES),
+    Card("A100", "40 GB", 40_960 * MIB_BYTES),
+    Card("H100", "80 GB", 81_559 * MIB_BYTES),
+    Card("H200", "141 GB", 143_771 * MIB_BYTES),
 )
-
-
 MIN_BATCHES = 3
 """Fewest batch sizes for an interval: two are a line whatever they are."""
 VERSION = "framework_version"
@@ -68,8 +63,7 @@ can hold batches on the GPU beside the one that a step takes. Another version of
 that do not record theirs are on a line of their own."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LargestBatch:
+class LargestBatch(NamedTuple):
     """The largest batch for a budget: the prediction and its interval, in whole samples; infinite: no bound."""
 
     value: float
@@ -117,14 +111,13 @@ class MemoryLine:
         nothing of a jump beyond the batches that were measured.
         """
         if self.sample_bytes <= 0:
-            return LargestBatch(value=math.inf, lower=math.nan, upper=math.nan)
+            return LargestBatch(math.inf, math.nan, math.nan)
         value = (budget_bytes - self.fixed_bytes) / self.sample_bytes
-        if not self.has_interval:
-            return LargestBatch(value=max(0, math.floor(value)), lower=math.nan, upper=math.nan)
-        # Batches that are all on the line: inverting it would only round, below a whole batch perhaps.
-        lower, upper = self._invert(budget_bytes, level) if self.residual_bytes else (value, value)
-        rounded = [each if math.isinf(each) else max(0, math.floor(each)) for each in (value, lower, upper)]
-        return LargestBatch(value=rounded[0], lower=rounded[1], upper=rounded[2])
+        lower, upper = math.nan, math.nan
+        if self.has_interval:
+            # Batches that are all on the line: inverting it would only round, below a whole batch perhaps.
+            lower, upper = self._invert(budget_bytes, level) if self.residual_bytes else (value, value)
+        return LargestBatch(*(max(0, math.floor(one)) if math.isfinite(one) else one for one in (value, lower, upper)))
 
     def _invert(self, budget_bytes: float, level: float) -> tuple[float, float]:
         batches = np.array(self.batches, dtype=float)
@@ -211,48 +204,35 @@ MAX_NAMED = 3
 """Environments that a sentence names; the others are counted."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProbedLimit:
-    """What a search for the largest batch found on a GPU (`benchmatrix probe --json`)."""
-
-    source: str
-    gpu_name: str
-    largest_batch: int
-    available_bytes: int
-    """The most that a trial could have had."""
-
-
-def describe_line(line: MemoryLine, level: float, probes: Sequence[ProbedLimit] = ()) -> list[str]:
-    """Return the line's sentence, the largest batch for each card, and what each search found beside the line."""
+def describe_line(line: MemoryLine, level: float) -> list[str]:
+    """Return the line's sentence, the largest batch for each card, and why it may not hold."""
     intro = (
         f"{describe_key(line.key)}: {format_number(line.fixed_bytes, GIB)} GiB and "
         f"{format_number(line.sample_bytes, MIB)} MiB a sample, from {len(line.batches)} batches, {line.batches[0]} to "
         f"{line.batches[-1]}"
     )
     off = f"; single batches are off it by {format_number(line.residual_bytes, MIB)} MiB"
+    cautions = _list_cautions(line)
     if line.sample_bytes <= 0:
         scattered = off if line.has_interval and line.residual_bytes else ""
         return [
             f"{intro}{scattered}: memory does not grow with the batch here, so no largest batch follows.",
-            *_list_cautions(line),
+            *cautions,
         ]
     if not line.has_interval:
-        return [
-            f"{intro}: any two batches are on a line, so there is no interval and no largest batch; measure a third.",
-            *_list_cautions(line),
-        ]
+        why = "any two batches are on a line, so there is no interval and no largest batch; measure a third"
+        return [f"{intro}: {why}.", *cautions]
     held_out = hold_out_largest(line)
     checked = "" if held_out is None else f"; the others' line misses the largest batch by {100 * held_out:+.1f} %"
-    sizes = [
+    sizes = (
         f"{card.label} {format_largest(line.find_largest(card.find_budget(line.context_bytes), level))}"
         for card in CARDS
-    ]
+    )
     beyond = f"Batches above {line.batches[-1]} were not measured: the intervals hold if the line goes on."
     return [
         f"{intro}{off}{checked}.",
         f"  largest batch ({100 * level:g} % interval): {', '.join(sizes)}. {beyond}",
-        *_list_cautions(line),
-        *(f"  {describe_probe(line, probe, level)}" for probe in probes),
+        *cautions,
     ]
 
 
@@ -274,18 +254,6 @@ def describe_key(key: Mapping[str, object]) -> str:
     return (
         f"{key['model']} {key['phase']}, {key['framework']} {key[VERSION] or '(version not recorded)'} {key['mode']}, "
         f"{key['precision']}, size {key['input_size']}, {key['gpu_name'] or 'GPU not recorded'}{gpus}{data}"
-    )
-
-
-def describe_probe(line: MemoryLine, probe: ProbedLimit, level: float) -> str:
-    """Return the prediction for what a search could have had, beside what it found."""
-    predicted = line.find_largest(probe.available_bytes, level)
-    error = predicted.value / probe.largest_batch - 1
-    place = "inside" if predicted.lower <= probe.largest_batch <= predicted.upper else "outside"
-    return (
-        f"{probe.source}: on {probe.gpu_name} a search found {probe.largest_batch:,}, the line gives "
-        f"{format_largest(predicted)}: off by {100 * error:+.1f} %, {place} the interval "
-        "(which version of the framework searched is not recorded)."
     )
 
 

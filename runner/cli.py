@@ -85,8 +85,8 @@ _add(render, MEASURE, """
 _add(probe, MEASURE, """
     probe resnet18  # the largest batch for training on the GPU, or the CPU where there is none
     probe vit-b-16 --phase infer --precision bf16 --device gpu  # inference in half precision
-    probe resnet18 --framework jax --deadline 10m --json  # for the option --search of the next
-    probe --run RUN_ID --search probe.json  # predict it from the cells of a run, held against a search
+    probe resnet18 --framework jax --deadline 10m --json  # in another framework, with every trial
+    probe --run RUN_ID  # predict it from the cells of a run
 """)  # fmt: skip
 _add(status, MEASURE, """
     status  # the newest run of this folder's results

@@ -1,13 +1,11 @@
 """The command `probe`: search the largest batch of a model here, or predict it from the cells of a run."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.input_files import explain_unread, read_input
 from bench.registry import FRAMEWORKS, MODELS, Mode
 from runner.commands.options import (
     CONSOLE,
@@ -25,12 +23,11 @@ from runner.terminal import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.schema import Cell
-    from collector.batches import ProbedLimit
     from runner.matrix.plan import GpuKind
     from runner.probe import Probe, ProbeReport
 
 RUN_PANEL = "With --run"
-OF_RUNS = ("store", "search", "level")
+OF_RUNS = ("store", "level")
 
 ModelArgument = Annotated[
     str | None,
@@ -75,15 +72,6 @@ RunsOption = Annotated[
 RunStoreOption = Annotated[
     str, typer.Option("--store", metavar="URL", help="Where the run is.", rich_help_panel=RUN_PANEL)
 ]
-SearchesOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--search",
-        metavar="FILE",
-        help="What `benchmatrix probe MODEL --json` printed, to hold the prediction against.",
-        rich_help_panel=RUN_PANEL,
-    ),
-]
 LevelOption = Annotated[
     float, typer.Option(metavar="PERCENT", help="Level of the intervals.", rich_help_panel=RUN_PANEL)
 ]
@@ -106,7 +94,6 @@ def probe(
     num_classes: NumClassesOption = None,
     run_ids: RunsOption = None,
     store: RunStoreOption = DEFAULT_STORE,
-    search: SearchesOption = None,
     level: LevelOption = 95.0,
 ) -> None:
     """Find the largest batch of MODEL that fits into memory, trying each in a fresh process.
@@ -117,7 +104,7 @@ def probe(
     if run_ids:
         of_searches = {name for name in context.params if name not in ("run_ids", *OF_RUNS)}
         refuse_given(context, of_searches, "does not go with --run; leave one of them out")
-        _predict(run_ids, store, search or [], level)
+        _predict(run_ids, store, level)
         return
     if model is None:
         raise UserError(f"MODEL is missing; give one of {', '.join(MODELS)}, or --run RUN_ID")
@@ -176,14 +163,13 @@ def _search(search: "Probe", python: list[str], console: Console) -> "ProbeRepor
         raise typer.Exit(find_end_code(interrupt)) from None
 
 
-def _predict(run_ids: list[str], store: str, searches: list[Path], level: float) -> None:
+def _predict(run_ids: list[str], store: str, level: float) -> None:
     from collector.batches import describe_line, fit_lines
     from collector.results.load import join_results, load_runs
     from runner.stored_runs import open_existing_store, print_skipped
 
     if not 0 < level < 100:
         raise UserError(f"--level {level:g}: expected a percentage between 0 and 100, as in 95.")
-    reports = {path: _read_probe(path) for path in searches}
     collections = load_runs(open_existing_store(store), run_ids)
     for collection in collections:
         print_skipped(collection, make_error_console())
@@ -193,51 +179,6 @@ def _predict(run_ids: list[str], store: str, searches: list[Path], level: float)
             f"{', '.join(run_ids)}: no GPU cell ended ok at two batch sizes or more in one version of its framework; "
             "measure a matrix with several in the axis batch_size."
         )
-    probed = [
-        [_summarize(path, report) for path, report in reports.items() if _is_same(report, line.key)] for line in lines
-    ]
-    for line, found in zip(lines, probed, strict=True):
-        for sentence in describe_line(line, level / 100, found):
+    for line in lines:
+        for sentence in describe_line(line, level / 100):
             CONSOLE.print(sentence)
-    for path, report in reports.items():
-        if not any(_is_same(report, line.key) for line in lines):
-            CONSOLE.print(f"{path}: none of these cells is that of the search.")
-
-
-def _read_probe(path: Path) -> "ProbeReport":
-    """Read a search that found a limit. Raise UserError where it is none."""
-    from bench.schema import InvalidDocumentError, read_document
-    from runner.probe import ProbeReport
-
-    try:
-        report = read_document(ProbeReport, read_input(path))
-    except OSError as error:
-        raise UserError(
-            f"--search {path}: {explain_unread(error)}; name what `benchmatrix probe MODEL --json` printed"
-        ) from None
-    except InvalidDocumentError as error:
-        raise UserError(f"--search {path}: is not what `benchmatrix probe MODEL --json` prints ({error}).") from error
-    if report.ended_by != "found" or not report.largest_batch_size or not _list_available(report):
-        raise UserError(f"--search {path}: that search found no limit ({report.ended_by}); nothing to compare with.")
-    return report
-
-
-def _list_available(report: "ProbeReport") -> list[int]:
-    return [trial.available_bytes for trial in report.tries if trial.available_bytes is not None]
-
-
-def _summarize(path: Path, report: "ProbeReport") -> "ProbedLimit":
-    from collector.batches import ProbedLimit
-
-    return ProbedLimit(
-        source=str(path),
-        gpu_name=report.gpu or report.cell.device,
-        largest_batch=(report.largest_batch_size or 0) // report.cell.num_gpus,
-        available_bytes=max(_list_available(report)),
-    )
-
-
-def _is_same(report: "ProbeReport", key: Any) -> bool:
-    cell = report.cell.model_dump()
-    compared = [name for name in key if name in cell]
-    return report.cell.device == "gpu" and all(cell[name] == key[name] for name in compared)

@@ -11,10 +11,8 @@ from collector.batches import (
     CARDS,
     DRIVER_BYTES,
     MemoryLine,
-    ProbedLimit,
     describe_key,
     describe_line,
-    describe_probe,
     fit_line,
     fit_lines,
 )
@@ -146,15 +144,6 @@ def test_cards_leave_room_for_driver_and_context() -> None:
     line = make_line({8: 1_000 * MIB, 16: 1_800 * MIB, 32: 3_400 * MIB})
     # 200 MiB and 100 a sample; 15,360 - 616 - 768 = 13,976 MiB hold 137.
     assert "16 GB (T4) 137 (137 to 137)" in describe_line(line, 0.95)[1]
-
-
-def test_a_search_is_set_beside_the_line_with_its_error() -> None:
-    line = make_line({8: 1_000 * MIB, 16: 1_800 * MIB, 32: 3_400 * MIB})
-    probe = ProbedLimit(source="p.json", gpu_name="NVIDIA H200", largest_batch=125, available_bytes=10_300 * MIB)
-    assert describe_probe(line, probe, 0.95) == (
-        "p.json: on NVIDIA H200 a search found 125, the line gives 101 (101 to 101): off by -19.2 %, "
-        "outside the interval (which version of the framework searched is not recorded)."
-    )
 
 
 @pytest.mark.parametrize("shared", [{"tenants": 2}, {"tenants": 2, "sharing": "mps"}, {"sharing": "mig"}])

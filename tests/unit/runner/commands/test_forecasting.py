@@ -15,7 +15,6 @@ from factories import (
     make_run,
     put_documents,
 )
-from runner.probe import ProbeReport, Trial
 from workspace import Workspace
 
 CallMain = Callable[..., tuple[int, str, str]]
@@ -65,34 +64,14 @@ def put_batches(folder: Path, *sizes: int, new_sizes: tuple[int, ...] = (), **ov
     put_documents(Store.open((folder / "results").as_uri()), make_run(cells=cells, repeats=1), results)
 
 
-def make_report() -> ProbeReport:
-    trial = Trial(
-        batch_size=1, outcome="fits", seconds=1, needed_bytes=300 * MIB, available_bytes=13_000 * MIB, peak_bytes=1
-    )
-    return ProbeReport(
-        cell=make_cell(model="resnet18", device="gpu", input_size=224, batch_size=1),
-        gpu="Tesla T4",
-        max_batch_size=1000,
-        time_limit_seconds=60,
-        memory_limit_bytes=None,
-        tries=(trial,),
-        ended_by="found",
-        largest_batch_size=127,
-        smallest_failing_batch_size=128,
-    )
-
-
-def test_largest_batches_are_predicted_from_a_run_and_held_against_a_search(
-    call_main: CallMain, workspace: Workspace
-) -> None:
+def test_largest_batches_are_predicted_from_a_run(call_main: CallMain, workspace: Workspace) -> None:
     put_batches(workspace.folder, 8, 15, 32, 64)
-    (workspace.folder / "probe.json").write_bytes(make_report().to_json())
-    code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12", "--search", "probe.json")
+    code, out, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert "resnet18 train, pytorch 2.11.0 eager, fp32, size 224, Tesla T4" in words
     assert "from 4 batches, 8 to 64" in words
-    assert "probe.json: on Tesla T4 a search found 127, the line gives 12" in words
+    assert "16 GB (T4) 13" in words
 
 
 def test_a_batch_of_another_version_is_on_no_line(call_main: CallMain, workspace: Workspace) -> None:
@@ -103,18 +82,10 @@ def test_a_batch_of_another_version_is_on_no_line(call_main: CallMain, workspace
     assert "from 3 batches, 8 to 32" in words
 
 
-def test_runs_and_searches_that_say_nothing_are_one_message(call_main: CallMain, workspace: Workspace) -> None:
+def test_runs_and_levels_that_say_nothing_are_one_message(call_main: CallMain, workspace: Workspace) -> None:
     put_batches(workspace.folder, 8)
     code, _, err = call_main("probe", "--run", "smoke-20260301-120000-ab12")
     assert code == 2
     assert "no GPU cell ended ok at two batch sizes or more" in err
-    (workspace.folder / "probe.json").write_text("{}")
-    code, _, err = call_main("probe", "--run", "smoke-20260301-120000-ab12", "--search", "probe.json")
-    assert code == 2
-    assert err.startswith("error: --search probe.json: is not what `benchmatrix probe MODEL --json` prints")
-    limited = make_report().model_copy(update={"ended_by": "time-limit"})
-    (workspace.folder / "probe.json").write_bytes(limited.to_json())
-    code, _, err = call_main("probe", "--run", "smoke-20260301-120000-ab12", "--search", "probe.json")
-    assert "that search found no limit (time-limit)" in err
     code, _, err = call_main("probe", "--run", "smoke-20260301-120000-ab12", "--level", "0")
     assert "--level 0: expected a percentage" in err
