@@ -29,7 +29,7 @@ from runner.terminal import echo
 if TYPE_CHECKING:  # the package `kubernetes` takes half a second to import: only the commands that need it do
     from runner.kubernetes.cleanup import JobCleaner
     from runner.kubernetes.connection import Connection
-    from runner.kubernetes.node_checks import Finding
+    from runner.kubernetes.doctor import Finding
 
 PATIENCE_SECONDS = 60.0
 """How long each request is repeated while somebody waits for the command; a run has more patience."""

@@ -1,132 +1,196 @@
-"""Limit how many Jobs of a pool are unfinished at once: what the profile says, else twice what its nodes can hold.
-
-Nodes with whole GPUs and those that share them are counted apart, by the way of sharing: cells of one kind do not hold
-up others.
-
-A pod that waits for a node makes an autoscaler add one. So no more Jobs are submitted than give every node its next
-cell: twice the cells that fit on the nodes that the runner finds at its start. Nodes that are added later count once;
-otherwise the pods that wait would add nodes, which would let more pods wait, without end.
-
-How far an autoscaler may grow a pool is read where the Kubernetes API says so.
-
-Karpenter says so, also in EKS Auto Mode and AKS node auto-provisioning, which are made of it: its NodePools are
-objects with labels, taints and limits of resources, so that it is known which of them a cell can use.
-https://karpenter.sh/docs/concepts/nodepools/
-https://docs.aws.amazon.com/eks/latest/userguide/create-node-pool.html
-https://learn.microsoft.com/en-us/azure/aks/node-autoprovision
-
-The cluster autoscaler does not: its ConfigMap `cluster-autoscaler-status` has the largest size of each node group under
-the cloud's name of the group, without labels, so that it is unknown which cells it is for; and where the cloud runs the
-autoscaler, as GKE does, there may be none.
-https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/clusterstate/api/types.go
-"""
+"""Which nodes can hold a pod, how many Jobs of a pool are unfinished at once, and what a run may cost."""
 
 import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
 
 from bench.errors import UserError
 from bench.schema import Result, measure_attempt
-from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection
-from runner.kubernetes.fit import (
-    NodeStatus,
-    fit_pod,
-    list_label_misfits,
-    list_untolerated,
-    read_node_status,
-    sum_requests,
-)
-from runner.kubernetes.objects import list_required_terms, read_quantity
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError
+from runner.kubernetes.objects import INSTANCE_TYPE, list_required_terms, read_quantity
 from runner.kubernetes.tracked_jobs import UNFINISHED, Cost, OngoingRun, TrackedJob
 from runner.matrix.plan import RepeatKey
 from runner.profiles.model import NodePools, Profile
 
-NODE_POOL_LABEL = "karpenter.sh/nodepool"
-"""The name of its NodePool, on every node that Karpenter makes: https://karpenter.sh/docs/concepts/scheduling/"""
-NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
-CHOSEN_PREFIXES = (
-    "kubernetes.io/",
-    "node.kubernetes.io/",
-    "topology.kubernetes.io/",
-    "karpenter",
-    "eks.amazonaws.com/",
-)
-"""Of the keys of labels that Karpenter sets itself, to a value that fits the pod."""
+# The nodes that can hold a pod, and why others cannot.
+#
+# The conditions are those of the scheduler's plugins NodeUnschedulable, TaintToleration, NodeAffinity and
+# NodeResourcesFit, on empty nodes: what runs there now will end, but pods of DaemonSets stay.
+# https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
+
+# https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
+KEEPING_AWAY = ("NoSchedule", "NoExecute")
+GIB = 2**30
+BYTES = ("memory", "ephemeral-storage")
+"""Resources that are counted in bytes."""
+Resources = Mapping[str, Decimal]
 
 
-def list_node_pools(connection: Connection) -> list[dict[str, Any]]:
-    """Return Karpenter's NodePools; none where there is no Karpenter, or they may not be listed."""
-    try:
-        return connection.read_items(NODE_POOLS, lambda item: item, patience_seconds=SHORT_PATIENCE_SECONDS)
-    except ApiError:
-        return []
+@dataclass(frozen=True, kw_only=True)
+class NodeStatus:
+    """The parts of a node that decide which pods it can hold."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Mapping[str, str], ...]
+    is_cordoned: bool
+    is_ready: bool
+    free: Resources
+    """Allocatable less what pods of DaemonSets request; bytes, cores, GPUs."""
+
+    @property
+    def kind(self) -> str:
+        """Instance type and what it has for cells."""
+        parts = [f"{float(self.free.get('cpu', 0)):.3g} CPUs"]
+        parts.append(f"{float(self.free.get('memory', 0)) / GIB:.3g} GiB")
+        parts += [f"{amount} {name}" for name, amount in sorted(self.free.items()) if "/" in name and amount]
+        return f"{self.labels.get(INSTANCE_TYPE, 'no instance type')}, {', '.join(parts)}"
 
 
-def count_cells_within_limits(pod: Mapping[str, Any], node_pools: Iterable[Mapping[str, Any]]) -> int:
-    """Return how many pods like this one may run at once within the limits of the NodePools that fit it.
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """Which nodes can hold a pod."""
 
-    0 where no NodePool that may has a limit on something that the pod requests: then nothing is known. Of the
-    requirements of a NodePool, only those with `In` are read; one whose nodes might lack a label that the pod asks for
-    does not count.
-    """
-    return sum(_count_in_node_pool(pod, node_pool) for node_pool in node_pools)
+    fitting: tuple[NodeStatus, ...]
+    unfit: Mapping[str, Sequence[NodeStatus]]
+    """The others, by why they cannot."""
+
+    def describe(self) -> tuple[str, ...]:
+        """Return a line for each group of nodes."""
+        lines = [f"{number} can: {kind}" for kind, number in Counter(node.kind for node in self.fitting).items()]
+        for reasons, nodes in self.unfit.items():
+            kinds = "; ".join(dict.fromkeys(node.kind for node in nodes))
+            more = ", ..." if len(nodes) > 1 else ""
+            lines.append(f"{len(nodes)} cannot ({nodes[0].name}{more}: {kinds}): {reasons}")
+        return tuple(lines)
 
 
-def list_node_pool_misfits(pod: Mapping[str, Any], node_pool: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why no node that this NodePool makes would take the pod, by labels and taints; sizes are not known."""
-    template = node_pool["spec"]["template"]
-    allowed = {
-        rule["key"]: [str(value) for value in rule.get("values") or ()]
-        for rule in template["spec"].get("requirements") or ()
-        if rule.get("operator") == "In"
-    }
-    fixed = {key: values[0] for key, values in allowed.items() if len(values) == 1}
-    named = dict((template.get("metadata") or {}).get("labels") or {})
-    node = NodeStatus(
-        name="",
-        labels=_choose_labels(pod, allowed) | fixed | named | {NODE_POOL_LABEL: node_pool["metadata"]["name"]},
-        taints=tuple(template["spec"].get("taints") or ()),
-        is_cordoned=False,
-        is_ready=True,
-        free={},
+def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
+    """Return what matters of a node. `taken`: what pods of DaemonSets request there."""
+    spec, status = node.get("spec", {}), node.get("status", {})
+    allocatable = {name: read_quantity(amount) for name, amount in status.get("allocatable", {}).items()}
+    ready = next((item["status"] for item in status.get("conditions", ()) if item["type"] == "Ready"), "Unknown")
+    return NodeStatus(
+        name=node["metadata"]["name"],
+        labels=node["metadata"].get("labels", {}),
+        taints=tuple(spec.get("taints", ())),
+        is_cordoned=bool(spec.get("unschedulable")),
+        is_ready=ready == "True",
+        free={name: amount - taken.get(name, Decimal(0)) for name, amount in allocatable.items()},
     )
-    yield from list_label_misfits(pod, node)
-    yield from list_untolerated(pod.get("tolerations", ()), node)
 
 
-def _count_in_node_pool(pod: Mapping[str, Any], node_pool: Mapping[str, Any]) -> int:
-    if any(list_node_pool_misfits(pod, node_pool)):
-        return 0
-    limits = {name: read_quantity(str(amount)) for name, amount in (node_pool["spec"].get("limits") or {}).items()}
-    requests = {name: amount for name, amount in sum_requests(pod).items() if amount and name in limits}
-    return min((int(limits[name] // amount) for name, amount in requests.items()), default=0)
+def count_daemon_requests(pods: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Decimal]]:
+    """Add up what the pods of DaemonSets request; return it by the name of the node, and of the resource."""
+    taken: defaultdict[str, defaultdict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
+    for pod in pods:
+        owners = pod["metadata"].get("ownerReferences", ())
+        node = pod["spec"].get("nodeName")
+        if node and any(owner["kind"] == "DaemonSet" for owner in owners):
+            for name, amount in sum_requests(pod["spec"]).items():
+                taken[node][name] += amount
+    return {node: dict(amounts) for node, amounts in taken.items()}
 
 
-def _choose_labels(pod: Mapping[str, Any], allowed: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the labels that the nodes made for this pod would get, of those that Karpenter chooses a value for.
+def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> Fit:
+    """Return which of the nodes could hold a pod if nothing but DaemonSets ran there."""
+    groups: defaultdict[str, list[NodeStatus]] = defaultdict(list)
+    for node in nodes:
+        groups[", ".join(list_misfits(spec, node))].append(node)
+    return Fit(fitting=tuple(groups.pop("", ())), unfit=groups)
 
-    Those are architecture, system, machine type and the like: it takes one that the pod asks for, of those that the
-    NodePool allows, or any if it says nothing of that label.
-    https://karpenter.sh/docs/concepts/scheduling/#well-known-labels
-    """
-    families = allowed.get("karpenter.k8s.aws/instance-family") or allowed.get("eks.amazonaws.com/instance-family")
-    rules = [rule for term in list_required_terms(pod) for rule in term.get("matchExpressions", ())]
-    wanted = [(key, (value,)) for key, value in pod.get("nodeSelector", {}).items()]
-    wanted += [(rule["key"], rule["values"]) for rule in rules if rule["operator"] == "In"]
-    chosen = {}
-    for key, values in wanted:
-        if key.startswith(CHOSEN_PREFIXES) or key in allowed:
-            fitting = [value for value in values if value in allowed.get(key, values)]
-            if families is not None:
-                fitting = [value for value in fitting if "." not in value or value.partition(".")[0] in families]
-            if fitting:
-                chosen[key] = fitting[0]
-    return chosen
 
+def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
+    if node.is_cordoned:
+        yield "cordoned"
+    elif not node.is_ready:
+        yield "not ready"
+    yield from list_untolerated(spec.get("tolerations", ()), node)
+    yield from list_label_misfits(spec, node)
+    for name, amount in sum_requests(spec).items():
+        free = node.free.get(name, Decimal(0))
+        if free < amount:
+            there = format_amount(name, free) if free > 0 else "none"
+            yield f"{name}: {format_amount(name, amount)} wanted, {there} there"
+
+
+def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
+    """Yield which of the labels that the pod asks for the node lacks, or has and should not."""
+    for key, value in spec.get("nodeSelector", {}).items():
+        if key not in node.labels:
+            yield f"no label {key}={value}"
+        elif node.labels[key] != value:
+            yield f"{key} is {node.labels[key]}, not {value}"
+    terms = list_required_terms(spec)
+    failures = [[rule for rule in term["matchExpressions"] if not _holds(rule, node.labels)] for term in terms]
+    if failures and all(failures):
+        yield " nor ".join(_describe_rule(rules[0], node.labels) for rules in failures)
+
+
+def list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:
+    for taint in node.taints:
+        is_known = taint["key"].startswith("node.kubernetes.io/") and (node.is_cordoned or not node.is_ready)
+        keeps_away = taint["effect"] in KEEPING_AWAY and not any(_tolerates(item, taint) for item in tolerations)
+        if keeps_away and not is_known:
+            value = f"={taint['value']}" if taint.get("value") else ""
+            yield f"taint {taint['key']}{value}:{taint['effect']} is not tolerated"
+
+
+def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:
+    # Those of Kueue's flavours may leave out the key (any taint) and the operator (Equal).
+    if toleration.get("effect") not in (None, taint["effect"]) or toleration.get("key") not in (None, taint["key"]):
+        return False
+    return toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", "")
+
+
+def _holds(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    match rule["operator"]:
+        case "In":
+            return labels.get(rule["key"]) in rule["values"]
+        case "NotIn":  # holds without the label too
+            return labels.get(rule["key"]) not in rule["values"]
+        case "Exists":
+            return rule["key"] in labels
+        case "DoesNotExist":
+            return rule["key"] not in labels
+    raise ValueError(f"no operator of a profile: {rule['operator']}")
+
+
+def _describe_rule(rule: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    key = rule["key"]
+    if rule["operator"] in ("NotIn", "DoesNotExist"):
+        return f"has the label {key}={labels[key]}"
+    if rule["operator"] == "Exists":
+        return f"no label {key}"
+    first, *others = rule["values"]
+    return f"no label {key}={first}{f' (or {len(others)} others)' if others else ''}"
+
+
+def format_amount(name: str, amount: Decimal) -> str:
+    return f"{float(amount) / GIB:.4g} GiB" if name in BYTES else f"{float(amount):.4g}"
+
+
+def sum_requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+    total: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for container in spec["containers"]:
+        for name, amount in container.get("resources", {}).get("requests", {}).items():
+            total[name] += read_quantity(amount)
+    return dict(total)
+
+
+# How many Jobs of a pool are unfinished at once: what the profile says, else twice what its nodes can hold.
+#
+# Nodes with whole GPUs and those that share them are counted apart, by the way of sharing: cells of one kind do not
+# hold up others.
+#
+# A pod that waits for a node makes an autoscaler add one. So no more Jobs are submitted than give every node its next
+# cell: twice the cells that fit on the nodes that the runner finds at its start. Nodes that are added later count once;
+# otherwise the pods that wait would add nodes, which would let more pods wait, without end.
 
 JOBS_PER_CELL = 2
 """Unfinished Jobs for each cell that fits: one that runs, and one whose pod takes its place at once."""
@@ -145,23 +209,21 @@ class PoolCapacity:
     run: OngoingRun
     is_known: bool = False
     """Whether the limits are known, so that Jobs may be submitted."""
-    _pods: dict[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
-    """By the kind of nodes, for those that are counted: the spec of a pod of each size."""
-    _pools: dict[str, str] = field(default_factory=dict, repr=False)
-    """The pool that each kind of nodes is of."""
+    _pods: dict[tuple[NodePools, str], list[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
+    """By pool and kind of nodes, for those that are counted: the spec of a pod of each size."""
     _num_at_start: dict[str, int] = field(default_factory=dict, repr=False)
     _limits: dict[str, int] = field(default_factory=dict, repr=False)
     """By the kind of nodes."""
     _next_refresh: float = 0.0
 
     def begin(self) -> None:
-        samples: defaultdict[str, dict[tuple[int, int], TrackedJob]] = defaultdict(dict)
+        samples: dict[tuple[NodePools, str], dict[tuple[int, int], TrackedJob]] = {}
         # A queue admits Jobs as its quota allows: until then they have no pods.
         for tracked in self.run.jobs if self.run.renderer.queue is None else ():
             if self._find_maximum(tracked.pool) is None:
                 cell = tracked.repeat.planned.cell
-                samples[tracked.node_kind].setdefault((cell.num_gpus, cell.tenants), tracked)
-                self._pools[tracked.node_kind] = tracked.pool
+                by_size = samples.setdefault((tracked.pool, tracked.node_kind), {})
+                by_size.setdefault((cell.num_gpus, cell.tenants), tracked)
         for kind, by_size in samples.items():
             jobs = (json.loads(self.run.renderer.render(each.repeat.planned, each.key)) for each in by_size.values())
             self._pods[kind] = [job["spec"]["template"]["spec"] for job in jobs]
@@ -185,30 +247,22 @@ class PoolCapacity:
     def _find_maximum(self, pool: NodePools) -> int | None:
         return self.run.renderer.profile.pools[pool].max_parallel
 
-    def _count_nodes(self) -> Mapping[str, tuple[int, int]] | None:
-        """Return by kind of nodes how many cells they hold, and how many an autoscaler may make room for.
-
-        The latter is 0 where it does not say. None if the nodes cannot be listed.
-        """
+    def _count_nodes(self) -> Mapping[str, int] | None:
+        """Return by kind of nodes how many cells they hold; None if the nodes cannot be listed."""
         read = partial(read_node_status, taken={})
         try:
             nodes = self.run.connection.read_items("/api/v1/nodes", read, patience_seconds=SHORT_PATIENCE_SECONDS)
         except ApiError:
             return None
-        node_pools = list_node_pools(self.run.connection)
-        return {
-            kind: (count_cells(pods, nodes), max(count_cells_within_limits(pod, node_pools) for pod in pods))
-            for kind, pods in self._pods.items()
-        }
+        return {kind: count_cells(pods, nodes) for (_, kind), pods in self._pods.items()}
 
-    def _handle_nodes(self, found: Mapping[str, tuple[int, int]] | None) -> None:
-        for kind in self._pods:
-            key = f"pools.{self._pools[kind]}.max_parallel"
+    def _handle_nodes(self, found: Mapping[str, int] | None) -> None:
+        for pool, kind in self._pods:
+            key = f"pools.{pool}.max_parallel"
             if found is not None:
-                num_fitting, num_allowed = found[kind]
-                at_start = self._num_at_start.setdefault(kind, num_fitting)
-                self._limits[kind] = find_limit(num_fitting, at_start, num_allowed)
-                if not (self.is_known or num_fitting or num_allowed):
+                at_start = self._num_at_start.setdefault(kind, found[kind])
+                self._limits[kind] = find_limit(found[kind], at_start)
+                if not (self.is_known or found[kind]):
                     self.run.dispatcher.warn(
                         f"no node can take a cell of the pool {kind} at present: {MIN_PARALLEL} of its Jobs are "
                         f"submitted at once; if an autoscaler is to add more nodes than that, set {key} in the profile"
@@ -223,9 +277,9 @@ class PoolCapacity:
         self.is_known = True
 
 
-def find_limit(num_fitting: int, num_at_start: int, num_allowed: int) -> int:
+def find_limit(num_fitting: int, num_at_start: int) -> int:
     """Return how many Jobs may be unfinished at once. `num_at_start`: what fitted when the runner began."""
-    return max(MIN_PARALLEL, JOBS_PER_CELL * num_at_start, num_fitting, num_allowed)
+    return max(MIN_PARALLEL, JOBS_PER_CELL * num_at_start, num_fitting)
 
 
 def count_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) -> int:
@@ -308,8 +362,7 @@ class Spending:
         seconds, now = defaultdict(float, self._ended_seconds), time.monotonic()
         for pool, since in self._running.values():
             seconds[pool] += now - since
-        amount = sum(price * seconds[pool] / SECONDS_PER_HOUR for pool, price in self.prices.items())
-        return Cost(amount=amount, currency=self.run.renderer.profile.currency)
+        return Cost(amount=self._price(seconds), currency=self.run.renderer.profile.currency)
 
     def has_room(self, tracked: TrackedJob) -> bool:
         """Return whether the caps allow this Job on top of those that are unfinished.
@@ -318,27 +371,24 @@ class Spending:
         pool that have ended cost on average; as long as none has, its whole timeout. While no Job is unfinished, one is
         allowed until the estimate has reached the cap.
         """
-        num_unfinished, max_cost = self.run.jobs.count(*UNFINISHED), self.run.max_cost
-        if self.run.max_nodes is not None and num_unfinished >= self.run.max_nodes:
+        unfinished, max_cost = self.run.jobs.list_unfinished(), self.run.max_cost
+        if self.run.max_nodes is not None and len(unfinished) >= self.run.max_nodes:
             return False
         if max_cost is None:
             return True
-        if not num_unfinished and not self._num_ended[tracked.pool]:
+        if not unfinished and not self._num_ended[tracked.pool]:
             return self.cost.amount < max_cost
-        seconds = {pool: self._expect_seconds(pool) for pool in self.prices}
-        if self._num_ended[tracked.pool]:
-            seconds[tracked.pool] += self._ended_seconds[tracked.pool] / self._num_ended[tracked.pool]
-        else:
-            seconds[tracked.pool] += tracked.repeat.planned.timeout_seconds
-        return sum(price * seconds[pool] / SECONDS_PER_HOUR for pool, price in self.prices.items()) <= max_cost
+        expected = defaultdict(float, self._ended_seconds)
+        for each in (*unfinished, tracked):
+            expected[each.pool] += self._expect_seconds(each)
+        return self._price(expected) <= max_cost
 
-    def _expect_seconds(self, pool: str) -> float:
-        """Return what the cells of a pool will have taken when all that are unfinished have ended."""
-        ended, number = self._ended_seconds[pool], self._num_ended[pool]
-        if number:
-            return ended + self.run.jobs.count(*UNFINISHED, pool=pool) * ended / number
-        unfinished = (tracked for tracked in self.run.jobs.list_unfinished() if tracked.pool == pool)
-        return ended + sum(tracked.repeat.planned.timeout_seconds for tracked in unfinished)
+    def _expect_seconds(self, tracked: TrackedJob) -> float:
+        number = self._num_ended[tracked.pool]
+        return self._ended_seconds[tracked.pool] / number if number else tracked.repeat.planned.timeout_seconds
+
+    def _price(self, seconds: Mapping[str, float]) -> float:
+        return sum(price * seconds[pool] / SECONDS_PER_HOUR for pool, price in self.prices.items())
 
 
 def check_prices(profile: Profile, pools: Iterable[NodePools], max_cost: float | None) -> None:

@@ -3,32 +3,35 @@
 import json
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from bench.errors import UserError
-from bench.schema import PlannedCell
+from bench.schema import Cell, Device, Framework, PlannedCell
 from bench.store import Store, StoreError
 from collector.units import join_some
-from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
-from runner.kubernetes.connection import ApiError, Connection, JsonObject, decode_answer
-from runner.kubernetes.names import COMPONENT, JobKey
-from runner.kubernetes.node_checks import (
-    SETUP,
-    CellKind,
-    Finding,
-    FindingState,
-    Subject,
-    check_claims,
-    check_nodes,
-    check_object,
-    check_queue,
-    explain_unchecked,
+from runner.images import locate_requirements
+from runner.kubernetes.capacity import (
+    NodeStatus,
+    count_daemon_requests,
+    fit_pod,
+    format_amount,
+    list_label_misfits,
+    read_node_status,
+    sum_requests,
 )
+from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
+from runner.kubernetes.connection import ApiError, BusyError, Connection, JsonObject, decode_answer
+from runner.kubernetes.kueue import find_api_version, read_inactivity
+from runner.kubernetes.names import COMPONENT, JobKey
 from runner.kubernetes.objects import list_others, read_quantity
-from runner.kubernetes.permissions import (
+from runner.kubernetes.rendering import JobRenderer
+from runner.kubernetes.run import ClusterTarget
+from runner.kubernetes.setup import (
     CLEANUP_PERMISSIONS,
     NODE_PERMISSION,
     QUEUE_PERMISSIONS,
@@ -37,12 +40,103 @@ from runner.kubernetes.permissions import (
     list_refused,
     name_self,
 )
-from runner.kubernetes.rendering import JobRenderer
-from runner.kubernetes.run import ClusterTarget
 from runner.matrix.expansion import Matrix
 from runner.profiles import BUCKET_URLS, IN_CLUSTER
-from runner.profiles.model import Profile
+from runner.profiles.model import Profile, is_shared
+from runner.sources import find_source
 from runner.terminal import hide_credentials
+
+SETUP = "`benchmatrix setup` creates it"
+FindingState = Literal["ok", "warning", "failed"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of one precondition."""
+
+    check: str
+    """Which precondition, in a few words."""
+    state: FindingState
+    """`warning`: it could not be checked, or a run may go well without it."""
+    message: str
+    hint: str = ""
+    """How to fix it; empty if the check passed."""
+    details: tuple[str, ...] = ()
+    """Lines printed below it, such as groups of nodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellKind:
+    """Cells that differ in nothing that the cluster sees, and the Job of one of them."""
+
+    cell: Cell
+    job: JsonObject
+
+    @property
+    def place(self) -> str:
+        """What decides on which nodes they can run: `the CPU`, `2 GPUs`, `1 GPU shared by 4 (mps)`."""
+        cell = self.cell
+        place = "the CPU" if cell.device == "cpu" else f"{cell.num_gpus} GPU{'s' if cell.num_gpus > 1 else ''}"
+        if is_shared(cell):
+            return f"{place} shared by {cell.tenants} ({cell.sharing})"
+        return f"{place} with {cell.tenants} tenants" if cell.tenants > 1 else place
+
+    @property
+    def pod_spec(self) -> Mapping[str, Any]:
+        spec: Mapping[str, Any] = self.job["spec"]["template"]["spec"]
+        return spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A cluster, and the kinds of cells that are to run there."""
+
+    connection: Connection
+    target: ClusterTarget
+    kinds: Sequence[CellKind]
+    store_url: str | None
+    """Where the results will go. None: it was not said."""
+
+    @property
+    def profile(self) -> Profile:
+        return self.target.profile
+
+    @property
+    def namespace(self) -> str:
+        return self.profile.namespace
+
+    @property
+    def places(self) -> Iterable[CellKind]:
+        """One kind of those that run on the same nodes."""
+        return {kind.place: kind for kind in self.kinds}.values()
+
+    def find(self, path: str) -> JsonObject | None:
+        """Return an object, or None if there is none; ApiError if the server refuses."""
+        try:
+            return self.connection.get_object(path)
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+
+def check_object(subject: Subject, check: str, path: str, name: str, hint: str) -> Finding:
+    """Return whether the object is there; `hint`: how to make it."""
+    try:
+        found = subject.find(f"{path}/{name}")
+    except ApiError as error:
+        return explain_unchecked(check, error)
+    if found is None:
+        return Finding(check, "failed", f"there is no {name}", hint)
+    return Finding(check, "ok", f"{name} is there")
+
+
+def explain_unchecked(check: str, error: ApiError) -> Finding:
+    if error.status == HTTPStatus.FORBIDDEN:
+        hint = "ask somebody with that permission to run `benchmatrix doctor`, or go on without"
+        return Finding(check, "warning", f"not checked: you lack the permission: {error.message}", hint)
+    hint = "try again when it is back" if isinstance(error, BusyError) else "ask the cluster's administrator"
+    return Finding(check, "failed", f"not checked: {error.message}", hint)
 
 
 def examine(connection: Connection, target: ClusterTarget, matrix: Matrix, store_url: str | None) -> Iterator[Finding]:
@@ -67,7 +161,6 @@ def examine(connection: Connection, target: ClusterTarget, matrix: Matrix, store
 
 # What follows from profile and matrix alone.
 
-ANY_STORE = "s3://bucket/prefix"
 ANY_IMAGE = "registry.invalid/image"
 """Stands for an image that the profile does not name, so that all else can be looked at; `.invalid` is nobody's."""
 
@@ -85,33 +178,32 @@ def render_kinds(target: ClusterTarget, matrix: Matrix, store_url: str | None) -
     for planned in runnable:
         cell = planned.cell
         first.setdefault((cell.framework, cell.device, cell.num_gpus, cell.tenants, cell.sharing), planned)
+    images: dict[Framework, dict[Device, str]] = {}
+    for planned in first.values():
+        cell = planned.cell
+        if cell.device not in images.setdefault(cell.framework, {}):
+            try:
+                images[cell.framework][cell.device] = target.profile.find_image(cell)
+            except UserError as error:
+                images[cell.framework][cell.device] = ANY_IMAGE
+                findings.append(_describe_problem(error))
+    profile = target.profile.model_copy(update={"images": images})
+    renderer = JobRenderer(
+        profile=profile, store_url=store_url or "s3://bucket/prefix", git_revision=None, queue=target.queue
+    )
     kinds = []
     for planned in first.values():
-        cell, profile, problem = planned.cell, target.profile, None
+        key = JobKey(run_id="doctor", cell_id=planned.cell.cell_id, number=1, retry_round=0)
         try:
-            profile.find_image(cell)
-        except UserError as error:
-            problem = _describe_problem(error)
-            profile = profile.model_copy(update={"images": {cell.framework: {cell.device: ANY_IMAGE}}})
-        try:
-            job = _render_job(planned, profile, store_url or ANY_STORE, target.queue)
-            kinds.append(CellKind(cell=cell, job=job))
+            kinds.append(CellKind(cell=planned.cell, job=json.loads(renderer.render(planned, key))))
         except UserError as error:
             findings.append(_describe_problem(error))
-        findings += [problem] if problem else []
     return kinds, findings
 
 
 def _describe_problem(error: UserError) -> Finding:
     message, _, hint = str(error).partition("; ")
     return Finding("profile", "failed", message, hint)
-
-
-def _render_job(planned: PlannedCell, profile: Profile, store_url: str, queue: str | None) -> JsonObject:
-    renderer = JobRenderer(profile=profile, store_url=store_url, git_revision=None, queue=queue)
-    key = JobKey(run_id="doctor", cell_id=planned.cell.cell_id, number=1, retry_round=0)
-    job: JsonObject = json.loads(renderer.render(planned, key))
-    return job
 
 
 # The API server, and what the user may do.
@@ -134,37 +226,30 @@ def check_version(subject: Subject) -> Finding:
 
 def check_permissions(subject: Subject) -> Iterator[Finding]:
     """Find whether the user may do what the runner does. What it can do without is a warning at most."""
-    queue = subject.target.queue
+    queue, namespace = subject.target.queue, subject.namespace
+    setup = "`benchmatrix setup{} --user NAME` by an administrator grants it"
+    grant_nodes = (
+        "unknown otherwise; an administrator grants it: `kubectl create clusterrole benchmatrix-nodes --verb get,list "
+        "--resource nodes`, then `kubectl create clusterrolebinding benchmatrix-nodes --clusterrole benchmatrix-nodes "
+        "--user NAME`, with the name above"
+    )
     # A runner in the cluster needs none of those to clean up.
     housekeeping = () if subject.target.context == IN_CLUSTER else CLEANUP_PERMISSIONS
-    for permission in RUN_PERMISSIONS:
-        yield _check_permission(subject, permission, "", "failed", "setup")
-    for permission in housekeeping:
-        yield _check_permission(subject, permission, ", to cancel and clean", "warning", "setup")
-    for permission in () if queue is None else QUEUE_PERMISSIONS:
-        yield _check_permission(subject, permission, ", to explain what waits", "warning", f"setup --queue {queue}")
-    check, nodes = f"permission: {NODE_PERMISSION.resource}, to say which machines", NODE_PERMISSION
-    if not list_refused(subject.connection, nodes, ""):
-        yield Finding(check, "ok", ", ".join(nodes.verbs))
-    else:  # a run measures all the same
-        hint = (
-            f"needed to {nodes.purpose}, which is unknown otherwise; an administrator grants it: `kubectl create "
-            "clusterrole benchmatrix-nodes --verb get,list --resource nodes`, then `kubectl create clusterrolebinding "
-            "benchmatrix-nodes --clusterrole benchmatrix-nodes --user NAME`, with the name above"
-        )
-        yield Finding(check, "warning", "you may not get and list nodes", hint)
-
-
-def _check_permission(
-    subject: Subject, permission: Permission, what_for: str, if_refused: FindingState, remedy: str
-) -> Finding:
-    check = f"permission: {permission.resource}{what_for}"
-    refused = list_refused(subject.connection, permission, subject.namespace)
-    if not refused:
-        return Finding(check, "ok", ", ".join(permission.verbs))
-    message = f"you may not {', '.join(refused)} {permission.resource} in namespace {subject.namespace}"
-    hint = f"needed to {permission.purpose}; `benchmatrix {remedy} --user NAME` by an administrator grants it"
-    return Finding(check, if_refused, message, hint)
+    queues = () if queue is None else QUEUE_PERMISSIONS
+    wanted: list[tuple[Permission, str, FindingState, str, str]] = [
+        *((one, "", "failed", namespace, setup.format("")) for one in RUN_PERMISSIONS),
+        *((one, ", to cancel and clean", "warning", namespace, setup.format("")) for one in housekeeping),
+        *((one, ", to explain what waits", "warning", namespace, setup.format(f" --queue {queue}")) for one in queues),
+        (NODE_PERMISSION, ", to say which machines", "warning", "", grant_nodes),
+    ]
+    for one, what_for, if_refused, where, remedy in wanted:
+        check = f"permission: {one.resource}{what_for}"
+        if refused := list_refused(subject.connection, one, where):
+            place = f" in namespace {where}" if where else ""
+            message = f"you may not {', '.join(refused)} {one.resource}{place}"
+            yield Finding(check, if_refused, message, f"needed to {one.purpose}; {remedy}")
+        else:
+            yield Finding(check, "ok", ", ".join(one.verbs))
 
 
 # The namespace, what the cells need in it, and whether it takes their Jobs and pods.
@@ -179,7 +264,6 @@ SECRET_KEYS = {
 https://docs.rs/object_store/latest/object_store/gcp/enum.GoogleConfigKey.html
 https://docs.rs/object_store/latest/object_store/azure/enum.AzureConfigKey.html"""
 NO_ACCOUNT = "error looking up service account"
-MAX_CHANGES = 5
 
 
 def check_namespace(subject: Subject) -> Iterator[Finding]:
@@ -303,10 +387,167 @@ def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) ->
                 given = found["resources"].get(kind, {}).get(resource, "0")
                 if read_quantity(given) != read_quantity(amount):
                     changes.append(f"{kind} of {name}: {given} {resource} instead of {amount}")
-    return join_some(changes, MAX_CHANGES, separator="; ")
+    return join_some(changes, 5, separator="; ")
 
 
-# The store.
+# The nodes: which can hold the cells, and GPUs with drivers new enough.
+
+AUTOSCALERS = {
+    "Karpenter": "/apis/karpenter.sh",
+    "the cluster autoscaler": "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status",
+}
+"""What adds nodes to a cluster, by what is known to leave a sign."""
+# Labels of GPU feature discovery, newer name first:
+# https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery#generated-labels
+DRIVER_LABELS = ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major")
+# By major version of CUDA: https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+MIN_DRIVERS = {11: 450, 12: 525, 13: 580}
+DRA = "/apis/resource.k8s.io/v1"
+
+
+def check_nodes(subject: Subject) -> Iterator[Finding]:
+    listed = subject.connection.list_items("/api/v1/nodes")
+    ended = "status.phase!=Succeeded,status.phase!=Failed"
+    pods = _if_allowed(lambda: subject.connection.list_items("/api/v1/pods", fieldSelector=ended)) or []
+    taken = count_daemon_requests(pods)
+    nodes = [read_node_status(node, taken.get(node["metadata"]["name"], {})) for node in listed]
+    autoscaler = next((name for name, path in AUTOSCALERS.items() if _if_allowed(lambda: subject.find(path))), "")  # noqa: B023
+    for kind in subject.places:
+        fit = fit_pod(kind.pod_spec, nodes)
+        check = f"nodes for cells on {kind.place}"
+        message = f"{len(fit.fitting) or 'none'} of {len(nodes)} nodes can hold one"
+        if fit.fitting:
+            yield Finding(check, "ok", message, details=fit.describe())
+        elif autoscaler:
+            hint = f"{autoscaler} may add one that can; see that one of its pools has what is missing"
+            yield Finding(check, "warning", message, hint, fit.describe())
+        else:
+            hint = "add such a node, or change the pool of the profile: its labels, tolerations, cpus or memory"
+            if kind.cell.device == "gpu":
+                hint += "; where nodes offer no GPU: https://github.com/NVIDIA/k8s-device-plugin"
+            yield Finding(check, "failed", message, hint, fit.describe())
+    yield from _check_drivers(subject, nodes)
+
+
+def _if_allowed(ask: Callable[[], Any]) -> Any:
+    """Return what the API server answers; None where the user may not ask."""
+    try:
+        return ask()
+    except ApiError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return None
+
+
+def _check_drivers(subject: Subject, nodes: Sequence[NodeStatus]) -> Iterator[Finding]:
+    kinds = [kind for kind in subject.kinds if kind.cell.device == "gpu"]
+    labelled = [node for node in nodes if any(not any(list_label_misfits(kind.pod_spec, node)) for kind in kinds)]
+    texts = {
+        node.name: next((node.labels[key] for key in DRIVER_LABELS if key in node.labels), "") for node in labelled
+    }
+    known = {name: int(text) for name, text in texts.items() if text.isdigit()}
+    for framework in sorted({kind.cell.framework for kind in kinds}) if labelled else ():
+        check, (major, minor) = f"driver: {framework}", read_image_cuda(framework)
+        least = MIN_DRIVERS[major]
+        needs = f"CUDA {major}.{minor} of images/{framework} needs a driver from {least} on"
+        if too_old := [name for name, driver in known.items() if driver < least]:
+            older = f"{len(too_old)} of {len(texts)} nodes have an older one: {known[too_old[0]]} on {too_old[0]}"
+            state: FindingState = "failed" if len(too_old) == len(texts) else "warning"
+            yield Finding(check, state, f"{needs}; {older}", "update the driver, or use an image with an older CUDA")
+        elif len(known) < len(texts):
+            message = f"{needs}; unknown on {len(texts) - len(known)} of {len(texts)} nodes: no label names it"
+            yield Finding(check, "warning", message, "GPU feature discovery sets it; or see `nvidia-smi` on a node")
+        else:
+            yield Finding(check, "ok", f"{needs}; the oldest is {min(known.values())}")
+
+
+def read_image_cuda(framework: Framework) -> tuple[int, int]:
+    """Return the version of CUDA that this repository's image of a framework is locked to."""
+    text = find_source(locate_requirements(framework, "cuda")).read_text()
+    found = re.search(r"^nvidia-cuda-runtime(?:-cu\d+)?==(\d+)\.(\d+)", text, re.MULTILINE)
+    assert found is not None
+    return int(found[1]), int(found[2])
+
+
+def check_claims(subject: Subject) -> Iterator[Finding]:
+    gpus = subject.profile.gpu
+    if gpus is None or gpus.request != "claim":
+        return
+    if subject.find(DRA) is None:
+        hint = "it comes with Kubernetes 1.34; or write `gpu.request: limit` in the profile"
+        yield Finding("device class", "failed", "the cluster has no resource.k8s.io/v1", hint)
+        return
+    yield check_object(
+        subject, "device class", f"{DRA}/deviceclasses", gpus.device_class, "install the GPU's DRA driver"
+    )
+    slices = subject.connection.list_items(f"{DRA}/resourceslices")
+    if num_devices := sum(len(item["spec"].get("devices") or ()) for item in slices):
+        yield Finding("devices to claim", "ok", f"{num_devices} in {len(slices)} ResourceSlices")
+    else:
+        hint = "see that the GPU's DRA driver runs on the GPU nodes"
+        yield Finding("devices to claim", "failed", "no ResourceSlice offers any", hint)
+    for num_gpus in sorted({kind.cell.num_gpus for kind in subject.kinds if kind.cell.device == "gpu"}):
+        path = f"{DRA}/namespaces/{subject.namespace}/resourceclaimtemplates"
+        yield check_object(subject, "claim template", path, gpus.name_claim_template(num_gpus), SETUP)
+
+
+def check_queue(subject: Subject) -> Iterator[Finding]:
+    queue = subject.target.queue
+    if queue is None:
+        return
+    version = find_api_version(subject.connection)
+    if version is None:
+        hint = "install it (https://kueue.sigs.k8s.io/docs/installation/), or leave --queue out"
+        yield Finding("queue", "failed", "the cluster has no Kueue: it does not know kueue.x-k8s.io", hint)
+        return
+    found = subject.find(f"/apis/{version}/namespaces/{subject.namespace}/localqueues/{queue}")
+    if found is None:
+        hint = "have an administrator make one (docs/kubernetes.md has an example), or name another with --queue"
+        yield Finding("queue", "failed", f"namespace {subject.namespace} has no LocalQueue {queue}", hint)
+        return
+    name = found["spec"]["clusterQueue"]
+    yield _judge_activity("queue", f"LocalQueue {queue} of ClusterQueue {name}", found, f" ({version})")
+    found = subject.find(f"/apis/{version}/clusterqueues/{name}")
+    if found is None:
+        hint = "create it, or have the LocalQueue name another"
+        yield Finding("cluster queue", "failed", f"there is no ClusterQueue {name}", hint)
+        return
+    yield _judge_activity("cluster queue", name, found, " is active")
+    for kind in subject.places:
+        yield _check_quota(kind, found)
+
+
+def _judge_activity(check: str, name: str, queue: JsonObject, words: str) -> Finding:
+    if inactive := read_inactivity(queue):
+        return Finding(check, "failed", f"{name}: {inactive}", "no Job of it starts until its owner has put that right")
+    return Finding(check, "ok", f"{name}{words}")
+
+
+def _check_quota(kind: CellKind, cluster_queue: Mapping[str, Any]) -> Finding:
+    """Compare what one cell requests with the quota that the queue has in all its flavours together."""
+    spec, name = cluster_queue["spec"], cluster_queue["metadata"]["name"]
+    quotas: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for group in spec.get("resourceGroups") or ():
+        for resource in (resource for flavor in group["flavors"] for resource in flavor["resources"]):
+            quotas[resource["name"]] += read_quantity(resource["nominalQuota"])
+    requests = {resource: amount for resource, amount in sum_requests(kind.pod_spec).items() if amount}
+    uncovered = tuple(f"it covers no {resource}" for resource in requests if resource not in quotas)
+    small = tuple(
+        f"{key}: {format_amount(key, amount)} wanted, {format_amount(key, quotas[key])} is its quota"
+        for key, amount in requests.items()
+        if key in quotas and quotas[key] < amount
+    )
+    check = f"queue for cells on {kind.place}"
+    if not uncovered and not small:
+        message = f"ClusterQueue {name} has the quota for one; labels and taints of its flavours are not compared"
+        return Finding(check, "ok", message)
+    if (spec.get("cohortName") or spec.get("cohort")) and not uncovered:  # v1beta2, v1beta1
+        message = f"ClusterQueue {name} admits one only with quota that its cohort lends"
+        hint = "see that the cohort has so much; raise the nominalQuota where such cells must not depend on it"
+        return Finding(check, "warning", message, hint, small)
+    hint = "add what is missing to its resourceGroups: a resource, or quota"
+    return Finding(check, "failed", f"ClusterQueue {name} never admits one", hint, (*uncovered, *small))
+
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 """Variables that lead S3 clients elsewhere than to Amazon, the first one first

@@ -19,12 +19,11 @@ from runner.kubernetes.failures import is_starting, read_missing_pod_reasons, re
 from runner.kubernetes.kueue import explain_queued_jobs
 from runner.kubernetes.login import find_context
 from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, check_option, check_queue, select_run
-from runner.kubernetes.nodes import NodesAtFaultError
+from runner.kubernetes.nodes import NodesAtFaultError, Placements
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status, read_remaining_job
-from runner.kubernetes.permissions import RUN_PERMISSIONS, check_permissions
-from runner.kubernetes.placements import Placements
 from runner.kubernetes.rendering import JobOwner, JobRenderer, compute_fingerprint
 from runner.kubernetes.session import POD_FIELDS, BudgetSpent, ClusterSession, DeadlinePassed
+from runner.kubernetes.setup import RUN_PERMISSIONS, check_permissions
 from runner.kubernetes.tracked_jobs import ClusterObserver, OngoingRun, TrackedJob, warn_once
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import plan_run
@@ -170,8 +169,7 @@ class ClusterRun:
     def _measure_missing(self, ongoing: OngoingRun, records: Records, console: Console) -> None:
         run, connection = ongoing.plan, ongoing.connection
         connection.warn = warn_once(ongoing.observer.warn)  # an API server that is away is told before a session begins
-        # Without, finished Jobs stay until their TTL is over.
-        check_permissions(connection, ongoing.namespace, RUN_PERMISSIONS, "a run", spared=("deletecollection",))
+        check_permissions(connection, ongoing.namespace, RUN_PERMISSIONS, "a run")
 
         def list_missing() -> list[TrackedJob]:  # called when the API server has answered
             self._refuse_other_measurements(ongoing)

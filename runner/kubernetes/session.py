@@ -45,9 +45,8 @@ from runner.kubernetes.dispatcher import TICK_SECONDS
 from runner.kubernetes.failures import JobOutcome, PendingPods, classify, find_interruption, find_node_fault
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
 from runner.kubernetes.kueue import QueuedJobs
-from runner.kubernetes.nodes import NodeFaults, SharedNodes, read_node_faults
+from runner.kubernetes.nodes import NodeFaults, Placements, SharedNodes, read_node_faults
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
-from runner.kubernetes.placements import Placements
 from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
 from runner.kubernetes.submission import FinishedJobs, Submission
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob

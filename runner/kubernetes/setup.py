@@ -1,11 +1,14 @@
-"""Apply to a cluster what runs need in their namespace."""
+"""What runs need in their namespace: the rights that their runner asks for, and what `setup` applies to a cluster.
+
+The Roles of `setup` are rendered from the rights, and `doctor` asks about them.
+"""
 
 import base64
 import json
 import re
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -16,16 +19,151 @@ import yaml
 from bench.errors import UserError
 from bench.schema import Run
 from collector.files import replace_text
-from runner.kubernetes.connection import ApiError, BusyError, Connection, is_unauthorized, to_user_error
-from runner.kubernetes.names import JobKey, check_manifest
-from runner.kubernetes.permissions import (
-    CLEANUP_PERMISSIONS,
-    QUEUE_PERMISSIONS,
-    RUN_PERMISSIONS,
+from runner.kubernetes.connection import (
+    ApiError,
+    BusyError,
+    Connection,
+    JsonObject,
+    decode_answer,
+    is_unauthorized,
+    to_user_error,
 )
+from runner.kubernetes.names import JobKey, check_manifest
 from runner.kubernetes.rendering import JobRenderer, compute_fingerprint, render_manifest
 from runner.matrix.plan import order_repeats
+from runner.profiles import IN_CLUSTER
 from runner.profiles.model import Profile
+
+# What the runner asks the API server for.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permission:
+    """Verbs on one resource, in the namespace of the run unless it has none."""
+
+    group: str
+    """API group; empty: the core's."""
+    resource: str
+    verbs: tuple[str, ...]
+    purpose: str
+    """What the runner does with them."""
+
+
+RUN_PERMISSIONS = (
+    Permission(
+        group="batch",
+        resource="jobs",
+        verbs=("create", "list", "watch", "delete", "deletecollection"),
+        purpose="submit the cells, follow them, delete those that cannot start or are recorded",
+    ),
+    Permission(group="", resource="pods", verbs=("list", "watch"), purpose="explain why a cell waits or how it died"),
+    Permission(
+        group="",
+        resource="pods/log",
+        verbs=("get",),
+        purpose="take the record of a cell that could not reach the store",
+    ),
+    Permission(group="", resource="events", verbs=("list",), purpose="explain why a Job has no pod"),
+)
+"""What a run needs, and nothing else."""
+CLEANUP_PERMISSIONS = (
+    Permission(group="", resource="pods", verbs=("delete",), purpose="delete pods whose Job is gone"),
+)
+"""What `benchmatrix clean` needs on top of the permissions of a run."""
+CANCEL_PERMISSIONS = (Permission(group="batch", resource="jobs", verbs=("list", "delete"), purpose="delete the Jobs"),)
+"""All that `cancel` needs."""
+NODE_PERMISSION = Permission(
+    group="",
+    resource="nodes",
+    verbs=("get", "list"),
+    purpose="record the machine type, zone and kubelet of every result, and count the cells that fit on the nodes",
+)
+"""What a run can do without: it asks for each node once, and lists the nodes every two minutes.
+
+Nodes are in no namespace, so that no Role can allow it."""
+QUEUE_PERMISSIONS = (
+    Permission(
+        group="kueue.x-k8s.io",
+        resource="workloads",
+        verbs=("list",),
+        purpose="say why Kueue has not started a Job",
+    ),
+    Permission(
+        group="kueue.x-k8s.io",
+        resource="localqueues",
+        verbs=("get",),
+        purpose="say in `status` and `doctor` whether a queue is there and active",
+    ),
+)
+"""What a run with a queue asks for and can do without. `doctor` reads ClusterQueues and ResourceFlavors besides, which
+are in no namespace, so that no Role can allow it."""
+
+
+# Whether the user may do that: asked first, so that a command is refused before it has changed anything.
+
+UNKNOWN_USER = "a user that it does not name"
+_NO_REVIEW = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
+"""What a cluster answers that lets this user ask nothing about its rights."""
+
+
+def list_refused(connection: Connection, permission: Permission, namespace: str) -> list[str]:
+    """Return which verbs the user may not use. `namespace`: empty: in all of the cluster. ApiError if none may ask."""
+    resource, _, subresource = permission.resource.partition("/")
+    attributes = {"namespace": namespace, "group": permission.group, "resource": resource, "subresource": subresource}
+
+    def may(verb: str) -> bool:
+        spec = {"resourceAttributes": attributes | {"verb": verb}}
+        review = _review(connection, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec)
+        return bool(review["status"].get("allowed"))
+
+    return [verb for verb in permission.verbs if not may(verb)]
+
+
+def name_self(connection: Connection) -> str:
+    """Return the user's name on the server."""
+    try:
+        review = _review(connection, "authentication.k8s.io/v1", "SelfSubjectReview", {})
+    except ApiError as error:
+        if error.status not in _NO_REVIEW:
+            raise
+        return UNKNOWN_USER
+    return str(review["status"]["userInfo"]["username"])
+
+
+def _review(connection: Connection, version: str, kind: str, spec: JsonObject) -> JsonObject:
+    body = json.dumps({"apiVersion": version, "kind": kind} | ({"spec": spec} if spec else {})).encode()
+    return decode_answer(connection.request("create", f"/apis/{version}/{kind.lower()}s", body=body))
+
+
+def check_permissions(connection: Connection, namespace: str, permissions: Iterable[Permission], what: str) -> None:
+    """Raise UserError, with all that is missing, if the user may not do what `what` needs in a namespace.
+
+    Where a cluster does not say what a user may do, nothing is raised.
+    """
+    try:
+        refused = {one: list_refused(connection, one, namespace) for one in permissions}
+        if missing := {one: verbs for one, verbs in refused.items() if verbs}:
+            raise UserError(_explain_missing(connection, namespace, missing, what))
+    except ApiError as error:
+        if error.status not in _NO_REVIEW:
+            raise to_user_error(error, connection.context) from error
+
+
+def _explain_missing(connection: Connection, namespace: str, missing: dict[Permission, list[str]], what: str) -> str:
+    user = name_self(connection)
+    rights = "; ".join(
+        f"{', '.join(verbs)} {'.'.join(filter(None, (one.resource, one.group)))} (to {one.purpose})"
+        for one, verbs in missing.items()
+    )
+    named = "NAME" if user == UNKNOWN_USER else user
+    by_chart = "upgrade the release of the chart, or " if connection.context == IN_CLUSTER else ""
+    context = "CONTEXT" if connection.context == IN_CLUSTER else connection.context
+    return (
+        f"--on {connection.context}: {user} lacks rights in namespace {namespace} that {what} needs: {rights}. "
+        f"Nothing was changed; {by_chart}have an administrator of the cluster run `benchmatrix setup --on {context} "
+        f"--namespace {namespace} --user {named}`, which grants them"
+    )
+
 
 # Render the manifests of what a run needs in its namespace, in the order to apply them.
 

@@ -17,8 +17,8 @@ from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.cleanup import CancellationWatcher
 from runner.kubernetes.connection import ApiError, delete_exactly
 from runner.kubernetes.names import CELL_LABEL, REPEAT_LABEL
+from runner.kubernetes.nodes import Placements
 from runner.kubernetes.objects import JobStatus
-from runner.kubernetes.placements import Placements
 from runner.kubernetes.rendering import NodeWish
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 

@@ -17,7 +17,7 @@ from bench.store import Store
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.permissions import RUN_PERMISSIONS
+from runner.kubernetes.setup import RUN_PERMISSIONS
 
 StartKubelet = Callable[..., FakeKubelet]
 ACCOUNT = "short-lived"

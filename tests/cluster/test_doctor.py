@@ -37,7 +37,7 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
     housekeeping = findings["permission: pods, to cancel and clean"]
     assert (housekeeping["state"], housekeeping["message"][:24]) == ("warning", "you may not delete pods ")
     machines = findings["permission: nodes, to say which machines"]
-    assert ("warning", "you may not get and list nodes") == (machines["state"], machines["message"])
+    assert ("warning", "you may not get, list nodes") == (machines["state"], machines["message"])
     assert "kubectl create clusterrole benchmatrix-nodes --verb get,list --resource nodes" in machines["hint"]
     states = list_states(findings)
     assert states["permission: jobs"] == "failed"

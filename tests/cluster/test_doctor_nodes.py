@@ -11,8 +11,8 @@ from doctor_calls import N2, PROFILE, T4, TAINT, Examine, list_states
 from runs import make_cells, make_profile, wait_for
 
 from bench.schema import PlannedCell
+from runner.kubernetes.capacity import count_daemon_requests, fit_pod, list_misfits, read_node_status
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.fit import count_daemon_requests, fit_pod, list_misfits, read_node_status
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer
 from s3_server import S3Server

@@ -1,7 +1,6 @@
 """A runner whose user lacks a right is refused with the name of that right, before it creates anything."""
 
 import io
-from collections.abc import Callable
 
 import pytest
 from rich.console import Console
@@ -11,13 +10,10 @@ from users import Right, connect_as_runner, list_rights
 from bench.errors import UserError
 from bench.store import Store
 from control_plane import ControlPlane
-from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
 
-DISPENSABLE = ("batch", "jobs", "deletecollection")
 
-
-@pytest.mark.parametrize("right", [right for right in list_rights() if right != DISPENSABLE], ids="-".join)
+@pytest.mark.parametrize("right", list_rights(), ids="-".join)
 def test_a_run_without_one_of_its_rights_creates_nothing(
     connection: Connection, control_plane: ControlPlane, namespace: str, store: Store, right: Right
 ) -> None:
@@ -33,19 +29,3 @@ def test_a_run_without_one_of_its_rights_creates_nothing(
     assert f"lacks rights in namespace {namespace} that a run needs: {verb} {name} (to " in str(error.value)
     assert f"`benchmatrix setup --on {limited.context} --namespace {namespace} --user " in str(error.value)
     assert setup.list_jobs() == []
-
-
-def test_a_run_that_may_not_delete_many_jobs_at_once_goes_on(
-    connection: Connection,
-    control_plane: ControlPlane,
-    namespace: str,
-    store: Store,
-    start_kubelet: Callable[..., FakeKubelet],
-) -> None:
-    start_kubelet(num_nodes=2)
-    limited = connect_as_runner(connection, control_plane, namespace, without=DISPENSABLE)
-    setup = Setup.make(connection, namespace, store, make_cells(2))
-
-    setup.make_cluster_run().measure(setup.run, limited, setup.observed, Console(file=io.StringIO()))
-
-    assert [result.status for result in setup.observed.results] == ["ok"] * 2

@@ -18,7 +18,7 @@ from bench.store import (
 from control_plane import ControlPlane
 from fake_kubelet import IMAGE_ID, FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.placements import Placements
+from runner.kubernetes.nodes import Placements
 
 StartKubelet = Callable[..., FakeKubelet]
 LABELS = {

@@ -6,7 +6,7 @@ from runs import DEADLINE_SECONDS
 
 from control_plane import USER, ControlPlane
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.permissions import RUN_PERMISSIONS
+from runner.kubernetes.setup import RUN_PERMISSIONS
 
 Right = tuple[str, str, str]
 """API group, resource and verb."""

@@ -26,8 +26,7 @@ from chart import (
     render_texts,
 )
 from runner.commands.options import EXIT_NOT_OK, EXIT_USER_ERROR
-from runner.kubernetes.permissions import QUEUE_PERMISSIONS, RUN_PERMISSIONS, Permission
-from runner.kubernetes.setup import SetupTemplate
+from runner.kubernetes.setup import QUEUE_PERMISSIONS, RUN_PERMISSIONS, Permission, SetupTemplate
 from runner.profiles.loading import load_profile
 
 VERSIONS = ("1.34", "1.35", "1.36")

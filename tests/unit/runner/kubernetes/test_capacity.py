@@ -14,13 +14,13 @@ from job_manifests import load, render
 from ongoing_runs import finish, make_ongoing, submit, track
 from runner.kubernetes.capacity import (
     MIN_PARALLEL,
+    NodeStatus,
     Spending,
     check_prices,
     count_cells,
-    count_cells_within_limits,
     find_limit,
+    read_node_status,
 )
-from runner.kubernetes.fit import NodeStatus, read_node_status
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.profiles.model import Profile
 
@@ -48,27 +48,25 @@ def make_node(labels: dict[str, str] | None = None, name: str = "node", **alloca
 
 
 @pytest.mark.parametrize(
-    ("num_fitting", "num_at_start", "num_allowed", "limit"),
+    ("num_fitting", "num_at_start", "limit"),
     [
-        (1, 1, 0, 2),  # one T4: one cell that runs, one that takes its place
-        (10, 10, 0, 20),
-        (0, 0, 0, MIN_PARALLEL),  # scaled to zero: somebody has to ask for the first node
-        (4, 1, 0, 4),  # an autoscaler added three: none of them is left without a cell,
-        (3, 1, 0, 3),  # and none asks for two more
-        (0, 5, 0, 10),
-        (1, 1, 8, 8),  # an autoscaler's own limit
-        (10, 10, 8, 20),
+        (1, 1, 2),  # one T4: one cell that runs, one that takes its place
+        (10, 10, 20),
+        (0, 0, MIN_PARALLEL),  # scaled to zero: somebody has to ask for the first node
+        (4, 1, 4),  # an autoscaler added three: none of them is left without a cell,
+        (3, 1, 3),  # and none asks for two more
+        (0, 5, 10),
     ],
 )
-def test_in_flight_follows_the_nodes(num_fitting: int, num_at_start: int, num_allowed: int, limit: int) -> None:
-    assert find_limit(num_fitting, num_at_start, num_allowed) == limit
+def test_in_flight_follows_the_nodes(num_fitting: int, num_at_start: int, limit: int) -> None:
+    assert find_limit(num_fitting, num_at_start) == limit
 
 
 def test_pods_that_wait_never_add_nodes_without_end() -> None:
     """An autoscaler adds a node for every pod that waits: the limit must not follow it up."""
     num_nodes = num_at_start = 3
     for _ in range(10):
-        num_nodes = find_limit(num_nodes, num_at_start, 0)
+        num_nodes = find_limit(num_nodes, num_at_start)
     assert num_nodes == 2 * num_at_start
 
 
@@ -116,70 +114,6 @@ def test_nodes_that_hold_any_of_several_cells_are_counted_once() -> None:
         del pod["affinity"]["podAntiAffinity"]
     sixteen = make_node(None, "e", cpu="16", **{"ephemeral-storage": "500Gi"})
     assert count_cells(roomy, [sixteen]) == 16 // load("kind").pools["cpu"].cpus
-
-
-def make_node_pool(limits: dict[str, str] | None, **template: Any) -> dict[str, Any]:
-    labels = template.pop("labels", {})
-    name = template.pop("name", "bench")
-    return {
-        "metadata": {"name": name},
-        "spec": {"limits": limits, "template": {"metadata": {"labels": labels}, "spec": template}},
-    }
-
-
-def test_karpenters_limits_count_for_the_cells_that_its_nodes_could_hold() -> None:
-    types = [
-        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [name]}
-        for name in ("g4dn.xlarge", "m6i.2xlarge")
-    ]
-    both = {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64", "amd64"]}
-    t4 = make_node_pool({"nvidia.com/gpu": "6"}, requirements=[types[0]], taints=[TAINT])
-    cpus = make_node_pool({"cpu": "42", "memory": "1000Gi"}, requirements=[types[1], both])
-    profile = load("eks")
-
-    assert count_cells_within_limits(make_pod(profile, "gpu"), [t4, cpus]) == 6
-    assert count_cells_within_limits(make_pod(profile), [t4, cpus]) == 42 // profile.pools["cpu"].cpus
-
-
-M6I = {"node.kubernetes.io/instance-type": "m6i.2xlarge"}
-ARM_ALONE = {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}
-
-
-@pytest.mark.parametrize(
-    "node_pool",
-    [
-        make_node_pool(None),
-        make_node_pool({"nvidia.com/gpu": "6"}),  # nothing that a cell on a CPU requests
-        make_node_pool({"cpu": "42"}, taints=[{"key": "team", "effect": "NoSchedule"}]),
-        make_node_pool({"cpu": "42"}, labels={"node.kubernetes.io/instance-type": "g4dn.xlarge"}),
-        make_node_pool({"cpu": "42"}, labels=M6I, requirements=[ARM_ALONE]),
-    ],
-)
-def test_a_limit_that_says_nothing_of_the_cells_is_none(node_pool: dict[str, Any]) -> None:
-    assert count_cells_within_limits(make_pod(load("eks")), [node_pool]) == 0
-
-
-def allow(key: str, *values: str) -> dict[str, Any]:
-    return {"key": key, "operator": "In", "values": list(values)}
-
-
-@pytest.mark.parametrize(
-    ("name", "requirement", "expected"),
-    [
-        ("eks", allow("node.kubernetes.io/instance-type", "m6i.2xlarge", "m6i.4xlarge"), 16),
-        ("eks", allow("karpenter.k8s.aws/instance-family", "m6i", "g4dn"), 16),
-        ("eks", allow("karpenter.k8s.aws/instance-family", "c7i"), 0),
-        ("eks", allow("node.kubernetes.io/instance-type", "c7i.2xlarge"), 0),
-        ("eks-auto", allow("eks.amazonaws.com/instance-family", "m6i", "g4dn"), 16),
-        ("eks-auto", allow("eks.amazonaws.com/instance-family", "c7i"), 0),
-    ],
-)
-def test_a_node_pool_that_allows_several_machines_counts_if_one_of_them_fits(
-    name: str, requirement: dict[str, Any], expected: int
-) -> None:
-    node_pool = make_node_pool({"cpu": "64"}, requirements=[requirement])
-    assert load(name).pools["cpu"].cpus == 4
-    assert count_cells_within_limits(make_pod(load(name)), [node_pool]) == expected
 
 
 def make_profile(**prices: float) -> Profile:

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from runner.kubernetes.doctor import check_cells_endpoint, check_store, describe_pod_changes, explain_store_secret
+from bench.registry import FRAMEWORKS
+from runner.kubernetes.doctor import (
+    MIN_DRIVERS,
+    check_cells_endpoint,
+    check_store,
+    describe_pod_changes,
+    explain_store_secret,
+    read_image_cuda,
+)
 from runner.profiles.loading import load_profile
 
 
@@ -71,3 +79,7 @@ def test_what_a_policy_changes_that_decides_what_is_measured_is_named() -> None:
         "the container proxy was added; the image of bench is b:1 instead of a:1; bench has the variable B; "
         "limits of bench: 500m cpu instead of 1000m"
     )
+
+
+def test_the_oldest_driver_is_known_for_the_cuda_of_each_image() -> None:
+    assert {read_image_cuda(framework)[0] for framework in FRAMEWORKS} <= MIN_DRIVERS.keys()

@@ -7,7 +7,7 @@ import pytest
 from kubeconfigs import write_kubeconfig
 from lying_server import Answer, LyingServer
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.permissions import RUN_PERMISSIONS, check_permissions
+from runner.kubernetes.setup import RUN_PERMISSIONS, check_permissions
 
 
 class SilentServer(LyingServer):

@@ -13,7 +13,7 @@ from cluster_objects import load_pod
 from job_manifests import RUN_ID
 from ongoing_runs import make_ongoing
 from runner.kubernetes.connection import ApiError
-from runner.kubernetes.placements import Placements
+from runner.kubernetes.nodes import Placements
 
 
 class NodelessServer:

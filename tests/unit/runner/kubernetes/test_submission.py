@@ -17,7 +17,7 @@ from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.cleanup import CancellationWatcher, RunCancelled, leave_mark
 from runner.kubernetes.connection import ApiError
 from runner.kubernetes.dispatcher import Dispatcher
-from runner.kubernetes.placements import Placements
+from runner.kubernetes.nodes import Placements
 from runner.kubernetes.rendering import ANY_NODE
 from runner.kubernetes.submission import (
     BATCH_SIZE,
