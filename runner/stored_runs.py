@@ -9,7 +9,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Run
-from bench.store import Store, explain_os_error, find_directory, is_confirmation
+from bench.store import Store, explain, find_directory, is_confirmation
 from bench.store.documents import find_future_runs, read_runs
 from runner.terminal import warn_on_stderr
 
@@ -34,7 +34,7 @@ def open_existing_store(url: str, option: str = "--store") -> Store:
         try:
             is_there = place.is_dir()
         except OSError as error:
-            raise UserError(f"store {url}: {explain_os_error(error, str(place))}") from error
+            raise UserError(f"store {url}: {explain(error, str(place))}") from error
         if not is_there:
             raise UserError(f"store {url}: there is no directory {place}; name the right one with {option}")
     return Store.open(url)

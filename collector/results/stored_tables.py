@@ -287,13 +287,12 @@ def _make_column(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 def _read_documents(found: RunTables, new: Mapping[str, StoredObject]) -> tuple[_Batch, int]:
     """Return the rows of new documents, and how many documents were gone; those that do not count are skipped."""
-    batch, num_gone, kind = _Batch(found.kind), 0, found.kind
+    batch, num_found, kind = _Batch(found.kind), 0, found.kind
     for stored, data in _get_documents(found.store, new):
         key = kind.parse_key(stored.key)
         assert key is not None  # as it was listed
-        if isinstance(data, KeyMissing):
-            num_gone += 1
-        elif isinstance(data, UnreadableObject):  # it may be readable tomorrow
+        num_found += 1
+        if isinstance(data, UnreadableObject):  # it may be readable tomorrow
             found.skipped.append(SkippedDocument(key=stored.key, reason=f"cannot be read: {data}", is_unread=True))
         elif stored.num_bytes > MAX_DOCUMENT_BYTES:
             reason = f"too large: {stored.num_bytes:,} bytes, a {kind.noun} has at most {MAX_DOCUMENT_BYTES:,}"
@@ -303,21 +302,19 @@ def _read_documents(found: RunTables, new: Mapping[str, StoredObject]) -> tuple[
                 batch.add(stored, kind.describe(data, key))
             except InvalidDocumentError as error:
                 found.skipped.append(SkippedDocument(key=stored.key, reason=str(error)))
-    return batch, num_gone
+    return batch, len(new) - num_found
 
 
 def _get_documents(
     store: Store, new: Mapping[str, StoredObject]
-) -> Iterator[tuple[StoredObject, bytes | KeyMissing | UnreadableObject]]:
-    """Yield each document with its bytes, the large ones last; StoreError where none can be read."""
+) -> Iterator[tuple[StoredObject, bytes | UnreadableObject]]:
+    """Yield each document that is there with its bytes, the large ones last; StoreError where none can be read."""
     yield from ((stored, b"") for stored in new.values() if stored.num_bytes > MAX_DOCUMENT_BYTES)
     sizes = {key: stored.num_bytes for key, stored in new.items() if stored.num_bytes <= MAX_DOCUMENT_BYTES}
     small = [key for key, size in sizes.items() if size <= LARGE_DOCUMENT_BYTES]
     large = [key for key, size in sizes.items() if size > LARGE_DOCUMENT_BYTES]
     for keys, num_parallel in ((small, 16), (large, 1)):
-        for key, data in store.try_many(keys, num_parallel=num_parallel) if keys else ():
-            if isinstance(data, StoreError) and not isinstance(data, UnreadableObject):
-                raise data
+        for key, data in store.get_listed(keys, num_parallel=num_parallel) if keys else ():
             yield new[key], data
 
 

@@ -81,9 +81,6 @@ def test_many_objects_are_got_and_those_that_are_gone_are_left_out(store: Store)
         list(pool.map(store.put, objects.keys(), objects.values()))
     assert dict(store.get_listed([*store.list_keys("runs/r1/results/"), "gone"], num_parallel=7)) == objects
     assert dict(store.get_listed([])) == {}
-    found = dict(store.try_many([RESULTS[0], "gone"]))
-    assert found[RESULTS[0]] == b"1"
-    assert isinstance(found["gone"], KeyMissing)
 
 
 def test_a_reader_may_stop_early_and_an_error_of_the_keys_is_raised(store: Store) -> None:

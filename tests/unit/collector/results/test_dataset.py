@@ -60,15 +60,15 @@ def assert_same(actual: Collection, expected: Collection) -> None:
 def note_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Yield the keys of the documents that are read meanwhile."""
     read: list[str] = []
-    try_many = Store.try_many
+    get_listed = Store.get_listed
 
     def note(self: Store, keys: object, **options: int) -> object:
         noted = list(keys)  # type: ignore[call-overload]
         read.extend(key for key in noted if key.startswith("runs/"))
-        return try_many(self, noted, **options)
+        return get_listed(self, noted, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "try_many", note)
+        patch.setattr(Store, "get_listed", note)
         yield read
 
 
@@ -144,13 +144,15 @@ def test_tables_that_do_not_fit_each_other_are_made_to_fit(store: Store, table: 
 
 def test_a_store_that_goes_away_in_mid_collection_is_an_error(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     put_run(store, 1, 2)
-    try_many = Store.try_many
+    get_listed = Store.get_listed
 
     def stop(self: Store, keys: object, **options: int) -> object:
-        for number, (key, data) in enumerate(try_many(self, keys, **options)):  # type: ignore[arg-type]
-            yield key, StoreUnreachable("the store is gone") if number == 4 and key.startswith("runs/") else data
+        for number, (key, data) in enumerate(get_listed(self, keys, **options)):  # type: ignore[arg-type]
+            if number == 4 and key.startswith("runs/"):
+                raise StoreUnreachable("the store is gone")
+            yield key, data
 
-    monkeypatch.setattr(Store, "try_many", stop)
+    monkeypatch.setattr(Store, "get_listed", stop)
     with pytest.raises(StoreUnreachable, match="the store is gone"):
         collect(store)
     assert list_tables(store) == []

@@ -46,14 +46,16 @@ def test_a_store_that_goes_away_is_one_message_and_nothing_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     documents = list_documents(store)
-    try_many = Store.try_many
+    get_listed = Store.get_listed
 
     def stop(self: Store, keys: object, **options: int) -> Iterator[object]:
-        for number, (key, data) in enumerate(try_many(self, keys, **options)):  # type: ignore[arg-type]
-            yield key, kind("store s3://bucket: it is gone") if "/results/" in key and number == 4 else data
+        for number, (key, data) in enumerate(get_listed(self, keys, **options)):  # type: ignore[arg-type]
+            if "/results/" in key and number == 4:
+                raise kind("store s3://bucket: it is gone")
+            yield key, data
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "try_many", stop)
+        patch.setattr(Store, "get_listed", stop)
         code, _, err = call_main(*words)
     last = err.splitlines()[-1]
     assert (code, last.partition(" ")[0], "store s3://bucket: it is gone" in last) == (expected, "error:", True)

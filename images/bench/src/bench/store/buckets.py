@@ -21,7 +21,7 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import AlreadyExistsError, BaseError
 
 from bench.redaction import hide_secrets
-from bench.store.errors import MAX_SHOWN, NOT_S3, StoreError, UnreadableObject, explain_library_error
+from bench.store.errors import MAX_SHOWN, NOT_S3, StoreError, UnreadableObject, explain
 from bench.store.keys import StoredObject, find_key_problem
 
 DEFAULT_REGION = "us-east-1"
@@ -43,9 +43,6 @@ class Bucket:
     objects: Any
     """obstore's store."""
     errors: ClassVar = (BaseError, OSError, BotoCoreError, ClientError)
-
-    def explain(self, error: Exception) -> StoreError:
-        return explain_library_error(error, self.place)
 
     def write(self, key: str, data: bytes) -> None:
         """Write an object in one request: obstore retries it as a whole, and an aborted one leaves no parts behind."""
@@ -110,7 +107,8 @@ class Bucket:
         try:
             yield
         except FileNotFoundError as error:
-            raise (self.explain(error) if re.search("NoSuchBucket|ContainerNotFound", str(error)) else error) from None
+            is_of_bucket = re.search("NoSuchBucket|ContainerNotFound", str(error))
+            raise (explain(error, self.place) if is_of_bucket else error) from None
 
 
 @dataclass(frozen=True, kw_only=True)

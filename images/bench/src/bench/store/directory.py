@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import randbits
 from typing import ClassVar
 
-from bench.store.errors import StoreError, UnreadableObject, explain_os_error
+from bench.store.errors import StoreError, UnreadableObject
 from bench.store.keys import HOSTILE_PART, StoredObject
 
 PAGE_SIZE = 1000
@@ -47,9 +47,9 @@ class Directory:
         root = find_directory(url)
         return cls(root, tuple(folder for folder in (root, *root.parents) if not os.path.exists(folder)))
 
-    def explain(self, error: Exception) -> StoreError:
-        assert isinstance(error, OSError)
-        return StoreError(explain_os_error(error, str(self.root)))
+    @property
+    def place(self) -> str:
+        return str(self.root)
 
     def write(self, key: str, data: bytes) -> None:
         """Write a file under another name, and rename it when it is whole."""

@@ -5,11 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 from bench.errors import UserError
 from bench.schema import InvalidDocumentError, RawRemoval, RemovedResult, Run, read_raw_removal, read_run
-from bench.store.errors import KeyMissing, StoreError, UnreadableObject
+from bench.store.errors import UnreadableObject
 from bench.store.keys import raw_removals_prefix, result_key, run_key
 from bench.store.store import Store
 
-NUM_PARALLEL_READS = 32
 CLOCK_TOLERANCE = timedelta(days=1)
 """A run that began later than this from now was stamped by a clock that is wrong."""
 
@@ -20,22 +19,16 @@ def read_runs(store: Store, run_ids: Iterable[str]) -> tuple[list[Run], dict[str
     Raise StoreError if the store cannot be used.
     """
     ids_by_key = {run_key(run_id): run_id for run_id in run_ids}
-    found = {
-        ids_by_key[key]: _read_plan(data, ids_by_key[key])
-        for key, data in store.try_many(ids_by_key, num_parallel=NUM_PARALLEL_READS)
-    }
-    in_order = {run_id: found[run_id] for run_id in ids_by_key.values()}
-    runs = [run for run in in_order.values() if isinstance(run, Run)]
-    return runs, {run_id: reason for run_id, reason in in_order.items() if isinstance(reason, str)}
+    plans: dict[str, Run | str] = dict.fromkeys(ids_by_key.values(), "there is none")
+    for key, data in store.get_listed(ids_by_key):
+        plans[ids_by_key[key]] = _read_plan(data, ids_by_key[key])
+    runs = [plan for plan in plans.values() if isinstance(plan, Run)]
+    return runs, {run_id: reason for run_id, reason in plans.items() if isinstance(reason, str)}
 
 
-def _read_plan(data: bytes | KeyMissing | StoreError, run_id: str) -> Run | str:
-    if isinstance(data, KeyMissing):
-        return "there is none"
+def _read_plan(data: bytes | UnreadableObject, run_id: str) -> Run | str:
     if isinstance(data, UnreadableObject):  # one plan that is too large is no reason not to read the others
         return str(data)
-    if isinstance(data, StoreError):
-        raise data
     try:
         run = read_run(data)
     except InvalidDocumentError as error:

@@ -32,9 +32,16 @@ NOT_S3 = (
     "{place} answers with status {status}, and not as S3 does; is it the address of the S3 server, and not of its "
     "console or of a proxy?"
 )
-# What stands in an error, the first that fits. Codes: of S3
-# (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html#ErrorCodeList) and Azure.
+ELSEWHERE = " or name another place with --store"
+# What stands in an error, the first that fits: numbers of the system (errno(3)), codes of S3
+# (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html#ErrorCodeList) and of Azure.
 MESSAGES = {
+    f"Errno ({errno.ENOSPC}|{errno.EDQUOT})]": "the disk of {place} is full; free some space" + ELSEWHERE,
+    f"Errno ({errno.EACCES}|{errno.EPERM})]": "no permission to use {place}; change its permissions" + ELSEWHERE,
+    f"Errno ({errno.EEXIST}|{errno.ENOTDIR}|{errno.EISDIR})]": "{place} is a file, or has one where a directory is "
+    "needed; move it" + ELSEWHERE,
+    f"Errno {errno.EFBIG}]": "no file may be so large at {place}; raise the limit (`ulimit -f`)" + ELSEWHERE,
+    f"Errno {errno.EROFS}]": "the file system of {place} is read-only; mount it for writing" + ELSEWHERE,
     "RequestTimeTooSkewed|request time and": "{place} refuses requests whose date is not that of its own clock: this "
     "machine's clock is wrong, or the server's; set it (`timedatectl` shows this one's)",  # rclone: AccessDenied
     "<Code>(NoSuchBucket|ContainerNotFound)<": "the bucket does not exist at {place}; make it or name another with "
@@ -75,26 +82,8 @@ CAUSES = {
 """What stands in an error of a connection, and what it means."""
 
 
-_FULL = "the disk of {place} is full; free some space"
-_FORBIDDEN = "no permission to use {place}; change its permissions"
-_IN_THE_WAY = "{place} is a file, or has one where a directory is needed; move it"
-OS_MESSAGES = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL),
-    **dict.fromkeys((errno.EACCES, errno.EPERM), _FORBIDDEN),
-    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR, errno.EISDIR), _IN_THE_WAY),
-    errno.EFBIG: "no file may be so large at {place}; raise the limit (`ulimit -f`)",
-    errno.EROFS: "the file system of {place} is read-only; mount it for writing",
-}
-
-
-def explain_os_error(error: OSError, place: str) -> str:
-    """Return what to report of an error of the system at a directory."""
-    message = OS_MESSAGES.get(error.errno or 0)
-    return str(error) if message is None else f"{message.format(place=place)} or name another place with --store"
-
-
-def explain_library_error(error: BaseException, place: str) -> StoreError:
-    """Return the error for one of obstore or botocore."""
+def explain(error: BaseException, place: str) -> StoreError:
+    """Return the error for one of the system, obstore or botocore."""
     text = _write_out(error)
     status, code = re.search(r"status code: (\d+)", text), re.search(r"<Code>(\w+)<", text)
     sign = next(sign for sign in MESSAGES if re.search(sign, text, re.DOTALL))

@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing.pool import ThreadPool
@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from bench.redaction import hide_url_users
 from bench.store.directory import Directory
-from bench.store.errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject
+from bench.store.errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject, explain
 from bench.store.keys import NAME, StoredObject, check_key, find_key_problem, find_limit
 
 if TYPE_CHECKING:
@@ -90,28 +90,16 @@ class Store:
     def get_listed(
         self, keys: Iterable[str], *, num_parallel: int = 16
     ) -> Iterator[tuple[str, bytes | UnreadableObject]]:
-        """Yield (key, bytes) of the keys of a listing, as `try_many` does; raise StoreError if the store fails.
+        """Yield (key, bytes) of the keys of a listing, in any order; raise StoreError if the store fails.
 
         An object that was deleted since it was listed is left out. One that cannot be read comes with the reason: what
         its kind means to the caller decides what follows.
-        """
-        for key, data in self.try_many(keys, num_parallel=num_parallel):
-            if isinstance(data, bytes | UnreadableObject):
-                yield key, data
-            elif isinstance(data, StoreError):
-                raise data
-
-    def try_many(
-        self, keys: Iterable[str], *, num_parallel: int = 16
-    ) -> Iterator[tuple[str, bytes | KeyMissing | StoreError]]:
-        """Yield every key with its bytes, or with the error that `get` would raise for it, in any order.
-
         16 at a time: from a local S3 server, 8 to 32 are equally fast (docs/decisions/0030-data-set.md).
         """
         left = map(check_key, keys)
         with ThreadPool(num_parallel) as pool:
             while chunk := list(islice(left, NUM_READ_AHEAD * num_parallel)):
-                yield from pool.imap_unordered(self._try, chunk)
+                yield from filter(None, pool.imap_unordered(self._try, chunk))
 
     def list_objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield what is below the folder `prefix` ('': all), in any order, without what a killed writer left."""
@@ -162,11 +150,13 @@ class Store:
         with self._translate_errors():
             return submit(work).result()
 
-    def _try(self, key: str) -> tuple[str, bytes | KeyMissing | StoreError]:
-        try:
-            return key, self._read(key)
-        except (KeyMissing, StoreError) as error:
-            return key, error
+    def _try(self, key: str) -> tuple[str, bytes | UnreadableObject] | None:
+        with suppress(KeyMissing):
+            try:
+                return key, self._read(key)
+            except UnreadableObject as error:
+                return key, error
+        return None
 
     def _read(self, key: str) -> bytes:
         with self._translate_errors():
@@ -180,7 +170,7 @@ class Store:
         try:
             yield
         except (StoreError, *self.backend.errors) as error:
-            problem = error if isinstance(error, StoreError) else self.backend.explain(error)
+            problem = error if isinstance(error, StoreError) else explain(error, self.backend.place)
             raise type(problem)(f"store {hide_url_users(self.url)}: {problem}") from None
 
 
