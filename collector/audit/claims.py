@@ -6,15 +6,15 @@ every reading of its work: `implausible without Winograd`, `implausible on the s
 stated hardware` (see rates.py). `peak rates only`: the figure is a ratio of data sheets. `not tested here`: all
 else. Findings stand beside a verdict and decide nothing.
 
-The study's own configuration is TensorFlow's graph mode on synthetic data at the stated batch and a stated input size.
-PyTorch eager, the study's other one, is named beside it; all else is listed only.
+The study's own configuration is TensorFlow's graph mode on synthetic data at the stated batch and a stated input size;
+all else is listed only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations, product
 from math import inf, sqrt
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -22,51 +22,36 @@ from bench.schema import Phase
 from collector.audit.measured import (
     ClaimContext,
     Decided,
-    Interval,
     Place,
-    Time,
     decide,
-    describe_cpu,
-    describe_energy,
-    describe_nearest,
-    describe_ratio,
-    describe_shares,
-    describe_sides,
-    describe_speedup,
     explain_missing_intervals,
+    list_energies,
     list_intervals,
-    list_missing,
-    list_pairs,
+    list_measured,
     place_interval,
-    read_row,
-    read_times,
-    shorten,
 )
 from collector.audit.rates import (
     TOLERANCE,
     Algorithm,
     Rate,
     describe_algorithm,
-    describe_limit,
     explain_too_slow,
     is_too_slow,
 )
-from collector.audit.rows import list_rates
+from collector.audit.rows import describe_calculation, list_rates
 from collector.audit.study import Claim, ClaimKind, ClaimVerdict, Finding, Study
-from collector.audit.table import TableRow, find_device
+from collector.audit.table import AuditedDevice, TableRow, find_device
 from collector.forecast.fit import STUDY_YEAR, Projection, format_amount, replay_study
 from collector.forecast.series import load_series
 from collector.labels import FRAMEWORK_NAMES
 from collector.units import (
     GFLOP,
-    GFLOPS,
     PERCENT,
     RATIO,
     choose_rate_unit,
     format_interval,
     format_number,
     format_significant,
-    join_words,
 )
 
 ReasonedVerdict = tuple[ClaimVerdict, str]
@@ -94,12 +79,34 @@ class ClaimResult:
     measured: tuple[str, ...] = ()
 
 
+class Time(NamedTuple):
+    """A time of the study's table under one reading of its work."""
+
+    who: str
+    row: TableRow
+    device: AuditedDevice
+    rate: Rate
+
+    def describe(self) -> str:
+        return f"{self.who}: {describe_calculation(self.row, self.rate, self.device)}"
+
+    @property
+    def severity(self) -> tuple[bool, float]:
+        return self.rate.severity
+
+
+def _read_times(study: Study, row: TableRow | None) -> list[Time]:
+    """Return the time of a row under each reading of its work; none where the table has no such row."""
+    if row is None:
+        return []
+    who, device = (
+        f"{FRAMEWORK_NAMES[str(row.framework)]} {row.phase} on the {study.name_device(row)}",
+        find_device(study, row),
+    )
+    return [Time(who, row, device, rate) for rate in list_rates(row, device)]
+
+
 # Ratios of two times: GPU over CPU, training over inference
-
-
-def _rank(time: Time) -> tuple[bool, float]:
-    """Return what orders times from the most plausible to the least."""
-    return time.rate.severity
 
 
 def _judge_ratio(
@@ -110,14 +117,14 @@ def _judge_ratio(
     What is impossible by arithmetic stays so; otherwise what was measured decides, and arithmetic only where that
     decides nothing. The reading that is kindest to both times counts, by the less plausible one: one network made both.
     """
-    own, nearest = pairs[pairs["is_own"]], pairs[pairs["is_nearest"]]
+    own = pairs[pairs["is_own"]]
     same = own[own["is_stated_hardware"]]
     verdict: ClaimVerdict = "not tested here"
     if same["ratio_low"].notna().any():
         verdict, reason = _place_ratio(claim.figure, same[same["ratio_low"].notna()])
     elif not same.empty:
         reason = f"measured on the stated hardware, but {explain_missing_intervals(same)}"
-    elif own["ratio"].notna().any() or (own.empty and not nearest.empty and not nearest["is_stated_hardware"].any()):
+    elif own["ratio"].notna().any():
         reason = f"the figure is of a {hardware}; measured here is other hardware"
     elif not own.empty:
         reason = f"at the stated work, in TensorFlow's graph mode, {explain_missing_intervals(own)}"
@@ -128,7 +135,7 @@ def _judge_ratio(
         )
     else:
         reason = explain_missing_intervals(pairs) or "no cell of this work was measured on both sides"
-    worst = min((max(pair, key=_rank) for pair in sides), key=_rank)
+    worst = min((max(pair, key=lambda time: time.severity) for pair in sides), key=lambda time: time.severity)
     is_decided = verdict in ("reproduced", "not reproduced")
     if worst.rate.plausibility == "impossible" or (worst.rate.plausibility == "implausible" and not is_decided):
         return VERDICTS[worst.rate.algorithm], f"{worst.describe()}: {describe_algorithm(worst.rate)}"
@@ -158,14 +165,10 @@ def _place_ratio(figure: float, decisive: pd.DataFrame) -> tuple[Decided, str]:
 def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Evaluate a claim of GPU over CPU in training or inference."""
     study = context.study
-    times = (read_times(study, claim.model, device, claim.phase) for device in (study.cpu, study.gpu))
-    sides = list(zip(*times, strict=True))
+    rows = (study.find_row(claim.model, "tensorflow", device, claim.phase) for device in (study.cpu, study.gpu))
+    sides = list(zip(*(_read_times(study, row) for row in rows), strict=True))
     pairs = context.select("speedups", claim.model, claim.phase)
     verdict, reason = _judge_ratio(claim, sides, pairs, f"{study.gpu} over a {study.cpu}")
-    if nearest := "; ".join(shorten(describe_nearest(pairs))):
-        reason += f". Measured at the stated work {nearest}"
-        if verdict == "not tested here" and not pairs.loc[pairs["is_nearest"], "is_stated_hardware"].any():
-            reason += "; this speaks neither for nor against the claim"
     lowest_peak = study.lowest_cpu_gflops * 1e9
     findings = [
         Finding(
@@ -182,7 +185,7 @@ def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
         reason=reason,
         findings=tuple(findings),
         arithmetic=tuple(_calculate_speedup(claim, sides, study)),
-        measured=(*list_pairs(pairs, describe_speedup), *list_missing(pairs)),
+        measured=list_measured(pairs),
     )
 
 
@@ -200,8 +203,7 @@ def _calculate_speedup(claim: Claim, sides: Sequence[tuple[Time, Time]], study: 
         + (f" ({', '.join(labels)})" if labels else "")
     )
     yield _describe_bound(study)
-    slow, fast = (side.rate.seconds for side in sides[0])
-    yield from _compare_peaks(claim.figure, slow, fast, study)
+    yield _compare_peaks(claim.figure, study)
     gains = {name: _find_gain(study, claim.model, claim.phase, name) for name in FRAMEWORK_NAMES}
     ratios = [f"{format_significant(gain)}x in {FRAMEWORK_NAMES[name]}" for name, gain in gains.items() if gain]
     yield f"{study.provenance} gives {' and '.join(ratios)}"
@@ -219,27 +221,22 @@ def _keep_possible(cpu: Rate, gpu: Rate) -> Rate:
 def _describe_bound(study: Study) -> str:
     """Say where the limit of the CPU's speed is from, and between what its peak probably lies."""
     cpu = study.find_device("cpu")
-    unit = choose_rate_unit([cpu.bound_flops_per_second or 0.0])
+    bound = cpu.bound_flops_per_second or 0.0
+    unit = choose_rate_unit([bound])
     likely = format_interval(study.lowest_cpu_gflops * 1e9, cpu.peak_flops_per_second, unit)
-    limit = f"the FP32 {describe_limit(cpu.find_limit(1))} is taken from: {cpu.source}"
+    limit = f"the FP32 bound of a {cpu.name}, {format_number(bound, unit)} {unit.label}, is taken from: {cpu.source}"
     return f"{limit}; its likely peak is {likely} {unit.label}"
 
 
-def _compare_peaks(figure: float, slow: float, fast: float, study: Study) -> Iterator[str]:
-    """Yield how far apart the devices' peaks are; `slow`, `fast`: seconds on the CPU and on the GPU."""
-    peaks = [study.find_device(device).peak_flops_per_second or 0.0 for device in ("gpu", "cpu")]
-    peak, low, high = peaks[0], peaks[0] / peaks[1], peaks[0] / (study.lowest_cpu_gflops * 1e9)
+def _compare_peaks(figure: float, study: Study) -> str:
+    """Return how far apart the devices' peaks are, and what a larger figure needs."""
+    gpu, cpu = (study.find_device(device).peak_flops_per_second or 0.0 for device in ("gpu", "cpu"))
+    low, high = gpu / cpu, gpu / (study.lowest_cpu_gflops * 1e9)
     span = f"the stated devices' likely peaks are {format_significant(low)} to {format_significant(high)} times apart"
     if figure - 0.5 <= high:  # figures are stated as whole numbers
-        yield span
-        return
+        return span
     behind = f"{format_significant(figure / high)} to {format_significant(figure / low)}"
-    yield f"{span}: {figure:g}x needs a CPU that stays {behind} times further below its peak than the GPU"
-    yield (
-        f"whatever was computed: a {study.gpu} at its peak does {format_number(peak * fast, GFLOP)} GFLOP in its "
-        "time by direct convolutions, which the CPU then did at "
-        f"{format_number(peak * fast / slow, GFLOPS)} GFLOP/s or less"
-    )
+    return f"{span}: {figure:g}x needs a CPU that stays {behind} times further below its peak than the GPU"
 
 
 def _find_gain(study: Study, model: str, phase: Phase = "train", framework: str = "tensorflow") -> float | None:
@@ -256,20 +253,17 @@ def _divide_times(row: TableRow, other: TableRow) -> float:
 def evaluate_phases(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Evaluate a claim of training over inference: by its two times, then by TensorFlow's graph mode on that CPU."""
     study = context.study
-    train, infer = (read_times(study, claim.model, study.cpu, phase) for phase in ("train", "infer"))
+    rows = (study.find_row(claim.model, "tensorflow", study.cpu, phase) for phase in ("train", "infer"))
+    train, infer = (_read_times(study, row) for row in rows)
     pairs = context.select("phases", claim.model)
     verdict, reason = _judge_ratio(claim, list(zip(train, infer, strict=True)), pairs, study.cpu)
     times = [time.describe() for time in (*train, *infer)]
-    shown = pairs.sort_index().assign(phase="train over infer")
     return ClaimResult(
         claim=claim,
         verdict=verdict,
         reason=reason,
         arithmetic=(*_list_ratios(study), *times, _describe_bound(study)),
-        measured=(
-            *list_pairs(shown, lambda pair: f"{describe_cpu(pair)}: {describe_ratio(pair)} as long"),
-            *list_missing(pairs),
-        ),
+        measured=list_measured(pairs.assign(phase="train over infer")),
     )
 
 
@@ -308,12 +302,12 @@ def evaluate_lightness(claim: Claim, context: ClaimContext) -> ClaimResult:
         reason=reason,
         findings=tuple(_find_disagreements(study)),
         arithmetic=(f"{study.provenance} gives {gains}; CycleGAN's are at batch 1, the others' at 64",),
-        measured=shorten([f"{model}: {line}" for model, found in pairs.items() for line in describe_nearest(found)]),
+        measured=list_measured(pd.concat([found[found["is_own"]] for found in pairs.values()])),
     )
 
 
 def _compare_classes(pairs: Mapping[str, pd.DataFrame], study: Study) -> ReasonedVerdict:
-    intervals: dict[str, list[Interval]] = {}
+    intervals: dict[str, list[tuple[float, float]]] = {}
     for model, found in pairs.items():
         is_own = found["is_own"] & found["is_stated_hardware"] & found["ratio_low"].notna()
         intervals[model] = list_intervals(found[is_own])
@@ -358,8 +352,7 @@ def _find_disagreements(study: Study) -> Iterator[Finding]:
 GAIN_TOLERANCE = 0.05
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Gain:
+class _Gain(NamedTuple):
     """The share by which latency falls, below zero where it rises, with its 95 % interval."""
 
     name: str
@@ -378,38 +371,20 @@ def evaluate_gain(claim: Claim, context: ClaimContext) -> ClaimResult:
 
     It is judged by the mean over the study's models at its own work: the study states one figure for four models, of
     which its own table has 18.6, 6.4, 9.8 and 6.1 %: one alone lies within 10 to 20 %, and their mean is 10.3 %. A rule
-    that asked it of each model would call the study itself not reproduced. Other batches and modes are listed only.
+    that asked it of each model would call the study itself not reproduced. Other modes are listed only.
     """
     study, graph = context.study, "Keras on TensorFlow in graph mode"
-    pairs, arithmetic = context.pairs["fusion"], claim.facts
-    modes, others = ("graph", "unfused"), [("fused-norm", "graph"), ("compiled", "graph")]
-    what = f"{graph} with fusion over the same without"
     if claim.kind == "latency":
-        pairs, arithmetic = context.pairs["latencies"], (_describe_table_gains(study), *claim.facts)
-        modes, others = ("graph", "eager"), [("unfused", "eager"), ("fused-norm", "eager"), ("compiled", "compiled")]
-        what = f"{graph} over PyTorch eager"
-
-    def select(subject: str, reference: str) -> pd.DataFrame:
-        return pairs[(pairs["mode_subject"] == subject) & (pairs["mode_reference"] == reference)]
-
-    own = select(*modes)
-    is_stated = context.find_stated_batches(own)
-    verdict, reason = _judge_gains(claim.figure, own[is_stated], study, what)
-    return ClaimResult(
-        claim=claim,
-        verdict=verdict,
-        reason=reason,
-        arithmetic=arithmetic,
-        measured=(
-            *_list_latencies(pd.concat([own[is_stated], own[~is_stated]])),
-            *_list_latencies(pd.concat([select(*one) for one in others])),
-            *list_missing(own),
-        ),
-    )
-
-
-def _list_latencies(pairs: pd.DataFrame) -> tuple[str, ...]:
-    return list_pairs(pairs, partial(describe_sides, verb="takes", relation="as long as"))
+        pairs, modes, what = context.pairs["latencies"], ("graph", "eager"), f"{graph} over PyTorch eager"
+        arithmetic = (_describe_table_gains(study), *claim.facts)
+    else:
+        pairs, modes, what = context.pairs["fusion"], ("graph", "unfused"), f"{graph} with fusion over the same without"
+        arithmetic = claim.facts
+    pairs = pairs[context.find_stated_batches(pairs)]
+    is_own = (pairs["mode_subject"] == modes[0]) & (pairs["mode_reference"] == modes[1])
+    verdict, reason = _judge_gains(claim.figure, pairs[is_own], study, what)
+    measured = list_measured(pd.concat([pairs[is_own], pairs[~is_own]]))
+    return ClaimResult(claim=claim, verdict=verdict, reason=reason, arithmetic=arithmetic, measured=measured)
 
 
 def _describe_table_gains(study: Study) -> str:
@@ -417,7 +392,7 @@ def _describe_table_gains(study: Study) -> str:
     for model in study.models:
         own, other = (study.find_row(model, name, study.gpu, "infer") for name in ("tensorflow", "pytorch"))
         gain = 1 - _divide_times(own, other) if own and other else 0.0
-        gains.append(_Gain(name=model, value=gain, low=gain, high=gain))
+        gains.append(_Gain(model, gain, gain, gain))
     listed = ", ".join(gain.describe() for gain in gains)
     return f"{study.provenance} says {listed}; {_average_gains(gains).describe()}"
 
@@ -432,40 +407,42 @@ def _judge_gains(figure: float, own: pd.DataFrame, study: Study, what: str) -> R
     complete = {gpu: gains for gpu, gains in by_gpu.items() if set(gains) == set(study.models)}
     decisive = {gpu: gains for gpu, gains in complete.items() if study.find_device("gpu").is_named(gpu)} or complete
     if not decisive:
-        wanted = f"the claim is a mean over {len(study.models)} models at the study's own batches and sizes"
-        measured = [
-            f"{len(gains)} of them on {gpu}: {join_words(gain.name for found in gains.values() for gain in found)}"
-            for gpu, gains in by_gpu.items()
-        ]
+        measured = "; ".join(f"{', '.join(gains)} on {gpu}" for gpu, gains in by_gpu.items())
         missing = explain_missing_intervals(own)
-        none = f"of which no pair was measured here{f': {missing}' if missing else ''}"
-        return "not tested here", f"{wanted}; this run has {'; '.join(measured)}" if by_gpu else f"{wanted}, {none}"
+        return "not tested here", (
+            f"the claim is a mean over {len(study.models)} models at the study's own batches and sizes, of which these "
+            f"runs have {measured or 'none'}{f': {missing}' if missing else ''}"
+        )
     band = (figure - GAIN_TOLERANCE, figure + GAIN_TOLERANCE)
-    verdicts, texts = set(), []
+    readings = []
     for gpu, gains in decisive.items():
-        readings = []
-        for chosen in product(*gains.values()):
-            mean = _average_gains(chosen)
-            low, high = (mean.low, mean.high) if mean.value >= 0 else (-mean.high, -mean.low)
-            text = f"{mean.describe()} (95 % interval {format_interval(low, high, PERCENT)})"
-            listed = ", ".join(gain.describe() for gain in chosen)
-            readings.append((decide([place_interval((mean.low, mean.high), band)]), f"{text}, of {listed}"))
-        readings.sort(key=lambda reading: KINDEST_FIRST.index(reading[0]))
-        verdicts.add(readings[0][0])
-        texts.append(f"on {gpu}, {what} at the study's own work: {' or '.join(text for _, text in readings)}")
-    verdict = next(verdict for verdict in reversed(KINDEST_FIRST) if verdict in verdicts)
-    return verdict, f"{'; '.join(texts)}; the band is {format_interval(*band, PERCENT)} %"
+        decided, mean, chosen = min(
+            (
+                (decide([place_interval((mean.low, mean.high), band)]), mean, chosen)
+                for chosen, mean in _list_means(gains)
+            ),
+            key=lambda reading: KINDEST_FIRST.index(reading[0]),
+        )
+        low, high = (mean.low, mean.high) if mean.value >= 0 else (-mean.high, -mean.low)
+        interval = f"(95 % interval {format_interval(low, high, PERCENT)})"
+        listed = ", ".join(gain.describe() for gain in chosen)
+        readings.append(
+            (decided, f"on {gpu}, {what} at the study's own work: {mean.describe()} {interval}, of {listed}")
+        )
+    verdict = max((decided for decided, _ in readings), key=KINDEST_FIRST.index)
+    return verdict, f"{'; '.join(text for _, text in readings)}; the band is {format_interval(*band, PERCENT)} %"
+
+
+def _list_means(gains: Mapping[str, list[_Gain]]) -> Iterator[tuple[tuple[_Gain, ...], _Gain]]:
+    """Yield the gains of all models and their mean, one input size of each model at a time."""
+    return ((chosen, _average_gains(chosen)) for chosen in product(*gains.values()))
 
 
 def _collect_gains(pairs: pd.DataFrame) -> dict[str, list[_Gain]]:
     gains: dict[str, list[_Gain]] = {}
     for (model, size), group in pairs.groupby(["model", "input_size"], sort=True):
-        gain = _Gain(
-            name=f"{model} at {size} px",
-            value=1 - float(group["ratio"].median()),
-            low=1 - float(group["ratio_high"].max()),
-            high=1 - float(group["ratio_low"].min()),
-        )
+        middle, highest, lowest = group["ratio"].median(), group["ratio_high"].max(), group["ratio_low"].min()
+        gain = _Gain(f"{model} at {size} px", *(1 - float(ratio) for ratio in (middle, highest, lowest)))
         gains.setdefault(str(model), []).append(gain)
     return gains
 
@@ -479,35 +456,31 @@ def _average_gains(gains: Sequence[_Gain]) -> _Gain:
     value = sum(gain.value for gain in gains) / len(gains)
     below = sqrt(sum((gain.value - gain.low) ** 2 for gain in gains)) / len(gains)
     above = sqrt(sum((gain.high - gain.value) ** 2 for gain in gains)) / len(gains)
-    return _Gain(name="arithmetic mean", value=value, low=value - below, high=value + above)
+    return _Gain("arithmetic mean", value, value - below, value + above)
 
 
 def _evaluate_table(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Evaluate the table by its least plausible time, under the reading that is kindest to each time."""
     study = context.study
-    found = [
-        (row.model, min(times, key=_rank))
-        for row in study.rows
-        if (times := read_row(study, row)) and min(times, key=_rank).rate.plausibility != "possible"
-    ]
-    found.sort(key=lambda one: _rank(one[1]), reverse=True)
-    impossible = sum(time.rate.plausibility == "impossible" for _, time in found)
+    kindest = [min(_read_times(study, row), key=lambda time: time.severity) for row in study.rows]
+    found = [time for time in kindest if time.rate.plausibility != "possible"]
+    found.sort(key=lambda time: time.severity, reverse=True)
+    impossible = sum(time.rate.plausibility == "impossible" for time in found)
     reason = (
         f"under every reading of its work, {len(found)} of its {len(study.rows)} times are shorter than the "
         f"stated device can do the work in by direct convolutions; {impossible} of them even by Winograd's F(4x4, 3x3)"
     )
     return ClaimResult(
         claim=claim,
-        verdict=VERDICTS[found[0][1].rate.algorithm] if found else "not tested here",
-        reason=reason + (f". The worst: {found[0][0]}, {found[0][1].describe()}" if found else ""),
+        verdict=VERDICTS[found[0].rate.algorithm] if found else "not tested here",
+        reason=reason + (f". The worst: {found[0].row.model}, {found[0].describe()}" if found else ""),
         arithmetic=(
-            *(f"{model} ({time.rate.plausibility}): {time.describe()}" for model, time in found),
-            *(describe_algorithm(time.rate) for _, time in found[:1]),
+            *(f"{time.row.model} ({time.rate.plausibility}): {time.describe()}" for time in found),
+            *(describe_algorithm(time.rate) for time in found[:1]),
             *claim.facts,
             _describe_bound(study),
             *study.remarks.values(),
         ),
-        measured=describe_shares(context.rows),
     )
 
 
@@ -562,15 +535,11 @@ def _evaluate_stated(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Return what stands in the file, with what runs have beside it."""
     measured: tuple[str, ...] = ()
     if claim.measured == "speedups":
-        pairs = context.select("speedups", claim.model, claim.phase)
-        measured = (*list_pairs(pairs, describe_speedup), *list_missing(pairs))
+        measured = list_measured(context.select("speedups", claim.model, claim.phase))
     elif claim.measured == "energies":
-        pairs = context.select("speedups", claim.model, claim.phase)
-        gpu, cpu = pairs["gpu_energy_per_sample_joules_subject"], pairs["cpu_energy_per_sample_joules_reference"]
-        measured = list_pairs(pairs[cpu.notna() & (gpu > 0)], describe_energy)
+        measured = list_energies(context.select("speedups", claim.model, claim.phase))
     elif claim.measured == "precisions":
-        describe = partial(describe_sides, verb="is", relation="as fast as")
-        measured = list_pairs(context.pairs["precisions"], describe)
+        measured = list_measured(context.pairs["precisions"])
     return ClaimResult(
         claim=claim,
         verdict=claim.verdict,

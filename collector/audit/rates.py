@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from collector.units import PERCENT, SECOND, Unit, choose_rate_unit, format_number
+from collector.units import PERCENT, choose_rate_unit, format_number
 
 # How many times fewer multiplications 3x3 convolutions of stride 1 need by Winograd's F(2x2, 3x3) and F(4x4, 3x3): A.
 # Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2015, arXiv 1509.09308: 36 over 16, 144 over 36.
@@ -127,26 +127,6 @@ def explain_too_slow(rate: Rate, low_peak_flops_per_second: float) -> str:
     )
 
 
-def describe_rate(rate: Rate) -> str:
-    """Return in words what a time implies: `143 ms at 32 px imply 0.414 TFLOP/s, 5.11 % of the ... peak of a ...`."""
-    unit = choose_rate_unit([rate.limit.flops_per_second])
-    return (
-        f"{describe_seconds(rate.seconds)} at {rate.work.label} imply {_describe_found(rate, unit)} % of the "
-        f"{describe_limit(rate.limit)}"
-    )
-
-
-def describe_limit(limit: Limit) -> str:
-    """Return `8.10 TFLOP/s peak of a Tesla T4`."""
-    unit = choose_rate_unit([limit.flops_per_second])
-    return f"{format_number(limit.flops_per_second, unit)} {unit.label} {limit.word} of a {limit.device}"
-
-
-def describe_seconds(seconds: float) -> str:
-    """Return `143 ms`, or seconds from a minute on."""
-    return f"{format_number(seconds, SECOND)} s" if seconds >= 60 else f"{format_number(1000 * seconds, SECOND)} ms"
-
-
 def describe_algorithm(rate: Rate) -> str:
     """Return what reaches a time that direct convolutions cannot, at what share of the limit; empty where they can."""
     if rate.plausibility == "possible":
@@ -166,12 +146,3 @@ def describe_algorithm(rate: Rate) -> str:
         f"multiplications in 3x3 convolutions of stride 1, would need {small} % of the {rate.limit.word}, F(4x4, 3x3), "
         f"with {LARGER_TILE_SAVING:g} times fewer, {large} % ({source})"
     )
-
-
-def _describe_found(rate: Rate, unit: Unit) -> str:
-    """Return the rate and its share, as a range where the reading's FLOPs are one: `0.414 TFLOP/s, 5.11`."""
-    low, high = rate.flops_per_second, rate.most_flops_per_second
-    if rate.work.most_flops is None:
-        return f"{format_number(low, unit)} {unit.label}, {format_number(rate.share_of_limit, PERCENT)}"
-    shares = [format_number(value / rate.limit.flops_per_second, PERCENT) for value in (low, high)]
-    return f"{format_number(low, unit)} to {format_number(high, unit)} {unit.label}, {shares[0]} to {shares[1]}"

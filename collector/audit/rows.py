@@ -80,7 +80,7 @@ def judge_by_arithmetic(row: TableRow, device: AuditedDevice) -> Arithmetic:
         flops_per_second=kindest.flops_per_second,
         most_flops_per_second=max(rate.most_flops_per_second for rate in rates),
         bound_flops_per_second=None if device.bound_flops_per_second is None else kindest.limit.flops_per_second,
-        lines=tuple(_describe_calculation(row, rate, device, has_label=len(rates) > 1) for rate in rates),
+        lines=tuple(describe_calculation(row, rate, device) for rate in rates),
         reason=reason,
     )
 
@@ -112,7 +112,7 @@ def name_samples(row: TableRow) -> str:
     return word if row.batch_size == 1 and row.samples_per_second is None else f"{word}s"
 
 
-def _describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice, *, has_label: bool) -> str:
+def describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice) -> str:
     """Return `64 images x 8.18 GFLOP / 152.73 ms = 3.43 TFLOP/s, 42.3 % of the 8.10 TFLOP/s of the Tesla T4 at fp32`.
 
     The reading's label stands in front of it where the row has several.
@@ -133,7 +133,7 @@ def _describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice, *, h
 
     works = dict.fromkeys(format_significant(work / samples / GFLOP.size) for work in (rate.work.flops, most))
     is_rate = row.samples_per_second is not None
-    line = f"{rate.work.label}: " if has_label else ""
+    line = f"{rate.work.label}: " if len(row.list_readings()) > 1 else ""
     line += row.figure_with(name_samples(row)) if is_rate else f"{row.batch_size:,} {name_samples(row)}"
     line += f" x {' to '.join(works)} G{operations}"
     line += "" if is_rate else f" / {row.figure_with(name_samples(row))}"

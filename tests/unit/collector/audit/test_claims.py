@@ -61,20 +61,20 @@ def test_without_runs_arithmetic_alone_decides(unmeasured: dict[str, ClaimResult
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("speedup-vgg16", "122 % of the 8.10 TFLOP/s peak of a Tesla T4: out of reach of direct"),
+        ("speedup-vgg16", "122 % of the 8.10 TFLOP/s of the Tesla T4 at fp32: out of reach of direct"),
         ("table", "5 of its 28 times"),
         ("table", "0 of them even by Winograd's F(4x4, 3x3)"),
-        ("phases", "TensorFlow infer on the CPU: 2,790 ms at 224 px imply 710 GFLOP/s, 358 %"),
+        ("phases", "TensorFlow infer on the CPU: 64 images x 30.9 GFLOP / 2,789.17 ms = 710 GFLOP/s, 555 %"),
         # 69,875.21 / 2,789.17; three forward passes to one
         ("phases", "vgg16, TensorFlow on the CPU: 25.1 to 1 in time, 3.00 to 1 in operations"),
         # 452.89 / 4.63; 1885 / 99.1 and 318.43 / 12.0964
         ("phases", "cyclegan, TensorFlow on the GPU: 97.8 to 1 in time, 19.0 or 26.3 to 1 in operations"),
-        # 8.1 TFLOP/s x 142.67 / 35123.42
-        ("speedup-conv6", "which the CPU then did at 32.9 GFLOP/s or less"),
+        # 8,100 over 70 and over 128 GFLOP/s
+        ("speedup-conv6", "63.3 to 116 times apart: 246x needs a CPU that stays 2.13 to 3.89 times further below"),
         # 64 x 0.9233 GFLOP in 35.12342 s are 1.68 GFLOP/s: of 198.4 and of 70
         (
             "speedup-conv6",
-            "too slow to be a baseline at 32 px: TensorFlow train on the CPU: 35,100 ms at 32 px imply",
+            "too slow to be a baseline at 32 px: TensorFlow train on the CPU: 32 px: 64 images x 0.923 GFLOP",
         ),
         ("speedup-conv6", "2.40 % of the lowest peak that it may have, 70.0 GFLOP/s"),
         # 69,875.21 / 603.54 and 10,127.83 / 198.42; 2 x 15.47 and 2 x 1.814 GMAC
