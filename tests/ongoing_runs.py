@@ -21,14 +21,14 @@ def track(device: Device, seed: int, *, timeout_seconds: float = 600.0, tenants:
 
 def submit(jobs: TrackedJobs, *tracked: TrackedJob) -> None:
     for each in tracked:
-        jobs.move(each, "request-sent")
-        jobs.move(each, "created")
+        jobs.move(each, "submitting")
+        jobs.move(each, "in-flight")
 
 
 def finish(jobs: TrackedJobs, tracked: TrackedJob) -> None:
     """Have this Job, which was in flight, recorded."""
-    jobs.move(tracked, "job-finished")
-    jobs.move(tracked, "recorded")
+    jobs.move(tracked, "recording")
+    jobs.move(tracked, "done")
 
 
 @dataclass

@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -73,30 +72,25 @@ class CancellationWatcher:
     """The marks that existed at the start."""
     is_checking: bool = False
     """Whether a request is under way; no Job is to be created until it is answered."""
-    _callbacks: list[Callable[[], None]] = field(default_factory=list)
+    _is_asked_again: bool = False
 
-    def check(self, then: Callable[[], None] = lambda: None) -> None:
-        """Call `then` on the main thread if the run is not cancelled; raise RunCancelled there if it is."""
-        self._callbacks.append(then)
-        if not self.is_checking:
-            self._start()
-
-    def _start(self) -> None:
-        """Look once for the callbacks that wait. Checks that come later need another look: this one may miss a mark."""
-        callbacks, self._callbacks, self.is_checking = self._callbacks, [], True
-        self.dispatcher.record(self._list_marks, partial(self._handle_marks, callbacks))
+    def check(self) -> None:
+        """Look for a mark; raise RunCancelled on the main thread if there is one."""
+        if self.is_checking:  # that look may miss a mark which has just been left
+            self._is_asked_again = True
+            return
+        self.is_checking = True
+        self.dispatcher.record(self._list_marks, self._handle_marks)
 
     def _list_marks(self) -> frozenset[str]:
         return frozenset[str]().union(*(list_marks(self.store, run_id) for run_id in self.run_ids)) - self.known
 
-    def _handle_marks(self, callbacks: list[Callable[[], None]], marks: frozenset[str]) -> None:
+    def _handle_marks(self, marks: frozenset[str]) -> None:
         if marks:
             raise RunCancelled
-        self.is_checking = False
-        for then in callbacks:
-            then()
-        if self._callbacks and not self.is_checking:
-            self._start()
+        is_asked_again, self.is_checking, self._is_asked_again = self._is_asked_again, False, False
+        if is_asked_again:
+            self.check()
 
 
 NUM_THREADS = 16

@@ -157,11 +157,13 @@ class ResultRecorder:
         pods = self.run.connection.read_items(self.run.path("pods"), read_pod_status, query)
         return [pod for pod in pods if pod.uid not in tracked.settled_uids]
 
-    def find_running_pod(self, tracked: TrackedJob) -> str:
-        """Return the name of a pod that runs on though its Job is gone, as nobody deleted it; empty if there is none.
+    def find_record_or_pod(self, tracked: TrackedJob) -> Result | str:
+        """Return the record of a Job that is gone, or the name of a pod that runs on without it; empty if neither.
 
-        `kubectl delete --cascade=orphan` leaves it. ApiError if the pods cannot be listed.
+        `kubectl delete --cascade=orphan` leaves such a pod. ApiError if the pods cannot be listed.
         """
+        if (found := self.find_record(tracked)) is not None:
+            return found
         running = (pod for pod in self._read_pods(tracked) if pod.phase == "Running" and not pod.is_deleted)
         return next((pod.name for pod in running), "")
 

@@ -1,7 +1,7 @@
 """The session of one runner with one cluster: it measures what a run lacks, one Job per repeat.
 
 All state is in the cluster and the store; what a session keeps can be rebuilt from them, so it may be killed at any
-time. The states of a repeat are in job_states.py.
+time. The states of a repeat are in tracked_jobs.py.
 
 Kubernetes makes the retries, inside one Job; the runner only watches. manifests/job.yaml.j2 sets the rules:
 
@@ -22,8 +22,8 @@ Kubernetes makes the retries, inside one Job; the runner only watches. manifests
 What a Job that failed for good means for the repeat is in failures.py.
 
 The runner creates a Job again, under the same name, in two cases. The first: the Job is gone (somebody deleted it, or
-its TTL was over), the store has no record of it, now and some seconds later, none of its pods runs on without it, and
-the run was not cancelled. The second:
+its TTL was over), the store has no record of it some seconds later, none of its pods runs on without it, and the run
+was not cancelled. The second:
 the Job failed for a reason that is not the cell's and that its rules cannot tell: its node was at fault,
 or its pod was taken down without the condition DisruptionTarget. The failed Job is deleted then. `--retry-failed` is
 not a retry within a run: it plans repeats whose record is a failure anew, with a new `retry_round` and so a new name.
@@ -64,7 +64,7 @@ KEEP_OFF = (
     '`labels: {sidecar.istio.io/inject: "false"}` in the profile'
 )
 MISSING_SECONDS = 3.0
-"""After how long the store is searched again for a missing Job: another runner may have given it up."""
+"""After how long the store is searched for the record of a missing Job: another runner may have given it up."""
 ORPHAN_SECONDS = 5.0
 """After how long it is looked again whether a pod whose Job was deleted without it has ended."""
 MAX_DISRUPTIONS = 20
@@ -336,19 +336,19 @@ class ClusterSession:
 
     def _follow(self, tracked: TrackedJob, job: JobStatus) -> None:
         if job.end is None:
-            self.run.jobs.move(tracked, "job-seen")
+            self.run.jobs.move(tracked, "in-flight")
             return
-        self.run.jobs.move(tracked, "job-finished")
+        self.run.jobs.move(tracked, "recording")
         find = partial(self._recorder.record_finished, tracked, job)
         self.run.dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
 
     def _give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
-        self.run.jobs.move(tracked, "given-up")
+        self.run.jobs.move(tracked, "recording")
         self.run.dispatcher.record(partial(self._recorder.give_up, tracked, outcome), partial(self._finish, tracked))
 
     def _withdraw(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Delete a Job whose pod no node takes; it is created again after a pause."""
-        self.run.jobs.move(tracked, "withdrawn")
+        self.run.jobs.move(tracked, "recording")
         withdraw = partial(self._recorder.withdraw, tracked)
         self.run.dispatcher.record(withdraw, partial(self._finish_or_requeue, tracked, job))
 
@@ -369,7 +369,7 @@ class ClusterSession:
         has_failed = bool(pod.exit_code)
         ended = replace(job, end="failed" if has_failed else "complete", ended_at=pod.ended_at)
         tracked.pods[pod.name] = replace(pod, phase="Failed" if has_failed else "Succeeded", is_held=False)
-        self.run.jobs.move(tracked, "given-up")
+        self.run.jobs.move(tracked, "recording")
 
         def record() -> Result | EndedFromOutside | None:
             found = self._recorder.record_finished(tracked, ended)
@@ -380,7 +380,7 @@ class ClusterSession:
         self.run.dispatcher.record(record, partial(self._finish_or_requeue, tracked, ended))
 
     def _finish(self, tracked: TrackedJob, result: Result) -> None:
-        self.run.jobs.move(tracked, "recorded")
+        self.run.jobs.move(tracked, "done")
         if tracked.job is not None and tracked.job.end:
             self._finished_jobs.add(tracked.job, result.attempt)
         tracked.job, tracked.pods = None, {}
@@ -414,7 +414,7 @@ class ClusterSession:
 
     def _blame_node(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Replace an unfinished Job whose pod its node cannot start by another, or give the repeat up."""
-        self.run.jobs.move(tracked, "withdrawn")
+        self.run.jobs.move(tracked, "recording")
         pods = tuple(pod for pod in tracked.pods.values() if find_node_fault(pod))
         self._measure_again(tracked, job, EndedFromOutside(pods=pods, is_node_fault=True))
 
@@ -466,45 +466,35 @@ class ClusterSession:
     def _handle_missing_job(self, tracked: TrackedJob) -> None:
         """Search the store for the record of a Job that is gone, and create the Job again if there is none.
 
-        Who deleted it may have cancelled the run.
+        Who deleted it may have cancelled the run; another runner may have given it up and be writing the record.
         """
-        self.run.jobs.move(tracked, "job-missing")
-        self._watcher.check(partial(self._find_record, tracked, is_last=False))
+        self.run.jobs.move(tracked, "recording")
+        self._watcher.check()
+        self._look_later(tracked, MISSING_SECONDS)
 
-    def _find_record(self, tracked: TrackedJob, *, is_last: bool) -> None:
-        find = partial(self._recorder.find_record, tracked)
-        self.run.dispatcher.record(find, partial(self._handle_record, tracked, is_last=is_last))
+    def _look_later(self, tracked: TrackedJob, seconds: float) -> None:
+        find, then = partial(self._recorder.find_record_or_pod, tracked), partial(self._handle_found, tracked)
+        self.run.dispatcher.call_later(seconds, partial(self.run.dispatcher.record, find, then))
 
-    def _handle_record(self, tracked: TrackedJob, result: Result | None, *, is_last: bool) -> None:
-        if result is not None:
-            self._finish(tracked, result)
-        elif not is_last:
-            self.run.dispatcher.call_later(MISSING_SECONDS, partial(self._find_record, tracked, is_last=True))
-        else:
-            find = partial(self._recorder.find_running_pod, tracked)
-            self.run.dispatcher.request(find, partial(self._handle_running_pod, tracked))
-
-    def _handle_running_pod(self, tracked: TrackedJob, pod: str) -> None:
-        """Create a missing Job again, unless its pod measures on without it: the repeat would have two records."""
-        is_over = not pod or tracked.job is not None
-        then = partial(self._create_again, tracked) if is_over else partial(self._wait_for_pod, tracked, pod)
-        self._watcher.check(then)
-
-    def _wait_for_pod(self, tracked: TrackedJob, pod: str) -> None:
-        self.run.dispatcher.warn(
-            f"Job {tracked.name} was deleted without its pod {pod}, which runs on: its record is waited for; to have "
-            f"the repeat measured anew, delete the pod"
-        )
-        self.run.dispatcher.call_later(ORPHAN_SECONDS, partial(self._find_record, tracked, is_last=True))
-
-    def _create_again(self, tracked: TrackedJob) -> None:
+    def _handle_found(self, tracked: TrackedJob, found: Result | str) -> None:
+        """Create a missing Job again, unless its pod `found` measures on without it: that would make two records."""
+        if isinstance(found, Result):
+            self._finish(tracked, found)
+            return
+        self._watcher.check()  # nothing is created before it is answered
         if tracked.job is not None:  # created since, or the list of Jobs was older than the Job
             self._follow(tracked, tracked.job)
-            return
-        if not tracked.is_released:  # else it was this runner that deleted it, and has said so
-            self.run.dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")
-        _forget_pods(tracked)
-        self._submission.retry(tracked)
+        elif found:
+            self.run.dispatcher.warn(
+                f"Job {tracked.name} was deleted without its pod {found}, which runs on: its record is waited for; to "
+                "have the repeat measured anew, delete the pod"
+            )
+            self._look_later(tracked, ORPHAN_SECONDS)
+        else:
+            if not tracked.is_released:  # else it was this runner that deleted it, and has said so
+                self.run.dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")
+            _forget_pods(tracked)
+            self._submission.retry(tracked)
 
 
 def _forget_pods(tracked: TrackedJob) -> None:

@@ -151,17 +151,17 @@ class Submission:
 
     def retry(self, tracked: TrackedJob, delay_seconds: float = 0.0) -> None:
         """Queue a Job that is gone and left no record, behind all others, after a delay."""
-        self.run.jobs.move(tracked, "retried")
+        self.run.jobs.move(tracked, "to-submit")
         if delay_seconds:
-            self.run.dispatcher.call_later(delay_seconds, partial(self._add_unless_cancelled, tracked))
+            self.run.dispatcher.call_later(delay_seconds, partial(self._add_after_pause, tracked))
         else:
             self.add([tracked])
 
     def requeue(self, tracked: TrackedJob) -> None:
-        self.run.jobs.move(tracked, "requeued")
+        self.run.jobs.move(tracked, "to-submit")
         seconds = min(MIN_REQUEUE_SECONDS * 2**tracked.num_withdrawn, MAX_REQUEUE_SECONDS)
         tracked.num_withdrawn += 1
-        self.run.dispatcher.call_later(seconds, partial(self._add_unless_cancelled, tracked))
+        self.run.dispatcher.call_later(seconds, partial(self._add_after_pause, tracked))
 
     @property
     def is_budget_spent(self) -> bool:
@@ -184,7 +184,7 @@ class Submission:
         if self._paused_until is not None or self.cancellation_watcher.is_checking or not self.capacity.is_known:
             return
         while (tracked := self._take_next()) is not None:
-            self.run.jobs.move(tracked, "request-sent")
+            self.run.jobs.move(tracked, "submitting")
             create = partial(self._create, tracked, self.find_wish(tracked))
             self.run.dispatcher.submit(create, partial(self._handle_created, tracked))
 
@@ -193,9 +193,10 @@ class Submission:
         self._is_stopped.set()
         self.run.dispatcher.stop_submitting(seconds)
 
-    def _add_unless_cancelled(self, tracked: TrackedJob) -> None:
-        """Queue a Job after a pause: meanwhile there may have been no Job whose end would show a cancellation."""
-        self.cancellation_watcher.check(partial(self.add, [tracked]))
+    def _add_after_pause(self, tracked: TrackedJob) -> None:
+        """Queue a Job; meanwhile there may have been no Job whose end would show a cancellation."""
+        self.cancellation_watcher.check()
+        self.add([tracked])
 
     def _take_next(self) -> TrackedJob | None:
         """Return the first Job in the order of the run for which its nodes and the run have room; None if none."""
@@ -239,9 +240,9 @@ class Submission:
         if tracked.state != "submitting":  # the informer reported the Job first
             return
         if has_room:
-            self.run.jobs.move(tracked, "created")
+            self.run.jobs.move(tracked, "in-flight")
         else:
-            self.run.jobs.move(tracked, "refused-by-quota")
+            self.run.jobs.move(tracked, "to-submit")
             self.finished_jobs.make_room()
             self.add_first([tracked])
             self._paused_until = time.monotonic() + QUOTA_PAUSE_SECONDS

@@ -26,44 +26,21 @@ State = Literal[
     "recording",  # its Job has finished, is missing, was given up or withdrawn; its record is being found or written
     "done",  # its terminal record is in the store
 ]
-Event = Literal[
-    "request-sent",  # its pool, `--max-in-flight` and the budget leave room, so the request is sent
-    "created",  # the API server has created the Job, or had it already
-    "refused-by-quota",  # a ResourceQuota leaves no room for the Job
-    "job-seen",  # the informer reports the Job, which has not finished
-    "job-finished",  # the informer reports the Job, which has finished
-    "job-missing",  # the Job was deleted, or the informer has not reported it a minute after its creation
-    "given-up",  # its pod cannot start or is kept from ending, or its nodes took it down too often; its Job is deleted
-    "withdrawn",  # no node took its pod for long, and there is a deadline, or its node cannot start it; Job is deleted
-    "retried",  # the missing Job has left no record, so another one is created
-    "requeued",  # its Job only waited for a node, and is deleted; another one is created after a pause
-    "recorded",  # the store has the record of the repeat
-]
-TRANSITIONS: Mapping[tuple[State, Event], State] = {
-    ("to-submit", "request-sent"): "submitting",
-    ("to-submit", "job-seen"): "in-flight",
-    ("to-submit", "job-finished"): "recording",
-    ("to-submit", "given-up"): "recording",
-    ("submitting", "created"): "in-flight",
-    ("submitting", "refused-by-quota"): "to-submit",
-    ("submitting", "job-seen"): "in-flight",
-    ("submitting", "job-finished"): "recording",
-    ("in-flight", "job-seen"): "in-flight",
-    ("in-flight", "job-finished"): "recording",
-    ("in-flight", "job-missing"): "recording",
-    ("in-flight", "given-up"): "recording",
-    ("in-flight", "withdrawn"): "recording",
-    ("recording", "job-seen"): "in-flight",
-    ("recording", "job-finished"): "recording",
-    ("recording", "retried"): "to-submit",
-    ("recording", "requeued"): "to-submit",
-    ("recording", "recorded"): "done",
+FOLLOWING: Mapping[State, frozenset[State]] = {
+    # A Job that an earlier runner, or another one, has created is seen first; one that no node takes is given up with
+    # those that ask for the same.
+    "to-submit": frozenset({"submitting", "in-flight", "recording"}),
+    "submitting": frozenset({"in-flight", "to-submit", "recording"}),  # "to-submit": a quota leaves no room
+    "in-flight": frozenset({"in-flight", "recording"}),
+    # Another Job is created if it left no record, or another runner has created one.
+    "recording": frozenset({"in-flight", "recording", "to-submit", "done"}),
+    "done": frozenset(),
 }
-"""The state that an event leads to. Every other pair of state and event is a mistake in this program."""
+"""The states that each may change to. Every other change is a mistake in this program."""
 
 
 class InvalidTransitionError(RuntimeError):
-    """An event was applied to a repeat whose state does not allow it."""
+    """A repeat was to change to a state that does not follow its own."""
 
 
 UNFINISHED: frozenset[State] = frozenset({"submitting", "in-flight"})
@@ -173,13 +150,12 @@ class TrackedJobs:
             if state in states and pool in (None, own_pool) and node_kind in (None, own_kind)
         )
 
-    def move(self, tracked: TrackedJob, event: Event) -> None:
-        """Apply an event to the state, as TRANSITIONS says; raise InvalidTransitionError where it names none."""
-        following = TRANSITIONS.get((tracked.state, event))
-        if following is None:
-            raise InvalidTransitionError(f"{event} in state {tracked.state}")
+    def move(self, tracked: TrackedJob, state: State) -> None:
+        """Change the state; raise InvalidTransitionError where it is none of FOLLOWING."""
+        if state not in FOLLOWING[tracked.state]:
+            raise InvalidTransitionError(f"from {tracked.state} to {state}")
         self._count(tracked, -1)
-        tracked.state = following
+        tracked.state = state
         self._count(tracked, 1)
 
     def _count(self, tracked: TrackedJob, change: int) -> None:

@@ -120,12 +120,12 @@ def test_nothing_is_submitted_while_the_records_of_many_ended_jobs_are_still_to_
     submission = make_submission(tmp_path, order, dispatcher=dispatcher, max_in_flight=2)
     submission.submit_more()
     for tracked in order[:2]:
-        submission.run.jobs.move(tracked, "job-finished")
+        submission.run.jobs.move(tracked, "recording")
 
     submission.submit_more()
     assert find_submitted(submission) == order[:2]
 
-    submission.run.jobs.move(order[0], "recorded")
+    submission.run.jobs.move(order[0], "done")
     submission.submit_more()
     assert find_submitted(submission) == order
 
@@ -185,8 +185,8 @@ def test_a_budget_is_not_spent_while_a_cheaper_cell_pauses(
     submission.spending.add_records(dict.fromkeys([(cell.cell_id, 1) for cell in cells], 1000.0))
     jobs = submission.run.jobs
     submission.submit_more()
-    jobs.move(cheap, "created")
-    jobs.move(cheap, "withdrawn")
+    jobs.move(cheap, "in-flight")
+    jobs.move(cheap, "recording")
     submission.requeue(cheap)
 
     submission.submit_more()
@@ -197,7 +197,7 @@ def test_a_budget_is_not_spent_while_a_cheaper_cell_pauses(
     while cheap.state == "to-submit":
         dispatcher.run_next()
         submission.submit_more()
-    jobs.move(cheap, "created")
+    jobs.move(cheap, "in-flight")
     finish(jobs, cheap)
     submission.submit_more()
     assert submission.is_budget_spent
@@ -213,8 +213,8 @@ def test_a_run_that_is_cancelled_while_its_last_cell_pauses_creates_no_further_j
     submission = make_submission(tmp_path, [tracked], dispatcher=dispatcher)
     jobs = submission.run.jobs
     submission.submit_more()
-    jobs.move(tracked, "created")
-    jobs.move(tracked, "withdrawn")
+    jobs.move(tracked, "in-flight")
+    jobs.move(tracked, "recording")
     if pause == "requeue":
         submission.requeue(tracked)
     else:
