@@ -7,8 +7,6 @@ KB for a Job, and 100,000 of them are followed.
 import json
 import random
 import re
-import socket
-import ssl
 import threading
 import time
 from collections import Counter
@@ -26,7 +24,6 @@ import urllib3
 from bench.errors import TransientError, UserError
 from bench.redaction import hide_secrets
 from runner.kubernetes.login import Login, describe_error, log_in, name_user
-from runner.profiles import IN_CLUSTER
 
 NUM_CONNECTIONS = 32
 POOL_SIZE = NUM_CONNECTIONS + 4
@@ -114,7 +111,7 @@ class RateLimiter:
 
 # Errors: as exceptions, and as messages to the user.
 
-UNREACHABLE, WRONG_SERVER, INVALID_ANSWER = "Unreachable", "WrongServer", "InvalidAnswer"
+UNREACHABLE, INVALID_ANSWER = "Unreachable", "InvalidAnswer"
 """Reasons of ApiError that are this module's own."""
 ANONYMOUS = 'User "system:anonymous"'
 """The user name that Kubernetes reports for requests without valid credentials."""
@@ -190,35 +187,15 @@ def _write_line(text: object, max_characters: int) -> str:
     return line if len(line) <= max_characters else f"{line[: max_characters - 1]}…"
 
 
-def make_unreachable(error: Exception, *, is_known: bool = True, proxy: object = None) -> ApiError:
+def make_unreachable(error: Exception, proxy: object = None) -> BusyError:
     """Return the error for a server that does not answer, without the addresses that urllib3's message has.
 
-    `is_known`: it has answered before. Of one that never did, a name that there is not, a certificate that is not
-    accepted and an answer that is no TLS are faults of the kubeconfig, and waiting mends none of them. `proxy`: the URL
-    of the one that was asked, as text and without user and password.
+    `proxy`: the URL of the one that was asked, as text and without user and password.
     """
-    via = f", asked by the proxy {proxy} (proxy-url of the kubeconfig, or of the environment)" if proxy else ""
-    if not is_known and (fault := _find_fault_of_kubeconfig(error)):
-        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, WRONG_SERVER, f"{fault}{via}")
+    via = f", asked by the proxy {proxy} (proxy-url of the kubeconfig, or of the environment)," if proxy else ""
     message = re.sub(r"^.*\(host=[^)]*\): |<[^>]* object at 0x[0-9a-f]+>(: )?", "", describe_error(error))
-    text = f"the API server{via and f'{via},'} does not answer: {message}"
+    text = f"the API server{via} does not answer: {message}"
     return BusyError(HTTPStatus.SERVICE_UNAVAILABLE, UNREACHABLE, text)
-
-
-def _find_fault_of_kubeconfig(error: BaseException | None) -> str:
-    """Return in words why no server can be reached by this kubeconfig; empty where it may be the server's fault."""
-    while error is not None:
-        if isinstance(error, socket.gaierror) and error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
-            return "there is no host of the API server's name"
-        if isinstance(error, ssl.SSLCertVerificationError):
-            reason = error.verify_message.rstrip(".")
-            clock = ", if this machine's clock is right" if re.search("expired|not yet valid", reason) else ""
-            return f"the certificate of the API server is not accepted: {reason}{clock}"
-        if isinstance(error, ssl.SSLError) and error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
-            return "what answers at the API server's address does not speak TLS (https)"
-        # urllib3 keeps the cause of some in their arguments.
-        error = error.__cause__ or next((one for one in error.args if isinstance(one, Exception)), error.__context__)
-    return ""
 
 
 def to_user_error(error: ApiError, context: str) -> UserError:
@@ -233,9 +210,6 @@ def to_user_error(error: ApiError, context: str) -> UserError:
     hint = "`benchmatrix doctor` says what is missing"
     if error.reason == INVALID_ANSWER:
         hint = "another program may answer in the server's place, or an extension of it is broken"
-    elif error.reason == WRONG_SERVER:
-        where = "the service account of this pod" if context == IN_CLUSTER else "your kubeconfig"
-        hint = f"look at the server and its certificates in {where}"
     return UserError(f"--on {context}: {error.message}; {hint}")
 
 
@@ -288,9 +262,6 @@ class Connection:
                 with self.rate_limiter.hold():
                     data = self._read(self._open(verb, path, query, body, content_type, READ_SECONDS))
                 self.rate_limiter.speed_up()
-                if verb not in ("get", "list") and not data.lstrip().startswith(b"{"):
-                    # A page of whoever answers in its place: nothing was created or deleted.
-                    raise AnswerError(f"its answer to a request to {verb} {name_kind(path)} is no JSON object")
                 return data
             except ApiError as error:
                 if isinstance(error, BusyError):
@@ -398,7 +369,7 @@ class Connection:
                 preload_content=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise make_unreachable(error, is_known=self.is_known, proxy=login.pool.proxy) from error
+            raise make_unreachable(error, login.pool.proxy) from error
         if 300 <= response.status < 400:  # elsewhere nobody gets the credentials, and nothing was done here
             response.close()
             raise AnswerError(f"it sends requests elsewhere (HTTP {response.status})")

@@ -1,8 +1,6 @@
 """Requests to the API server: repeated, limited, and their errors in words."""
 
 import json
-import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +30,6 @@ from runner.kubernetes.connection import (
     Connection,
     RateLimiter,
     Retries,
-    make_unreachable,
     read_refusal,
     read_watch_error,
     to_user_error,
@@ -77,15 +74,6 @@ def test_a_redirect_is_neither_followed_nor_taken_for_done(server: Scripted, con
     assert server.paths == [JOBS]
 
 
-def test_a_page_in_place_of_an_answer_does_not_say_that_something_was_done(
-    server: Scripted, connection: Connection
-) -> None:
-    """`cancel` would say that it deleted Jobs which go on: nobody reads the answer to a deletion any further."""
-    server.answers = [(200, {}, b"<html>Sign in</html>")]
-    with pytest.raises(ApiError, match="its answer to a request to delete jobs is no JSON object"):
-        connection.request("delete", JOBS)
-
-
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -120,18 +108,6 @@ def test_a_list_is_read_page_by_page_and_begun_again_where_its_version_is_too_ol
     read = partial(connection.read_items, JOBS, read_job_status)
     assert [job.name for job in read()] == ["b", "c"]
     assert server.paths[3] == f"{JOBS}?limit=500&continue=t"
-
-
-def make_ssl_error(reason: str) -> ssl.SSLError:
-    error = ssl.SSLError(1, f"[SSL: {reason}]")
-    error.reason = reason
-    return error
-
-
-def make_certificate_error(message: str) -> ssl.SSLCertVerificationError:
-    error = ssl.SSLCertVerificationError(1, message)
-    error.verify_message = message
-    return error
 
 
 class Clock(threading.Event):
@@ -287,33 +263,6 @@ def test_a_server_that_stays_away_is_another_exit_code_than_a_refusal(error: Api
     assert type(found) is kind
     who = "" if kind is UserError else f"the API server answers {error.status}: "
     assert str(found).startswith(f"--on lab: {who}{error.message}; ")
-
-
-@pytest.mark.parametrize(
-    ("cause", "words"),
-    [
-        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "there is no host of the API server's name"),
-        (make_ssl_error("WRONG_VERSION_NUMBER"), "does not speak TLS"),
-        (make_certificate_error("self-signed certificate"), "is not accepted: self-signed certificate; look"),
-        (make_certificate_error("it is not valid for '127.0.0.2'."), "it is not valid for '127.0.0.2'; look"),
-        *[
-            (make_certificate_error(reason), f"is not accepted: {reason}, if this machine's clock is right; look")
-            for reason in ("certificate has expired", "certificate is not yet valid")
-        ],
-    ],
-)
-def test_a_fault_of_the_kubeconfig_is_told_at_once(cause: Exception, words: str, clock: Clock) -> None:
-    wrapped = urllib3.exceptions.SSLError(cause)  # urllib3 keeps the cause as an argument
-
-    error = make_unreachable(wrapped, is_known=False)
-    message = to_user_error(error, "lab")
-    wait_until_raised(error, clock, is_known=False)
-
-    assert words in str(message)
-    assert not isinstance(message, TransientError)
-    assert clock.waits == []
-    assert isinstance(make_unreachable(wrapped), BusyError)  # it has answered before: it may again
-    assert isinstance(make_unreachable(OSError("refused"), is_known=False), BusyError)
 
 
 def refuse(status: int, body: object) -> ApiError:
