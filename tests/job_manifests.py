@@ -13,7 +13,7 @@ from runner.kubernetes.rendering import (
 )
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.loading import load_profile
-from runner.profiles.model import CompileCache, Data, Gpus, NodeRequirement, Pool, Profile, Toleration
+from runner.profiles.model import Gpus, NodeRequirement, Pool, Profile, Toleration, Volume
 
 OWNER = JobOwner(name="sweep-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
@@ -61,8 +61,8 @@ def make_full_profile() -> Profile:
         image_pull_secrets=("pull",),
         store_secret="keys",
         environment={"MINE": "value"},
-        data=Data(claim="claim", mount_path="/data"),
-        compile_cache=CompileCache(claim="kernels", mount_path="/kernels"),
+        data=Volume(claim="claim", mount_path="/data"),
+        compile_cache=Volume(claim="kernels", mount_path="/kernels"),
         priority_class="class",
     )
 

@@ -34,12 +34,6 @@ from runner.kubernetes.names import (
 from runner.matrix.plan import GpuKind, explain_incapable
 from runner.sources import is_image
 
-# https://kubernetes.io/docs/reference/labels-annotations-taints/: every kubelet sets both.
-OWN_NODE_LABELS = {
-    "kubernetes.io/arch": "`architecture` of the profile says which",
-    "kubernetes.io/os": "the images are for Linux",
-}
-"""Labels that the tool selects nodes by, and what to do instead."""
 NO_DISRUPTION = {
     # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -78,12 +72,6 @@ class Toleration(Document):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """null: all of them."""
 
-    @model_validator(mode="after")
-    def _check_value(self) -> Self:
-        if self.operator == "Exists" and self.value is not None:
-            raise ValueError("value: `Exists` takes none; remove it, or write `operator: Equal`")
-        return self
-
 
 class Pool(Document):
     """The nodes for cells of one device, and what a cell takes of such a node."""
@@ -108,22 +96,6 @@ class Pool(Document):
     """Jobs of the pool that are unfinished at once. null: twice the cells that fit on its nodes."""
     price_per_hour: Annotated[float, Field(ge=0, le=1e12)] | None = None
     """What a node costs, in `currency`. null: unknown."""
-
-    @model_validator(mode="after")
-    def _check_cpus(self) -> Self:
-        if self.has_exclusive_cores and self.cpus % 2:
-            raise ValueError(
-                f"cpus: {self.cpus} is odd; a kubelet with full-pcpus-only gives whole physical cores, which have two "
-                "CPUs each, and refuses the pod (SMTAlignmentError): take an even number"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_selector(self) -> Self:
-        for key, other in OWN_NODE_LABELS.items():
-            if key in self.node_selector:
-                raise ValueError(f"node_selector: {key} is set by the tool; {other}")
-        return self
 
     @property
     def node_selector_terms(self) -> tuple[tuple[NodeRequirement, ...], ...]:
@@ -266,20 +238,11 @@ def _name_shared(rule: NodeRequirement) -> NodeRequirement:
 NodePools = Literal["cpu", "gpu"]
 
 
-class Data(Document):
-    """A volume with real data for cells with `data_dir`."""
+class Volume(Document):
+    """A PersistentVolumeClaim that the cells mount."""
 
     claim: ObjectName
     """Name of the PersistentVolumeClaim."""
-    mount_path: MountPath
-    """Folder in the container; `data_dir` names a folder in it."""
-
-
-class CompileCache(Document):
-    """A volume in which compiled kernels outlive the pods that compiled them."""
-
-    claim: ObjectName
-    """Name of the PersistentVolumeClaim; `ReadWriteMany` where cells run on several nodes."""
     mount_path: MountPath
     """Folder in the container."""
 
@@ -420,9 +383,11 @@ class Profile(Document):
     they have."""
     environment: dict[VariableName, VariableValue] = {}
     """Variables of the cells that are no secret, such as `AWS_ENDPOINT_URL`."""
-    data: Data | None = None
-    compile_cache: CompileCache | None = None
-    """null: every pod compiles its own kernels."""
+    data: Volume | None = None
+    """Real data: `data_dir` of a cell names a folder in it."""
+    compile_cache: Volume | None = None
+    """Where compiled kernels outlive the pods that compiled them; `ReadWriteMany` where cells run on several nodes.
+    null: every pod compiles its own."""
     priority_class: ObjectName | None = None
     do_not_disrupt: bool = True
     """Ask the cluster autoscaler, Karpenter and EKS Auto Mode not to evict a cell, by annotations."""
@@ -461,13 +426,15 @@ class Profile(Document):
         return self
 
     @model_validator(mode="after")
-    def _check_tenants(self) -> Self:
-        pool = self.pools.get("gpu")
-        for name, sharing in self.gpu.sharing.items() if self.gpu and pool and pool.has_exclusive_cores else ():
-            if sharing.cpus is not None and sharing.cpus % 2:
+    def _check_cpus(self) -> Self:
+        cpus = {f"pools.{name}.cpus": pool.cpus for name, pool in self.pools.items() if pool.has_exclusive_cores}
+        if self.gpu is not None and "pools.gpu.cpus" in cpus:
+            cpus |= {f"gpu.sharing.{way}.cpus": found.cpus or 0 for way, found in self.gpu.sharing.items()}
+        for place, number in cpus.items():
+            if number % 2:
                 raise ValueError(
-                    f"gpu.sharing.{name}.cpus: {sharing.cpus} is odd; the kubelets of pools.gpu give whole physical "
-                    "cores (has_exclusive_cores), which have two CPUs each: take an even number"
+                    f"{place}: {number} is odd; a kubelet with full-pcpus-only gives whole physical cores, which have "
+                    "two CPUs each, and refuses the pod (SMTAlignmentError): take an even number"
                 )
         return self
 

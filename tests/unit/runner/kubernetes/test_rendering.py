@@ -22,7 +22,7 @@ from runner.kubernetes.rendering import (
     NodeWish,
 )
 from runner.profiles.loading import load_profile
-from runner.profiles.model import CompileCache, GpuSharing, Profile
+from runner.profiles.model import GpuSharing, Profile, Volume
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)
@@ -116,7 +116,7 @@ def test_a_job_goes_with_its_owner() -> None:
 
 
 def test_a_compile_cache_is_a_writable_volume_that_the_cell_is_told_of() -> None:
-    cache = CompileCache(claim="kernels", mount_path="/kernels")
+    cache = Volume(claim="kernels", mount_path="/kernels")
     pod = render(load("kind", compile_cache=cache))["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     volume = {"name": "compile-cache", "persistentVolumeClaim": {"claimName": "kernels"}}
@@ -129,7 +129,7 @@ def test_a_compile_cache_is_a_writable_volume_that_the_cell_is_told_of() -> None
 
 
 def test_a_cluster_that_assigns_users_is_asked_for_none() -> None:
-    cache = CompileCache(claim="kernels", mount_path="/kernels")
+    cache = Volume(claim="kernels", mount_path="/kernels")
     pod = render(load("openshift", compile_cache=cache))["spec"]["template"]
     assert pod["spec"]["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     assert pod["metadata"]["annotations"]["openshift.io/required-scc"] == "restricted-v2"

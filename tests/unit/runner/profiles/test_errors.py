@@ -164,10 +164,6 @@ MESSAGES = [
         "each, and refuses the pod (SMTAlignmentError): take an even number",
     ),
     (
-        "extends: gke\npools: {cpu: {node_selector: {kubernetes.io/arch: arm64}}}",
-        "2: pools.cpu.node_selector: kubernetes.io/arch is set by the tool; `architecture` of the profile says which",
-    ),
-    (
         "extends: kind\ngpu: {name: x, compute_capability: [7, 5], max_per_node: 1}",
         "2: gpu: there is no pool `gpu`; write pools.gpu, or `gpu: null`",
     ),
