@@ -12,8 +12,8 @@ from bench.schema import WHOLE_DEVICE, read_run
 from collector.analysis import Analysis
 from collector.files import escape_markdown
 from collector.labels import SHARING_NAMES, add_labels, count_tenants
-from collector.report.plots.marks import to_spec
-from collector.report.question_figures import add_panels_of_cells, plot_aggregate, read_ratio
+from collector.report.charts import to_spec
+from collector.report.figures import add_panels_of_cells, plot_aggregate, read_ratio
 from collector.results.frames import Row, list_rows
 from collector.tables.comparisons import make_fallen_table
 from collector.units import RATIO, format_interval, format_number

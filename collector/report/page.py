@@ -29,8 +29,8 @@ from collector.doubts import list_doubts
 from collector.facts import describe_windows, list_facts, state_outcome
 from collector.files import replace_steering, replace_text
 from collector.grid import Grid, Place, describe_ratio, format_figure, format_half_width, make_grid, quote_interval
+from collector.report.figures import draw_plot
 from collector.report.paper import size_spec
-from collector.report.question_figures import draw_plot
 from collector.report.tables import SECTIONS, Section
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, Row, list_rows

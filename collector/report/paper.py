@@ -11,7 +11,7 @@ import vl_convert
 
 from bench.errors import UserError
 from collector.files import replace_file, replace_text
-from collector.report.figure import Figure
+from collector.report.charts import Figure
 from collector.tables.table import Table
 
 Columns = Literal[1, 2]

@@ -122,7 +122,7 @@ class Section:
     """What is in it, in a few words, beside the title."""
     tables: tuple[MakeTable, ...] = ()
     plots: tuple[str, ...] = ()
-    """The names of `collector.report.question_figures`."""
+    """The names of `collector.report.figures`."""
     is_complete: bool = False
     """Whether its tables have every cell that the page has; else they end after MAX_LISTED rows."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the collector takes a second to import: only the commands t
     from collector.results.collection import Collection
 
 FORMATS = ("html", "csv", "parquet", "latex", "markdown")
-# As collector.report.question_figures has them (a test holds them equal): help must not wait for its import.
+# As collector.report.figures has them (a test holds them equal): help must not wait for its import.
 FigureName = Literal[
     "frameworks", "modes", "precisions", "speedups", "latencies", "roofline", "memory", "costs", "scaling", "tenants",
     "nights",
@@ -195,8 +195,8 @@ def _write_figure(
     name: FigureName, analysis: "Analysis", output: Path | None, *, columns: int, has_title: bool
 ) -> None:
     """Write the panels of a figure, and print what stands above and below them in the report."""
+    from collector.report.figures import PLOTS, draw_plot
     from collector.report.paper import number_paths, save_figure
-    from collector.report.question_figures import PLOTS, draw_plot
     from runner.reporting import choose_output
 
     run = analysis.collection.run

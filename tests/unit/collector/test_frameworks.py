@@ -3,7 +3,7 @@
 from bench.registry import FRAMEWORKS
 from collector import comparisons
 from collector.labels import FRAMEWORK_NAMES
-from collector.report.plots.marks import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
+from collector.report.charts import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
 from collector.results.documents import FRAMEWORK_PACKAGES
 
 

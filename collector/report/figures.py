@@ -1,8 +1,10 @@
-"""Build the figures that answer questions beyond single cells, by the names under which they are written to files."""
+"""The figures of the report: which questions they answer, of which cells, and the words around them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from string import Formatter
+from typing import NamedTuple
 
 import altair as alt
 import pandas as pd
@@ -12,24 +14,161 @@ from collector.analysis import Analysis
 from collector.batches import CARDS, CONTEXT_BYTES
 from collector.changes import RecordedChange
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING
-from collector.labels import FRAMEWORK_NAMES, SHARING_NAMES, add_labels, label_hardware, label_shared
-from collector.ratio_words import take_joint_intervals
-from collector.report.figure import (
-    LINES,
-    POINTS,
-    ROWS,
-    FigureGroup,
-    name_devices,
-    name_panels,
-    name_series,
-    number_rows,
-    show_panels,
+from collector.labels import (
+    FRAMEWORK_NAMES,
+    SHARING_NAMES,
+    add_labels,
+    count_gpus,
+    label_hardware,
+    label_panels,
+    label_shared,
 )
-from collector.report.plots.marks import CROSS_CAPTION, INK, plot_ratios
-from collector.report.plots.roofline import LINE_BREAK, plot_roofline
-from collector.report.plots.series import draw_cards, draw_level, plot_costs, plot_lines
-from collector.results.frames import Row, select_alone
-from collector.units import GIB, MILLISECOND, format_number
+from collector.ratio_words import take_joint_intervals
+from collector.report.charts import (
+    CROSS_CAPTION,
+    INK,
+    LINE_BREAK,
+    Figure,
+    draw_cards,
+    draw_level,
+    plot_costs,
+    plot_lines,
+    plot_ratios,
+    plot_roofline,
+    to_spec,
+)
+from collector.results.frames import Row, list_rows, select_alone
+from collector.units import GIB, MILLISECOND, TFLOPS, format_number, format_significant
+
+MAX_TOLD = 12
+"""Points that the text of a plot names; a reader of texts has the table for the others."""
+
+
+class Limit(NamedTuple):
+    """How much a panel draws, the first ones: more would cover each other."""
+
+    column: str
+    """What counts as one thing: the rows with one value of this column."""
+    most: int
+    what: str
+
+
+ROWS = Limit("row", 40, "rows, the first of the plan")
+LINES = Limit("series", 8, "lines, the first by name")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureGroup:
+    """Holds the panels that answer one question, with the caption that says how to read them."""
+
+    question: str
+    caption: str
+    figures: tuple[Figure, ...]
+
+
+def show_panels(
+    rows: pd.DataFrame,
+    plot: Callable[[pd.DataFrame], alt.LayerChart],
+    says: str,
+    *,
+    question: str,
+    caption: str,
+    value: str,
+    limit: Limit | None = None,
+) -> FigureGroup:
+    """Return a group with a panel for each value of `panel` of `rows`; those without any `value` are left out.
+
+    `says`: what a row says in words, with the names of columns in braces: `{name}: {ms} ms`.
+    """
+    known = rows[rows.groupby("panel")[value].transform("count") > 0] if len(rows) else rows
+    if "series" in known:  # one has the same look in all panels
+        known = known.assign(series=known["series"].astype("category"))
+    figures = []
+    for title, panel in known.groupby("panel", sort=False):
+        shown, note = panel.assign(row=range(len(panel))), ""
+        if limit is not None and shown[limit.column].nunique() > limit.most:
+            things = list(dict.fromkeys(shown[limit.column]))
+            shown = shown[shown[limit.column].isin(things[: limit.most])]
+            note = f"Drawn are {limit.most} of {len(things):,} {limit.what}."
+        description = " ".join(filter(None, [note, _describe_rows(shown, says)]))
+        figures.append(Figure(title=str(title), spec=to_spec(plot(shown)), description=description, note=note))
+    return FigureGroup(question=question, caption=caption, figures=tuple(figures))
+
+
+def _describe_rows(rows: pd.DataFrame, says: str) -> str:
+    """Return what the rows with a figure say, the first MAX_TOLD; those of no cell, where lines begin, say nothing."""
+    names = [name for _, name, *_ in Formatter().parse(says) if name]
+    told = rows.dropna(subset=[*names, *(["cell_id"] if "cell_id" in rows else [])])
+    texts = list(
+        dict.fromkeys(
+            says.format_map({name: value if isinstance(value, str) else _write(value) for name, value in row.items()})
+            for row in list_rows(told[names])
+        )
+    )
+    more = f"; {len(texts) - MAX_TOLD} more in the table" if len(texts) > MAX_TOLD else ""
+    return "; ".join(texts[:MAX_TOLD]) + more
+
+
+def _write(value: float) -> str:
+    """Return whole numbers with all digits, other numbers with three."""
+    return f"{value:,.0f}" if float(value).is_integer() else format_significant(value)
+
+
+def name_panels(rows: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
+    """Return the rows with their `panel` (`conv6 train, GPU, 32 px`) and, as `rest`, what else their label says.
+
+    A panel has one model, phase, device and input size. `labels`: of `label_workloads` and the like, one per row.
+    """
+    titles = label_panels(rows)
+    rests = [
+        ", ".join(part for part in label.split(", ") if part not in title.split(", "))
+        for label, title in zip(labels, titles, strict=True)
+    ]
+    return rows.assign(rest=rests, panel=titles)
+
+
+def name_series(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return panel (work and device), series (what did it), framework, batch, precision, soundness and cell."""
+    rows = list_rows(summary[["framework", "mode", "precision", "num_gpus"]])
+    series = [
+        ", ".join([f"{FRAMEWORK_NAMES[row['framework']]} {row['mode']}", row["precision"], *_name_gpus(row)])
+        for row in rows
+    ]
+    hardware = name_devices(summary)
+    panels = [f"{work}, {device}" for work, device in zip(label_panels(summary), hardware, strict=True)]
+    named = summary[["cell_id", "batch_size", "precision"]]
+    return named.assign(
+        panel=panels,
+        series=series,
+        framework=summary["framework"].map(FRAMEWORK_NAMES),
+        is_sound=summary["num_sound"] > 0,
+    )
+
+
+def _name_gpus(row: Row) -> list[str]:
+    return [count_gpus(row["num_gpus"])] if row["num_gpus"] > 1 else []
+
+
+def name_devices(summary: pd.DataFrame) -> list[str]:
+    """Return the device of each cell; of one without a figure that of the run's others, where they have only one."""
+    rows = list_rows(summary[["device", "num_gpus", "gpu_name", "cpu_model", "num_threads", "num_ok"]])
+    known = {(row["device"], row["num_gpus"]): set[str]() for row in rows}
+    for row in rows:
+        if row["num_ok"]:
+            known[row["device"], row["num_gpus"]].add(_name_device(row))
+    return [
+        next(iter(names)) if not row["num_ok"] and len(names) == 1 else _name_device(row)
+        for row in rows
+        for names in [known[row["device"], row["num_gpus"]]]
+    ]
+
+
+def _name_device(row: Row) -> str:
+    if row["device"] == "gpu":
+        name: str = "GPU" if pd.isna(row["gpu_name"]) else row["gpu_name"]
+        return f"{row['num_gpus']} x {name}" if row["num_gpus"] > 1 else name
+    return label_hardware(row["cpu_model"], row["num_threads"]) or "CPU"
+
 
 SOLD_AS = (
     f"All in GiB, of which a card has fewer than the GB that it is sold as: the {CARDS[0].name}, sold as "
@@ -48,25 +187,9 @@ ROOFLINE_CAPTION = (
 )
 
 
-def show_speedups(analysis: Analysis) -> FigureGroup:
-    """Return what each GPU gains over each CPU, by model and phase."""
-    pairs = analysis.comparisons[DEVICES.name]
-    known = take_joint_intervals(pairs)[pairs["ratio_low"].notna()]
-    names = zip(known["gpu_name_subject"], known["cpu_model_reference"], known["num_threads_reference"], strict=True)
-    rows = known.assign(
-        panel=[f"{gpu} over {label_hardware(cpu, threads)}" for gpu, cpu, threads in names],
-        name=label_shared(known),
-        is_sound=(known["num_sound_subject"] > 0) & (known["num_sound_reference"] > 0),
-    )
-    return show_panels(
-        number_rows(rows.sort_values("batch_size", ascending=False, kind="stable")),
-        partial(plot_ratios, better="GPU faster", worse="GPU slower", above_is_better=True, of="CPU time / GPU time"),
-        "{name}: {ratio} times",
-        question="How much does the GPU gain, by model?",
-        caption="The step time on the CPU over that on the GPU, with its 95 % interval, which allows for "
-        f"the table's other ratios; right of 1 the GPU is faster. {UNSOUND_CAPTION}",
-        limit=replace(ROWS, what="rows, the largest batches first"),
-    )
+def list_sound(pairs: pd.DataFrame) -> "pd.Series[bool]":
+    """Return of each pair whether both sides have a repeat under sound conditions."""
+    return (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
 
 
 def show_latencies(analysis: Analysis) -> FigureGroup:
@@ -91,28 +214,23 @@ def show_roofline(analysis: Analysis) -> FigureGroup:
     """Return the rate of each cell over its intensity, under the roofs of its device."""
     measured = select_alone(analysis.measured)
     measured = measured[measured["flops_per_step"].notna() & (measured["min_bytes_per_step"] > 0)]
-    named = name_series(measured)
-    rows = named.assign(
+    measured = measured[measured["achieved_flops_per_second"].notna()]
+    rows = name_series(measured).assign(
         panel=name_devices(measured),
         name=measured["label"],
         work=measured["model"] + LINE_BREAK + measured["phase"] + ", " + measured["batch_size"].astype(str),
         intensity=measured["flops_per_step"].astype(float) / measured["min_bytes_per_step"].astype(float),
-        rate=measured["achieved_flops_per_second"],
+        tera=measured["achieved_flops_per_second"] / TFLOPS.size,
         peak=measured["peak_flops_per_second"],
         bandwidth=measured["peak_bytes_per_second"],
     )
-    columns = [
-        *("panel", "name", "work", "framework", "precision", "intensity", "rate", "peak", "bandwidth"),
-        *("is_sound", "cell_id"),
-    ]
     return show_panels(
-        rows[rows["rate"].notna()][columns],
+        rows.drop(columns="series"),
         plot_roofline,
         "{name}: {tera} TFLOP/s at {intensity} FLOP/byte",
         question="How near does it come to what the device can do?",
         caption=ROOFLINE_CAPTION,
-        value="rate",
-        limit=POINTS,
+        value="tera",
     )
 
 
@@ -169,7 +287,7 @@ def show_costs(analysis: Analysis) -> FigureGroup:
         question="What does speed cost?",
         caption="1,000 samples of each cell on the cheapest machine of the price table that has its device: the further"
         " left the faster, the lower the cheaper. Lines: 95 % intervals.",
-        limit=POINTS,
+        value="cost",
     )
 
 
@@ -179,12 +297,11 @@ def show_scaling(analysis: Analysis) -> FigureGroup:
     for comparison, words in ((WEAK_SCALING, "same batch per GPU"), (STRONG_SCALING, "same global batch")):
         pairs = analysis.comparisons[comparison.name]
         pairs = name_panels(pairs, label_shared(pairs))
-        sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
         frames.append(
             pairs.assign(
                 series=pairs["rest"],
                 num_gpus=pairs["num_gpus_subject"],
-                is_sound=sound,
+                is_sound=list_sound(pairs),
                 panel=pairs["panel"].astype("str") + f": {words}",
                 **{name: 100 * pairs[column] for name, column in ENDS.items()},
             )[["panel", "series", "num_gpus", *ENDS, "is_sound", "cell_id_subject"]]
@@ -209,15 +326,14 @@ def show_changes(analysis: Analysis) -> FigureGroup:
         [_describe_change(change, labels) for change in changes], columns=None if changes else ["panel"]
     )
     return show_panels(
-        number_rows(rows),
-        lambda shown: plot_ratios(
-            shown, better="faster", worse="slower", above_is_better=False, of="time after / time before"
-        ),
+        rows,
+        partial(plot_ratios, better="faster", worse="slower", above_is_better=False, of="time after / time before"),
         "{name}: {ratio} times",
         question="What changed over the nights?",
         caption="The step time after a change over that before it, with its 95 % interval. A change that was not "
         "measured again, or was dismissed, is named as such.",
-        limit=replace(ROWS, what="changes, the newest first"),
+        value="ratio",
+        limit=ROWS._replace(what="changes, the newest first"),
     )
 
 
@@ -276,31 +392,39 @@ QUESTIONS: Mapping[str, Question] = {
         better="first faster",
         worse="first slower",
     ),
+    DEVICES.name: Question(
+        question="How much does the GPU gain, by model?",
+        caption="The step time on the CPU over that on the GPU, with its 95 % interval. Right of 1 the GPU is faster.",
+        of="CPU time / GPU time",
+        better="GPU faster",
+        worse="GPU slower",
+    ),
 }
 
 
 def show_ratios(analysis: Analysis, *, name: str) -> FigureGroup:
-    """Return the group of a comparison, a panel per model and phase that has a ratio.
+    """Return the group of a comparison, a panel per model and phase that has a ratio; of devices per pair of them.
 
     Pairs that were not compared have a row without a mark, ratios of one repeat no interval, unsound sides a cross.
     """
-    asked, pairs = QUESTIONS[name], analysis.comparisons[name]
-    rows = name_panels(take_joint_intervals(pairs), label_shared(pairs))
-    sides = zip(rows["subject"], rows["reference"], rows["rest"], strict=True)
-    named = rows.assign(
-        name=[f"{subject} / {reference}, {rest}" for subject, reference, rest in sides],
-        is_sound=(rows["num_sound_subject"] > 0) & (rows["num_sound_reference"] > 0),
-    )
+    asked, pairs = QUESTIONS[name], take_joint_intervals(analysis.comparisons[name])
+    rows = name_panels(pairs, label_shared(pairs)).assign(is_sound=list_sound(pairs))
+    if name == DEVICES.name:
+        kinds = zip(rows["gpu_name_subject"], rows["cpu_model_reference"], rows["num_threads_reference"], strict=True)
+        rows = rows.assign(panel=[f"{gpu} over {label_hardware(cpu, threads)}" for gpu, cpu, threads in kinds])
+        names = label_shared(pairs)
+    else:
+        sides = zip(rows["subject"], rows["reference"], rows["rest"], strict=True)
+        names = [f"{subject} / {reference}, {rest}" for subject, reference, rest in sides]
+    hold_together = [VERDICT_CAPTION] if pairs["p_value"].notna().any() else []
     return show_panels(
-        named,
+        rows.assign(name=names),
         partial(
             plot_ratios, better=asked.better, worse=asked.worse, above_is_better=asked.above_is_better, of=asked.of
         ),
         "{name}: {ratio} ({scope})",
         question=asked.question,
-        caption=" ".join(
-            [asked.caption, *([VERDICT_CAPTION] if pairs["p_value"].notna().any() else []), UNSOUND_CAPTION]
-        ),
+        caption=" ".join([asked.caption, *hold_together, UNSOUND_CAPTION]),
         value="ratio",
         limit=ROWS,
     )
@@ -373,13 +497,18 @@ def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
     names = [", ".join([percentile, *rest]) for percentile, rest in zip(rows["percentile"], rests, strict=True)]
     return show_panels(
         rows.assign(name=names),
-        lambda shown: plot_ratios(
-            shown, better="shorter", worse="longer", above_is_better=False, of="time beside the neighbour / time alone"
+        partial(
+            plot_ratios,
+            better="shorter",
+            worse="longer",
+            above_is_better=False,
+            of="time beside the neighbour / time alone",
         ),
         "{name}: {ratio} times",
         question="What does a neighbour do to the latency?",
         caption="A percentile of the cell's steps beside its neighbour over the same percentile alone, with its 95 % "
         "interval. Right of 1 the neighbour makes it longer.",
+        value="ratio",
         limit=ROWS,
     )
 
@@ -416,7 +545,7 @@ PLOTS: Mapping[str, tuple[str, Show]] = {
     "frameworks": ("pairs of frameworks with an interval", partial(show_ratios, name=FRAMEWORKS.name)),
     "modes": ("pairs of modes with an interval", partial(show_ratios, name=MODES.name)),
     "precisions": ("pairs of precisions with an interval", partial(show_ratios, name=PRECISIONS.name)),
-    "speedups": ("the same cells on a GPU and a CPU, with intervals", show_speedups),
+    "speedups": ("the same cells on a GPU and a CPU, with intervals", partial(show_ratios, name=DEVICES.name)),
     "latencies": ("cells at two batches or more", show_latencies),
     "roofline": ("cells with a FLOP count", show_roofline),
     "memory": ("GPU cells whose framework says its memory", show_memory),

@@ -1,0 +1,345 @@
+"""Draw the report's figures as Altair charts in the units of people: as wide as their place, readable at 360 px."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from bench.registry import FRAMEWORKS, Framework
+from collector.results.frames import list_rows
+from collector.units import TFLOPS
+
+# Altair refuses charts of more than 5,000 rows wherever one is turned into a document, picture or page. How much is
+# drawn is decided by the figures themselves, so that no amount of data can take a report down.
+alt.data_transformers.disable_max_rows()
+
+# Okabe and Ito's colours, which stay apart for colour-blind readers (jfly.uni-koeln.de/color).
+BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
+INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#ececec"
+COLOURS_BY_FRAMEWORK: dict[Framework, str] = {"pytorch": VERMILLION, "tensorflow": BLUE, "jax": GREEN}
+COLOURS_BY_LABEL = {FRAMEWORKS[name].label: colour for name, colour in COLOURS_BY_FRAMEWORK.items()}
+FRAMEWORK_COLOURS = alt.Scale(domain=list(COLOURS_BY_LABEL), range=list(COLOURS_BY_LABEL.values()))
+SERIES_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+SERIES_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right", "triangle-left")
+"""Those that are told apart at a point's size; a cross is for unsound conditions."""
+SERIES_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 2], [1, 3])
+CROSS_CAPTION = (
+    "A cross marks a cell without a repeat under sound conditions; a line breaks there, and at a cell without a figure."
+)
+LABEL_PIXELS = 270
+"""Longest name of a legend: in one column of a paper there is no room for more."""
+MAX_NAME_PIXELS = 330
+HEIGHT_PIXELS = 240
+SHIFT = alt.ExprRef("datum.shift")
+"""The `xOffset` of marks that stand beside each other, by the column that `spread_sideways` makes."""
+MakeAxis = Callable[[str], Any]
+"""Makes the place of a column: layers have to agree in their axis."""
+# Where an axis has one place alone, its label is the value there, with all of its digits.
+LOG_AXIS = alt.Axis(labelExpr="format(datum.value, '.4~r')", tickCount=8, labelOverlap="greedy", labelSeparation=6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One panel of a plot."""
+
+    title: str
+    spec: dict[str, Any]
+    """Its Vega-Lite document."""
+    description: str
+    """Its content in words, for who cannot see it."""
+    note: str = ""
+    """How many of how many things it draws; empty where it draws all."""
+
+
+def to_spec(chart: alt.LayerChart | alt.ConcatChart | alt.Chart) -> dict[str, Any]:
+    """Return `chart` as a Vega-Lite document in the house style. It names no URL, its schema's neither."""
+    axis = {"labelColor": INK, "titleColor": INK, "gridColor": PALE, "domainColor": GREY, "tickColor": GREY}
+    styled = chart.configure(font="system-ui, sans-serif", background="transparent", padding=4)
+    styled = styled.configure_view(stroke=None).configure_axis(labelFontSize=11, titleFontWeight="normal", **axis)
+    styled = styled.configure_legend(labelColor=INK, labelFontSize=11, symbolSize=90, symbolOpacity=1, offset=8)
+    styled = styled.configure_text(align="left", baseline="middle", fontSize=11, limit=MAX_NAME_PIXELS)
+    spec: dict[str, Any] = styled.to_dict()
+    del spec["$schema"]
+    return spec
+
+
+def spread_sideways(rows: pd.DataFrame, group: str, order: str, *, gap: float, most: float) -> "pd.Series[float]":
+    """Return how many pixels each row stands beside its place, so that those at one place do not cover each other.
+
+    Rows of one `group` stand beside each other by `order`, `gap` pixels apart, and closer where there are so many that
+    they would be more than `most` wide.
+    """
+    own = rows.groupby(group, sort=False)[order]
+    ranks, counts = own.rank(method="dense") - 1, own.transform("nunique")
+    gaps = (most / (counts - 1).clip(lower=1)).clip(upper=gap)
+    return ((ranks - (counts - 1) / 2) * gaps).astype(float).round(1)
+
+
+def cross_out(x: alt.X, y: alt.Y, **offsets: Any) -> alt.Chart:
+    """Return a layer with a cross over each row of its chart that is not sound (column `is_sound`)."""
+    chart: alt.Chart = alt.Chart().transform_filter("datum.is_sound === false")
+    crosses: alt.Chart = chart.mark_point(shape="cross", angle=45, size=150, color=INK, strokeWidth=1.5, **offsets)
+    return crosses.encode(x=x, y=y)
+
+
+def encode_frameworks(rows: pd.DataFrame) -> alt.Color:
+    """Return the colour of each framework, with a legend of those that occur."""
+    legend = alt.Legend(title=None, orient="top", values=sorted(set(rows["framework"])))
+    return alt.Color("framework:N", scale=FRAMEWORK_COLOURS, legend=legend)
+
+
+def make_scale(names: list[str], values: Mapping[str, Any]) -> alt.Scale:
+    """Return the scale that draws each of `names` as its colour, shape or dashes in `values`, in this order."""
+    return alt.Scale(domain=names, range=[values[name] for name in names])
+
+
+# In a plot of rows, from the middle of a row downwards in pixels: its name, and what it shows.
+NAME_OFFSET, MARK_OFFSET = -10, 5
+RATIO_PIXELS = 40
+NO_DIFFERENCE, NO_INTERVAL = "no difference shown", "one repeat: no interval"
+RATIO_COLUMNS = ("row", "name", "ratio", "ratio_low", "ratio_high", "is_sound")
+LEAST_SPAN = (0.95, 1.05)
+"""What the axis of ratios shows at least: otherwise ratios that are all alike would fill it with their rounding."""
+
+
+def plot_ratios(pairs: pd.DataFrame, *, better: str, worse: str, above_is_better: bool, of: str) -> alt.LayerChart:
+    """Draw ratio and interval of each pair on a log axis, where twice and half are equally far from 1.
+
+    `of`: what over what the ratio is, for the axis: the file of a plot is read without the report's words.
+
+    `pairs`: row (from 0), name, ratio, ratio_low, ratio_high; `is_sound` where some are not. A pair is called `better`
+    or `worse` where its interval excludes 1. The name of a row stands above it and not in a margin.
+    """
+    above, below = (better, worse) if above_is_better else (worse, better)
+    finding = pd.Series(NO_DIFFERENCE, index=pairs.index)
+    finding = finding.mask(pairs["ratio_low"].isna(), NO_INTERVAL)
+    finding = finding.mask(pairs["ratio_low"] > 1, above).mask(pairs["ratio_high"] < 1, below)
+    rows = pairs[[name for name in RATIO_COLUMNS if name in pairs]].assign(finding=finding)
+    colours = dict(zip([better, worse, NO_DIFFERENCE, NO_INTERVAL], [BLUE, VERMILLION, GREY, PURPLE], strict=True))
+    shown = [name for name in colours if (finding == name).any()]
+    legend = alt.Legend(title=None, orient="top", columns=1)
+    colour = alt.Color("finding:N", scale=make_scale(shown, colours), legend=legend)
+    ends = rows[["ratio", "ratio_low", "ratio_high"]].to_numpy(dtype=float)
+    spanned = [*ends[np.isfinite(ends)], *LEAST_SPAN]
+    scale = alt.Scale(type="log", nice=False, padding=8, domain=[min(spanned), max(spanned)])
+    # A log scale's own format leaves most labels out where the axis is short; an expression does not.
+    axis = alt.Axis(tickCount=6, labelExpr="format(datum.value, '~r')", labelOverlap="greedy", labelSeparation=6)
+    make_x, y = partial(alt.X, title=f"{of}, log scale", scale=scale, axis=axis), alt.Y("row:O", axis=None)
+    x, base = make_x("ratio:Q"), alt.Chart().encode(y=y)
+    names = base.encode(x=alt.value(0), text="name:N")
+    missing = names.transform_filter("!isValid(datum.ratio)").encode(text=alt.value("not compared"))
+    interval = base.transform_filter("isValid(datum.ratio_low)").mark_rule(strokeWidth=2, yOffset=MARK_OFFSET)
+    layers = [
+        alt.Chart(pd.DataFrame({"ratio": [1.0]})).mark_rule(color=INK).encode(x=x),
+        interval.encode(x=make_x("ratio_low:Q"), x2="ratio_high:Q", color=colour),
+        base.mark_point(filled=True, size=80, opacity=1, yOffset=MARK_OFFSET).encode(x=x, color=colour),
+        cross_out(x, y, yOffset=MARK_OFFSET),
+        missing.mark_text(yOffset=MARK_OFFSET, color=GREY, dx=12),
+        names.mark_text(yOffset=NAME_OFFSET, stroke="white", strokeWidth=4),  # keeps the name readable across lines
+        names.mark_text(yOffset=NAME_OFFSET, color=INK),
+    ]
+    return alt.LayerChart(data=rows, layer=layers, width="container", height=RATIO_PIXELS * len(rows))
+
+
+X_TITLES = {"batch_size": "batch", "tenants": "tenants", "num_gpus": "GPUs"}
+LINE_GAP_PIXELS, LINE_MOST_PIXELS = 7, 30
+"""How far apart the series of a panel stand at each place, and how wide all of them are at most."""
+
+
+def plot_lines(
+    rows: pd.DataFrame, *, x: str, value: str, make_y: MakeAxis, beneath: Sequence[alt.Chart] = ()
+) -> alt.LayerChart:
+    """Draw a line for each series along `x`, on a log axis to the base 2, with its intervals, over `beneath`.
+
+    `rows`: panel, series, x (of X_TITLES), value, low, high (an interval, may be missing), is_sound, and framework (for
+    people) where that says the colour. A line breaks at a row without `value` and at an unsound one, which is crossed.
+    """
+    series = rows["series"].astype("category")
+    points = rows.assign(series=series.astype("str"), line=rows[value].where(rows["is_sound"].astype(bool)))
+    shift = spread_sideways(points, "panel", "series", gap=LINE_GAP_PIXELS, most=LINE_MOST_PIXELS)
+    scale = alt.Scale(type="log", base=2, nice=False, padding=LINE_MOST_PIXELS / 2 + 4)
+    # With more ticks wanted, some would stand between powers of 2.
+    axis = alt.Axis(format="~r", labelOverlap="greedy", tickCount=4)
+    place, y = alt.X(f"{x}:Q", title=f"{X_TITLES[x]}, log scale", scale=scale, axis=axis), make_y(f"{value}:Q")
+    colour, shape, dash = _encode_series(points[points[value].notna()], list(series.cat.categories))
+    base = alt.Chart().encode(x=place, color=colour)
+    interval = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, xOffset=SHIFT)
+    line = base.mark_line(strokeWidth=1.5, opacity=0.7, xOffset=SHIFT)
+    layers = [
+        *beneath,
+        interval.encode(y=make_y("low:Q"), y2="high:Q"),
+        line.encode(y=make_y("line:Q"), strokeDash=dash),
+        base.mark_point(filled=True, size=60, opacity=1, xOffset=SHIFT).encode(y=y, shape=shape),
+        cross_out(place, y, xOffset=SHIFT),
+    ]
+    return alt.LayerChart(data=points.assign(shift=shift), layer=layers, width="container", height=HEIGHT_PIXELS)
+
+
+def _encode_series(points: pd.DataFrame, names: list[str]) -> tuple[alt.Color, alt.Shape, alt.StrokeDash]:
+    """Return the colour of each series, that of its framework if it has one, its shape and its dashes.
+
+    `names`: of all panels, in which a series has the same look.
+    """
+    frameworks = dict(zip(points["series"], points["framework"], strict=True)) if "framework" in points else {}
+    looks = zip(SERIES_COLOURS * len(names), SERIES_SHAPES * len(names), SERIES_DASHES * len(names), strict=False)
+    found = dict(zip(names, looks, strict=False))
+    colours = {name: COLOURS_BY_LABEL.get(frameworks.get(name, ""), look[0]) for name, look in found.items()}
+    legend = alt.Legend(
+        title=None,
+        orient="top",
+        columns=1,
+        labelLimit=LABEL_PIXELS,
+        symbolStrokeWidth=0,
+        values=sorted(set(points["series"])),
+    )
+    return (
+        alt.Color("series:N", scale=make_scale(names, colours), legend=legend),
+        alt.Shape("series:N", scale=make_scale(names, {name: look[1] for name, look in found.items()}), legend=legend),
+        alt.StrokeDash(
+            "series:N", scale=make_scale(names, {name: look[2] for name, look in found.items()}), legend=legend
+        ),
+    )
+
+
+def draw_level(value: str, level: float, make_y: MakeAxis) -> alt.Chart:
+    """Return a dashed line across the plot."""
+    line: alt.Chart = alt.Chart(pd.DataFrame({value: [level]})).mark_rule(color=INK, strokeDash=[3, 3])
+    return line.encode(y=make_y(f"{value}:Q"))
+
+
+def draw_cards(cards: pd.DataFrame, make_y: MakeAxis) -> list[alt.Chart]:
+    """Return a dashed line for each of `cards` (card, gib), with its name."""
+    base = alt.Chart(cards).encode(y=make_y("gib:Q"))
+    names = base.mark_text(color=INK, fontSize=9, dy=-5, dx=2).encode(x=alt.value(0), text="card:N")
+    return [base.mark_rule(color=GREY, strokeDash=[4, 3]), names]
+
+
+def plot_costs(rows: pd.DataFrame, currency: str) -> alt.LayerChart:
+    """Draw the cost of 1,000 samples over their time, on log axes, with the intervals of both.
+
+    `rows`: framework (for people), machine, seconds, seconds_low, seconds_high, cost, cost_low, cost_high.
+    """
+    scale = alt.Scale(type="log", nice=False, padding=12)
+    make_x = partial(alt.X, title="s for 1,000 samples, log scale", scale=scale, axis=LOG_AXIS)
+    make_y = partial(alt.Y, title=f"{currency} for 1,000 samples, log scale", scale=scale, axis=LOG_AXIS)
+    x, y, base = make_x("seconds:Q"), make_y("cost:Q"), alt.Chart().encode(color=encode_frameworks(rows))
+    machines = alt.Legend(
+        title=None,
+        orient="bottom",
+        columns=1,
+        labelLimit=LABEL_PIXELS,
+        symbolFillColor=INK,
+        symbolStrokeColor=INK,
+    )
+    known = base.transform_filter("isValid(datum.cost_low)").mark_rule(strokeWidth=1.5)
+    layers = [
+        known.encode(x=make_x("seconds_low:Q"), x2="seconds_high:Q", y=y),
+        known.encode(x=x, y=make_y("cost_low:Q"), y2="cost_high:Q"),
+        base.mark_point(filled=True, size=80, opacity=0.9).encode(
+            x=x, y=y, shape=alt.Shape("machine:N", legend=machines)
+        ),
+    ]
+    return alt.LayerChart(data=rows, layer=layers, width="container", height=HEIGHT_PIXELS)
+
+
+ROOFLINE_PIXELS = 300
+SPANS = (4.0, 25.0)
+"""How far the roofs go beyond the cells and the ridges to the left and to the right, as factors: the names of the works
+at the ends have room there, also in one column of a paper."""
+PRECISION_SHAPES = {"fp32": "circle", "tf32": "square", "fp16": "triangle-up", "bf16": "diamond"}
+PRECISION_DASHES = {"fp32": [1, 0], "tf32": [6, 3], "fp16": [2, 2], "bf16": [8, 3, 2, 3]}
+MAX_NAMED_WORKS = 12
+LINE_BREAK = "\n"
+NAME_HEIGHT, Y_PADDING = 22, 12
+"""Pixels of a name in two lines, and of the room above the roofs and below the points."""
+NAME_PIXELS = 8
+"""How far the names of works stand beside their points."""
+CELL_GAP_PIXELS, CELL_MOST_PIXELS = 8, 40
+"""How far apart the programs of a work stand, whose intensity is the same, and how wide all of them are at most."""
+
+
+def plot_roofline(rows: pd.DataFrame) -> alt.LayerChart:
+    """Draw the rate of each cell over its intensity, on log axes, and the roof of each precision.
+
+    `rows`: name, work (model, phase and batch, with LINE_BREAK where the name goes on below), framework (for people),
+    precision, intensity (FLOP/byte), tera (TFLOP/s), peak (FLOP/s), bandwidth (bytes/s) and is_sound, of one device. A
+    roof without a known bandwidth is flat, one without a known peak is not drawn. S. Williams, A. Waterman,
+    D. Patterson, Roofline, CACM 52(4), 2009.
+    """
+    points = rows.drop(columns=["peak", "bandwidth"])
+    shift = spread_sideways(points, "work", "name", gap=CELL_GAP_PIXELS, most=CELL_MOST_PIXELS)
+    points, roofs = points.assign(shift=shift), _list_corners(rows)
+    axis = alt.Axis(format="~g", labelOverlap="greedy", labelSeparation=6)
+    x_scale, y_scale = (alt.Scale(type="log", nice=False, padding=padding) for padding in (8, Y_PADDING))
+    x = alt.X("intensity:Q", title="FLOP/byte, log scale", scale=x_scale, axis=axis)
+    y = alt.Y("tera:Q", title="TFLOP/s, log scale", scale=y_scale, axis=axis)
+    legend = alt.Legend(title=None, orient="top")
+    precisions = [name for name in PRECISION_SHAPES if name in set(points["precision"])]
+    shape = alt.Shape("precision:N", legend=legend, scale=make_scale(precisions, PRECISION_SHAPES))
+    dash = alt.StrokeDash("precision:N", legend=legend, scale=make_scale(precisions, PRECISION_DASHES))
+    cells = alt.Chart().mark_point(filled=True, size=70, opacity=0.9, xOffset=SHIFT)
+    layers = [
+        alt.Chart(roofs).mark_line(color=GREY, strokeWidth=1.5).encode(x=x, y=y, strokeDash=dash, detail="roof:N"),
+        cells.encode(x=x, y=y, color=encode_frameworks(points), shape=shape),
+        cross_out(x, y, xOffset=SHIFT),
+        *_name_works(points, max(points["tera"].max(), roofs["tera"].max()), x, y),
+    ]
+    return alt.LayerChart(data=points, layer=layers, width="container", height=ROOFLINE_PIXELS)
+
+
+def _list_corners(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the corners of each roof over the cells of one device: precision, roof (its number), intensity, tera."""
+    kinds = rows[["precision", "peak", "bandwidth"]].drop_duplicates().dropna(subset=["peak"])
+    ridges = kinds["peak"] / kinds["bandwidth"]
+    spots = pd.concat([rows["intensity"], ridges]).dropna()
+    ends = [float(spots.min()) / SPANS[0], float(spots.max()) * SPANS[1]]
+    corners = [
+        (kind["precision"], number, place, min(kind["peak"], slope * place) / TFLOPS.size)
+        for number, (kind, ridge) in enumerate(zip(list_rows(kinds), ridges, strict=True))
+        for slope in [np.nan_to_num(kind["bandwidth"], nan=np.inf)]
+        for place in sorted({*ends, float(ridge)} if slope < np.inf else ends)
+    ]
+    return pd.DataFrame(corners, columns=["precision", "roof", "intensity", "tera"])
+
+
+def _name_works(points: pd.DataFrame, highest: float, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Return layers with the name of each kind of work at its fastest point, beside all programs of the work.
+
+    The lower half of the works by intensity is named on the left, the others on the right; names of one side are pushed
+    apart. Of more than MAX_NAMED_WORKS, which would cover each other, none is named.
+    """
+    fastest = points.groupby("work", sort=False)["tera"].idxmax()
+    reach = points["shift"].abs().groupby(points["work"]).transform("max")
+    works = points.assign(reach=reach).loc[fastest, ["work", "intensity", "tera", "reach"]]
+    if len(works) > MAX_NAMED_WORKS:
+        return []
+    span = np.log(max(2.0, highest / points["tera"].min()))
+    pixels = -works["tera"].map(np.log) / span * (ROOFLINE_PIXELS - 2 * Y_PADDING)
+    is_right = works["intensity"] > works["intensity"].median()
+    sides: tuple[tuple[int, Literal["left", "right"]], ...] = ((-1, "right"), (1, "left"))
+    layers = []
+    for way, align in sides:
+        own = works[is_right == (way == 1)]
+        lifted = alt.Chart(own.assign(lift=(_push_apart(pixels[own.index]) - pixels[own.index]).round(1)))
+        place: dict[str, Any] = {
+            "xOffset": alt.ExprRef(f"{way} * (datum.reach + {NAME_PIXELS})"),
+            "yOffset": alt.ExprRef("datum.lift"),
+        }
+        broken: dict[str, Any] = {"lineBreak": LINE_BREAK, "lineHeight": NAME_HEIGHT / 2, "fontSize": 10, "color": INK}
+        halo: dict[str, Any] = {"stroke": "white", "strokeWidth": 3}
+        for look in (halo, {}):  # keeps a name readable across a roof
+            names = lifted.mark_text(align=align, baseline="middle", **place, **broken, **look)
+            layers.append(names.encode(x=x, y=y, text="work:N"))
+    return layers
+
+
+def _push_apart(places: "pd.Series[float]") -> "pd.Series[float]":
+    """Return places from the top that are NAME_HEIGHT or more apart, in the same order; the topmost one stays."""
+    ordered = places.sort_values(kind="stable")
+    steps = np.arange(len(ordered)) * NAME_HEIGHT
+    pushed = np.maximum.accumulate(ordered.to_numpy() - steps) + steps
+    return pd.Series(pushed, index=ordered.index).reindex(places.index)
