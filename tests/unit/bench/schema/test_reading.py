@@ -42,7 +42,7 @@ def test_what_is_no_result_is_refused_with_the_reason(data: bytes, reason: str) 
         ("repeat", 0, "no Result: repeat: Input should be greater than or equal to 1"),
         ("cell.batch_size", 0, "no Result: cell.batch_size: Input should be greater than or equal to 1"),
         ("samples.step_seconds", [0.1, -1.0, 0.1], "no Result: samples.step_seconds.1: "),
-        ("cell_id", "conv6-00000000", "no Result: Value error, cell_id: 'conv6-00000000' is not the id of its cell"),
+        ("cell_id", "conv6-00000000", "no Result: cell_id: 'conv6-00000000' is not the id of its cell"),
     ],
 )
 def test_the_first_error_is_named_by_its_place(path: str, value: Any, reason: str) -> None:

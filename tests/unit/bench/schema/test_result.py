@@ -1,23 +1,19 @@
 """Results: contradictions are refused, and the rate is computed from the timed window."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from bench.schema import Cell, Phases, Reason, Samples, Validity
+from bench.schema import Cell, Phases, Samples
 from factories import (
     START,
     make_cell,
     make_failed_result,
-    make_gpu_use,
     make_phases,
     make_result,
 )
-
-NOISY = Reason(verdict="noisy", message="spread of 9%, more than 5%")
 
 
 @pytest.mark.parametrize(
@@ -57,26 +53,6 @@ def test_fewer_steps_than_asked_for_are_refused(cell: Cell, message: str) -> Non
 def test_step_times_of_two_clocks_must_be_equally_many() -> None:
     with pytest.raises(ValidationError, match="differ in length"):
         Samples(warmup_step_seconds=(), step_seconds=(0.1, 0.1), device_step_seconds=(0.1,), reached_steady=True)
-
-
-@pytest.mark.parametrize(
-    ("make", "fields", "message"),
-    [
-        (make_gpu_use, {"sm_clock_mhz": (1590,)}, "sm_clock_mhz: neither empty nor as long as sample_seconds"),
-        (make_gpu_use, {"power_watts": (60.0,) * 4}, "power_watts: neither empty nor as long as sample_seconds"),
-        (make_gpu_use, {"energy_source": None}, "one is there without the other"),
-        (make_gpu_use, {"energy_joules": None}, "one is there without the other"),
-        (make_gpu_use, {"throttle_reasons": {"power cap": 1.1}}, "less than or equal to 1"),
-        (Validity, {"verdict": "noisy", "reasons": ()}, "is 'valid' where there are no reasons, and only there"),
-        (Validity, {"verdict": "valid", "reasons": (NOISY,)}, "is 'valid' where there are no reasons, and only there"),
-        (Validity, {"verdict": "throttled", "reasons": (NOISY,)}, "'throttled' is the verdict of none of the reasons"),
-    ],
-)
-def test_a_measurement_that_contradicts_itself_is_refused(
-    make: Callable[..., BaseModel], fields: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValidationError, match=message):
-        make(**fields)
 
 
 def test_a_failed_result_needs_nothing_but_its_error() -> None:

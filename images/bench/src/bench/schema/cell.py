@@ -16,6 +16,7 @@ from bench.schema.document import (
     PositiveSeconds,
     Seconds,
     Version,
+    describe_error,
     hash_text,
 )
 
@@ -139,7 +140,7 @@ class Cell(CheckedDocument, PlanDocument):
             try:
                 self.as_tenant(1)
             except ValidationError as error:
-                yield f"neighbour: {_describe_error(error)}"
+                yield f"neighbour: {describe_error(error).removeprefix('no Cell: ')}"
 
     def _find_odd_framework(self, spec: FrameworkSpec) -> Iterator[str]:
         if self.mode not in spec.modes:
@@ -196,10 +197,3 @@ class Cell(CheckedDocument, PlanDocument):
     def cell_id(self) -> str:
         """Slug and the first 8 hex digits of the SHA-256 of `canonical_json`."""
         return f"{self.slug}-{hash_text(self.canonical_json)}"
-
-
-def _describe_error(error: ValidationError) -> str:
-    """Return the first error of a cell: the field, and what is wrong with it."""
-    first = error.errors()[0]
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{'.'.join(map(str, first['loc']))}: {message}" if first["loc"] else message

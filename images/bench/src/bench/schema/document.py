@@ -141,12 +141,12 @@ def read_document(kind: type[DocumentT], data: bytes) -> DocumentT:
     try:
         return kind.model_validate_json(data)
     except ValidationError as error:
-        raise InvalidDocumentError(_describe_validation_error(kind, error)) from None
+        raise InvalidDocumentError(describe_error(error)) from None
 
 
-def _describe_validation_error(kind: type[Document], error: ValidationError) -> str:
-    errors = error.errors(include_url=False, include_context=False)
-    first = errors[0]
+def describe_error(error: ValidationError) -> str:
+    """Return what is wrong with a document in one line: the first error, where it is, and what was found there."""
+    first, *others = errors = error.errors(include_url=False, include_context=False)
     # Before all others: of another version nearly every field can be wrong.
     version = next((item for item in errors if item["loc"] == ("schema_version",)), None)
     if version is not None:
@@ -154,9 +154,11 @@ def _describe_validation_error(kind: type[Document], error: ValidationError) -> 
     elif first["type"] == "json_invalid":
         text = f"no JSON: {first['msg'].removeprefix('Invalid JSON: ')}"
     else:
-        place = "".join(f"{part}." for part in first["loc"])[:-1]
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        text = f"no {kind.__name__}: {place and place + ': '}{first['msg']}{more}"
+        place = ".".join(map(str, first["loc"]))
+        is_shown = first["type"] != "value_error" and isinstance(first["input"], str | int | float)
+        found = f", found {first['input']!r:.100}" if is_shown else ""
+        more = f" (and {len(others)} more)" if others else ""
+        text = f"no {error.title}: {place and place + ': '}{first['msg'].removeprefix('Value error, ')}{found}{more}"
     line = " ".join(text.split())
     return line if len(line) <= MAX_REASON_CHARACTERS else line[: MAX_REASON_CHARACTERS - 1] + "…"
 

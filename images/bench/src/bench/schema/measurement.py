@@ -236,7 +236,7 @@ class Reason(Document):
     """One line with the value found and the bound it broke."""
 
 
-class Validity(CheckedDocument):
+class Validity(Document):
     """Whether the numbers hold. The bounds are constants of bench.verdicts, each with its reason."""
 
     verdict: Verdict
@@ -251,12 +251,6 @@ class Validity(CheckedDocument):
     def is_contaminated(self) -> bool:
         """Whether others disturbed the measurement, also where the verdict is a graver one."""
         return any(reason.verdict == "contaminated" for reason in self.reasons)
-
-    def find_contradictions(self) -> Iterator[str]:
-        if (self.verdict == "valid") != (not self.reasons):
-            yield "verdict: is 'valid' where there are no reasons, and only there"
-        if self.reasons and self.verdict not in {reason.verdict for reason in self.reasons}:
-            yield f"verdict: '{self.verdict}' is the verdict of none of the reasons"
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -288,7 +282,7 @@ class GpuWindow(Document):
     own counters; a policy whose counter cannot be read is missing."""
 
 
-class GpuUse(CheckedDocument):
+class GpuUse(Document):
     """One GPU before the framework started and through the sampling pass, as NVML sees it. None: not readable."""
 
     uuid: str
@@ -345,13 +339,6 @@ class GpuUse(CheckedDocument):
     def is_slice(self) -> bool:
         """Whether this is a MIG slice: clocks, heat, power and energy are its whole GPU's, and not read for it."""
         return self.uuid.startswith("MIG-")
-
-    def find_contradictions(self) -> Iterator[str]:
-        for name in ("sm_clock_mhz", "temperature_celsius", "power_watts", "utilization", "sample_reasons"):
-            if len(getattr(self, name)) not in (0, len(self.sample_seconds)):
-                yield f"{name}: neither empty nor as long as sample_seconds"
-        if (self.energy_joules is None) != (self.energy_source is None):
-            yield "energy_joules and energy_source: one is there without the other"
 
 
 class GpuActivity(Document):

@@ -119,7 +119,7 @@ class TenantPace(VersionedDocument):
     """Mean of the steps of the second half of the rehearsal."""
 
 
-class CommonWindow(CheckedDocument, VersionedDocument):
+class CommonWindow(VersionedDocument):
     """When all tenants are measured, in seconds of CLOCK_MONOTONIC; or why they are not.
 
     Every tenant steps from before the start until after the end, without looking at the store.
@@ -132,15 +132,8 @@ class CommonWindow(CheckedDocument, VersionedDocument):
     called_off: str | None = None
     """Why there is no window, in one line."""
 
-    def find_contradictions(self) -> Iterator[str]:
-        times = (self.start_seconds, self.end_seconds, self.hold_until_seconds)
-        if (self.called_off is None) == (None in times):
-            yield "called_off: a window has all three times, or the reason why it has none of them"
-        if None not in times and not times[0] < times[1] <= times[2]:  # type: ignore[operator]
-            yield "start_seconds: the window does not start before it ends, or ends after the hold"
 
-
-class TenantRecord(CheckedDocument, VersionedDocument):
+class TenantRecord(VersionedDocument):
     """What one tenant of a repeat did: each leaves one. Its cell is `as_tenant(tenant)` of the Result's cell."""
 
     tenant: TenantIndex
@@ -165,12 +158,6 @@ class TenantRecord(CheckedDocument, VersionedDocument):
     """Why the tenant's measurement is not simply valid, as far as it can tell by itself."""
     probe_failures: tuple[str, ...] = ()
     """What this tenant could not read of the machine around the timing, one line each; tenant 0's are the Result's."""
-
-    def find_contradictions(self) -> Iterator[str]:
-        if (self.status == "ok") != (self.error is None):
-            yield f"error: a record with status '{self.status}' must say why, and one with 'ok' has none"
-        if self.status == "ok" and (self.place is None or self.steps_per_second is None):
-            yield "a record with status 'ok' needs place, samples with a step, and the seconds of them"
 
     @property
     def steps_per_second(self) -> float | None:
@@ -238,8 +225,6 @@ class Result(CheckedDocument, AttemptDocument):
             yield f"cell_id: '{self.cell_id}' is not the id of its cell, '{self.cell.cell_id}'"
         if self.finished_at < self.started_at:
             yield "finished_at is before started_at"
-        if self.tenancy is not None:
-            yield from self._find_odd_tenants(self.tenancy)
         if self.status == "ok":
             yield from self._find_gaps()
         elif self.error is None:
@@ -249,27 +234,24 @@ class Result(CheckedDocument, AttemptDocument):
         """Yield what a result with status `ok` lacks; one that was cut short has the steps that it came to."""
         if self.error is not None:
             yield "error: a result with status 'ok' has none"
-        if self.tenancy is None and self.cell.tenants > 1:
-            yield "tenancy: a result with status 'ok' of a cell with several tenants has one"
+        tenancy, num_tenants = self.tenancy, self.cell.tenants
+        if num_tenants > 1 and not (tenancy and tenancy.is_ok and len(tenancy.tenants) == num_tenants):
+            yield "tenancy: a result with status 'ok' has a common window, and each of its tenants ended 'ok'"
         parts = (self.memory, self.environment, self.validity)
         if self.samples is None or None in parts or not self.phases.is_complete:
             yield "a result with status 'ok' needs samples, memory, environment, validity and every phase"
             return
         # The length of a window of several tenants is set beforehand: how many steps each takes in it is not.
-        num_steps, num_warmup_steps = self.cell.num_steps if self.tenancy is None else 1, self.cell.num_warmup_steps
-        yield from find_odd_series("", self.samples, self.phases, num_steps, num_warmup_steps)
-        for record in self.tenancy.tenants if self.tenancy is not None else ():
-            if record.samples is not None:
-                place = f"tenancy.tenants.{record.tenant}.samples."
-                yield from find_odd_series(place, record.samples, record.phases, 1, num_warmup_steps)
-
-    def _find_odd_tenants(self, tenancy: Tenancy) -> Iterator[str]:
-        if self.cell.tenants == 1:
-            yield "tenancy: the cell has one tenant, whose result has none"
-        if [record.tenant for record in tenancy.tenants] != list(range(self.cell.tenants)):
-            yield f"tenancy: has not one record for each of the {self.cell.tenants} tenants, in their order"
-        if self.status == "ok" and not tenancy.is_ok:
-            yield "tenancy: a result with status 'ok' has a common window, and every tenant ended 'ok'"
+        num_steps = self.cell.num_steps if tenancy is None else 1
+        for name, num_expected, window_seconds in (
+            ("step_seconds", num_steps, self.phases.steady_seconds),
+            ("warmup_step_seconds", self.cell.num_warmup_steps, self.phases.warmup_seconds),
+        ):
+            series = getattr(self.samples, name)
+            if len(series) < num_expected:
+                yield f"{name}: {len(series)} values, the cell asks for at least {num_expected}"
+            if (total := sum(series)) > (window_seconds or 0.0) * (1 + 1e-6):
+                yield f"{name}: sums to {total:.6f} s, more than its window of {window_seconds:.6f} s"
 
     @property
     def window_samples_per_s(self) -> float | None:
@@ -280,20 +262,3 @@ class Result(CheckedDocument, AttemptDocument):
         if self.samples is None or self.phases.steady_seconds is None:
             return None
         return len(self.samples.step_seconds) * self.cell.batch_size / self.phases.steady_seconds
-
-
-def find_odd_series(
-    place: str, samples: Samples, phases: Phases, num_steps: int, num_warmup_steps: int
-) -> Iterator[str]:
-    """Say where a series of step times is too short or longer in sum than the window it was taken in."""
-    for name, num_expected, window_seconds in (
-        ("step_seconds", num_steps, phases.steady_seconds),
-        ("warmup_step_seconds", num_warmup_steps, phases.warmup_seconds),
-    ):
-        series = getattr(samples, name)
-        if len(series) < num_expected:
-            yield f"{place}{name}: {len(series)} values, the cell asks for at least {num_expected}"
-        if window_seconds is None:
-            yield f"{place}{name}: there, but the phase that it belongs to is missing"
-        elif (total := sum(series)) > window_seconds * (1 + 1e-6):
-            yield f"{place}{name}: sums to {total:.6f} s, more than its window of {window_seconds:.6f} s"

@@ -10,11 +10,12 @@ import shutil
 import tempfile
 import traceback
 
+from pydantic import ValidationError
+
 from bench.errors import NodeFaultError, UserError
 from bench.frameworks.interface import DeviceMissingError, Framework
-from bench.probes.probing import describe_violation
 from bench.redaction import hide_secrets
-from bench.schema import Failure, FailureKind, Status
+from bench.schema import Failure, FailureKind, Status, describe_error
 from bench.tenants.meeting import NoCommonWindowError
 
 # Caches of compiled kernels.
@@ -115,8 +116,8 @@ def describe_failure(error: Exception, framework: Framework | None) -> tuple[Sta
 
 def summarize_error(error: Exception) -> str:
     """Return one line for people: the error's type and its first line, or the line with CAUSE_WORDS."""
-    if violation := describe_violation(error):  # of a part of the record
-        return f"the measurement gave what no record can hold: {violation}"[:MESSAGE_CHARACTERS]
+    if isinstance(error, ValidationError):  # of a part of the record
+        return f"the measurement gave what no record can hold: {describe_error(error)}"
     lines = [line.strip() for line in make_printable(str(error)).splitlines() if line.strip()]
     with_cause = [line for line in lines if any(words in line for words in CAUSE_WORDS)]
     return f"{type(error).__name__}: {[*with_cause, *lines, 'no message'][0]}"[:MESSAGE_CHARACTERS]

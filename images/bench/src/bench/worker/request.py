@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from bench.errors import UserError
-from bench.schema import MAX_TENANTS, Cell, InvalidDocumentError, Name, read_document
+from bench.schema import MAX_TENANTS, Cell, InvalidDocumentError, Name, describe_error, read_document
 
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
 TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
@@ -47,6 +47,16 @@ class Order(BaseModel):
     """By what the tenants of one repeat find each other: the same for all of them, and for no others. None: the cell
     has one tenant."""
 
+    @field_validator("cell", mode="before")
+    @classmethod
+    def _read_cell(cls, cell: Cell | str) -> Cell:
+        if isinstance(cell, Cell):
+            return cell
+        try:
+            return read_document(Cell, cell.encode(errors="surrogateescape"))
+        except InvalidDocumentError as error:
+            raise ValueError(f"{error}; `benchmatrix schema` prints what a cell is") from None
+
     @model_validator(mode="after")
     def _check_tenant(self) -> Self:
         if self.tenant >= self.cell.tenants:
@@ -65,20 +75,11 @@ class Order(BaseModel):
     @classmethod
     def from_variables(cls, variables: Mapping[str, str]) -> Self:
         """Read an order. Raises UserError that names the variable which is missing or wrong."""
-        if "BENCH_CELL" not in variables:
-            raise UserError("BENCH_CELL: not set; it takes a cell as JSON")
-        try:
-            cell = read_document(Cell, variables["BENCH_CELL"].encode(errors="surrogateescape"))
-        except InvalidDocumentError as error:
-            raise UserError(f"BENCH_CELL: {error}; `benchmatrix schema` prints what a cell is") from error
         if TENANT_GROUP_VARIABLE in variables and TENANT_VARIABLE not in variables:
-            raise UserError(f"{TENANT_VARIABLE}: not set; `python -m bench` needs it")
+            raise UserError(f"{TENANT_VARIABLE}: not set; every tenant has a number of its own")
         names = {str(field.alias) for field in cls.model_fields.values()}
         given = {name: value for name, value in variables.items() if name in names and value != ""}
         try:
-            return cls.model_validate(given | {"BENCH_CELL": cell})
+            return cls.model_validate(given)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            if first["type"] == "missing":
-                raise UserError(f"{first['loc'][0]}: not set; `python -m bench` needs it") from None
-            raise UserError(f"{first['loc'][0]}: {first['msg']}, found {str(first['input'])[:100]!r}") from None
+            raise UserError(describe_error(error).removeprefix(f"no {cls.__name__}: ")) from None
