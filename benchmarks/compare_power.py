@@ -15,9 +15,14 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from collector.statistics import Estimate, estimate_center, estimate_ratio
+from collector.statistics import (
+    Estimate,
+    combine_estimates,
+    compute_geometric_mean,
+    estimate_center,
+    estimate_ratio,
+)
 from collector.versus.noise import Noise, RunEstimate, assume_noise, estimate_noise, list_differences
-from collector.versus.sides import average_estimates
 from collector.versus.verdicts import RatioTest, Verdict, judge
 
 SEED = 20261122
@@ -173,7 +178,9 @@ def estimate_side(runs: list[FloatArray], cell: int) -> Estimate:
 def estimate_mean(runs: list[FloatArray]) -> Estimate:
     """Return the centre of all cells together."""
     if len(runs) == 1:
-        return average_estimates([estimate_side(runs, cell) for cell in range(len(runs[0]))])
+        cells = [estimate_side(runs, cell) for cell in range(len(runs[0]))]
+        center = compute_geometric_mean([cell.center for cell in cells])
+        return combine_estimates(center, [(cell, 1 / len(cells)) for cell in cells])
     return estimate_center([float(np.exp(logs.mean())) for logs in runs])
 
 

@@ -19,7 +19,7 @@ from collector.labels import label_hardware
 from collector.machines import SIDES, estimate_pair, is_confounded
 from collector.results.cell_repeats import read_estimate
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, list_rows, select_alone
-from collector.statistics import Estimate, invert_estimate, scale_estimate
+from collector.statistics import Estimate, invert_estimate, judge_together, scale_estimate
 
 WORK_COLUMNS = (
     *(name for name in CELL_COLUMNS if name not in ("framework", "mode", *PROTOCOL_FIELDS)),
@@ -185,7 +185,8 @@ def _judge_all(works: Iterable[list[Row]], known: Mapping[tuple[Key, Key], Judge
     # In a table their order is open where their times are equal.
     found = {key: known.get(key) or known.get((key[1], key[0])) for key in pairs}
     others = {key: _estimate(*pairs[key]) for key, judged in found.items() if judged is None}
-    own = {key: Judged(ratio=ratio, is_different=ratio.excludes_one(len(others))) for key, ratio in others.items()}
+    judged_together = zip(others.items(), judge_together([*others.values()]), strict=True)
+    own = {key: Judged(ratio=ratio, is_different=one.is_different) for (key, ratio), one in judged_together}
     return {key: judged or own[key] for key, judged in found.items()}
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from collector.results.frames import Row
-from collector.statistics import Estimate, adjust_p_value, invert_estimate
+from collector.statistics import Estimate, invert_estimate, judge_together
 from collector.units import NUM_DIGITS, count_decimals, format_significant
 
 HALF, TWICE = 0.5, 2.0
@@ -129,16 +129,11 @@ def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
     interval holds together with those of all tested rows. Where it excludes 1, the direction is the decision;
     elsewhere it is UNDECIDED, and their `verdict`, if they have one, says so too: a pair has one verdict.
     """
-    number = sum(row.get("p_value") is not None for row in rows)
     adjusted = [dict(row) for row in rows]
-    for row in adjusted:
-        if row.get("p_value") is None:
-            continue
-        row["joint_low"], row["joint_high"] = row["estimate"].find_joint_interval(number)
-        row["p_adjusted"] = adjust_p_value(row["p_value"], number)
-        is_shown = row["estimate"].excludes_one(number)
-        row["decision"] = row["direction"] if is_shown else UNDECIDED
-        if not is_shown and "verdict" in row:
+    tested = [row for row in adjusted if row.get("p_value") is not None]
+    for row, judged in zip(tested, judge_together([row["estimate"] for row in tested]), strict=True):
+        row |= judged._asdict() | {"decision": row["direction"] if judged.is_different else UNDECIDED}
+        if not judged.is_different and "verdict" in row:
             row["verdict"] = NO_DIFFERENCE
     return adjusted
 

@@ -235,12 +235,28 @@ def invert_estimate(estimate: Estimate) -> Estimate:
     return replace(estimate, center=1 / estimate.center)
 
 
-def adjust_p_value(p_value: float, num_tests: int) -> float:
-    """Return the p-value of one of `num_tests` tests after Bonferroni's adjustment, 1 at most.
+class Judged(NamedTuple):
+    """What is known of one ratio of several."""
 
-    It is below 0.05 where the interval that holds together with those of the other tests excludes 1.
-    """
-    return min(1.0, num_tests * p_value)
+    joint_low: float
+    """The interval that holds together with those of the others."""
+    joint_high: float
+    p_value: float
+    """Of this ratio alone."""
+    p_adjusted: float
+    """By Bonferroni, 1 at most: below 0.05 where the joint interval excludes 1."""
+    is_different: bool
+
+
+def judge_together(ratios: Sequence[Estimate]) -> list[Judged]:
+    """Return what is known of each of a family of ratios, all with a standard error."""
+    judged, number = [], len(ratios)
+    for ratio in ratios:
+        interval, p_value = ratio.find_joint_interval(number), ratio.p_value
+        assert interval is not None
+        assert p_value is not None
+        judged.append(Judged(*interval, p_value, min(1.0, number * p_value), ratio.excludes_one(number)))
+    return judged
 
 
 def compute_quantiles(repeats: Sequence[FloatArray]) -> tuple[float, float, float | None, float | None]:
@@ -248,24 +264,10 @@ def compute_quantiles(repeats: Sequence[FloatArray]) -> tuple[float, float, floa
 
     A percentile is None below MIN_SAMPLES steps.
     """
-    pooled = np.sort(np.concatenate(repeats))
-    p95, p99 = (
-        _interpolate(pooled, percent / 100) if len(pooled) >= num_samples else None
-        for percent, num_samples in MIN_SAMPLES.items()
-    )
-    return _interpolate(pooled, 0.25), _interpolate(pooled, 0.75), p95, p99
-
-
-def _interpolate(ordered: FloatArray, share: float) -> float:
-    """Return the quantile `share` (0 to 1) of values in ascending order: np.quantile's, to the last digit.
-
-    np.quantile itself takes 0.1 ms for a few hundred values, which a run has for each of its cells.
-    """
-    place = (len(ordered) - 1) * share
-    index = int(place)
-    low, high = float(ordered[index]), float(ordered[min(index + 1, len(ordered) - 1)])
-    weight, difference = place - index, high - low
-    return high - difference * (1 - weight) if weight >= 0.5 else low + difference * weight
+    pooled = np.concatenate(repeats)
+    first, third, p95, p99 = map(float, np.quantile(pooled, [0.25, 0.75, 0.95, 0.99]))
+    number = len(pooled)
+    return first, third, p95 if number >= MIN_SAMPLES[95] else None, p99 if number >= MIN_SAMPLES[99] else None
 
 
 def estimate_machine_effects(

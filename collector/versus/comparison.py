@@ -41,7 +41,7 @@ from collector.versus.sides import (
     Pairing,
     PoolKey,
     Rows,
-    describe_nearest,
+    describe_other_values,
     label_cells,
     label_pairs,
     make_side,
@@ -129,11 +129,9 @@ def _list_rows(question: Question, compared: Sequence[Collection], related: Sequ
 def _explain_no_pair(pairing: Pairing, named: set[str]) -> str:
     if pairing.ambiguities:
         return f"no pair of cells: {'; '.join(pairing.ambiguities)}"
-    hint = describe_nearest(pairing.only_in_a, pairing.only_in_b, "B", named)
-    if not hint:
-        return "no cell in common"
+    hint = describe_other_values(pairing, named)
     advice = "; a field may differ if both sides name it, as in --a mode=eager --b mode=graph" if named else ""
-    return f"no cell in common; of the most similar ones, {hint}{advice}"
+    return f"no cell in common{f': {hint}{advice}' if hint else ''}"
 
 
 def _choose_metric(question: Question, pairing: Pairing) -> Metric:

@@ -114,8 +114,6 @@ class Noise:
 
     source: Source
     between_runs: Component
-    within_run: Component
-    """Of two cells of one run: what a run does to all of its cells cancels in their ratio."""
     shared: Component
     """Of the mean over all cells of two runs."""
     own: Mapping[str, Component] = field(default_factory=dict)
@@ -205,11 +203,9 @@ def estimate_noise(differences: Sequence[RunDifference]) -> Noise:
         degrees_of_freedom=_combine((shared, shared_freedom), (own * (1 - share), num_spreads)),
         repeats=repeats,
     )
-    within = Component(log_variance=own, degrees_of_freedom=num_spreads, repeats=repeats)
     return Noise(
         source="measured",
         between_runs=between,
-        within_run=within if num_spreads else between,
         shared=Component(
             log_variance=shared, degrees_of_freedom=shared_freedom, repeats=(share * repeats[0], repeats[1])
         ),
@@ -239,7 +235,7 @@ def take_noise(floor: float) -> Noise:
 
 def _make_known(source: Source, variance: float) -> Noise:
     component = Component(log_variance=variance, degrees_of_freedom=None)
-    return Noise(source=source, between_runs=component, within_run=component, shared=component)
+    return Noise(source=source, between_runs=component, shared=component)
 
 
 def _average_repeats(differences: Sequence[RunDifference]) -> Variance:

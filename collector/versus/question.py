@@ -311,13 +311,11 @@ class NoiseDescription(Document):
 
     device: str
     is_same_machine: bool
-    is_same_run: bool
     is_shared: bool = False
     """Whether it is that of cells that shared their device with other tenants."""
     source: Source
     floor: float
-    """The relative difference that 95 % of pairs of identical runs stay below: 0.03 is 3 %. Of two sides of the same
-    runs (`is_same_run`) it decides nothing, unless it was given."""
+    """The relative difference that 95 % of pairs of identical runs stay below: 0.03 is 3 %."""
     run_ids: tuple[str, ...]
     """The identical runs that it was measured from."""
     num_cells: int

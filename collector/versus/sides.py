@@ -24,7 +24,7 @@ from collector.statistics import (
     measure,
 )
 from collector.units import count_things
-from collector.versus.question import Metric, describe_value
+from collector.versus.question import Metric, describe_value, list_values
 
 Row = dict[str, Any]
 Rows = Sequence[Row]
@@ -215,10 +215,6 @@ def estimate_group_ratio(pairs: Sequence[CellPair]) -> Estimate:
     return divide(*sides)
 
 
-MAX_NEAR_FIELDS = 2
-"""Cells without a partner are near each other if they differ in so few fields: those are named beside them."""
-MAX_NEAREST = 200
-"""Of so many cells without a partner the nearest ones are looked for: each is held against all of the other side."""
 WORKLOAD_FIELDS = frozenset({"model", "phase", "batch_size", "input_size"})
 """Without one of them, the name of what a cell does has a gap."""
 
@@ -268,18 +264,15 @@ def _describe_ambiguity(side: str, cells: Sequence[Rows]) -> str:
     )
 
 
-def describe_nearest(cells: Sequence[Rows], others: Sequence[Rows], other: str, free: Set[str] = frozenset()) -> str:
-    """Return in which fields that are not `free` one of the `cells` differs from the most similar of the `others`.
-
-    Empty where each differs in none, or in more than MAX_NEAR_FIELDS. The MAX_NEAREST first cells are looked at.
-    """
-    fields = [name for name in CELL_COLUMNS if name not in free]
-    for rows in cells[:MAX_NEAREST]:
-        differing = [([name for name in fields if rows[0][name] != one[0][name]], one[0]) for one in others]
-        names, nearest = min(differing, key=lambda found: len(found[0]), default=([], {}))
-        if 0 < len(names) <= MAX_NEAR_FIELDS:
-            return ", ".join(f"{name} is {describe_value(nearest[name])} in {other}" for name in names)
-    return ""
+def describe_other_values(pairing: Pairing, free: Set[str]) -> str:
+    """Return in which fields that are not `free` no cell of A has a value of a cell of B: why none is paired."""
+    sides = [[rows[0] for rows in cells] for cells in (pairing.only_in_a, pairing.only_in_b)]
+    differing = []
+    for name in CELL_COLUMNS:
+        a, b = (list_values(rows, name) for rows in sides)
+        if name not in (*free, *PROTOCOL_FIELDS) and set(a).isdisjoint(b):
+            differing.append(f"{name} is {' or '.join(a)} in A, {' or '.join(b)} in B")
+    return "; ".join(differing)
 
 
 def label_cells(cells: Sequence[Rows]) -> list[str]:

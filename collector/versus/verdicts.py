@@ -24,9 +24,9 @@ from collector.statistics import (
     POWER,
     Estimate,
     RepeatVariances,
-    adjust_p_value,
     find_least,
     find_power,
+    judge_together,
     measure_variance,
 )
 from collector.versus.noise import NONE, Component, Noise, Variance, assume_noise, take_noise
@@ -119,7 +119,7 @@ class Verdict(NamedTuple):
 
     decision: Decision
     joint_low: float
-    """Of `with_noise`, together with those of the family: a difference is stated where the interval excludes 1."""
+    """Of `with_noise`, together with those of the family."""
     joint_high: float
     p_value: float
     p_adjusted: float
@@ -127,15 +127,10 @@ class Verdict(NamedTuple):
 
 def judge(tests: Sequence[RatioTest]) -> list[Verdict]:
     """Return the verdict on each of a family of ratios, all with an interval."""
-    verdicts = []
-    for test in tests:
-        tested, number = test.with_noise, len(tests)
-        p_value, interval = tested.p_value, tested.find_joint_interval(number)
-        assert p_value is not None
-        assert interval is not None
-        decision = _decide(test, is_different=tested.excludes_one(number))
-        verdicts.append(Verdict(decision, *interval, p_value, adjust_p_value(p_value, number)))
-    return verdicts
+    judged = judge_together([test.with_noise for test in tests])
+    return [
+        Verdict(_decide(test, is_different=one.is_different), *one[:4]) for test, one in zip(tests, judged, strict=True)
+    ]
 
 
 def _decide(test: RatioTest, *, is_different: bool) -> Decision:
@@ -211,11 +206,11 @@ def compare_pairs(
     if not all(pair.is_same_run for pair in pairs):
         families = [sum(families, [])]
     verdicts = [(verdict, len(family)) for family in families for verdict in judge(family)]
-    cells = [_describe_untested(pair) for pair in pairs]
-    for (index, test), (verdict, number) in zip(tests.items(), verdicts, strict=False):
-        reason = advise(test, number) if verdict.decision == "undecided" else ""
-        update = _describe_verdict(test, verdict) | _list_values(pairs[index]) | {"reason": reason}
-        cells[index] = cells[index].model_copy(update=update)
+    judged = {index: (test, *found) for (index, test), found in zip(tests.items(), verdicts, strict=False)}
+    cells = [
+        _describe_pair(pair, _describe_judged(pair, *judged[index]) if index in judged else _describe_untested(pair))
+        for index, pair in enumerate(pairs)
+    ]
     together = [
         GroupComparison(label=label, num_cells=number, **_describe_verdict(test, verdict))
         for (label, number, test), (verdict, _) in zip(groups, verdicts[len(tests) :], strict=True)
@@ -245,8 +240,9 @@ def compare_pairs_by_range(
     for (device, _), runs in most.items():
         for (_, before), (_, after) in pairwise(sorted(runs.items())):
             known[device] = max(known[device], abs(math.log(after / before)))
-    cells = [_describe_untested(pair) for pair in pairs]
-    for place, pair in enumerate(pairs):
+    cells = []
+    for pair in pairs:
+        found = _describe_untested(pair)
         if pair.problem is None:
             sides = (pair.a, pair.b)
             ranges = [math.log(max(side.values) / min(side.values)) for side in sides]
@@ -254,15 +250,14 @@ def compare_pairs_by_range(
             value_a, value_b = (max(side.values) for side in sides)
             ratio = value_b / value_a
             is_same = abs(math.log(ratio)) <= log_floor
-            update = {
+            found = {
                 "verdict": "same" if is_same else "worse" if ratio > 1 else "better",
-                "reason": "",
                 "ratio": ratio,
                 "floor": math.expm1(log_floor),
                 "value_a": value_a,
                 "value_b": value_b,
             }
-            cells[place] = cells[place].model_copy(update=update)
+        cells.append(_describe_pair(pair, found))
     return cells
 
 
@@ -331,26 +326,36 @@ def _test_groups(
     return found
 
 
-def _describe_untested(pair: CellPair) -> CellComparison:
-    """Return a pair without a verdict on its ratio; where its machines differ, with the ratio."""
+def _describe_pair(pair: CellPair, found: Mapping[str, Any]) -> CellComparison:
+    """Return a pair with what was `found` of its ratio."""
     name_a, name_b = name_sides(pair.a.cell, pair.b.cell)
-    cell = CellComparison(
+    return CellComparison(
         label=pair.label,
         name_a=name_a,
         name_b=name_b,
         cell_id_a=pair.a.cell["cell_id"],
         cell_id_b=pair.b.cell["cell_id"],
-        verdict="fails" if pair.b.is_broken and pair.a.counted else "not comparable" if pair.problem else "undecided",
-        reason=pair.problem or NOISE_UNKNOWN,
         num_repeats_a=len(pair.a.counted),
         num_repeats_b=len(pair.b.counted),
         scope="" if pair.problem else describe_scope(pair.make_row(), pair.field),
         notes=tuple(_list_notes(pair)),
+        **{"reason": "", **found},
     )
-    if not pair.is_confounded:
-        return cell
-    update = _describe_ratio(pair.estimate()) | _list_values(pair) | {"reason": CONFOUNDED}
-    return cell.model_copy(update=update)
+
+
+def _describe_untested(pair: CellPair) -> dict[str, Any]:
+    """Return why there is no verdict on a ratio; where the machines differ, with the ratio."""
+    if pair.problem:
+        is_failure = pair.b.is_broken and pair.a.counted
+        return {"verdict": "fails" if is_failure else "not comparable", "reason": pair.problem}
+    if pair.is_confounded:
+        return {"verdict": "undecided", "reason": CONFOUNDED} | _describe_ratio(pair.estimate()) | _list_values(pair)
+    return {"verdict": "undecided", "reason": NOISE_UNKNOWN}
+
+
+def _describe_judged(pair: CellPair, test: RatioTest, verdict: Verdict, number: int) -> dict[str, Any]:
+    reason = advise(test, number) if verdict.decision == "undecided" else ""
+    return _describe_verdict(test, verdict) | _list_values(pair) | {"reason": reason}
 
 
 def _describe_verdict(test: RatioTest, verdict: Verdict) -> dict[str, Any]:
@@ -382,23 +387,23 @@ def _list_notes(pair: CellPair) -> list[str]:
 
 
 def _describe_noise(tested: Sequence[CellPair], noises: Mapping[PoolKey, Noise | None]) -> list[NoiseDescription]:
-    """Return what identical runs differ by, of each kind of pairs; of pairs of the same runs only where it is known."""
-    described = []
-    for pool, is_same_run in dict.fromkeys((pool, pair.is_same_run) for pair in tested for pool in pair.pools):
-        noise = noises[pool]
-        if noise is None or (is_same_run and noise.source == "default"):
-            continue
-        component = noise.within_run if is_same_run else noise.between_runs
-        described.append(
-            NoiseDescription(
-                device=pool[0],
-                is_same_machine=pool[1],
-                is_shared=pool[2],
-                is_same_run=is_same_run,
-                source=noise.source,
-                floor=math.expm1(component.log_floor),
-                run_ids=noise.run_ids,
-                num_cells=noise.num_cells,
-            )
+    """Return what identical runs differ by, of each kind of pairs; of pairs of the same runs only a given floor."""
+    pools = dict.fromkeys(
+        pool
+        for pair in tested
+        for pool in pair.pools
+        if (noise := noises[pool]) is not None and (not pair.is_same_run or noise.source == "given")
+    )
+    return [
+        NoiseDescription(
+            device=device,
+            is_same_machine=is_same_machine,
+            is_shared=shares,
+            source=noise.source,
+            floor=math.expm1(noise.between_runs.log_floor),
+            run_ids=noise.run_ids,
+            num_cells=noise.num_cells,
         )
-    return described
+        for device, is_same_machine, shares in pools
+        if (noise := noises[device, is_same_machine, shares]) is not None
+    ]

@@ -292,9 +292,6 @@ def describe_noise(noise: NoiseDescription) -> str:
     cells = f"{DEVICE_NAMES[noise.device]} cells{' with tenants' if noise.is_shared else ''}{where}"
     number = count_things(len(noise.run_ids), "identical run")
     source = f"{number} of {count_things(noise.num_cells, 'cell')} ({join_some(noise.run_ids, MAX_VALUES)})"
-    if noise.source == "measured" and noise.is_same_run:
-        floor = format_floor(noise.floor)
-        return f"Of {source}, 95 % differ by less than {floor} in the ratio of two {cells} of one run."
     why = {
         "given": "as given by --floor",
         "default": "the default, since the store has no two identical runs of such cells; a second run of A or B would "

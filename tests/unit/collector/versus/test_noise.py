@@ -35,7 +35,6 @@ def test_the_variance_of_two_runs_is_the_mean_square_of_the_differences_of_their
     noise = estimate_noise(list_differences([*make_pair("one", 0.02), *make_pair("two", 0.04)]))
     assert noise.between_runs.log_variance == pytest.approx((0.02**2 + 0.04**2) / 2)
     assert noise.shared.log_variance == pytest.approx(0.03**2)
-    assert noise.within_run.log_variance == pytest.approx(2 * 0.01**2)
     assert (noise.run_ids, noise.num_cells) == (("run-0", "run-1"), 2)
 
 
@@ -109,7 +108,6 @@ def test_a_floor_says_whether_it_was_measured(source: Source, words: str) -> Non
     noise = NoiseDescription(
         device="cpu",
         is_same_machine=True,
-        is_same_run=False,
         source=source,
         floor=0.087,
         run_ids=("a", "b") if source == "measured" else (),

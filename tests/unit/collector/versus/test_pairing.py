@@ -4,7 +4,7 @@ from typing import Any
 
 from bench.schema import Cell
 from collector.results.frames import describe_cell
-from collector.versus.sides import describe_nearest, pair_cells
+from collector.versus.sides import describe_other_values, pair_cells
 from factories import make_cell
 
 
@@ -28,7 +28,7 @@ def test_a_cell_with_tenants_is_no_partner_of_the_cell_alone_unless_the_sides_ar
     alone, four = make_cell(), make_cell(tenants=4)
     pairing = pair_cells(list_rows(alone), list_rows(four), set())
     assert pairing.pairs == []
-    assert describe_nearest(pairing.only_in_a, pairing.only_in_b, "B") == "tenants is 4 in B"
+    assert describe_other_values(pairing, set()) == "tenants is 1 in A, 4 in B"
     assert list_ids(pair_cells(list_rows(alone), list_rows(four), {"tenants"}).pairs) == [(alone.cell_id, four.cell_id)]
 
 
@@ -53,10 +53,3 @@ def test_several_partners_are_none() -> None:
     [ambiguity] = pairing.ambiguities
     assert ambiguity.startswith("not unique: 2 cells of A like conv6 train")
     assert "differ in mode (eager, compiled); narrow it with --a KEY=VALUE" in ambiguity
-
-
-def test_the_nearest_cell_is_named_by_what_differs() -> None:
-    cell, near, far = make_cell(), make_cell(batch_size=32), make_cell(batch_size=32, phase="infer", precision="bf16")
-    assert describe_nearest([list_rows(cell)], [list_rows(far), list_rows(near)], "B") == "batch_size is 32 in B"
-    assert describe_nearest([list_rows(cell)], [list_rows(far)], "B") == ""
-    assert describe_nearest([list_rows(cell)], [], "B") == ""

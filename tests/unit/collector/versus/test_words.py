@@ -60,7 +60,7 @@ def test_of_several_cells_the_conclusion_counts_them(tmp_path: Path) -> None:
 def test_what_is_computed_is_never_inferred(tmp_path: Path) -> None:
     """Who asks for two frameworks did not ask for two batches."""
     larger = GRAPH.model_copy(update={"batch_size": 8})
-    with pytest.raises(Exception, match="batch_size is 8 in B"):
+    with pytest.raises(Exception, match="batch_size is 64 in A, 8 in B"):
         answer(tmp_path, {EAGER: EVEN, larger: EVEN}, *FRAMEWORKS)
 
 
