@@ -17,9 +17,9 @@ from rich.console import Console  # noqa: E402
 
 from bench.store import Store  # noqa: E402
 from runner.kubernetes.connection import Connection  # noqa: E402
-from runner.kubernetes.progress import ClusterProgress  # noqa: E402
 from runner.kubernetes.run import ClusterRun, ClusterTarget  # noqa: E402
 from runner.kubernetes.tracked_jobs import TrackedJobs  # noqa: E402
+from runner.progress import ClusterProgress  # noqa: E402
 from runner.runs import NO_RETRIES  # noqa: E402
 
 FIGURE_SECONDS = 30.0
@@ -45,7 +45,7 @@ class MeteredProgress(ClusterProgress):
     """The progress that users see, and the figures."""
 
     def __init__(self, console: Console, figures: Figures, connection: Connection) -> None:
-        super().__init__(console, as_json=False)
+        super().__init__(console)
         self._figures, self._connection = figures, connection
         self._next_figures = 0.0
         self._has_created = False

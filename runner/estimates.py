@@ -20,7 +20,7 @@ from collector.prices.table import PriceTable, find_machine_offers
 from runner.matrix.plan import Repeat, order_repeats
 from runner.price_tables import check_machines, load_prices
 from runner.profiles.model import Profile
-from runner.run_events import EstimateDocument, RunEvents
+from runner.progress import EstimateDocument, RunEvents
 from runner.runs import Records, Retries, describe_plan, is_same_place, select_missing
 from runner.terminal import format_wait
 

@@ -382,11 +382,6 @@ def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RET
     return [repeat for repeat in order_repeats(run.cells, run.order_seed) if repeat.key not in present]
 
 
-def count_failed(run: Run, snapshot: RecordSnapshot) -> int:
-    """Return how many planned repeats have a terminal record, but none that says ok."""
-    return len({repeat.key for repeat in order_repeats(run.cells, run.order_seed)} & (snapshot.ended - snapshot.ok))
-
-
 def describe_damage(snapshot: RecordSnapshot, warn: Callable[[str], None]) -> None:
     """Warn of records that cannot be read: they count as missing."""
     if snapshot.damaged:

@@ -7,7 +7,7 @@ from bench.schema import Cell, Result, Run
 from bench.store import Store
 from factories import make_cell, make_failed_result, make_result, make_run, make_validity
 from runner.matrix.plan import Repeat
-from runner.runs import NO_RETRIES, Records, Retries, count_failed, select_missing
+from runner.runs import NO_RETRIES, Records, Retries, select_missing
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
@@ -43,7 +43,3 @@ def name_repeats(repeats: list[Repeat]) -> list[tuple[str, int]]:
 def list_missing_repeats(store: Store, run: Run, retries: Retries = NO_RETRIES) -> list[Repeat]:
     """Return the repeats that the run lacks by what the store holds now."""
     return select_missing(run, Records.of(store, run).read_snapshot(), retries)
-
-
-def count_failed_repeats(store: Store, run: Run) -> int:
-    return count_failed(run, Records.of(store, run).read_snapshot())

@@ -126,7 +126,7 @@ MODELS = {
     "doctor": "runner.commands.json_documents.DoctorDocument",
     "probe": "runner.probe.ProbeReport",
     "render": "bench.schema.PlannedCell",
-    "run": "runner.run_events.RunEvent",
+    "run": "runner.progress.RunEvent",
     "status": "runner.commands.json_documents.StatusDocument",
     "watch": "runner.commands.json_documents.WatchDocument",
 }

@@ -24,8 +24,8 @@ from runner.estimates import PoolPrice, find_pool_prices, print_dry_run
 from runner.local.executor import CapOptions
 from runner.local.run import LocalRun, parse_interpreters
 from runner.processes import end_like_interrupt, find_end_code
+from runner.progress import ClusterProgress, RunEvents
 from runner.reporting import RunEnd, finish_run, say_how_to_retry
-from runner.run_events import RunEvents
 from runner.runs import NO_RETRIES, Retries, read_run
 
 if TYPE_CHECKING:  # the collector takes a second to import, the package `kubernetes` half a second
@@ -195,7 +195,6 @@ def _measure_here(local: LocalRun, execution: Execution) -> RunEnd:
 def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
     from runner.kubernetes.cleanup import RunCancelled
     from runner.kubernetes.connection import Connection
-    from runner.kubernetes.progress import ClusterProgress
 
     messages, night, port = execution.messages, execution.night, execution.options.metrics_port
     try:
@@ -208,7 +207,7 @@ def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
             if there.owner is None:  # a pod's command is of no use elsewhere
                 resume = format_resume_command(chosen)
                 messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
-            with ClusterProgress(CONSOLE, as_json=execution.events is not None) as progress:
+            with ClusterProgress(messages, execution.events) as progress:
                 if port is not None:
                     progress.serve_metrics(connection, port)
                 again = confirm_there(there, chosen, connection, progress, messages) if night else None

@@ -20,7 +20,6 @@ from runner.images import Flavour
 from runner.local.executor import CapOptions, LocalCaps, LocalExecutor
 from runner.local.hardware import find_gpu, plan_local_run
 from runner.local.process import hold_host_lock
-from runner.local.progress import Progress
 from runner.local.virtual_environments import (
     InstallProgress,
     describe_missing,
@@ -29,13 +28,12 @@ from runner.local.virtual_environments import (
 )
 from runner.matrix.expansion import load_matrix
 from runner.matrix.plan import Repeat
-from runner.run_events import RunEvents
+from runner.progress import LocalProgress, RunEvents
 from runner.runs import (
     Records,
     Retries,
     check_run_id,
     choose_run,
-    count_failed,
     describe_damage,
     describe_plan,
     read_run,
@@ -135,16 +133,7 @@ class LocalRun:
                 console.print(f"left out: {reason}", style="yellow", highlight=False, soft_wrap=True)
             console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
-            num_failed = 0 if self.retries.failed else count_failed(run, snapshot)
-            progress = Progress(
-                console,
-                repeats,
-                num_ok=run.num_repeats - len(missing) - num_failed,
-                num_failed=num_failed,
-                num_contaminated=len(snapshot.contaminated - {repeat.key for repeat in repeats}),
-                events=events,
-                retry_command=retry_command,
-            )
+            progress = LocalProgress(console, repeats, events, retry_command)
             executor = LocalExecutor(
                 run_id=run.run_id,
                 store=self.store,

@@ -28,7 +28,6 @@ from stored_runs import (
     CELL_A,
     CELL_B,
     NOW,
-    count_failed_repeats,
     list_missing_repeats,
     make_contaminated,
     make_failed,
@@ -61,7 +60,6 @@ def test_failed_repeats_are_missing_if_asked_for_unless_another_attempt_went_wel
         ("tensorflow", 2),
     ]
     assert name_repeats(list_missing_repeats(store, run)) == [("pytorch", 2), ("tensorflow", 2)]
-    assert count_failed_repeats(store, run) == 1
 
 
 def test_contaminated_repeats_are_missing_if_asked_for_until_an_attempt_was_left_alone(store: Store) -> None:
@@ -233,7 +231,6 @@ def test_a_damaged_record_is_missing_as_in_the_report(how: str, store: Store) ->
 
     for retries in (NO_RETRIES, Retries(failed=True, contaminated=True)):
         assert name_repeats(list_missing_repeats(store, run, retries)) == [("pytorch", 1)]
-    assert count_failed_repeats(store, run) == 0
     assert find_unfinished_run(store, make_own_run()) == run
     assert [document.key for document in load_run(store, run.run_id).skipped] == [key]
     warnings: list[str] = []

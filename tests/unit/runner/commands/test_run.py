@@ -13,7 +13,7 @@ from factories import make_run
 from fake_interpreters import make_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner.commands.run_execution import format_resume_command
-from runner.run_events import RunEvent
+from runner.progress import RunEvent
 from s3_server import S3Server
 from stand_in_records import VERDICT_VARIABLE
 from workspace import MATRIX, PROGRAM, Workspace, name_repeats, read_results

@@ -1,17 +1,33 @@
-"""runner.local.progress: what people see of a run, in a terminal and in a pipe."""
+"""What is shown of a run: on a terminal, in a pipe, as JSON lines and to Prometheus, here and on a cluster."""
 
 import io
+import json
+import os
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from bench.schema import PlannedCell
-from factories import make_cell, make_failed_result, make_result
-from runner.local.progress import Progress
+from bench.schema import PlannedCell, Reason, Validity, Verdict
+from factories import make_cell, make_failed_result, make_result, make_validity
+from ongoing_runs import track
+from runner.kubernetes.tracked_jobs import TrackedJobs
 from runner.matrix.plan import Repeat, order_repeats
+from runner.progress import (
+    ClusterProgress,
+    DisturbanceWatch,
+    LocalProgress,
+    RunEvent,
+    RunEvents,
+    describe_end,
+    describe_verdict,
+    find_lengthening,
+    name_busiest,
+    read_others,
+)
 
 CELL_A, CELL_B = make_cell(), make_cell(framework="tensorflow")
 SLUG_A, SLUG_B = "conv6-pytorch-cpu-train-fp32-eager-b64", "conv6-tensorflow-cpu-train-fp32-eager-b64"
@@ -21,9 +37,9 @@ Wait = Callable[[float], None]
 
 @pytest.fixture
 def wait(monkeypatch: pytest.MonkeyPatch) -> Wait:
-    """Lets so many seconds pass on the clock of runner.local.progress, which stands still otherwise."""
+    """Lets so many seconds pass on the clock of runner.progress, which stands still otherwise."""
     now = [1000.0]
-    monkeypatch.setattr("runner.local.progress.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("runner.progress.time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def advance(seconds: float) -> None:
         now[0] += seconds
@@ -37,28 +53,28 @@ def make_repeats(repeats: int) -> list[Repeat]:
     return order_repeats(planned, None)
 
 
-def measure(progress: Progress, repeat: Repeat, seconds: float, wait: Wait) -> None:
+def measure(progress: LocalProgress, repeat: Repeat, seconds: float, wait: Wait) -> None:
     progress.start_repeat(repeat)
     wait(seconds)
     progress.finish_repeat(repeat, make_result(repeat.planned.cell, repeat=repeat.number, step_seconds=(0.05,)))
 
 
-def test_a_pipe_gets_one_plain_line_for_each_repeat(wait: Wait) -> None:
+def test_a_pipe_gets_a_line_for_each_repeat_and_one_of_progress_now_and_then(wait: Wait) -> None:
     file = io.StringIO()
     first, second, third, fourth = make_repeats(2)
 
-    with Progress(Console(file=file, width=40), [first, second, third, fourth], num_ok=1, num_failed=2) as progress:
+    with LocalProgress(Console(file=file, width=40), [first, second, third, fourth]) as progress:
         measure(progress, first, 4.0, wait)
         progress.start_repeat(second)
-        wait(2.0)
+        wait(40.0)
+        progress.tick()
         progress.finish_repeat(second, make_failed_result(CELL_B, message="ended by SIGSEGV [core dumped]"))
 
     assert file.getvalue().splitlines() == [
-        f"measuring {SLUG_A}, repeat 1/2",
-        f"ok      {SLUG_A}  repeat 1/2  4.0 s  step 50 ms  [2 done, 2 failed, 3 to go, about 12 s left]",
-        f"measuring {SLUG_B}, repeat 1/2",
-        f"failed  {SLUG_B}  repeat 1/2  2.0 s  ended by SIGSEGV [core dumped]"
-        "  [2 done, 3 failed, 2 to go, about 6 s left]",
+        f"measuring {SLUG_A}, repeat 1/2, 0 s; 1 running, 3 to go",
+        f"ok      {SLUG_A}, repeat 1/2  4.0 s  step 50 ms",
+        f"measuring {SLUG_B}, repeat 1/2, 40 s; 1 done, 1 running, 2 to go, about 8 s left",
+        f"failed  {SLUG_B}, repeat 1/2  40.0 s  ended by SIGSEGV [core dumped]",
     ]
 
 
@@ -66,25 +82,25 @@ def test_a_terminal_shows_what_is_measured_now(terminal: tuple[Console, Callable
     console, read = terminal
     first, second = make_repeats(1)
 
-    with Progress(console, [first, second], num_ok=0, num_failed=0) as progress:
+    with LocalProgress(console, [first, second]) as progress:
         progress.start_repeat(first)
         wait(3.0)
         progress.tick()
         shown = read()
         assert f"measuring {SLUG_A}, repeat 1/1, 3 s" in shown
-        assert "0 done, 0 failed, 2 to go" in shown
+        assert "1 running, 1 to go" in shown
         assert "\x1b[" in shown
         wait(1.0)
         progress.finish_repeat(first, make_result(CELL_A))
-        assert re.search(rf"ok .*{SLUG_A}  repeat 1/1  4\.0 s  step 100 ms\s", read())
+        assert re.search(rf"ok .*{SLUG_A}, repeat 1/1  4\.0 s  step 100 ms\s", read())
         progress.start_repeat(second)
-        assert "1 done, 0 failed, 1 to go, about 4 s left" in read()
+        assert "1 done, 1 running, about 4 s left" in read()
     assert read().endswith("\x1b[2K")  # the live lines are erased
 
 
 def test_the_time_left_is_each_cells_own_mean_and_the_mean_of_all_for_new_cells(wait: Wait) -> None:
     a1, b1, a2, b2, a3, b3 = make_repeats(3)
-    progress = Progress(Console(file=io.StringIO()), [a1, b1, a2, b2, a3, b3], num_ok=0, num_failed=0)
+    progress = LocalProgress(Console(file=io.StringIO()), [a1, b1, a2, b2, a3, b3])
 
     measure(progress, a1, 10.0, wait)
     assert progress.estimate_seconds_left() == 5 * 10.0
@@ -98,3 +114,122 @@ def test_the_time_left_is_each_cells_own_mean_and_the_mean_of_all_for_new_cells(
     progress.start_repeat(b2)
     wait(0.5)
     assert progress.estimate_seconds_left() == 12.0 + 2 * 2.0 - 0.5
+
+
+def read_events(file: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.getvalue().splitlines()]
+
+
+def test_every_line_is_an_event_of_the_schema() -> None:
+    file, tracked = io.StringIO(), track("cpu", 1)
+    console = Console(file=file, width=40)
+    with ClusterProgress(console, RunEvents(console)) as progress:
+        for _ in range(2):  # the second is too early for a line
+            progress.tick(TrackedJobs([tracked]))
+        tracked.disrupted_pod_uids = frozenset({"gone"})
+        progress.finish(tracked, make_result(CELL_A, step_seconds=(0.05,)))
+        progress.finish(tracked, make_failed_result(CELL_A, message="ended by SIGSEGV [core\ndumped]"))
+        progress.warn("no node \x1b[31mfits")
+
+    zeroth, first, second, third = (RunEvent.model_validate(event) for event in read_events(file))
+    assert (zeroth.event, zeroth.done, zeroth.to_submit, zeroth.seconds_left) == ("progress", 0, 1, None)
+    assert (first.event, first.job, first.status, first.step_seconds) == ("finished", tracked.name, "ok", 0.05)
+    assert (first.preempted, first.error) == (1, None)
+    assert (second.status, second.step_seconds) == ("failed", None)
+    assert second.error == "ended by SIGSEGV [core\ndumped]"
+    assert (third.event, third.message) == ("warning", "no node \x1b[31mfits")
+
+
+def test_a_scrape_finds_the_counts_of_the_run_and_of_its_requests() -> None:
+    connection: Any = SimpleNamespace(num_requests={"list jobs": 3}, rate_limiter=SimpleNamespace(num_allowed=4))
+    with ClusterProgress(Console(file=io.StringIO())) as progress:
+        registry = progress.serve_metrics(connection, 0)
+        progress.tick(TrackedJobs([track("cpu", 1)]))
+        progress.finish(track("cpu", 1), make_result(CELL_A))
+        progress.warn("no node fits")
+
+    found = {
+        name: registry.get_sample_value(f"benchmatrix_{name}", labels)
+        for name, labels in {
+            "repeats": {"state": "to_submit"},
+            "results_total": {"status": "ok"},
+            "api_requests_total": {"request": "list jobs"},
+            "api_parallel_requests": {},
+            "warnings_total": {},
+        }.items()
+    }
+    assert list(found.values()) == [1, 1, 3, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "message", "expected"),
+    [
+        (
+            "contaminated",
+            "others kept 1.4 of 2 cores busy: the cell's 2 threads were short of 1.4 cores, more than 10% of 2",
+            "contaminated (others kept 1.4 of 2 cores busy)",
+        ),
+        (
+            "too-short",
+            "the timed window lasted 0.20 s, less than 0.5 s",
+            "too-short (the timed window lasted 0.20 s)",
+        ),
+        ("noisy", "\x1b[2Jred", "noisy ( [2Jred)"),
+    ],
+)
+def test_a_verdict_stands_with_the_short_form_of_its_reason(verdict: Verdict, message: str, expected: str) -> None:
+    reasons = (Reason(verdict="noisy", message="another: reason"), Reason(verdict=verdict, message=message))
+    assert describe_verdict(Validity(verdict=verdict, reasons=reasons[verdict == "noisy" :])) == expected
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "expected"),
+    [(10, 1), (19, 1), (20, 2), (40, 4)],
+    ids=("as asked for", "nearly twice", "twice", "four times"),
+)
+def test_a_line_says_why_a_repeat_took_longer(num_steps: int, expected: int) -> None:
+    """Two repeats of one cell that take 9 and 15 s look as if something went wrong with the second."""
+    cell = make_cell(num_steps=10, min_seconds=1.0)
+    result = make_result(cell, step_seconds=(0.1, 0.12) * (num_steps // 2) + (0.1,) * (num_steps % 2))
+    assert find_lengthening(result) == expected
+    line = describe_end(result, make_repeats(1)[0]).plain
+    assert (f"window {expected} times as long (steps on two levels)" in line) is (expected > 1)
+
+
+def test_the_busiest_of_others_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    before = {(7, 1): ("ffmpeg", 20.0), (8, 1): ("chrome", 1.0), (9, 1): ("chrome", 1.0)}
+    after = {
+        (7, 1): ("ffmpeg", 26.0),
+        (8, 1): ("chrome", 2.0),
+        (9, 1): ("chrome", 2.0),
+        (7, 2): ("sleeper", 0.1),
+        (10, 2): ("new", 0.8),
+    }
+    assert name_busiest(before, after, 10.0) == [
+        "ffmpeg (0.6 cores, process 7)",
+        "chrome (0.2 cores, 2 processes)",
+        "new (0.1 cores, process 10)",
+    ]
+    assert name_busiest({}, {(7, 1): ("ffmpeg", 2.0)}, 10.0) == []  # too little to disturb
+    assert os.getpid() not in {pid for pid, _ in read_others()}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "warns"),
+    [(("contaminated", "valid", "contaminated"), False), (("valid", "contaminated", "contaminated"), True)],
+)
+def test_two_contaminated_repeats_in_a_row_are_warned_of(
+    verdicts: tuple[str, ...], warns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.progress.name_busiest", lambda *_: ["ffmpeg (1.5 cores, process 7)"])
+    said: list[str] = []
+    watching = DisturbanceWatch("RETRY", said.append)
+    for verdict in verdicts:
+        watching.start_repeat()
+        validity = make_validity() if verdict == "valid" else make_validity(verdict)  # type: ignore[arg-type]
+        has_warned = watching.finish_repeat(make_result(validity=validity))
+    assert has_warned is bool(said) is warns
+    for warning in said:
+        assert "busiest beside the run: ffmpeg (1.5 cores, process 7)" in warning
+        assert warning.endswith(":\n  RETRY")
