@@ -13,7 +13,7 @@ torch.backends.cudnn.allow_tf32 = True
 
 import conformance  # noqa: E402
 import numpy as np  # noqa: E402
-from conformance import NUM_STEPS, Examiner, catch, read_weights, train  # noqa: E402
+from conformance import NUM_STEPS, Examiner, catch, infer, read_weights, train  # noqa: E402
 from torch.autograd import DeviceType  # noqa: E402
 from torch.autograd.profiler_util import FunctionEvent  # noqa: E402
 
@@ -88,7 +88,7 @@ def check_running_out_of_memory_is_told_from_other_errors(_: Examiner) -> None:
 
 def check_inference_runs_without_gradients(examiner: Examiner) -> None:
     workload = examiner.build("resnet18-cifar", mode="eager", phase="infer")
-    output = examiner.infer(workload)
+    output = infer(workload)
     assert (output.is_inference(), output.requires_grad, workload.networks["model"].training) == (True, False, False)
     assert all(parameter.grad is None for parameter in workload.networks["model"].parameters())
 
@@ -109,9 +109,11 @@ def check_cyclegans_generators_run_six_times_and_leave_the_discriminators_alone(
     before = {name: [value.detach().clone() for value in values] for name, values in parameters.items()}
     judges = [*parameters["discriminator_a"], *parameters["discriminator_b"]]
     assert len(judges) == 20  # five convolutions with bias, twice
-    replace(workload._step, parts=workload.task.parts[:1]).run(workload.inputs)
+    whole, workload.task = workload.task, replace(workload.task, parts=workload.task.parts[:1])
+    workload.run_step()
     assert (len(calls), [value.grad for value in judges]) == (6, [None] * 20)
     calls.clear()
+    workload.task = whole
     workload.run_step()
     assert (len(calls), any(value.grad is None for value in judges)) == (6, False)
     assert all(np.isfinite(float(loss)) for loss in workload.losses)
@@ -185,7 +187,6 @@ if __name__ == "__main__":  # the replicas are started from this file again
         modes=MODES,
         build_workload=build_workload,
         draw_weights=lambda workload: None,  # those of one seed are equal in both modes
-        infer=lambda workload: workload._step.run(workload.inputs),
         open_pool=open_pool,
         training={
             ("conv6", "fp32"): MODES,

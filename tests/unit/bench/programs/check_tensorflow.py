@@ -12,7 +12,7 @@ from typing import Any
 import conformance
 import keras_conformance  # a user's configuration of Keras, which is read when that is imported
 import numpy as np
-from conformance import SIZES, Examiner, count_changes, read_weights, train
+from conformance import SIZES, Examiner, count_changes, infer, read_weights, train
 from keras_conformance import compare_replicas, draw_weights, make_replicas, read_loss_scale
 
 from bench.frameworks import tensorflow as framework_module  # chooses Keras's backend
@@ -223,7 +223,7 @@ def check_a_switch_changes_neither_losses_nor_outputs(examiner: Examiner) -> Non
     found = {}
     for mode in ("graph", "unfused", "fused-norm"):
         losses = train(build_switched(mode, "resnet18-cifar", "train")[1])
-        found[mode] = (losses, examiner.infer(build_switched(mode, "resnet18-cifar", "infer")[1]).numpy())
+        found[mode] = (losses, infer(build_switched(mode, "resnet18-cifar", "infer")[1]).numpy())
     expected_losses, expected_output = found["graph"]
     assert len({loss for (loss,) in expected_losses}) == 3
     for mode in ("unfused", "fused-norm"):

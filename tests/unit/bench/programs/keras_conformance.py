@@ -15,7 +15,7 @@ os.environ["KERAS_HOME"] = keras_home.name
 )
 
 import numpy as np  # noqa: E402
-from conformance import Examiner, count_changes, name_dtype, read_weights  # noqa: E402
+from conformance import Examiner, count_changes, infer, name_dtype, read_weights  # noqa: E402
 
 from factories import make_cell  # noqa: E402
 from tiny_data import write_cifar10  # noqa: E402
@@ -45,11 +45,6 @@ def make_examiner(
         set_precision(cell)
         return build_workload(cell)
 
-    def infer(workload: Any) -> Any:
-        workload.run_step()
-        workload.synchronize()
-        return workload._outputs[0]
-
     def open_pool() -> Callable[[Any], Any]:
         show = exchange(ImagePool(1, seed=1))
         return lambda numbers: show(np.repeat(numbers, 3).reshape(3, 1, 1, 3))[:, 0, 0, 0]
@@ -59,7 +54,6 @@ def make_examiner(
         modes=modes,
         build_workload=build,
         draw_weights=draw_weights,
-        infer=infer,
         open_pool=open_pool,
         training=dict.fromkeys(CASES, modes),
         inference=dict.fromkeys([*CASES, ("resnet18-cifar", "fp32"), ("matmul", "fp32"), ("matmul", "bf16")], modes),
@@ -103,7 +97,7 @@ def check_real_data_come_batch_by_batch_in_the_precision_of_the_weights(examiner
         workload = examiner.build(phase="infer", precision="bf16", input_size=32, data_dir=data_dir)
         # The test set's images stand in order; an image's label is its number.
         for labels in ([0, 1, 2, 3], [4, 5, 6, 7]):
-            examiner.infer(workload)
+            infer(workload)
             assert np.asarray(workload.inputs[1]).tolist() == labels
         assert name_dtype(workload.inputs[0]) == "bfloat16"
 

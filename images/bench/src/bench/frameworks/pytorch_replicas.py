@@ -14,9 +14,8 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from bench.frameworks.pytorch_workload import InferenceStep, PyTorchWorkload, Step, TrainingStep, set_switches
+from bench.frameworks.pytorch_workload import PyTorchWorkload, set_switches
 from bench.schema import Cell
-from bench.tasks.torch import Part
 from bench.worker.shutdown import die_with_parent
 
 
@@ -26,15 +25,12 @@ class ReplicaWorkload(PyTorchWorkload):
     Compiled: torch.compile around DistributedDataParallel and the fused optimiser; no CUDA graph.
     """
 
-    def _wrap(self, part: Part) -> nn.Module:
+    may_capture = False
+
+    def _wrap(self, part: nn.Module) -> nn.Module:
         device_ids = [self._device.index] if self._device.type == "cuda" else None
         # Buffers stay as each process computes them: an image pool is each one's own.
-        replica = DistributedDataParallel(part, device_ids=device_ids, broadcast_buffers=False)
-        compiled: nn.Module = torch.compile(replica) if self._is_compiled else replica
-        return compiled
-
-    def _capture(self, step: TrainingStep | InferenceStep) -> Step:
-        return step
+        return super()._wrap(DistributedDataParallel(part, device_ids=device_ids, broadcast_buffers=False))
 
 
 class ReplicatedWorkload(ReplicaWorkload):

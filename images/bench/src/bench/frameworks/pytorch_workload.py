@@ -1,8 +1,5 @@
 """Builds and steps a cell's PyTorch model on one device, op by op or compiled, or captured as a CUDA graph."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-
 import torch
 from torch import Tensor, nn
 
@@ -11,7 +8,7 @@ from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
 from bench.registry import MODELS
 from bench.schema import Cell
 from bench.tasks.inputs import make_inputs
-from bench.tasks.torch import Part, build_task
+from bench.tasks.torch import build_task
 
 
 def set_switches(cell: Cell, num_threads: int) -> None:
@@ -28,118 +25,6 @@ NUM_STEPS_BEFORE_CAPTURE = 3
 Tensors = tuple[Tensor, ...]
 
 
-@dataclass(kw_only=True)
-class TrainingStep:
-    """Forward, backward and update of every part in its turn."""
-
-    parts: Sequence[Part]
-    modules: Sequence[nn.Module]
-    """What is called for each part: itself, compiled, or wrapped for several GPUs."""
-    optimizers: Sequence[torch.optim.Optimizer]
-    device_type: str
-    """Where the last step's result lives, as PyTorch says it."""
-    half_type: torch.dtype | None
-    """What autocast computes in; None: float32."""
-    losses: Tensors = ()
-    """Those of the last step."""
-    scalers: "list[torch.amp.GradScaler]" = field(init=False)
-    """One per part in float16, none in other precisions."""
-
-    def __post_init__(self) -> None:
-        is_scaled = self.half_type is torch.float16
-        self.scalers = [torch.amp.GradScaler(self.device_type) for _ in self.parts] if is_scaled else []
-
-    def run(self, inputs: Tensors) -> Tensor | None:
-        carry: Tensors = ()
-        losses = []
-        for index, part in enumerate(self.parts):
-            for network in part.frozen:
-                network.requires_grad_(False)
-            loss, carry = self._train_part(index, (*inputs, *carry))
-            for network in part.frozen:
-                network.requires_grad_(True)
-            losses.append(loss)
-        self.losses = tuple(losses)
-        self.device_type = losses[0].device.type
-        return None
-
-    def _train_part(self, index: int, tensors: Tensors) -> tuple[Tensor, Tensors]:
-        optimizer = self.optimizers[index]
-        optimizer.zero_grad(set_to_none=True)
-        if self.half_type is None:
-            loss, carry = self.modules[index](*tensors)
-        else:
-            with torch.autocast(self.device_type, self.half_type):
-                loss, carry = self.modules[index](*tensors)
-        if self.scalers:
-            scaler = self.scalers[index]
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
-        else:
-            loss.backward()
-            optimizer.step()
-        return loss.detach(), carry
-
-
-class InferenceStep:
-    """One forward pass without gradients; `run` returns its output, and a reference to it keeps its memory."""
-
-    losses: Tensors = ()
-    device_type = "none yet"
-
-    def __init__(self, infer: Callable[..., Tensor]) -> None:
-        self._infer = infer
-
-    def run(self, inputs: Tensors) -> Tensor | None:
-        with torch.inference_mode():
-            output = self._infer(*inputs)
-        self.device_type = output.device.type
-        return output
-
-
-class GraphedStep:
-    """A whole step as one CUDA graph: one launch instead of hundreds. The inputs must stay where they are in memory."""
-
-    captured_peak_bytes = 0
-    """Peak of the allocator during the capture, when a step's tensors were last allocated one by one."""
-
-    def __init__(self, step: TrainingStep | InferenceStep) -> None:
-        self._step = step
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._output: Tensor | None = None
-
-    @property
-    def losses(self) -> Tensors:
-        return self._step.losses
-
-    @property
-    def device_type(self) -> str:
-        return self._step.device_type
-
-    def run(self, inputs: Tensors) -> Tensor | None:
-        if self._graph is None:
-            self._graph = self._capture(inputs)
-        self._graph.replay()
-        return self._output
-
-    def _capture(self, inputs: Tensors) -> torch.cuda.CUDAGraph:
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(NUM_STEPS_BEFORE_CAPTURE):
-                self._step.run(inputs)
-        torch.cuda.current_stream().wait_stream(stream)
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._output = self._step.run(inputs)
-        self.captured_peak_bytes = torch.cuda.max_memory_allocated()
-        return graph
-
-
-Step = TrainingStep | InferenceStep | GraphedStep
 HALF_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 MEMORY_FORMATS = {torch.channels_last: "channels last (NHWC)", torch.contiguous_format: "contiguous (NCHW)"}
 
@@ -150,6 +35,9 @@ class PyTorchWorkload:
     `rank`: which of `cell.num_gpus` equal shares of the batch this one steps, each on its own GPU.
     """
 
+    may_capture = True
+    """Whether a compiled step on a GPU becomes one CUDA graph."""
+
     def __init__(self, cell: Cell, num_threads: int, *, rank: int = 0) -> None:
         torch.manual_seed(cell.seed)
         self._cell = cell
@@ -158,6 +46,8 @@ class PyTorchWorkload:
         if self._is_on_gpu:
             torch.cuda.set_device(self._device)
         self._is_compiled = cell.mode == "compiled"
+        self._is_graphed = self._is_compiled and self._is_on_gpu and self.may_capture
+        self._half_type = HALF_TYPES.get(cell.precision)
         self._memory_format = choose_memory_format(cell)
         self.device_timer = CudaEvents() if self._is_on_gpu else None
         self.task = build_task(cell)
@@ -165,28 +55,34 @@ class PyTorchWorkload:
         self.inputs = self._share_out(tuple(torch.from_numpy(array) for array in make_inputs(cell)), rank)
         self.feed = open_share(cell, num_threads, rank)
         self.optimizers: list[torch.optim.Optimizer] = []
-        self._step = self._prepare_training() if cell.phase == "train" else self._prepare_inference()
+        self._modules: list[nn.Module] = []
+        self._scalers: list[torch.amp.GradScaler] = []
+        self._is_training = cell.phase == "train"
+        if self._is_training:
+            self._prepare_training()
+        else:
+            self._prepare_inference()
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self.captured_peak_bytes = 0
+        """Peak of the allocator while a CUDA graph was captured, when its tensors were last allocated one by one."""
+        self._outputs: Tensors = ()
         self.synchronize()
 
     @property
     def settings(self) -> dict[str, str | int | bool]:
-        is_graphed = isinstance(self._step, GraphedStep)
         adam = f"{'fused' if self._is_compiled else 'default'} Adam" if self.optimizers else "none"
         return {
             "memory_format": MEMORY_FORMATS[self._memory_format],
             "torch_compile": self._is_compiled,
-            "cuda_graph": is_graphed,
+            "cuda_graph": self._is_graphed,
             "optimizer": adam,
             "inductor_options": ", ".join(choose_inductor_options(self._cell)) or "none",
         }
 
     @property
-    def losses(self) -> tuple[Tensor, ...]:
-        return self._step.losses
-
-    @property
-    def captured_peak_bytes(self) -> int:
-        return self._step.captured_peak_bytes if isinstance(self._step, GraphedStep) else 0
+    def losses(self) -> Tensors:
+        """Those of the last training step, one for each part."""
+        return self._outputs if self._is_training else ()
 
     def spin_up(self) -> None:
         if self._is_on_gpu:
@@ -202,7 +98,13 @@ class PyTorchWorkload:
         if self.feed is not None:
             for tensor, new in zip(self.inputs, next(self.feed), strict=True):
                 tensor.copy_(new, non_blocking=True)
-        self._step.run(self.inputs)
+        if not self._is_graphed:
+            self._outputs = ()  # the last step's outputs need not stay in memory beside the new ones
+            self._outputs = self._compute()
+            return
+        if self._graph is None:
+            self._graph = self._capture()
+        self._graph.replay()
 
     def synchronize(self) -> None:
         """Wait for the GPU; on a CPU PyTorch has finished when a call returns."""
@@ -214,7 +116,8 @@ class PyTorchWorkload:
             torch.cuda.reset_peak_memory_stats(self._device)
 
     def device_kind(self) -> str:
-        return "gpu" if self._step.device_type == "cuda" else self._step.device_type
+        device_type = self._outputs[0].device.type
+        return "gpu" if device_type == "cuda" else device_type
 
     def _share_out(self, inputs: tuple[Tensor, ...], rank: int) -> tuple[Tensor, ...]:
         size = self._cell.batch_size // self._cell.num_gpus
@@ -222,11 +125,11 @@ class PyTorchWorkload:
 
     def _place(self, tensor: Tensor) -> Tensor:
         keeps_type = self._cell.phase == "train" or not tensor.is_floating_point()
-        dtype = tensor.dtype if keeps_type else HALF_TYPES.get(self._cell.precision, tensor.dtype)
+        dtype = tensor.dtype if keeps_type else self._half_type or tensor.dtype
         memory_format = self._memory_format if tensor.dim() == 4 else torch.contiguous_format
         return tensor.to(self._device, dtype, copy=True, memory_format=memory_format)
 
-    def _prepare_training(self) -> Step:
+    def _prepare_training(self) -> None:
         spec = MODELS[self._cell.model]
         for part in self.task.parts:
             part.train().to(self._device).to(memory_format=self._memory_format)
@@ -239,31 +142,71 @@ class PyTorchWorkload:
                 capturable=self._is_compiled and self._is_on_gpu,
             )
             self.optimizers.append(adam)
-        step = TrainingStep(
-            parts=self.task.parts,
-            modules=[self._wrap(part) for part in self.task.parts],
-            optimizers=self.optimizers,
-            device_type=self._device.type,
-            half_type=HALF_TYPES.get(self._cell.precision),
-        )
-        return self._capture(step)
+            self._modules.append(self._wrap(part))
+            if self._half_type is torch.float16:
+                self._scalers.append(torch.amp.GradScaler(self._device.type))
 
-    def _prepare_inference(self) -> Step:
+    def _prepare_inference(self) -> None:
         for network in self.networks.values():
             network.eval().to(self._device).to(memory_format=self._memory_format)
-            network.to(HALF_TYPES.get(self._cell.precision, torch.float32))
+            network.to(self._half_type or torch.float32)
         options = choose_inductor_options(self._cell)
-        infer = torch.compile(self.task.infer, options=options) if self._is_compiled else self.task.infer
-        return self._capture(InferenceStep(infer))
+        self._infer = torch.compile(self.task.infer, options=options) if self._is_compiled else self.task.infer
 
-    def _wrap(self, part: Part) -> nn.Module:
-        if not self._is_compiled:
-            return part
-        compiled: nn.Module = torch.compile(part)
-        return compiled
+    def _wrap(self, part: nn.Module) -> nn.Module:
+        """Return what is called for a part."""
+        module: nn.Module = torch.compile(part) if self._is_compiled else part
+        return module
 
-    def _capture(self, step: TrainingStep | InferenceStep) -> Step:
-        return GraphedStep(step) if self._is_compiled and self._is_on_gpu else step
+    def _compute(self) -> Tensors:
+        """Return the losses of one step of training, one for each part in its turn, or the output of inference."""
+        if not self._is_training:
+            with torch.inference_mode():
+                return (self._infer(*self.inputs),)
+        carry: Tensors = ()
+        losses = []
+        for index, part in enumerate(self.task.parts):
+            for network in part.frozen:
+                network.requires_grad_(False)
+            loss, carry = self._train_part(index, (*self.inputs, *carry))
+            for network in part.frozen:
+                network.requires_grad_(True)
+            losses.append(loss)
+        return tuple(losses)
+
+    def _train_part(self, index: int, tensors: Tensors) -> tuple[Tensor, Tensors]:
+        optimizer = self.optimizers[index]
+        optimizer.zero_grad(set_to_none=True)
+        if self._half_type is None:
+            loss, carry = self._modules[index](*tensors)
+        else:
+            with torch.autocast(self._device.type, self._half_type):
+                loss, carry = self._modules[index](*tensors)
+        if self._scalers:
+            scaler = self._scalers[index]
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            loss.backward()
+            optimizer.step()
+        return loss.detach(), carry
+
+    def _capture(self) -> torch.cuda.CUDAGraph:
+        """Return a whole step as one graph, one launch instead of hundreds. The inputs must stay where they are."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(NUM_STEPS_BEFORE_CAPTURE):
+                self._compute()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._outputs = self._compute()
+        self.captured_peak_bytes = torch.cuda.max_memory_allocated()
+        return graph
 
 
 def open_share(cell: Cell, num_threads: int, rank: int) -> BatchFeed | None:
