@@ -145,7 +145,7 @@ def read_cell_nights(collection: Collection) -> dict[SeriesKey, CellNight]:
 def unify_centers(nights: Sequence[CellNights]) -> list[CellNights]:
     """Return the nights in which the mean stands for all repeats of a series of which one was on two levels.
 
-    Within a run it is so already (collector.results.attempts); a night of medians beside one of means would differ.
+    Within a run it is so already (collector.results.load); a night of medians beside one of means would differ.
     """
     by_mean = {key for night in nights for key, found in night.items() if found.is_mean}
     return [{key: found.by_mean() if key in by_mean else found for key, found in night.items()} for night in nights]

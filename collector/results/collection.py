@@ -46,9 +46,7 @@ class Collection:
     def count_verdicts(self) -> Counter[str]:
         """Return how many of the repeats that ended ok have each verdict; `no verdict` where there is none."""
         ok = self.results[self.results["status"] == "ok"]
-        return Counter(
-            str(verdict) for verdict in ok["verdict"].astype(object).where(ok["verdict"].notna(), "no verdict")
-        )
+        return Counter(ok["verdict"].fillna("no verdict").tolist())
 
     @cached_property
     def samples(self) -> pd.DataFrame:

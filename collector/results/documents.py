@@ -14,21 +14,16 @@ from bench.schema import (
     Framework,
     GpuUse,
     InvalidDocumentError,
-    NodeFault,
-    Placement,
     Result,
     Samples,
     Tenancy,
     TenantRecord,
     hash_text,
-    read_node_fault,
     read_placement,
     read_result,
 )
 from bench.store import (
     ResultKey,
-    node_faults_prefix,
-    parse_node_fault_key,
     parse_placement_key,
     parse_result_key,
     placements_prefix,
@@ -37,7 +32,6 @@ from bench.store import (
 from collector.results.frames import (
     ATTEMPTS,
     ENVIRONMENTS,
-    NODE_FAULTS,
     PATHS,
     PLACEMENT_COLUMNS,
     PLACEMENTS,
@@ -115,24 +109,14 @@ def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows)
 
 def _describe_placement(data: bytes, key: ResultKey) -> Rows:
     placement = read_placement(data)
-    row = _check_attempt(placement, key, "placement")
+    row = placement.model_dump(include={"run_id", "cell_id", "repeat", "attempt"})
+    if ResultKey(**row) != key:
+        raise InvalidDocumentError("the placement is of another attempt than its key says")
     row |= placement.model_dump(include={"node_name", "image_id"})
     row["other_containers"] = ", ".join(placement.other_containers) or None
     if placement.node is not None:
         row |= placement.node.model_dump(include={*PLACEMENT_COLUMNS})
     return {PLACEMENTS: [row]}
-
-
-def _describe_node_fault(data: bytes, key: ResultKey) -> Rows:
-    fault = read_node_fault(data)
-    return {NODE_FAULTS: [_check_attempt(fault, key, "node fault") | {"document": fault.model_dump_json()}]}
-
-
-def _check_attempt(document: Placement | NodeFault, key: ResultKey, noun: str) -> Row:
-    row = document.model_dump(include={"run_id", "cell_id", "repeat", "attempt"})
-    if ResultKey(**row) != key:
-        raise InvalidDocumentError(f"the {noun} is of another attempt than its key says")
-    return row
 
 
 def make_result_kind() -> Kind:
@@ -154,14 +138,6 @@ PLACEMENT_KIND = Kind(
     describe=_describe_placement,
     noun="placement",
 )
-NODE_FAULT_KIND = Kind(
-    tables=(NODE_FAULTS,),
-    find_prefix=node_faults_prefix,
-    parse_key=parse_node_fault_key,
-    describe=_describe_node_fault,
-    noun="node fault",
-)
-
 
 NO_REASON = "none"
 """What is said of a GPU whose driver was asked why its clock was lowered, and gave no reason."""

@@ -324,7 +324,7 @@ TABLES_VERSION = 1
 """Goes up when a column's meaning changes while its name stays: rows of other versions are read anew from the JSON."""
 
 ATTEMPTS, STEPS, ENVIRONMENTS = "attempts", "steps", "environments"
-TENANTS, PLACEMENTS, NODE_FAULTS = "tenants", "placements", "node-faults"
+TENANTS, PLACEMENTS = "tenants", "placements"
 
 ARROW_TYPES: Mapping[str, pa.DataType] = {
     "str": pa.string(),
@@ -380,7 +380,6 @@ document str - The JSON document.
 node_name str - The node.
 """),
     },
-    NODE_FAULTS: {**_OBJECT_COLUMNS, **_IDENTITY, "document": "str"},
 }
 
 

@@ -270,6 +270,9 @@ ALL_FRAMEWORKS = "all frameworks"
 # As bench.verdicts.device.MAX_HOST_DRIFT: what identical runs differ by anyway.
 MAX_DRIFT = 0.10
 HOST_COLUMNS = ["host", "cpu_model", "precision", "num_threads"]
+PEAK_COLUMNS = [
+    *("host_framework", "cpu_product_flops_per_second", "peak_flops_per_second", "host_theoretical_flops_per_second"),
+]
 UNKNOWN = {"cpu_model": "", "num_threads": 0}
 """What is not known is the same for all results of a host: a missing value equals none."""
 
@@ -291,20 +294,16 @@ class HostProducts(NamedTuple):
     num_results: int
 
 
-def relate_to_hosts(
-    attempts: pd.DataFrame, planned: npt.NDArray[np.int64]
-) -> tuple[pd.DataFrame, tuple[HostProducts, ...]]:
-    """Return the attempts with shares of their host's peak and the notes on them, and at which rates products ran.
+def relate_to_hosts(counted: pd.DataFrame, attempts: pd.DataFrame) -> tuple[pd.DataFrame, tuple[HostProducts, ...]]:
+    """Return the attempts that count with shares of their host's peak and the notes on them, and the hosts' products.
 
-    A host's peak is the highest figure of the attempts at the places `planned`. A CPU's roofline is that of arithmetic
-    alone. Results of GPUs, and of hosts without a peak, stay as they are.
+    A host's peak is the highest figure of all `attempts`. A CPU's roofline is that of arithmetic alone. Results of
+    GPUs, and of hosts without a peak, stay as they are.
     """
-    places = attempts[HOST_COLUMNS].fillna(UNKNOWN)
-    on_cpu = attempts.drop(columns=HOST_COLUMNS).join(places).iloc[planned]
-    on_cpu = on_cpu[(on_cpu["device"] == "cpu") & on_cpu["host"].notna()]
+    on_cpu = attempts.loc[(attempts["device"] == "cpu") & attempts["host"].notna(), [*HOST_COLUMNS, *PEAK_COLUMNS]]
     # Results that were made before they held a HostPeak hold the peak of their time.
     is_own = on_cpu["host_framework"].notna()
-    on_cpu = on_cpu.assign(
+    on_cpu = on_cpu.fillna(UNKNOWN).assign(
         framework=on_cpu["host_framework"].fillna(ALL_FRAMEWORKS),
         rate=on_cpu["cpu_product_flops_per_second"].where(is_own, on_cpu["peak_flops_per_second"]),
         theoretical=on_cpu["host_theoretical_flops_per_second"].where(is_own),
@@ -316,21 +315,22 @@ def relate_to_hosts(
     peaks = pd.concat([calculated, rates.assign(source="matrix product in " + rates["framework"])], ignore_index=True)
     peaks = peaks[peaks["max"] > 0].sort_values("max", ascending=False, kind="stable").drop_duplicates(HOST_COLUMNS)
     peaks = peaks.merge(by_host.size().rename("number").reset_index(), on=HOST_COLUMNS)
-    found = places.merge(peaks[[*HOST_COLUMNS, "max", "source", "number"]], on=HOST_COLUMNS, how="left")
-    related = _relate(attempts, found.set_index(attempts.index))
-    return related, tuple(HostProducts(*row) for row in rates.itertuples(index=False, name=None))
+    found = counted[HOST_COLUMNS].fillna(UNKNOWN).merge(peaks, on=HOST_COLUMNS, how="left")
+    return _relate(counted, found.set_index(counted.index)), tuple(
+        HostProducts(*row) for row in rates.itertuples(index=False, name=None)
+    )
 
 
-def _relate(attempts: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    is_related = (attempts["device"] == "cpu") & found["max"].notna()
-    is_related &= attempts["flops_per_step"].notna() & attempts["center_step_seconds"].notna()
+def _relate(counted: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    is_related = (counted["device"] == "cpu") & found["max"].notna()
+    is_related &= counted["flops_per_step"].notna() & counted["center_step_seconds"].notna()
     if not is_related.any():
-        return attempts
-    rows, found = attempts[is_related], found[is_related]
+        return counted
+    counted, found = counted.copy(), found[is_related]
+    rows = counted[is_related]
     peaks = found["max"]
     least_seconds = rows["flops_per_step"].astype("float64") / peaks
     shares = rows["achieved_flops_per_second"] / peaks
-    attempts = attempts.copy()
     related: dict[str, Any] = {
         "peak_flops_per_second": peaks,
         "peak_source": [
@@ -344,8 +344,8 @@ def _relate(attempts: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
         "notes": _add_notes(rows, shares),
     }
     for name, values in related.items():
-        attempts.loc[is_related, name] = values
-    return attempts
+        counted.loc[is_related, name] = values
+    return counted
 
 
 def _add_notes(rows: pd.DataFrame, shares_of_peak: "pd.Series[float]") -> "pd.Series[str]":

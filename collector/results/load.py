@@ -3,32 +3,55 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pandas as pd
 
 from bench.errors import UserError
-from bench.schema import Environment, InvalidDocumentError, NodeFault, Run, read_document, read_node_fault, read_run
-from bench.store import KeyMissing, Store, run_key
-from bench.store.documents import read_runs
-from collector.results.attempts import (
-    find_unread,
-    order_attempts,
-    tabulate_repeats,
-    unify_centers,
+from bench.schema import (
+    EARLIEST,
+    LATEST,
+    Environment,
+    InvalidDocumentError,
+    NodeFault,
+    Run,
+    read_document,
+    read_node_fault,
+    read_run,
 )
+from bench.store import (
+    KeyMissing,
+    Store,
+    UnreadableObject,
+    node_fault_key,
+    node_faults_prefix,
+    parse_result_key,
+    run_key,
+)
+from bench.store.documents import read_runs
+from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.collection import Collection, find_steps
-from collector.results.documents import NODE_FAULT_KIND, PLACEMENT_KIND, Kind, make_result_kind
+from collector.results.documents import PLACEMENT_KIND, Kind, make_result_kind
 from collector.results.frames import (
     ATTEMPTS,
+    CELL_COLUMNS,
     ENVIRONMENTS,
+    MISSING,
+    MISSING_REASON,
+    PLACEMENT_COLUMNS,
     PLACEMENTS,
+    RESULT_COLUMNS,
     TABLE_COLUMNS,
     TENANT_COLUMNS,
     TENANTS,
+    UNREADABLE,
+    describe_cell,
     make_frame,
 )
 from collector.results.hosts import name_machines, relate_to_hosts
-from collector.results.stored_tables import DamagedTableError, RunTables, to_frame, update_tables
+from collector.results.stored_tables import DamagedTableError, RunTables, SkippedDocument, to_frame, update_tables
 
+UNDISTURBED, CONTAMINATED, FAILED = range(3)
+"""How an attempt ended; of the attempts at a repeat, one of the first kind that there is counts."""
 NUM_NEWEST_RUNS = 5
 
 
@@ -44,11 +67,8 @@ def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds
         return update_tables(store, kind, run_id, writes=writes_tables, rebuilds=rebuilds_tables)
 
     try:
-        results = update(make_result_kind())
-        on_cluster = (
-            [update(kind) for kind in (PLACEMENT_KIND, NODE_FAULT_KIND)] if run.executor == "kubernetes" else []
-        )
-        return _assemble(store, run, results, on_cluster)
+        tables = [update(make_result_kind()), *([update(PLACEMENT_KIND)] if run.executor == "kubernetes" else [])]
+        return _assemble(store, run, *tables)
     except DamagedTableError as error:
         raise UserError(
             f"{error}; `benchmatrix report {run_id} --store {store.url} --rebuild` makes the tables anew"
@@ -65,32 +85,117 @@ def join_results(collections: Iterable[Collection]) -> pd.DataFrame:
     return name_machines(pd.concat([collection.results for collection in collections], ignore_index=True))
 
 
-def _assemble(store: Store, run: Run, results: RunTables, on_cluster: Sequence[RunTables]) -> Collection:
-    attempts = to_frame(results.rows, TABLE_COLUMNS[ATTEMPTS])
-    ordered, left_out = order_attempts(attempts, run.cells)
-    counted = ordered.counted[ordered.counted >= 0]
-    skipped = (
-        *sorted([*results.skipped, *left_out], key=lambda document: document.key),
-        *(document for table in on_cluster for document in table.skipped),
-    )
-    attempts = name_machines(unify_centers(attempts, counted))
-    attempts, products = relate_to_hosts(attempts, ordered.order)
-    tenants = _select_tenants(results, attempts.iloc[counted])
+def _assemble(store: Store, run: Run, results: RunTables, *on_cluster: RunTables) -> Collection:
+    plan = _tabulate_plan(run)
+    attempts = name_machines(to_frame(results.rows, TABLE_COLUMNS[ATTEMPTS]))
+    repeats = pd.MultiIndex.from_frame(plan[["cell_id", "repeat"]])
+    attempts["place"] = repeats.get_indexer(pd.MultiIndex.from_frame(attempts[["cell_id", "repeat"]]))
+    planned, left_out = attempts[attempts["place"] >= 0], attempts[attempts["place"] < 0]
+    chosen = choose_attempts(planned)
+    counted, products = relate_to_hosts(unify_centers(planned.loc[chosen.index]), planned)
+    counted["num_attempts"] = planned["place"].value_counts().reindex(counted["place"]).to_numpy()
+    tenants = _select_tenants(results, counted)
     placements = make_frame([], TABLE_COLUMNS[PLACEMENTS])
-    if on_cluster:
-        placements = to_frame(on_cluster[0].rows, TABLE_COLUMNS[PLACEMENTS])
+    for table in on_cluster:
+        placements = to_frame(table.rows, TABLE_COLUMNS[PLACEMENTS])
+    faults, unread_faults = _read_node_faults(store, run.run_id) if on_cluster else ([], [])
+    skipped = sorted([*results.skipped, *_explain_left_out(run, left_out)], key=lambda document: document.key)
     return Collection(
         run=run,
-        results=tabulate_repeats(run, attempts, ordered, placements, find_unread(results.skipped)),
+        results=tabulate_repeats(plan, counted, placements, results.skipped),
         tenants=tenants[list(TENANT_COLUMNS)],
-        steps=find_steps(results, attempts.iloc[counted], tenants),
-        environments=_read_environments(results, attempts.iloc[counted]),
-        skipped=skipped,
+        steps=find_steps(results, counted, tenants),
+        environments=_read_environments(results, counted),
+        skipped=(*skipped, *(document for table in on_cluster for document in table.skipped), *unread_faults),
         host_products=products,
-        node_faults=_read_node_faults(on_cluster[1]) if on_cluster else (),
+        node_faults=tuple(sorted(faults, key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt))),
         notices=tuple(dict.fromkeys(notice for table in (results, *on_cluster) for notice in table.notices)),
-        num_contaminated=ordered.num_contaminated,
+        num_contaminated=int((chosen["ending"] == CONTAMINATED).sum()),
     )
+
+
+def _tabulate_plan(run: Run) -> pd.DataFrame:
+    """Return a row for each planned repeat: run_id, cell_id, CELL_COLUMNS, repeat."""
+    cells = [describe_cell(plan.cell) | {"run_id": run.run_id, "cell_id": plan.cell.cell_id} for plan in run.cells]
+    frame = make_frame(cells, {"run_id": "str", "cell_id": "str", **CELL_COLUMNS})
+    frame = frame.loc[frame.index.repeat([plan.repeats for plan in run.cells])]
+    return frame.assign(repeat=frame.groupby(level=0).cumcount() + 1).reset_index(drop=True)
+
+
+def _explain_left_out(run: Run, attempts: pd.DataFrame) -> Iterable[SkippedDocument]:
+    repeats = {plan.cell.cell_id: plan.repeats for plan in run.cells}
+    for key, cell_id, repeat in zip(attempts["key"], attempts["cell_id"], attempts["repeat"], strict=True):
+        reason = f"cell '{cell_id}' is not in the run's plan"
+        if cell_id in repeats:
+            reason = f"repeat {repeat} of a cell that was planned with {repeats[cell_id]}"
+        yield SkippedDocument(key=key, reason=reason)
+
+
+def choose_attempts(attempts: pd.DataFrame) -> pd.DataFrame:
+    """Return which attempt at each planned repeat (`place`) counts, by its row, in the order of places, and its ending.
+
+    The earliest attempt counts that ended ok and was not contaminated; without one, the earliest that ended ok; without
+    one, the latest. How an attempt ended and what others did meanwhile decides, never how long its steps took: others
+    disturbed it where any reason of its verdict is `contaminated`, as graver ones, such as `over-peak`, are judged by
+    step times. When an attempt started whose machine's clock was not set is not known: it is ordered after the others,
+    and is not the latest where there is another.
+    """
+    faults = attempts["fault_verdicts"].fillna("").str.split()
+    is_disturbed = (attempts["verdict"] == "contaminated") | faults.map(lambda own: "contaminated" in own).astype(bool)
+    endings = np.select([attempts["status"] != "ok", is_disturbed], [FAILED, CONTAMINATED], UNDISTURBED)
+    is_unset = attempts["started_at"].isin([EARLIEST, LATEST])
+    order = attempts[["place", "started_at", "attempt"]].assign(ending=endings, is_unset=is_unset)
+    by = ["place", "ending", "is_unset", "started_at", "attempt"]
+    earliest = order.sort_values(by).drop_duplicates("place")
+    latest = order.sort_values(by, ascending=[True, True, True, False, False]).drop_duplicates("place")
+    found = pd.concat([earliest[earliest["ending"] != FAILED], latest[latest["ending"] == FAILED]])
+    return found.sort_values("place")
+
+
+def unify_centers(counted: pd.DataFrame) -> pd.DataFrame:
+    """Return the attempts that count, those of one cell summarised by one statistic.
+
+    A measuring process knows its own steps alone, so of a cell on two levels it summarises some repeats by the mean and
+    others, whose window saw one level, by the median. Compared with each other these differ by more than their speed. A
+    repeat under faulty conditions, which enters no figure where there are others, changes none of these.
+    """
+    is_mean = (counted["summarized_by"] == "mean") & counted["verdict"].isin(SOUND_VERDICTS)
+    is_changed = counted["cell_id"].isin(counted.loc[is_mean, "cell_id"]) & (counted["summarized_by"] == "median")
+    is_changed &= counted["mean_step_seconds"] > 0
+    if not is_changed.any():
+        return counted
+    changed = counted[is_changed]
+    means = changed["mean_step_seconds"]
+    counted = counted.copy()
+    for name in CENTER_RATES:
+        counted.loc[is_changed, name] = changed[name] * changed["center_step_seconds"] / means
+    counted.loc[is_changed, "center_step_seconds"], counted.loc[is_changed, "summarized_by"] = means, "mean"
+    return counted
+
+
+def tabulate_repeats(
+    plan: pd.DataFrame, counted: pd.DataFrame, placements: pd.DataFrame, skipped: Iterable[SkippedDocument]
+) -> pd.DataFrame:
+    """Return one row per planned repeat with the columns RESULT_COLUMNS.
+
+    `counted`: of the table of attempts, with `place` and `num_attempts`. `placements`: the table of placements.
+    """
+    chosen = counted.set_index("place").reindex(plan.index)
+    chosen["num_attempts"] = chosen["num_attempts"].fillna(0)
+    placed = placements.set_index("key").reindex(
+        chosen["key"].str.replace("/results/", "/placements/", n=1, regex=False)
+    )
+    sources = {**dict.fromkeys(PLACEMENT_COLUMNS, placed.set_axis(plan.index)), **dict.fromkeys(plan.columns, plan)}
+    frame = pd.DataFrame(
+        {name: pd.Series(sources.get(name, chosen)[name], dtype=dtype) for name, dtype in RESULT_COLUMNS.items()}
+    )
+    is_absent = chosen["key"].isna()
+    frame.loc[is_absent, ["status", "error_message"]] = MISSING, MISSING_REASON
+    for document in skipped:
+        if document.is_unread and (key := parse_result_key(document.key)) is not None:
+            is_its = is_absent & (frame["cell_id"] == key.cell_id) & (frame["repeat"] == key.repeat)
+            frame.loc[is_its, ["status", "error_message"]] = UNREADABLE, document.reason
+    return frame
 
 
 def _select_tenants(results: RunTables, counted: pd.DataFrame) -> pd.DataFrame:
@@ -106,12 +211,19 @@ def _select_tenants(results: RunTables, counted: pd.DataFrame) -> pd.DataFrame:
     return found.merge(owners, on=names).sort_values(["owner", "tenant"], ignore_index=True)
 
 
-def _read_node_faults(table: RunTables) -> tuple[NodeFault, ...]:
-    try:
-        faults = [read_node_fault(text.encode()) for text in table.rows["document"].to_pylist()]
-    except InvalidDocumentError as error:
-        raise DamagedTableError(f"a node fault of the tables cannot be read ({error})") from None
-    return tuple(sorted(faults, key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt)))
+def _read_node_faults(store: Store, run_id: str) -> tuple[list[NodeFault], list[SkippedDocument]]:
+    found, skipped = [], []
+    for key, data in store.get_listed(store.list_keys(node_faults_prefix(run_id))):
+        try:
+            if isinstance(data, UnreadableObject):
+                raise InvalidDocumentError(f"cannot be read: {data}")
+            fault = read_node_fault(data)
+            if node_fault_key(fault.run_id, fault.cell_id, fault.repeat, fault.attempt) != key:
+                raise InvalidDocumentError("the node fault is of another attempt than its key says")
+            found.append(fault)
+        except InvalidDocumentError as error:
+            skipped.append(SkippedDocument(key=key, reason=str(error)))
+    return found, skipped
 
 
 def _read_environments(results: RunTables, counted: pd.DataFrame) -> dict[str, Environment]:

@@ -4,14 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from bench.errors import UserError
-from collector.results.attempts import unify_centers
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import WITHOUT_RECORD, list_known
 from collector.results.hosts import describe_environment
+from collector.results.load import unify_centers
 from collector.units import NOT_THERE, count_things
 from collector.versus.noise import (
     RelatedRuns,
@@ -119,7 +117,7 @@ def _list_rows(question: Question, compared: Sequence[Collection], related: Sequ
     """
     frame = tabulate_measured([*compared, *related])
     number = sum(len(one.results) for one in compared)
-    history = list_known(unify_centers(frame, np.arange(len(frame))))
+    history = list_known(unify_centers(frame))
     rows = list_known(frame[:number]) if len(compared) == 1 else history[:number]
     selected = select(rows, question.where)
     check_not_empty("--where", question.where, rows, selected)
