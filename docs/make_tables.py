@@ -8,15 +8,31 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from bench.registry import FRAMEWORKS, MODELS
+from bench.schema import (
+    Cell,
+    Environment,
+    Failure,
+    Memory,
+    Node,
+    Phases,
+    Placement,
+    Result,
+    Roofline,
+    Samples,
+    SustainedRun,
+    Tenancy,
+    TenantRecord,
+)
 from collector.results.frames import (
     ATTEMPTS,
+    MEANINGS,
     RESULT_COLUMNS,
     SAMPLE_COLUMNS,
     TABLE_COLUMNS,
     Columns,
-    describe_meaning,
-    find_unit,
 )
 from command_reference import describe_commands
 from document_reference import describe_documents
@@ -52,6 +68,50 @@ TYPE_NAMES = {
     "datetime64[us, UTC]": "time",
     "list[float64]": "list of floats",
 }
+
+
+# The first that has the field says what it means: the columns have the names of the fields that they hold.
+SOURCES: tuple[type[BaseModel], ...] = (
+    *(Cell, Result, Phases, Memory, Roofline, Samples, SustainedRun, Node, Placement, Failure, Tenancy, TenantRecord),
+)
+ENVIRONMENT_FIELDS = ("num_threads", "hostname", "image", "git_revision", "num_visible_cores")
+# By the end of the name, the longest first.
+UNITS: Mapping[str, str] = {
+    "samples_per_s": "samples/s",
+    "flops_per_second": "FLOP/s",
+    "bytes_per_second": "bytes/s",
+    "flops_per_step": "FLOP",
+    "bytes_per_step": "bytes",
+    "seconds_per_step": "s",
+    "seconds": "s",
+    "bytes": "bytes",
+    "joules": "J",
+    "watts": "W",
+    "mhz": "MHz",
+    "celsius": "°C",
+    "cores": "cores",
+    "share": "share, 1 is all",
+}
+
+
+def describe_meaning(column: str) -> str:
+    """Return what a column means, in one line."""
+    if column in MEANINGS:
+        return MEANINGS[column]
+    sources = (Environment,) if column in ENVIRONMENT_FIELDS else SOURCES
+    for source in sources:
+        if column in source.model_fields and (text := source.model_fields[column].description):
+            return " ".join(text.split()).replace("null:", "missing:").replace("None:", "missing:")
+    raise KeyError(f"column '{column}': nothing says what it means; add it to MEANINGS in collector.results.frames")
+
+
+def find_unit(column: str, dtype: str) -> str:
+    """Return the unit of a column's numbers; empty for what has none."""
+    if dtype in ("str", "boolean") or dtype.startswith("datetime"):
+        return ""
+    if column.startswith("share_of"):
+        return UNITS["share"]
+    return next((unit for end, unit in UNITS.items() if column.endswith(end)), "")
 
 
 def list_models() -> Iterator[tuple[str, ...]]:

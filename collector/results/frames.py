@@ -15,18 +15,10 @@ from pydantic import BaseModel
 
 from bench.schema import (
     Cell,
-    Environment,
-    Failure,
     Memory,
-    Node,
     Phases,
-    Placement,
     Result,
     Roofline,
-    Samples,
-    SustainedRun,
-    Tenancy,
-    TenantRecord,
     hash_text,
     is_device_shared,
 )
@@ -43,7 +35,7 @@ PATHS: dict[str, tuple[str, ...]] = {}
 def _define(table: str) -> Columns:
     """Return the dtypes of columns: a line for each with name, dtype, path in a result or `-`, and meaning.
 
-    Without a meaning, it is that of the document's field of the same name: see `describe_meaning`.
+    Without a meaning, it is that of the document's field of the same name: see docs/make_tables.py.
     """
     dtypes = {}
     for line in table.strip().replace("\n  ", " ").splitlines():
@@ -394,50 +386,6 @@ def compute_version() -> str:
     """Return the version of the tables' layout, such as `1-0a1b2c3d`; it changes whenever a column or field does."""
     contract = {"columns": TABLE_COLUMNS, "result": Result.model_json_schema()}
     return f"{TABLES_VERSION}-{hash_text(json.dumps(contract, sort_keys=True, default=dict))}"
-
-
-# The first that has the field says what it means: the columns have the names of the fields that they hold.
-SOURCES: tuple[type[BaseModel], ...] = (
-    *(Cell, Result, Phases, Memory, Roofline, Samples, SustainedRun, Node, Placement, Failure, Tenancy, TenantRecord),
-)
-ENVIRONMENT_FIELDS = ("num_threads", "hostname", "image", "git_revision", "num_visible_cores")
-# By the end of the name, the longest first.
-UNITS: Mapping[str, str] = {
-    "samples_per_s": "samples/s",
-    "flops_per_second": "FLOP/s",
-    "bytes_per_second": "bytes/s",
-    "flops_per_step": "FLOP",
-    "bytes_per_step": "bytes",
-    "seconds_per_step": "s",
-    "seconds": "s",
-    "bytes": "bytes",
-    "joules": "J",
-    "watts": "W",
-    "mhz": "MHz",
-    "celsius": "°C",
-    "cores": "cores",
-    "share": "share, 1 is all",
-}
-
-
-def describe_meaning(column: str) -> str:
-    """Return what a column means, in one line. Raise KeyError, with the place to write it, for a column without one."""
-    if column in MEANINGS:
-        return MEANINGS[column]
-    sources = (Environment,) if column in ENVIRONMENT_FIELDS else SOURCES
-    for source in sources:
-        if column in source.model_fields and (text := source.model_fields[column].description):
-            return " ".join(text.split()).replace("null:", "missing:").replace("None:", "missing:")
-    raise KeyError(f"column '{column}': nothing says what it means; add it to MEANINGS in {__name__}")
-
-
-def find_unit(column: str, dtype: str) -> str:
-    """Return the unit of a column's numbers; empty for what has none."""
-    if dtype in ("str", "boolean") or dtype.startswith("datetime"):
-        return ""
-    if column.startswith("share_of"):
-        return UNITS["share"]
-    return next((unit for end, unit in UNITS.items() if column.endswith(end)), "")
 
 
 SHARING_FIELDS = ("tenants", "sharing", "neighbour")

@@ -1,6 +1,5 @@
 """The tables of cells: step times, memory, durations, what devices did, and what does not count."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +9,6 @@ from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.labels import add_labels
 from collector.results.frames import CELL_COLUMNS, Row, describe_cell, find_shared, list_rows, make_frame
-from collector.results.hosts import HostProducts, describe_drift, list_drifted
 from collector.results.summary import list_failures, list_invalid, list_skipped
 from collector.tables.environments import NOT_RECORDED
 from collector.tables.table import (
@@ -73,8 +71,6 @@ PIPELINED_REMARK = (
     "works on the last."
 )
 TENANTS_REMARK = "Of a cell with tenants, the steps are those of its first one while the others ran: see Sharing."
-WAIT_COLUMN = number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True)
-THROUGHPUT_COLUMN = number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4)
 REPEATS = Column(
     title="repeats ok",
     sources=("num_ok", "num_planned"),
@@ -87,19 +83,13 @@ NOTE = replace(text_column("note", "note", is_optional=True), is_note=True)
 
 def make_training_table(analysis: Analysis) -> Table:
     """Return the step times of the cells that train."""
-    return _make_phase_table(
-        analysis, "train", "Training: time of one step", time_columns("step time", num_digits=NUM_TIME_DIGITS)
-    )
+    return _make_phase_table(analysis, "train", "Training: time of one step")
 
 
 def make_inference_table(analysis: Analysis) -> Table:
     """Return the latencies of the cells that infer."""
-    percentiles = [
-        number_column("p95", "p95_step_seconds", MILLISECOND),
-        number_column("p99", "p99_step_seconds", MILLISECOND),
-    ]
-    columns = [*time_columns("step time", num_digits=NUM_TIME_DIGITS), *percentiles]
-    return _make_phase_table(analysis, "infer", "Inference: latency of one batch", columns)
+    percentiles = (number_column(name, f"{name}_step_seconds", MILLISECOND) for name in ("p95", "p99"))
+    return _make_phase_table(analysis, "infer", "Inference: latency of one batch", *percentiles)
 
 
 def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
@@ -115,24 +105,31 @@ def make_pipelined_columns(rows: pd.DataFrame) -> list[Column]:
 
 def time_columns(title: str, *, num_digits: int = NUM_DIGITS) -> list[Column]:
     """Return the columns of the step time, called `title`, its interval and the quartiles of the steps."""
-    ends = {"95 % interval": ("interval_low_seconds", "interval_high_seconds")}
-    quartiles = {"IQR of steps": ("q1_step_seconds", "q3_step_seconds")}
+    ends = ("interval_low_seconds", "interval_high_seconds")
     return [
-        replace(cell_time_column(title, num_digits=num_digits), is_finding=True),
-        *(interval_column(name, *own, MILLISECOND, num_digits=num_digits) for name, own in ends.items()),
-        *(interval_column(name, *own, MILLISECOND, priority=1) for name, own in quartiles.items()),
+        Column(
+            title=title,
+            sources=("center_step_seconds", "least_repeat_seconds", "most_repeat_seconds", "disagreement"),
+            format=partial(_format_cell_time, num_digits=num_digits),
+            unit=MILLISECOND,
+            align="right",
+            is_finding=True,
+        ),
+        interval_column("95 % interval", *ends, MILLISECOND, num_digits=num_digits),
+        interval_column("IQR of steps", "q1_step_seconds", "q3_step_seconds", MILLISECOND, priority=1),
     ]
 
 
-def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: list[Column]) -> Table:
+def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, *percentiles: Column) -> Table:
     rows: pd.DataFrame = analysis.summary[analysis.summary["phase"] == phase]
     pipelined = make_pipelined_columns(rows)
     columns = [
         CELL,
-        *times,
-        THROUGHPUT_COLUMN,
+        *time_columns("step time", num_digits=NUM_TIME_DIGITS),
+        *percentiles,
+        number_column("", "throughput_samples_per_s", THROUGHPUT, priority=4),
         *pipelined,
-        WAIT_COLUMN,
+        number_column("waiting for data", "data_wait_share", PERCENT, is_optional=True),
         count_column("timed steps", "num_steps_taken"),
         REPEATS,
         VERDICT,
@@ -142,33 +139,12 @@ def _make_phase_table(analysis: Analysis, phase: Phase, caption: str, times: lis
     return make_table(caption, columns, rows, remark=" ".join(filter(None, remarks)))
 
 
-TIME_SOURCES = ("center_step_seconds", "least_repeat_seconds", "most_repeat_seconds", "disagreement")
-
-
-def cell_time_column(title: str, *, num_digits: int = NUM_TIME_DIGITS) -> Column:
-    return Column(
-        title=title,
-        sources=TIME_SOURCES,
-        format=partial(format_cell_time, num_digits=num_digits),
-        unit=MILLISECOND,
-        align="right",
-    )
-
-
-def format_cell_time(
-    seconds: float, least: float, most: float, disagreement: object, *, num_digits: int = NUM_TIME_DIGITS
-) -> str:
+def _format_cell_time(seconds: float, least: float, most: float, disagreement: object, *, num_digits: int) -> str:
     """Return `24.34`, or `63.98 (61.3 to 69.6 ms, repeats disagree)` of a mean that no repeat had."""
-    text = format_number(None if pd.isna(seconds) else float(seconds), MILLISECOND, num_digits)
-    repeats = quote_repeats(least, most, disagreement)
-    return f"{text} ({repeats})" if repeats else text
-
-
-def quote_repeats(least: float, most: float, disagreement: object) -> str:
-    """Return `61.3 to 69.6 ms, repeats disagree`; empty where they agree."""
+    text = format_number(seconds, MILLISECOND, num_digits)
     if not isinstance(disagreement, str) or not disagreement:
-        return ""
-    return f"{format_interval(least, most, MILLISECOND)} ms, repeats disagree"
+        return text
+    return f"{text} ({format_interval(least, most, MILLISECOND)} ms, repeats disagree)"
 
 
 def describe_settling(flat_after_seconds: float, sustained_seconds: float) -> str:
@@ -179,7 +155,7 @@ def describe_settling(flat_after_seconds: float, sustained_seconds: float) -> st
     return f"{format_number(flat_after_seconds, SECOND)} s, of {seconds} s"
 
 
-COLUMNS = [
+SUSTAINED_COLUMNS = [
     number_column("step at first", "first_sustained_step_seconds", MILLISECOND),
     number_column("step at last", "settled_step_seconds", MILLISECOND),
     number_column("last / first", "sustained_ratio", RATIO),
@@ -191,29 +167,25 @@ def make_sustained_table(analysis: Analysis) -> Table:
     """Return the speed of each cell whose steps ran on until it was flat."""
     summary = analysis.summary
     ratio = summary["settled_step_seconds"] / summary["first_sustained_step_seconds"]
-    rows = select_known(summary.assign(sustained_ratio=ratio), COLUMNS[:2])
+    rows = select_known(summary.assign(sustained_ratio=ratio), SUSTAINED_COLUMNS[:2])
     caption = "Sustained speed: the first and the last seconds of steps that ran on, medians of the repeats that count"
-    return make_table(caption, [CELL, *COLUMNS], rows)
-
-
-DURATION_TITLES = {
-    "import_seconds": "import",
-    "build_seconds": "build",
-    "first_step_seconds": "first step",
-    "warmup_seconds": "warm-up",
-    "steady_seconds": "timed window",
-}
+    return make_table(caption, [CELL, *SUSTAINED_COLUMNS], rows)
 
 
 def make_durations_table(analysis: Analysis) -> Table:
     """Return how long each part of a repeat took, the medians of the repeats."""
-    rows = analysis.measured
-    durations = [number_column(title, name, SECOND) for name, title in DURATION_TITLES.items()]
-    return make_table("Durations within a repeat, medians of the repeats that count", [CELL, *durations], rows)
+    durations = [
+        number_column("import", "import_seconds", SECOND),
+        number_column("build", "build_seconds", SECOND),
+        number_column("first step", "first_step_seconds", SECOND),
+        number_column("warm-up", "warmup_seconds", SECOND),
+        number_column("timed window", "steady_seconds", SECOND),
+    ]
+    caption = "Durations within a repeat, medians of the repeats that count"
+    return make_table(caption, [CELL, *durations], analysis.measured)
 
 
-MEMORY_CAPTION = "Peak memory, the largest of the repeats that count"
-TITLES = {
+MEMORY_TITLES = {
     "peak_rss_bytes": "process, peak resident",
     "peak_cgroup_bytes": "cgroup, peak",
     "peak_memory_allocated_bytes": "GPU, peak allocated for tensors",
@@ -227,25 +199,20 @@ MEMORY_REMARK = (
     "the GPU was sampled. Tensors that fit a card do not show that the whole run fits it."
 )
 
-CGROUP = "peak_cgroup_bytes"
-
 
 def make_memory_table(analysis: Analysis) -> Table:
     """Return the peaks of memory, the largest of the repeats."""
     rows = analysis.measured
-    unit = choose_memory_unit(rows[list(TITLES)].max().dropna())
-    titles = {name: title for name, title in TITLES.items() if name != CGROUP or not _is_shared(rows[CGROUP])}
+    unit = choose_memory_unit(rows[list(MEMORY_TITLES)].max().dropna())
+    titles, cgroups = dict(MEMORY_TITLES), rows["peak_cgroup_bytes"]
+    # The kernel keeps the peak since the cgroup was created: where all cells say the same, theirs, such as a
+    # container's, is older than each of them, and the figure is of none.
+    if cgroups.count() > 1 and cgroups.nunique() == 1:
+        del titles["peak_cgroup_bytes"]
     peaks = [number_column(title, name, unit, is_optional=True) for name, title in titles.items()]
     has_gpu = rows["peak_memory_allocated_bytes"].notna().any()
-    return make_table(MEMORY_CAPTION, [CELL, *peaks], rows, remark=MEMORY_REMARK if has_gpu else "")
-
-
-def _is_shared(peaks: "pd.Series[int]") -> bool:
-    """Return whether all cells say the same peak: their cgroup, such as a container's, is older than each of them.
-
-    The kernel keeps the peak since the cgroup was created, so the figure is of none of them.
-    """
-    return bool(peaks.count() > 1 and peaks.nunique() == 1)
+    caption = "Peak memory, the largest of the repeats that count"
+    return make_table(caption, [CELL, *peaks], rows, remark=MEMORY_REMARK if has_gpu else "")
 
 
 NEAR_SHARE = 0.5
@@ -279,18 +246,7 @@ def make_roofline_table(analysis: Analysis) -> Table:
         Column(title="limited by", sources=("bound", "share_of_roofline"), format=describe_limit),
         text_column("peak from", "peak_source"),
     ]
-    remark = " ".join(filter(None, _list_remarks(analysis.collection.host_products)))
-    return make_table(ROOFLINE_CAPTION, columns, rows, remark=remark)
-
-
-def _list_remarks(products: Sequence[HostProducts]) -> Iterator[str]:
-    """Yield what the shares of peak rest on, and where the speed of a host changed."""
-    yield ROOFLINE_REMARK
-    for drift in list_drifted(products):
-        yield (
-            f"The speed of {drift.host} was not always the same: {describe_drift(drift)}. Shares here are of the "
-            "highest. Step times and ratios are not computed from it; what it does to them is in their intervals."
-        )
+    return make_table(ROOFLINE_CAPTION, columns, rows, remark=ROOFLINE_REMARK)
 
 
 def describe_limit(roof: str, share: float) -> str:
@@ -300,7 +256,6 @@ def describe_limit(roof: str, share: float) -> str:
     return str(roof) if share >= NEAR_SHARE else "not known"
 
 
-ENERGY_CAPTION = "Power and energy, medians of the repeats that count"
 ENERGY_COLUMNS = [
     number_column("GPU idle", "gpu_idle_power_watts", WATT, is_optional=True),
     number_column("GPU mean", "gpu_mean_power_watts", WATT, is_optional=True),
@@ -313,7 +268,7 @@ ENERGY_COLUMNS = [
 def make_energy_table(analysis: Analysis) -> Table:
     """Return power and energy of each cell that has a reading of either."""
     rows = select_known(analysis.summary, ENERGY_COLUMNS)
-    return make_table(ENERGY_CAPTION, [CELL, *ENERGY_COLUMNS], rows)
+    return make_table("Power and energy, medians of the repeats that count", [CELL, *ENERGY_COLUMNS], rows)
 
 
 # Below half, the GPU waits longer than it works: kernels that took no time at all would not make the step twice as
@@ -430,9 +385,6 @@ def _describe_failure(row: Row) -> str:
     return f"{row['error_message']} ({', '.join(details)})" if details else str(row["error_message"])
 
 
-INVALID_CAPTION = "Repeats with another verdict than valid"
-
-
 def make_invalid_table(analysis: Analysis) -> Table:
     """Return the rows of `list_invalid` with their reasons."""
     columns = [
@@ -442,7 +394,7 @@ def make_invalid_table(analysis: Analysis) -> Table:
         text_column("counts", "counts"),
         text_column("reasons", "verdict_reasons"),
     ]
-    return make_table(INVALID_CAPTION, columns, add_labels(list_invalid(analysis.collection)))
+    return make_table("Repeats with another verdict than valid", columns, add_labels(list_invalid(analysis.collection)))
 
 
 def make_left_out_table(analysis: Analysis) -> Table:
@@ -453,12 +405,9 @@ def make_left_out_table(analysis: Analysis) -> Table:
     return make_table("Cells that cannot run here", [CELL, text_column("reason", "reason")], rows)
 
 
-SKIPPED_CAPTION = "Documents that did not count"
-
-
 def make_skipped_table(analysis: Analysis) -> Table:
     """Return the keys that did not count, with the reasons."""
     skipped = list_skipped(analysis.collection)
     columns = [text_column("key", "key"), text_column("reason", "reason")]
     remark = f"{len(skipped)} of the keys under the run in the store did not count."
-    return make_table(SKIPPED_CAPTION, columns, skipped, remark=remark)
+    return make_table("Documents that did not count", columns, skipped, remark=remark)

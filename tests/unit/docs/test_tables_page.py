@@ -14,11 +14,10 @@ from collector.results.frames import (
     RESULT_COLUMNS,
     SAMPLE_COLUMNS,
     TABLE_COLUMNS,
-    describe_meaning,
-    find_unit,
 )
 from collector.results.load import load_run
 from factories import make_cell, make_result, make_run, make_validity, put_documents
+from make_tables import describe_meaning
 
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
 COLUMNS = {
@@ -32,27 +31,6 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), 
 def test_every_column_has_a_meaning_and_every_meaning_a_column() -> None:
     assert all(describe_meaning(name) for name in COLUMNS)
     assert set(MEANINGS) - set(COLUMNS) == set()
-
-
-def test_a_column_without_a_meaning_is_named_with_the_place_to_write_it() -> None:
-    with pytest.raises(KeyError, match="column 'gpu_colour'.*MEANINGS in collector.results.frames"):
-        describe_meaning("gpu_colour")
-
-
-@pytest.mark.parametrize(
-    ("column", "unit"),
-    [
-        ("center_step_seconds", "s"),
-        ("peak_rss_bytes", "bytes"),
-        ("window_samples_per_s", "samples/s"),
-        ("share_of_peak", "share, 1 is all"),
-        ("peak_flops_per_second", "FLOP/s"),
-        ("batch_size", ""),
-        ("framework", ""),
-    ],
-)
-def test_a_unit_follows_from_the_name(column: str, unit: str) -> None:
-    assert find_unit(column, COLUMNS[column]) == unit
 
 
 @pytest.fixture(scope="module")
