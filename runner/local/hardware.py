@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pynvml
 
-from bench.probes.gpu_processes import find_visible_devices, list_slices
+from bench.probes.gpu import find_visible_devices, list_slices
 from bench.probes.nvml import NvmlError, open_nvml
 from bench.schema import Cell, Run
 from bench.worker.compilers import explain_missing_compiler

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.probes.gpu import read_gpu_baselines
-from bench.probes.gpu_processes import find_mps_servers, find_visible_devices, look_for_neighbours, restrict_to_cell
+from bench.probes.gpu import (
+    find_mps_servers,
+    find_visible_devices,
+    look_for_neighbours,
+    read_gpu_baselines,
+    restrict_to_cell,
+)
 from bench.probes.nvml import open_nvml
 from bench.schema import ForeignProcess, GpuUse
 from fake_mps import PROGRAM, install_mps

@@ -99,7 +99,7 @@ def test_what_no_machine_would_mend_is_the_users_error_even_on_a_faulty_machine(
 
 
 def test_what_the_server_of_mps_takes_is_no_other_user(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.probes.gpu_processes.find_mps_servers", lambda pids: frozenset({71}))
+    monkeypatch.setattr("bench.probes.gpu.find_mps_servers", lambda pids: frozenset({71}))
     nvml.processes, nvml.memory_used_bytes = [(71, 500 * MIB)], 500 * MIB
     check_place(make_order(sharing="mps"))
     with pytest.raises(DeviceInUseError):

@@ -1,22 +1,97 @@
-"""Reads a cell's GPUs through NVML: what they are, and their use by this and other processes.
+"""Finds a cell's GPUs through NVML, in CUDA's order, and reads their use by this and other processes.
 
-Before the framework starts, in a sampling pass after the timed window, and just before and just after the window,
-without a thread in it. What NVML and the driver count by themselves is read afterwards: the energy, for how long which
-policy held the clock down, and the samples of the clock that some drivers keep. A thread that samples during the window
-would take the interpreter's lock from the one that launches the work.
+NVIDIA's MIG user guide ("CUDA device enumeration"): a process sees one MIG slice at most, the first one that is
+available to it, and no GPU beside it that is not in MIG mode.
+
+Use is read before the framework starts, in a sampling pass after the timed window, and just before and just after the
+window, without a thread in it. What NVML and the driver count by themselves is read afterwards: the energy, for how
+long which policy held the clock down, and the samples of the clock that some drivers keep. A thread that samples during
+the window would take the interpreter's lock from the one that launches the work.
 """
 
+import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from time import perf_counter, time
 from typing import Any
 
-from bench.probes.gpu_processes import find_visible_devices, leave_out_mps
-from bench.probes.nvml import Device, open_nvml
+import pynvml
+
+from bench.probes.nvml import Device, NvmlError, open_nvml
 from bench.schema import Gpu, GpuUse, GpuWindow
+
+
+def find_visible_devices(num_gpus: int) -> list[Device]:
+    """Return the first `num_gpus` devices that CUDA shows to this process, fewer where it shows fewer.
+
+    CUDA_VISIBLE_DEVICES holds indexes in the order of the PCI bus, UUIDs, or their beginnings; unset: every device. A
+    GPU in MIG mode stands for its first slice. Raises NvmlError for a device that is not there.
+    """
+    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if text is None:
+        handles = _list_gpus()
+    else:
+        handles = [_find_handle(entry.strip()) for entry in text.split(",") if entry.strip()]
+    slices = [mig_slice for handle in handles for mig_slice in list_slices(handle)]
+    whole = [handle for handle in handles if not _is_partitioned(handle)]
+    return [Device(handle) for handle in slices[:1] or whole[:num_gpus]]
+
+
+def restrict_to_cell(num_gpus: int) -> None:
+    """Set CUDA_VISIBLE_DEVICES to the UUIDs of the cell's GPUs: frameworks open contexts on all that they see.
+
+    For this process and those that it starts. Nothing is changed where the cell has no GPU here, or NVML cannot say.
+    """
+    try:
+        with open_nvml():
+            uuids = [device.uuid for device in find_visible_devices(num_gpus)]
+    except NvmlError:
+        return
+    if uuids:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(uuids)
+
+
+def _list_gpus() -> list[Any]:
+    return [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+
+
+def _find_handle(entry: str) -> Any:
+    if entry.isdigit():
+        return pynvml.nvmlDeviceGetHandleByIndex(int(entry))
+    if entry.startswith("GPU-"):
+        for handle in _list_gpus():
+            if pynvml.nvmlDeviceGetUUID(handle).startswith(entry):
+                return handle
+    return pynvml.nvmlDeviceGetHandleByUUID(entry)
+
+
+def _is_slice(handle: Any) -> bool:
+    return str(pynvml.nvmlDeviceGetUUID(handle)).startswith("MIG-")
+
+
+def _is_partitioned(handle: Any) -> bool:
+    """Return whether a GPU is in MIG mode; CUDA does not show it as a whole then. False before Ampere."""
+    try:
+        return not _is_slice(handle) and pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+    except NvmlError:
+        return False
+
+
+def list_slices(handle: Any) -> Iterator[Any]:
+    """Yield a slice itself, or the slices of a GPU that this process may use; a container may use some only."""
+    if _is_slice(handle):
+        yield handle
+    elif _is_partitioned(handle):
+        for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+            try:
+                yield pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+            except NvmlError:
+                continue
+
 
 # The energy counter moves about every 0.1 s (ml-energy/zeus); half of that meets each of its values.
 SAMPLE_INTERVAL_SECONDS = 0.05
@@ -50,8 +125,28 @@ def read_gpu_baselines(num_gpus: int, *, is_under_mps: bool = False) -> tuple[Gp
     return tuple(map(leave_out_mps, uses)) if is_under_mps else uses
 
 
+def start_sampling(look: Callable[[], None]) -> Callable[[], None]:
+    """Call `look` in a thread, every SAMPLE_INTERVAL_SECONDS and once at least, until what is returned is called."""
+    stop = threading.Event()
+
+    def run() -> None:
+        is_over = False
+        while not is_over:
+            look()
+            is_over = stop.wait(SAMPLE_INTERVAL_SECONDS)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+
+    def end() -> None:
+        stop.set()
+        thread.join()
+
+    return end
+
+
 class IdleWatch:
-    """A thread that watches the power of idle GPUs from the start of the watch until it is asked.
+    """Watches the power of idle GPUs from the start of the watch until it is asked.
 
     It must end before the first framework's context is there: a context alone lifts a GPU out of its idle state.
     """
@@ -59,27 +154,23 @@ class IdleWatch:
     def __init__(self, baselines: Sequence[GpuUse]) -> None:
         self._baselines = baselines
         self._powers: list[list[float]] = [[] for _ in baselines]
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        self._nvml = ExitStack()
+        self._nvml.enter_context(open_nvml())
+        self._devices = find_visible_devices(len(baselines))
+        self._end = start_sampling(self._look)
 
     def end(self) -> tuple[GpuUse, ...]:
-        self._stop.set()
-        self._thread.join()
+        with self._nvml:
+            self._end()
         num_values = max(1, round(IDLE_SECONDS / SAMPLE_INTERVAL_SECONDS))
         idle = [find_lowest_mean(watts, num_values) for watts in self._powers]
         return tuple(
             use.model_copy(update={"idle_power_watts": watts}) for use, watts in zip(self._baselines, idle, strict=True)
         )
 
-    def _watch(self) -> None:
-        with open_nvml():
-            devices = find_visible_devices(len(self._baselines))
-            is_over = False
-            while not is_over:  # once at least, however soon the import ends
-                for device, watts in zip(devices, self._powers, strict=True):
-                    watts.extend(power for power in [device.read_power_watts()] if power is not None)
-                is_over = self._stop.wait(SAMPLE_INTERVAL_SECONDS)
+    def _look(self) -> None:
+        for device, watts in zip(self._devices, self._powers, strict=True):
+            watts.extend(power for power in [device.read_power_watts()] if power is not None)
 
 
 def find_lowest_mean(values: Sequence[float], length: int) -> float | None:
@@ -97,27 +188,21 @@ def sample_gpus(baselines: Sequence[GpuUse], run_steps: Callable[[], int]) -> tu
     with open_nvml():
         devices = find_visible_devices(len(baselines))
         samples: list[Series] = [{name: [] for name in ("seconds", "energy_joules", *READINGS)} for _ in devices]
-        stop = threading.Event()
         start = perf_counter()
 
-        def sample() -> None:
-            is_over = False
-            while not is_over:  # once at least, however soon the steps end
-                for device, series in zip(devices, samples, strict=True):
-                    series["energy_joules"].append(device.read_energy_joules())
-                    series["seconds"].append(perf_counter() - start)
-                    for name, read in READINGS.items():
-                        series[name].append(read(device))
-                is_over = stop.wait(SAMPLE_INTERVAL_SECONDS)
+        def look() -> None:
+            for device, series in zip(devices, samples, strict=True):
+                series["energy_joules"].append(device.read_energy_joules())
+                series["seconds"].append(perf_counter() - start)
+                for name, read in READINGS.items():
+                    series[name].append(read(device))
 
-        sampler = threading.Thread(target=sample, daemon=True)
-        sampler.start()
+        end_sampling = start_sampling(look)
         try:
             num_steps = run_steps()
         finally:
             window_seconds = perf_counter() - start
-            stop.set()
-            sampler.join()
+            end_sampling()
     passes = zip(baselines, samples, strict=True)
     return tuple(summarize_pass(baseline, series, window_seconds, num_steps) for baseline, series in passes)
 
@@ -237,3 +322,77 @@ def _read_clocks(device: Device, start: float, seconds: float) -> tuple[int, ...
     """Return the driver's samples of the clock from `start` (seconds since 1970) for `seconds`."""
     samples = device.read_clock_samples(int(start * 1e6))
     return tuple(clock for moment, clock in samples if start <= moment / 1e6 <= start + seconds)
+
+
+MPS_PROGRAM = "nvidia-cuda-mps"
+"""How the names of MPS's own processes begin, which the kernel cuts to 15 characters (proc_pid_comm(5))."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceMemory:
+    """What is in use on a GPU."""
+
+    used_bytes: int | None = None
+    """Of all processes together; None: not known."""
+    by_process: Mapping[int, int] = field(default_factory=dict)
+    """Of each process of which NVML says it."""
+
+
+def look_for_neighbours(
+    baselines: Sequence[GpuUse], own_pids: Collection[int], *, is_under_mps: bool = False
+) -> tuple[GpuUse, ...]:
+    """Return `baselines` with the users of each GPU other than `own_pids`, who must be using the GPUs now.
+
+    `is_under_mps`: MPS's server is one of them.
+    """
+    with open_nvml():
+        devices = find_visible_devices(len(baselines))
+        return tuple(
+            _look_at_device(use, device, own_pids, is_under_mps) for use, device in zip(baselines, devices, strict=True)
+        )
+
+
+def _look_at_device(use: GpuUse, device: Device, own_pids: Collection[int], is_under_mps: bool) -> GpuUse:
+    """Return `use` with what is known now.
+
+    A container may see no process, or processes by the numbers of its host: who does not see itself sees nobody.
+    """
+    processes = device.read_compute_processes() or ()
+    if is_under_mps:
+        own_pids = {*own_pids, *find_mps_servers([process.pid for process in processes])}
+    own = [process for process in processes if process.pid in own_pids]
+    used, free = device.read_memory_bytes()
+    update: dict[str, Any] = {"memory_free_after_bytes": free, "processes_visible": bool(own)}
+    if own:
+        sizes = [process.memory_bytes for process in own]
+        is_known = used is not None and None not in sizes
+        update |= {
+            "foreign_processes_after": tuple(process for process in processes if process.pid not in own_pids),
+            "foreign_memory_after_bytes": max(0, (used or 0) - sum(filter(None, sizes))) if is_known else None,
+        }
+    return use.model_copy(update=update)
+
+
+def read_device_memory() -> DeviceMemory:
+    with open_nvml():
+        device = find_visible_devices(1)[0]
+        processes = device.read_compute_processes() or ()
+        sizes = {process.pid: process.memory_bytes for process in processes if process.memory_bytes is not None}
+        return DeviceMemory(used_bytes=device.read_memory_bytes()[0], by_process=sizes)
+
+
+def leave_out_mps(use: GpuUse) -> GpuUse:
+    """Return `use` without the processes of MPS among those that were there before: they compute for the cell."""
+    before = use.foreign_processes or ()
+    servers = find_mps_servers([process.pid for process in before])
+    left = tuple(process for process in before if process.pid not in servers)
+    return use.model_copy(update={"foreign_processes": left}) if servers else use
+
+
+def find_mps_servers(pids: Collection[int]) -> frozenset[int]:
+    found = set()
+    for pid in pids:
+        with suppress(OSError):  # of another namespace, or ended
+            if Path(f"/proc/{pid}/comm").read_text(errors="replace").startswith(MPS_PROGRAM):
+                found.add(pid)
+    return frozenset(found)

@@ -27,8 +27,7 @@ from bench.probes.cpu import (
     read_cpu_quota_cores,
 )
 from bench.probes.cuda import read_mps_state
-from bench.probes.gpu import read_gpus
-from bench.probes.gpu_processes import find_visible_devices
+from bench.probes.gpu import find_visible_devices, read_gpus
 from bench.probes.memory import read_memory_limit_bytes, read_memory_total_bytes
 from bench.probes.nvml import NvmlError, open_nvml
 from bench.schema import Cell, Device, Environment, Machine, MachineIdentity, TenantPlace, bound_time

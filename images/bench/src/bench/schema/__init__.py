@@ -21,7 +21,6 @@ from bench.schema.cell import *
 from bench.schema.document import *
 from bench.schema.environment import *
 from bench.schema.measurement import *
-from bench.schema.night import *
 from bench.schema.result import *
 from bench.schema.run import *
 

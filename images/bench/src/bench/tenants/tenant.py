@@ -9,7 +9,7 @@ from typing import Any
 from bench.errors import UserError
 from bench.frameworks.interface import Framework
 from bench.measure.harness import StepRecorder, WatchWindow, Workload, start_up_workload
-from bench.probes.gpu_processes import DeviceMemory
+from bench.probes.gpu import DeviceMemory
 from bench.probes.machine import read_place
 from bench.schema import (
     CommonWindow,

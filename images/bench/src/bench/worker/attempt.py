@@ -12,7 +12,7 @@ from bench.frameworks.interface import Framework, load_framework
 from bench.measure.harness import StepRecorder, WatchWindow, Workload, measure
 from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.cuda import read_mps_state
-from bench.probes.gpu_processes import restrict_to_cell
+from bench.probes.gpu import restrict_to_cell
 from bench.probes.library_files import read_library_files
 from bench.probes.machine import read_environment
 from bench.schema import (

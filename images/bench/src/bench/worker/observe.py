@@ -16,8 +16,15 @@ from bench.measure.passes import run_pipelined, run_sustained
 from bench.measure.profile import profile_steps
 from bench.measure.roofline import find_gpu_peaks, make_roofline
 from bench.probes.cpu import list_own_pids
-from bench.probes.gpu import IdleWatch, WindowWatch, read_gpu_baselines, sample_gpus
-from bench.probes.gpu_processes import DeviceMemory, look_for_neighbours, read_device_memory
+from bench.probes.gpu import (
+    DeviceMemory,
+    IdleWatch,
+    WindowWatch,
+    look_for_neighbours,
+    read_device_memory,
+    read_gpu_baselines,
+    sample_gpus,
+)
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
 from bench.probes.probing import try_probe
 from bench.schema import (
