@@ -142,7 +142,7 @@ def setup(
     May be repeated.
     """
     from runner.kubernetes.run import ClusterTarget
-    from runner.kubernetes.setup import STORE_BUCKET, Installer, SetupTemplate, dump_yaml
+    from runner.kubernetes.setup import STORE_BUCKET, Installer, SetupTemplate, dump_manifests
 
     target = ClusterTarget.find(on, profile, namespace, queue)
     has_store = target.profile.name == KIND if s3 is None else s3
@@ -150,11 +150,10 @@ def setup(
         raise UserError("--exports: is for the S3 server in the cluster; add --s3, or leave it out")
     template = SetupTemplate(profile=target.profile, users=user or (), has_store=has_store, has_queue=queue is not None)
     if dry_run:
-        for manifests in template.render().values():
-            echo(f"{dump_yaml(manifests)}---")
+        echo(dump_manifests([one for manifests in template.render().values() for one in manifests]))
         if has_store:
             secret = target.profile.store_secret
-            echo(f"# The Secret {secret} is not shown: its keys are made when it is set up.")
+            echo(f"the Secret {secret} is not shown: its keys are made when it is set up", err=True)
         return
     installer = Installer(connection=connect(target.context), template=template)
     for line in installer.install():

@@ -34,7 +34,11 @@ ANY_CLUSTER = "any"
 
 ManifestsOption = Annotated[
     Path | None,
-    typer.Option("--manifests", metavar="FOLDER", help="Write the Jobs and the set-up as YAML into this folder."),
+    typer.Option(
+        "--manifests",
+        metavar="FOLDER",
+        help="Write Jobs and set-up into this folder, for `kubectl apply -f`.",
+    ),
 ]
 OnOption = Annotated[
     str | None,
@@ -71,7 +75,6 @@ def render(
 ) -> None:
     """Print what the cells of MATRIX are and what they take, or write their manifests; measure nothing."""
     from runner.estimates import find_pool_prices
-    from runner.kubernetes.names import check_option, check_queue
     from runner.matrix.expansion import load_matrix
     from runner.matrix.plan import plan_run
 
@@ -88,8 +91,6 @@ def render(
             say_next(f"benchmatrix run {matrix}")
         return
     chosen = _choose_profile(on, profile, namespace)
-    if queue is not None:
-        check_option("--queue", queue, check_queue)
     from runner.kubernetes.setup import write_manifests
 
     run = _plan(loaded, chosen, on or ANY_CLUSTER, queue, run_id)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -292,7 +292,7 @@ class JobRenderer:
     """Kueue's LocalQueue: the Jobs are created suspended, and Kueue starts them. None: they start at once."""
     owner: JobOwner | None = None
     """Owner of the Jobs, with which they are deleted. None: they stay until their TTL is over."""
-    _shapes: dict[tuple[object, ...], "JobShape"] = field(default_factory=dict, repr=False, compare=False)
+    _shapes: dict[tuple[object, ...], tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.queue is not None:
@@ -307,25 +307,19 @@ class JobRenderer:
         size = cell.num_gpus, cell.tenants, cell.sharing
         kind = (cell.framework, cell.device, size, planned.timeout_seconds, wish.shape)
         if kind not in self._shapes:
-            values, profile = self.collect_values(planned), self.profile
-            self._shapes[kind] = JobShape.render(
-                values,
-                wish,
-                overlay=profile.overlay,
-                overlay_source=f"profile {profile.name}",
-                num_tenants=cell.tenants,
+            self._shapes[kind] = render_shape(
+                self.collect_values(planned), wish, profile=self.profile, num_tenants=cell.tenants
             )
-        return self._shapes[kind].fill(
-            {
-                "job_name": key.job_name,
-                "run_id": key.run_id,
-                "cell_id": key.cell_id,
-                "repeat": str(key.number),
-                "fingerprint": key.fingerprint,
-                "cell_json": escape_variable(cell.model_dump_json()),
-                "node": wish.node,
-            }
-        )
+        values = {
+            "job_name": key.job_name,
+            "run_id": key.run_id,
+            "cell_id": key.cell_id,
+            "repeat": str(key.number),
+            "fingerprint": key.fingerprint,
+            "cell_json": escape_variable(cell.model_dump_json()),
+            "node": wish.node,
+        }
+        return fill_shape(self._shapes[kind], values)
 
     def collect_values(self, planned: PlannedCell) -> dict[str, object]:
         """Return what the template needs for the Jobs of one shape, except the slots; UserError as `render`."""
@@ -372,46 +366,32 @@ class JobRenderer:
         return seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobShape:
-    """A Job's JSON, cut where the values of the slots belong."""
+def render_shape(
+    values: Mapping[str, object], wish: NodeWish, *, profile: Profile, num_tenants: int = 1
+) -> tuple[str, ...]:
+    """Return a Job's JSON cut where the values of the slots belong: text and names of slots in turns, text at its ends.
 
-    pieces: tuple[str, ...]
-    """Text and names of slots in turns; begins and ends with text."""
+    `wish`: of its node, only whether there is one. The profile's overlay is merged into the Job before its pod has a
+    container for each tenant. UserError if that cannot be, or the result is no valid Job by the schema of Kubernetes.
+    """
+    token = secrets.token_hex(8)
+    stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
+    manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
+    if profile.overlay:
+        manifest = merge_overlay(manifest, profile.overlay, source=f"profile {profile.name}")
+    if num_tenants > 1:
+        add_tenants(manifest, num_tenants)
+    # After the overlay: the wish is for every alternative of the node affinity, also those that came with it.
+    add_wish(manifest, replace(wish, node=stand_ins["node"]) if wish.node else wish)
+    check_manifest(manifest, source="manifests/job.yaml.j2")
+    text = json.dumps(manifest, separators=(",", ":"))
+    names = {json.dumps(stand_in): name for name, stand_in in stand_ins.items()}
+    return tuple(names.get(piece, piece) for piece in re.split(f"({'|'.join(map(re.escape, names))})", text))
 
-    @classmethod
-    def render(
-        cls,
-        values: Mapping[str, object],
-        wish: NodeWish = ANY_NODE,
-        *,
-        overlay: Mapping[str, Any] | None = None,
-        overlay_source: str = "",
-        num_tenants: int = 1,
-    ) -> "JobShape":
-        """Render the Job template with placeholders in the slots, and check the result against the Kubernetes schema.
 
-        `wish`: of its node, only whether there is one. `overlay` is merged into the Job, before its pod has a container
-        for each tenant. Raise UserError if that cannot be, or if the result is not a valid Job.
-        """
-        token = secrets.token_hex(8)
-        stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
-        manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
-        if overlay:
-            manifest = merge_overlay(manifest, overlay, source=overlay_source)
-        if num_tenants > 1:
-            add_tenants(manifest, num_tenants)
-        # After the overlay: the wish is for every alternative of the node affinity, also those that came with it.
-        add_wish(manifest, replace(wish, node=stand_ins["node"]) if wish.node else wish)
-        check_manifest(manifest, source="manifests/job.yaml.j2")
-        text = json.dumps(manifest, separators=(",", ":"))
-        names = {json.dumps(stand_in): name for name, stand_in in stand_ins.items()}
-        pieces = re.split(f"({'|'.join(map(re.escape, names))})", text)
-        return cls(pieces=tuple(names.get(piece, piece) for piece in pieces))
-
-    def fill(self, values: Mapping[str, str]) -> bytes:
-        quoted = {name: json.dumps(value) for name, value in values.items()}
-        return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(self.pieces)).encode()
+def fill_shape(pieces: Sequence[str], values: Mapping[str, str]) -> bytes:
+    quoted = {name: json.dumps(value) for name, value in values.items()}
+    return "".join(quoted[piece] if index % 2 else piece for index, piece in enumerate(pieces)).encode()
 
 
 def size_ephemeral_storage(tmp_size: str) -> str:

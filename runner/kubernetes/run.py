@@ -18,7 +18,7 @@ from runner.kubernetes.connection import ApiError, Connection, to_user_error
 from runner.kubernetes.failures import is_starting, read_missing_pod_reasons, read_start_problems
 from runner.kubernetes.kueue import explain_queued_jobs
 from runner.kubernetes.login import find_context
-from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, check_option, check_queue, select_run
+from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, select_run
 from runner.kubernetes.nodes import NodesAtFaultError, Placements
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status, read_remaining_job
 from runner.kubernetes.rendering import JobOwner, JobRenderer, compute_fingerprint
@@ -64,8 +64,6 @@ class ClusterTarget:
         found = find_profile(profile, context)
         if namespace is not None:
             found = found.in_namespace(namespace)
-        if queue is not None:
-            check_option("--queue", queue, check_queue)
         return cls(context=context, profile=found, queue=queue)
 
     @property

@@ -5,7 +5,6 @@ The Roles of `setup` are rendered from the rights, and `doctor` asks about them.
 
 import base64
 import json
-import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -178,7 +177,6 @@ STORE_ENDPOINT = f"http://{STORE_NAME}:9000"
 """The address at which cells reach it."""
 
 Manifest = dict[str, Any]
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9./-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,9 +239,10 @@ class SetupTemplate:
                 yield from _render("claim-template.yaml.j2", profile=self.profile, name=name, num_gpus=num_gpus)
 
 
-def dump_yaml(manifests: Sequence[Manifest]) -> str:
-    """Return manifests as YAML documents that PyYAML and Go's readers read alike."""
-    return yaml.dump_all(manifests, Dumper=_Dumper, sort_keys=False, width=float("inf"), explicit_start=False)
+def dump_manifests(manifests: Sequence[Manifest]) -> str:
+    """Return manifests as one JSON object that `kubectl apply -f` takes."""
+    one = manifests[0] if len(manifests) == 1 else {"apiVersion": "v1", "kind": "List", "items": manifests}
+    return json.dumps(one, indent=2, ensure_ascii=False)
 
 
 def _render(template: str, **values: object) -> list[Manifest]:
@@ -253,22 +252,7 @@ def _render(template: str, **values: object) -> list[Manifest]:
     return manifests
 
 
-class _Dumper(yaml.SafeDumper):
-    """Quotes every string that is not plainly a word: readers differ in what they take for a number or a boolean."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    style = None if _WORD.fullmatch(text) else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
-# Write the manifests of a run and of its set-up as YAML files that `kubectl apply -f` takes.
+# Write the manifests of a run and of its set-up as JSON files.
 
 SETUP_FOLDER = "setup"
 
@@ -279,9 +263,9 @@ def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, qu
     Raise UserError if the folder cannot be written to or holds other manifests.
     """
     parts = SetupTemplate(profile=profile).render()
-    files = {f"{SETUP_FOLDER}/{i}-{name}.yaml": dump_yaml(parts[name]) for i, name in enumerate(parts, start=1)}
+    files = {f"{SETUP_FOLDER}/{i}-{name}.json": dump_manifests(parts[name]) for i, name in enumerate(parts, start=1)}
     files |= _render_jobs(run, profile, store_url, queue)
-    found = {str(path.relative_to(folder)) for path in (*folder.glob("*.yaml"), *folder.glob(f"{SETUP_FOLDER}/*.yaml"))}
+    found = {str(path.relative_to(folder)) for path in (*folder.glob("*.json"), *folder.glob(f"{SETUP_FOLDER}/*.json"))}
     if others := sorted(found - files.keys()):  # `kubectl apply -f` would apply them too
         raise UserError(
             f"--manifests {folder}: holds other manifests, such as {others[0]}; remove them or name another folder"
@@ -291,7 +275,7 @@ def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, qu
     except OSError as error:
         raise UserError(f"--manifests {folder}: {error.strerror or error}; name another folder") from error
     for name, text in files.items():
-        replace_text(folder / name, text)
+        replace_text(folder / name, f"{text}\n")
 
 
 def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) -> dict[str, str]:
@@ -306,7 +290,7 @@ def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) 
             retry_round=0,
             fingerprint=fingerprint,
         )
-        files[f"{key.job_name}.yaml"] = dump_yaml([json.loads(renderer.render(repeat.planned, key))])
+        files[f"{key.job_name}.json"] = dump_manifests([json.loads(renderer.render(repeat.planned, key))])
     return files
 
 

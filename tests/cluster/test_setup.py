@@ -174,9 +174,8 @@ def test_dry_run_prints_what_the_api_server_would_take_and_applies_nothing(
     code, out, _ = call_main(*words)
 
     assert code == 0
-    manifests = [manifest for manifest in yaml.safe_load_all(out) if manifest]
     kinds = ["Namespace", "ServiceAccount", "ServiceAccount", "Role", "RoleBinding", "Deployment", "Service"]
-    assert [manifest["kind"] for manifest in manifests] == kinds
+    assert [manifest["kind"] for manifest in json.loads(out)["items"]] == kinds
     with pytest.raises(ApiError, match="not found"):
         connection.get_object(f"/api/v1/namespaces/{new_namespace}")
 

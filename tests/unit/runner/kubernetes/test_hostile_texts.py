@@ -15,7 +15,7 @@ from job_manifests import (
     collect_full_values,
     make_full_profile,
 )
-from runner.kubernetes.rendering import JobShape, escape_variable
+from runner.kubernetes.rendering import ANY_NODE, escape_variable, fill_shape, render_shape
 
 # Texts that break out of templates, YAML or Kubernetes' own expansion where a program lets them.
 HOSTILE_TEXTS = (
@@ -63,15 +63,15 @@ def walk(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
 
 def fill(key: str, text: str) -> dict[str, object]:
     """Return the leaves of a Job by their paths."""
-    values, slots = dict(FULL), SLOTS
+    values, slots, profile = dict(FULL), SLOTS, make_full_profile()
     if key in SLOTS:
         slots = SLOTS | {key: text}
     elif key in FULL:
         values[key] = text
     else:
         value: object = {"MINE": text} if key == "environment" else text
-        values["profile"] = make_full_profile().model_copy(update={key: value})
-    return dict(walk(json.loads(JobShape.render(values).fill(slots))))
+        values["profile"] = profile.model_copy(update={key: value})
+    return dict(walk(json.loads(fill_shape(render_shape(values, ANY_NODE, profile=profile), slots))))
 
 
 @pytest.mark.parametrize("key", [*PLACES, *SLOT_PLACES])
