@@ -206,47 +206,45 @@ def write_site(store: Store, site: Path, prices: "PriceTable", tell: Callable[[s
     cannot be used, UserError where a file cannot be written.
     """
     from collector.files import check_folder
-    from collector.report.page import INDEX, write_index
+    from collector.report.page import INDEX, SiteRun, write_index
 
     check_folder(site / INDEX)
     runs, unreadable = read_runs(store, store.list_run_ids())
     lines = [_write_run(store, run, site, prices, tell) for run in runs]
     for run_id, reason in unreadable.items():
         tell(f"run {run_id} has no page: {reason}")
-        lines.append(_describe_unreadable(run_id, reason))
+        lines.append(
+            SiteRun(
+                run_id=run_id,
+                matrix="runs that cannot be read",
+                created_at="",
+                outcome=f"cannot be read: {reason}",
+                has_page=False,
+            )
+        )
     return write_index(lines, site)
 
 
 def _write_run(store: Store, run: Run, site: Path, prices: "PriceTable", tell: Callable[[str], None]) -> "SiteRun":
     from collector.analysis import analyze_run
+    from collector.facts import state_outcome
     from collector.files import replace_text
-    from collector.report.page import INDEX, describe_run, name_folder, write_run_pages
+    from collector.report.page import SiteRun, find_page, write_site_page
 
+    line = SiteRun(run_id=run.run_id, matrix=run.matrix, created_at=f"{run.created_at:%Y-%m-%d %H:%M}", outcome="")
     try:
         collection = load_collection(store, run.run_id)
     except UserError as error:
         tell(f"{run.run_id}: {error}")
-        return _describe_unreadable(run.run_id, str(error), run=run)
-    history = load_history(store, collection)
-    mark, source = site / name_folder(run.run_id) / MARK, _name_source(collection, history, prices)
-    if mark.is_file() and mark.read_bytes() == source.encode() and os.path.isfile(mark.parent / INDEX):
+        return replace(line, outcome=f"cannot be read: {error}", has_page=False)
+    history, page = load_history(store, collection), find_page(site, run.run_id)
+    mark, source = page.parent / MARK, _name_source(collection, history, prices)
+    if mark.is_file() and mark.read_bytes() == source.encode() and page.is_file():
         tell(f"{run.run_id}: unchanged")
     else:
-        tell(f"{write_run_pages(analyze_run(collection, history=history, prices=prices), site)}")
+        tell(f"{write_site_page(analyze_run(collection, history=history, prices=prices), site)}")
         replace_text(mark, source, may_be_read=True)
-    return describe_run(collection)
-
-
-def _describe_unreadable(run_id: str, reason: str, *, run: Run | None = None) -> "SiteRun":
-    from collector.report.page import SiteRun
-
-    return SiteRun(
-        run_id=run_id,
-        matrix=run.matrix if run else "runs that cannot be read",
-        created_at=f"{run.created_at:%Y-%m-%d %H:%M}" if run else "",
-        outcome=f"cannot be read: {reason}",
-        address="",
-    )
+    return replace(line, outcome=state_outcome(collection))
 
 
 def _name_source(collection: "Collection", history: "ChangeHistory", prices: "PriceTable") -> str:

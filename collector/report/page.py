@@ -17,7 +17,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pandas as pd
 import vl_convert
@@ -26,13 +25,12 @@ from markupsafe import Markup
 
 from collector.analysis import Analysis
 from collector.doubts import list_doubts
-from collector.facts import describe_windows, list_facts, state_outcome
+from collector.facts import describe_windows, list_facts
 from collector.files import replace_steering, replace_text
 from collector.grid import Grid, Place, describe_ratio, format_figure, format_half_width, make_grid, quote_interval
-from collector.report.figures import draw_plot
-from collector.report.paper import size_spec
+from collector.report.figures import FigureGroup, draw_plot
+from collector.report.paper import VEGA_LITE, size_spec
 from collector.report.tables import SECTIONS, Section
-from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, Row, list_rows
 from collector.tables.table import MAX_LISTED, Table
 from collector.units import MILLISECOND, count_things, format_number
@@ -50,29 +48,7 @@ MAX_PANELS = 4
 FIGURE_PIXELS = 620
 HEADLINE = ("GPU", "driver", "CPU", "frameworks", "measured")
 """The facts that stand in the first line of the page."""
-_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
 TEMPLATES = resources.files(__package__) / "templates"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Picture:
-    """A plot as an image that can neither load nor run anything."""
-
-    address: str
-    text: str
-    """Its content in words."""
-    title: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class SectionView:
-    """What a folded section shows of one run."""
-
-    section: Section
-    tables: Sequence[tuple[Table, Sequence[tuple[str, ...]], Sequence[str]]]
-    """Each table with its rows and, of each row, the ids of the cells that it is of."""
-    pictures: Sequence[tuple[str, Sequence[Picture], str]]
-    """The question of each plot, its panels and its caption."""
 
 
 def write_page(analysis: Analysis, path: Path) -> None:
@@ -241,50 +217,38 @@ def describe_since(analysis: Analysis) -> tuple[str, str] | None:
     return analysis.since.a.label, counts.replace("fail in B", "fail now")
 
 
-def _view_sections(analysis: Analysis, *, has_plots: bool) -> Iterator[SectionView]:
+def _view_sections(analysis: Analysis, *, has_plots: bool) -> Iterator[tuple[Section, list[Any], list[Any]]]:
+    """Yield each section that has a table or a plot, with what the template shows of its tables and plots."""
     for section in SECTIONS:
-        tables = [table.lift_alike() for table in section.make_tables(analysis)]
-        pictures = [found for name in section.plots if has_plots and (found := _draw(name, analysis))]
-        if tables or pictures:
-            limit = MAX_CELLS if section.is_complete else MAX_LISTED
-            yield SectionView(
-                section=section,
-                tables=[_view_table(table, limit) for table in tables],
-                pictures=[one for group in pictures for one in group],
-            )
+        limit = MAX_CELLS if section.is_complete else MAX_LISTED
+        tables = [_view_table(table.lift_alike(), limit) for table in section.make_tables(analysis)]
+        plots = [_view_plot(name, group) for name in section.plots if has_plots for group in draw_plot(name, analysis)]
+        if tables or plots:
+            yield section, tables, plots
 
 
 def _view_table(table: Table, limit: int) -> tuple[Table, Sequence[tuple[str, ...]], Sequence[str]]:
+    """Return a table with the texts of its first rows and, of each row, the ids of the cells that it is of."""
     number = len(table.rows)
     if number > limit:
         more = f"The first {limit:,} of {number:,}; the files of `benchmatrix report --format csv` have all."
         table = replace(table, rows=table.rows.head(limit), remark=" ".join(filter(None, [table.remark, more])))
-    ids = [
-        table.rows[name].astype("str")
-        for name in ("cell_id", "cell_id_subject", "cell_id_reference")
-        if name in table.rows
-    ]
-    cells = [" ".join(own) for own in zip(*ids, strict=True)] if ids else [""] * len(table.rows)
-    return table, table.format_rows(), cells
+    named = [name for name in ("cell_id", "cell_id_subject", "cell_id_reference") if name in table.rows]
+    cells = table.rows[named].astype("str").agg(" ".join, axis="columns") if named else [""] * len(table.rows)
+    return table, table.format_rows(), list(cells)
 
 
-def _draw(name: str, analysis: Analysis) -> list[tuple[str, Sequence[Picture], str]]:
-    """Return the groups of a plot with their first MAX_PANELS panels as pictures."""
-    groups: list[tuple[str, Sequence[Picture], str]] = []
-    for group in draw_plot(name, analysis):
-        panels = group.figures
-        more = (
-            f" The first {MAX_PANELS} of {len(panels)}; `benchmatrix report --figure {name}` writes all."
-            if len(panels) > MAX_PANELS
-            else ""
-        )
-        pictures = []
-        for panel in panels[:MAX_PANELS]:
-            svg = vl_convert.vegalite_to_svg(size_spec(panel, FIGURE_PIXELS, has_title=True), vl_version=_VEGA_LITE)
-            address = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-            pictures.append(Picture(address=address, text=panel.description, title=panel.title))
-        groups.append((group.question, pictures, " ".join(filter(None, [group.caption])) + more))
-    return groups
+def _view_plot(name: str, group: FigureGroup) -> tuple[str, list[tuple[str, str]], str]:
+    """Return the question of a plot, its first MAX_PANELS panels as pictures with their words, and its caption."""
+    panels, caption = group.figures, group.caption
+    if len(panels) > MAX_PANELS:
+        caption += f" The first {MAX_PANELS} of {len(panels)}; `benchmatrix report --figure {name}` writes all."
+    pictures = []
+    for panel in panels[:MAX_PANELS]:
+        svg = vl_convert.vegalite_to_svg(size_spec(panel, FIGURE_PIXELS, has_title=True), vl_version=VEGA_LITE)
+        address = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"  # can neither load nor run
+        pictures.append((address, f"{panel.title}: {panel.description}"))
+    return group.question, pictures, caption
 
 
 def state_policy(styles: Iterable[str], scripts: Iterable[str]) -> str:
@@ -303,10 +267,6 @@ def open_templates() -> Environment:
     return Environment(loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, finalize=_show)
 
 
-def load_style() -> str:
-    return _read("page.css")
-
-
 def _read(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
@@ -315,8 +275,6 @@ def _show(value: object) -> object:
     return replace_steering(value) if type(value) is str else value
 
 
-TITLE = "<title>All runs: benchmatrix</title>"
-"""What the list of runs is known by, as its template has it."""
 INDEX = "index.html"
 
 
@@ -329,30 +287,17 @@ class SiteRun:
     created_at: str
     outcome: str
     """How its repeats ended, in words; why it cannot be read, if it cannot."""
-    address: str
-    """The folder of its page, from the list; empty if it has none."""
+    has_page: bool = True
 
 
-def name_folder(run_id: str) -> str:
-    """Return the folder of a run's page in the site."""
-    return f"runs/{run_id}"
+def find_page(site: Path, run_id: str) -> Path:
+    """Return the place of a run's page in the site."""
+    return site / "runs" / run_id / INDEX
 
 
-def describe_run(collection: Collection) -> SiteRun:
-    """Return the line of a run that has a page."""
-    run = collection.run
-    return SiteRun(
-        run_id=run.run_id,
-        matrix=run.matrix,
-        created_at=f"{run.created_at:%Y-%m-%d %H:%M}",
-        outcome=state_outcome(collection),
-        address=name_folder(run.run_id),
-    )
-
-
-def write_run_pages(analysis: Analysis, site: Path) -> Path:
+def write_site_page(analysis: Analysis, site: Path) -> Path:
     """Write the page of a run into its folder in `site` and return its path."""
-    path = site / name_folder(analysis.collection.run.run_id) / INDEX
+    path = find_page(site, analysis.collection.run.run_id)
     replace_text(path, make_page(analysis, home=f"../../{INDEX}"))
     return path
 
@@ -365,8 +310,8 @@ def write_index(runs: Iterable[SiteRun], site: Path) -> Path:
     page = open_templates().get_template("site.html.j2")
     text = page.render(
         matrices={name: (count_things(len(found), "run"), found) for name, found in matrices.items()},
-        policy=state_policy([load_style()], []),
-        style=Markup(load_style()),
+        policy=state_policy([_read("page.css")], []),
+        style=Markup(_read("page.css")),
     )
     replace_text(site / INDEX, text)
     return site / INDEX

@@ -2,11 +2,12 @@
 
 import re
 import resource
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 import altair as alt
+import pandas as pd
 import vl_convert
 
 from bench.errors import UserError
@@ -16,8 +17,8 @@ from collector.tables.table import Table
 
 Columns = Literal[1, 2]
 WIDTH_MILLIMETRES: dict[Columns, float] = {1: 88.9, 2: 182.0}
-"""IEEE's widths of figures: https://ieeeauthorcenter.ieee.org, "Size Requirements for Graphics" (read in November "
-"2026)."""
+"""IEEE's widths of figures: https://ieeeauthorcenter.ieee.org, "Size Requirements for Graphics" (read in November
+2026)."""
 POINTS_PER_MILLIMETRE = 72 / 25.4
 FONT_POINTS = 8.0
 FONT_PIXELS = 11.0
@@ -28,7 +29,7 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 MIN_ADDRESS_BYTES = 72 * 2**30
 """V8, which draws, reserves 64 GiB of addresses for its heap and takes hardly any memory of them."""
 FORMATS = (".svg", ".png", ".pdf")
-_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
+VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
 
 
 def check_figure_path(path: Path, option: str = "--output") -> None:
@@ -60,9 +61,9 @@ def save_figure(figure: Figure, path: Path, *, columns: Columns, has_title: bool
     spec = size_spec(figure, WIDTH_MILLIMETRES[columns] * POINTS_PER_MILLIMETRE / scale, has_title=has_title)
     kind, width = path.suffix.lower(), WIDTH_MILLIMETRES[columns]
     if kind == ".png":
-        data = vl_convert.vegalite_to_png(spec, vl_version=_VEGA_LITE, scale=scale * PICTURE_DPI / 72, ppi=72)
+        data = vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=scale * PICTURE_DPI / 72, ppi=72)
     else:
-        svg = vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE)
+        svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
         if kind == ".svg":
             replace_text(path, set_width(svg, width, "mm"))
             return
@@ -97,62 +98,29 @@ def set_width(svg: str, width: float, unit: Literal["mm", ""]) -> str:
     return svg.replace(size, f'width="{width:g}{unit}" height="{height:.4g}{unit}"', 1)
 
 
-LATEX_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "%": r"\%",
-    "&": r"\&",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "–": "--",
-    "°": r"\textdegree{}",
-    "×": r"\texttimes{}",
-    "±": r"\textpm{}",
-}
-"""Characters that LaTeX reads as markup, or that T1 fonts of pdfLaTeX lack; the others are written as they are."""
 LATEX_PREAMBLE = (
     "% Needs \\usepackage{booktabs}, and with pdfLaTeX \\usepackage[T1]{fontenc} and \\usepackage{textcomp}.\n"
     "% Units stand in the headings; numbers are text, so siunitx is not needed.\n"
 )
 
 
-def escape_latex(text: str) -> str:
-    """Return one line of `text` that LaTeX prints as it is; control characters are left out."""
-    return "".join(LATEX_ESCAPES.get(letter, letter) for letter in _flatten(text))
-
-
 def write_latex(tables: Iterable[Table]) -> str:
     """Return the tables as environments `table` with `booktabs` rules, each with its caption and a label."""
-    return LATEX_PREAMBLE + "".join("\n".join(_list_latex(table)) + "\n" for table in tables)
+    return LATEX_PREAMBLE + "".join(f"\n{_write_table(table)}" for table in tables)
 
 
-def name_label(caption: str) -> str:
-    """Return the label of a table in LaTeX, made of the letters and digits of its caption."""
-    return f"tab:{re.sub('[^a-z0-9]+', '-', caption.lower()).strip('-')}"
-
-
-def _list_latex(table: Table) -> Iterator[str]:
-    aligns = "".join("r" if column.align == "right" else "l" for column in table.columns)
-    yield "\n\\begin{table}\n\\centering"
-    yield f"\\caption{{{escape_latex(_join_caption(table))}}}\n\\label{{{name_label(table.caption)}}}"
-    yield f"\\begin{{tabular}}{{{aligns}}}\n\\toprule"
-    yield f"{' & '.join(map(escape_latex, table.headings))} \\\\\n\\midrule"
-    # A row that begins with a bracket would be read as the option of the row break before it.
-    yield from (f"{{}}{' & '.join(map(escape_latex, row))} \\\\" for row in table.format_rows())
-    yield "\\bottomrule\n\\end{tabular}\n\\end{table}"
-
-
-def _join_caption(table: Table) -> str:
-    return ". ".join(filter(None, [table.caption, table.remark]))
+def _write_table(table: Table) -> str:
+    rows = [[_flatten(text) for text in row] for row in table.format_rows()]
+    caption = _flatten(". ".join(filter(None, [table.caption, table.remark])))
+    return pd.DataFrame(rows, columns=table.headings).to_latex(
+        index=False,
+        escape=True,
+        caption=re.sub(r"([%&$#_{}])", r"\\\1", caption),
+        label=f"tab:{re.sub('[^a-z0-9]+', '-', table.caption.lower()).strip('-')}",
+        column_format="".join("r" if column.align == "right" else "l" for column in table.columns),
+    )
 
 
 def _flatten(text: str) -> str:
+    """Return the text on one line; control characters are left out."""
     return "".join(filter(str.isprintable, " ".join(text.split())))
