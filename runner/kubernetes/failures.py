@@ -12,16 +12,15 @@ Which ends of a pod are final is decided by the Job's podFailurePolicy: see sess
 
 While a pod is in `ContainerCreating`, its status says nothing more; its events do (`FailedCreatePodSandBox`,
 `FailedMount`, `FailedAttachVolume`, `FailedPrepareDynamicResources`, ...: pkg/kubelet/events/event.go). Jobs without a
-pod are explained in the words of the Job controller, or of the node that does not let a pod go: all of them by one list
-of events and one of pods, however many they are.
+pod are explained in the words of the Job controller: all of them by two lists of events, however many they are.
 """
 
 import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -101,7 +100,8 @@ _TITLES: dict[FailureKind, str] = {
     "infrastructure": "the node does not start the pod",
 }
 
-JobOutcome = tuple[Status, Failure]
+STATUSES: dict[FailureKind, Status] = {"out-of-memory": "oom", "timeout": "timeout", "preempted": "preempted"}
+"""Of the record of a cell that failed so; `failed` for every other kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +117,6 @@ class Verdict:
     """Its node could not have measured any cell."""
     patience: float = math.inf
     """For how many seconds a pod that does not start is waited for."""
-    since: float | None = None
-    """When (time.monotonic) it began. None: when it was first reported."""
 
     def to_failure(self) -> Failure:
         return Failure(kind=self.kind, message=f"{_TITLES[self.kind]}: {self.message}")
@@ -218,16 +216,16 @@ def find_last_line(text: str) -> str:
     return lines[-1] if lines else ""
 
 
-def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str, start_problem: str = "") -> JobOutcome:
-    """Return status and reason of a finished Job whose repeat has no record in the store.
+def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str, start_problem: str = "") -> Failure:
+    """Return the reason of a finished Job whose repeat has no record in the store.
 
     `start_problem`: what the kubelet said last of a pod that never ran.
     """
     pod = choose_decisive_pod(pods)
     code, tail = (pod.exit_code, hide_secrets(pod.end_message)) if pod else (None, "")
 
-    def fail(kind: FailureKind, message: str, status: Status = "failed", **fields: Any) -> JobOutcome:
-        return status, Failure(kind=kind, message=message, **({"exit_code": code, "stderr_tail": tail} | fields))
+    def fail(kind: FailureKind, message: str, **fields: Any) -> Failure:
+        return Failure(kind=kind, message=message, **({"exit_code": code, "stderr_tail": tail} | fields))
 
     if job.end == "complete":
         message = f"the container ended well and left no result that counts in {store_url}; is it the same store?"
@@ -237,13 +235,13 @@ def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str, start
         return fail("killed", verdict.message)
     if pod is not None and pod.end_reason == OUT_OF_MEMORY:
         message = "killed by the kernel's OOM killer: the cell needs more memory than its container may take"
-        return fail("out-of-memory", message, "oom")
+        return fail("out-of-memory", message)
     if pod is not None and pod.pod_reason == DEADLINE and not pod.has_run:
         message = f"the pod did not start before its deadline: {start_problem or pod.pod_message}"
         return fail("infrastructure", message, stderr_tail="")
     if DEADLINE in (job.reason, pod.end_reason if pod else ""):
         message = pod.end_message if pod and pod.end_reason == DEADLINE else job.message
-        return fail("timeout", f"ended by its deadline: {message}", "timeout", exit_code=None)
+        return fail("timeout", f"ended by its deadline: {message}", exit_code=None)
     if pod is None or code is None:
         return fail("infrastructure", _describe_job(job, pod))
     if code > SIGNAL_BASE and BAD_ALLOC not in tail and pod.end_reason not in NOT_STARTED:
@@ -251,8 +249,7 @@ def explain_job(job: JobStatus, pods: Sequence[PodStatus], store_url: str, start
         hint = ", perhaps by the kernel for lack of memory" if code == EXIT_SIGKILL else ""
         cause = find_interruption(pod)
         return fail("killed", f"ended by {name}{f': {cause}' if cause else hint}", signal=name)
-    kind, message = _explain_exit(pod, code, tail)
-    return fail(kind, message, "oom" if kind == "out-of-memory" else "failed")
+    return fail(*_explain_exit(pod, code, tail))
 
 
 def _explain_exit(pod: PodStatus, code: int, tail: str) -> tuple[FailureKind, str]:
@@ -300,59 +297,16 @@ def find_pending_pod(tracked: TrackedJob) -> PodStatus | None:
     return max(pending, key=lambda pod: pod.created_at, default=None)
 
 
-def explain_waiting(
-    tracked: TrackedJob, *, unschedulable_seconds: float, overdue: str = "", refusal: str = ""
-) -> Verdict | None:
-    """Return why the pod of a Job does not start; None if it does or its status and its Job give no reason yet.
-
-    `overdue`: why a former pod that should have ended by now is still there. `refusal`: why none could be created.
-    """
-    pod = find_pending_pod(tracked)
-    if pod is None:
-        return _explain_no_pod(tracked, unschedulable_seconds, overdue, refusal)
-    if pod.unschedulable:
-        return Verdict(kind="unschedulable", message=pod.unschedulable, patience=unschedulable_seconds)
-    if (verdict := classify(pod)) is not None and verdict.node_fault:
-        return verdict
-    if pod.waiting_reason not in WAITING:
-        return None
-    kind, patience = WAITING[pod.waiting_reason]
-    if kind == "bad-image" and PERMANENT_IMAGE_ERROR.search(pod.waiting_message):
-        patience = 0.0
-    message = f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
-    return Verdict(kind=kind, message=message, patience=patience)
-
-
-def _explain_no_pod(tracked: TrackedJob, unschedulable_seconds: float, overdue: str, refusal: str) -> Verdict | None:
-    """Return why a Job has no pod. One of which nobody says why is not given up for that.
-
-    None where it had pods: the Job controller pauses before it replaces one that failed, and awaits the end of another.
-    """
-    job = tracked.job
-    if overdue:
-        return Verdict(kind="preempted", message=overdue)
-    if refusal and "exceeded quota" in refusal:
-        return Verdict(kind="unschedulable", message=refusal, patience=unschedulable_seconds)
-    if refusal:
-        return Verdict(kind="bad-configuration", message=refusal, patience=CONFIGURATION_SECONDS)
-    has_had_pods = job is not None and bool(job.num_failed_pods or job.num_terminating)
-    if has_had_pods or tracked.no_pod_since is None:
-        return None
-    if time.monotonic() - tracked.no_pod_since < UNEXPLAINED_SECONDS:
-        return None
-    return Verdict(kind="bad-configuration", message=UNEXPLAINED)
-
-
-STARTING_SECONDS = 10.0
-"""A pod that is being started for so long is worth asking about, and telling of."""
-NO_POD_SECONDS = 20.0
-"""A Job that has been without a pod for so long is worth asking about."""
+ASK_SECONDS = 10.0
+"""What nobody gives a reason of for so long is worth asking about: a pod that is being started, a Job without a pod."""
 MAX_PAUSE_SECONDS = 60.0
-"""Between two requests, which are STARTING_SECONDS or NO_POD_SECONDS apart at first."""
+"""Between two requests, which are ASK_SECONDS apart at first."""
 UNSEEN_SECONDS = 60.0
 """A Job that was created and that the informer has not reported for so long counts as missing."""
 WARN_SECONDS = 10.0
 """A pod that waits for so long, while no cell of its pool runs, is worth a warning."""
+UNSEEN, NO_POD = "the Job", "a pod"
+"""What a Job waits for, beside the reasons of its pod and, by its uid, the start of that."""
 FAILED_CREATE = "FailedCreate"
 """The reason of the Job controller's events about pods that it could not create."""
 COUNTED_PODS = "count/pods"
@@ -371,13 +325,25 @@ def is_starting(pod: PodStatus) -> bool:
     return pod.phase == "Pending" and bool(pod.node) and pod.waiting_reason in STARTING_REASONS
 
 
-def read_start_problems(connection: Connection, namespace: str) -> dict[str, str]:
-    """Return by the uid of pods what was said last of them, if it was a warning. ApiError if events may not be read."""
+def read_reasons(connection: Connection, namespace: str) -> dict[str, str]:
+    """Return what was said last of pods that do not start and could not be created: by the pod's uid, the Job's name.
+
+    Of a pod only if it was a warning. ApiError if events may not be read.
+    """
+    path = f"/api/v1/namespaces/{namespace}/events"
     left_out = (f"reason!={reason}" for reason in _OTHER_REASONS + _HARMLESS_REASONS)
-    fields = ",".join(["involvedObject.kind=Pod", *left_out])
-    events = connection.list_items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=fields)
-    newest = {event["involvedObject"].get("uid", ""): event for event in sorted(events, key=_find_time)}
-    return {uid: _describe(event) for uid, event in newest.items() if event.get("type") == "Warning"}
+    of_pods = connection.list_items(path, fieldSelector=",".join(["involvedObject.kind=Pod", *left_out]))
+    newest = {event["involvedObject"].get("uid", ""): event for event in sorted(of_pods, key=_find_time)}
+    starts = {
+        uid: f"{event.get('reason', '')}: {' '.join(str(event.get('message', '')).split())}".strip(": ")
+        for uid, event in newest.items()
+        if event.get("type") == "Warning"
+    }
+    of_jobs = connection.list_items(path, fieldSelector=f"involvedObject.kind=Job,reason={FAILED_CREATE}")
+    return starts | {
+        event["involvedObject"].get("name", ""): str(event.get("message", ""))
+        for event in sorted(of_jobs, key=_find_time)
+    }
 
 
 def _find_time(event: dict[str, Any]) -> str:
@@ -387,67 +353,6 @@ def _find_time(event: dict[str, Any]) -> str:
     return max(str(time or "") for time in times)
 
 
-def _describe(event: dict[str, Any]) -> str:
-    return f"{event.get('reason', '')}: {' '.join(str(event.get('message', '')).split())}".strip(": ")
-
-
-def read_missing_pod_reasons(connection: Connection, namespace: str) -> dict[str, str]:
-    """Return by the name of Jobs why a pod could last not be created. ApiError if events may not be read."""
-
-    def read(event: dict[str, Any]) -> tuple[str, str, str]:
-        return _find_time(event), event["involvedObject"].get("name", ""), str(event.get("message", ""))
-
-    query = {"fieldSelector": f"involvedObject.kind=Job,reason={FAILED_CREATE}"}
-    found = connection.read_items(f"/api/v1/namespaces/{namespace}/events", read, query)
-    return {name: message for _, name, message in sorted(found)}
-
-
-def read_overdue_pods(connection: Connection, namespace: str, labels: str) -> dict[str, str]:
-    """Return by the name of Jobs which pod of theirs should have ended by now and is still there.
-
-    `labels` select the pods. ApiError if they may not be read.
-    """
-    now = datetime.now(UTC)
-
-    def read(pod: dict[str, Any]) -> tuple[str, str]:
-        metadata, node = pod["metadata"], pod["spec"].get("nodeName", "")
-        until = metadata.get("deletionTimestamp")
-        if not until or datetime.fromisoformat(until) >= now:
-            return "", ""
-        return metadata.get("labels", {}).get(JOB_NAME_LABEL, ""), (
-            f"pod {metadata['name']} should have ended by {until}, but node {node} does not say that it has; "
-            f"if that machine is lost, `kubectl delete node {node}`"
-        )
-
-    query = {"labelSelector": labels}
-    found = dict(connection.read_items(f"/api/v1/namespaces/{namespace}/pods", read, query))
-    return {job_name: message for job_name, message in found.items() if job_name}
-
-
-@dataclass(kw_only=True)
-class Inquiry:
-    """Asks about something that lasts, of all at once and twice as far apart each time, and keeps the answers."""
-
-    run: OngoingRun
-    first_seconds: float
-    read: Callable[[], dict[str, str]]
-    answers: dict[str, str] = field(default_factory=dict)
-    """The last ones, by what was asked about; empty while there is nothing to ask."""
-    _seconds: float = 0.0
-    _until: float = 0.0
-
-    def ask(self, now: float, *, is_needed: bool) -> None:
-        if not is_needed:
-            self.answers, self._seconds = {}, 0.0
-        elif not self._seconds or now >= self._until:
-            self._seconds = min(2 * self._seconds or self.first_seconds, MAX_PAUSE_SECONDS)
-            self._until = now + self._seconds
-            self.run.dispatcher.request(self.read, self._keep)
-
-    def _keep(self, answers: dict[str, str]) -> None:
-        self.answers = answers
-
-
 class PendingPods:
     """Watches the Jobs in flight whose pod does not run; asks about all at once, and only while there are such."""
 
@@ -455,19 +360,14 @@ class PendingPods:
         self.run = run
         self._last_progress: defaultdict[str, float] = defaultdict(time.monotonic)
         """When a cell last ran or ended, by the kind of nodes that it needs."""
-        self._starting_since: dict[str, float] = {}
-        """When (time.monotonic) a pod was first seen being started, by its uid."""
-        place = run.connection, run.namespace
-        starts, refusals = partial(read_start_problems, *place), partial(read_missing_pod_reasons, *place)
-        overdue = partial(read_overdue_pods, *place, run.labels)
-        self._starts = Inquiry(run=run, first_seconds=STARTING_SECONDS, read=starts)
-        self._refusals = Inquiry(run=run, first_seconds=NO_POD_SECONDS, read=refusals)
-        self._overdue = Inquiry(run=run, first_seconds=NO_POD_SECONDS, read=overdue)
+        self._said: dict[str, str] = {}
+        """The last answer of read_reasons; empty while there is nothing to ask."""
+        self._pause_seconds = self._next_request = 0.0
 
     @property
     def is_room_needed(self) -> bool:
         """Whether a quota counts pods that have ended, and leaves no room for one: finished Jobs are to be deleted."""
-        return any("exceeded quota" in each and COUNTED_PODS in each for each in self._refusals.answers.values())
+        return any("exceeded quota" in each and COUNTED_PODS in each for each in self._said.values())
 
     def note_progress(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Remember that cells which need the same nodes get on, if the Job runs or has ended."""
@@ -479,75 +379,102 @@ class PendingPods:
 
         None in place of a reason: the Job was created, and never reported.
         """
-        now, ended = time.monotonic(), list[tuple[TrackedJob, Verdict | None]]()
+        now, ended, is_asked = time.monotonic(), list[tuple[TrackedJob, Verdict | None]](), False
         in_flight = [tracked for tracked in self.run.jobs.list_unfinished() if tracked.state == "in-flight"]
-        starting = [pod.uid for tracked in in_flight for pod in tracked.pods.values() if is_starting(pod)]
-        self._starting_since = {uid: self._starting_since.get(uid, now) for uid in starting}
-        is_slow = any(now - since >= STARTING_SECONDS for since in self._starting_since.values())
-        self._starts.ask(now, is_needed=is_slow)
         for tracked in in_flight:
             if tracked.job is not None:
                 self.note_progress(tracked, tracked.job)
-        lacking: list[JobStatus] = []
         for tracked in in_flight:
-            seconds = _measure_lack(tracked, now)
-            if tracked.job is None:
-                if seconds >= UNSEEN_SECONDS:
-                    tracked.no_pod_since = None
-                    ended.append((tracked, None))
-                continue
-            if seconds >= NO_POD_SECONDS:
-                lacking.append(tracked.job)
-            verdict = self._find_reason(tracked, tracked.job)
-            if verdict is None:
-                tracked.forget_waiting()
-            elif self._has_waited(tracked, verdict, now):
+            waiting_for, verdict = self.explain(tracked)
+            if waiting_for != tracked.waiting_for:
+                tracked.waiting_for, tracked.waiting_since = waiting_for, now
+            seconds = now - tracked.waiting_since
+            if waiting_for == UNSEEN and seconds >= UNSEEN_SECONDS:
+                ended.append((tracked, None))
+            pod = find_pending_pod(tracked)
+            is_silent = waiting_for == NO_POD or (pod is not None and waiting_for == pod.uid)
+            is_asked |= (is_silent and seconds >= ASK_SECONDS) or tracked.name in self._said
+            if verdict is not None and self._has_waited(tracked, verdict, seconds):
                 ended.append((tracked, verdict))
-        self._overdue.ask(now, is_needed=any(job.num_terminating for job in lacking))
-        self._refusals.ask(now, is_needed=not all(job.num_terminating for job in lacking))
+        self._ask(now, is_needed=is_asked)
         return ended
 
-    def _find_reason(self, tracked: TrackedJob, job: JobStatus) -> Verdict | None:
-        """Return why the pod of a Job does not run; None if it does, is not to run yet, or nobody says why."""
+    def explain(self, tracked: TrackedJob) -> tuple[str, Verdict | None]:
+        """Return what a Job waits for, empty if for nothing; and why its pod does not run, as far as somebody says."""
+        job, pod = tracked.job, find_pending_pod(tracked)
+        if job is None:
+            return UNSEEN, None
         if job.num_ready or job.is_suspended:
-            return None
-        is_lacking = tracked.no_pod_since is not None
-        verdict = explain_waiting(
-            tracked,
-            unschedulable_seconds=self.run.unschedulable_seconds,
-            overdue=self._overdue.answers.get(tracked.name, "") if is_lacking else "",
-            refusal=self._refusals.answers.get(tracked.name, "") if is_lacking else "",
-        )
-        pod = find_pending_pod(tracked)
-        if verdict is not None or pod is None or pod.uid not in self._starts.answers:
-            return verdict
-        return Verdict(
-            kind="infrastructure",
-            message=self._starts.answers[pod.uid],
-            patience=self.run.renderer.profile.start_seconds,
-            since=self._starting_since.get(pod.uid),
-        )
+            return "", None
+        if pod is None:
+            return ("", None) if job.num_active else self._explain_no_pod(tracked, job)
+        if pod.unschedulable:
+            patience = self.run.unschedulable_seconds
+            return _wait(Verdict(kind="unschedulable", message=pod.unschedulable, patience=patience))
+        if (verdict := classify(pod)) is not None and verdict.node_fault:
+            return _wait(verdict)
+        if is_starting(pod):
+            message, patience = self._said.get(pod.uid), self.run.renderer.profile.start_seconds
+            return pod.uid, message and Verdict(kind="infrastructure", message=message, patience=patience) or None
+        if pod.waiting_reason not in WAITING:
+            return "", None
+        kind, patience = WAITING[pod.waiting_reason]
+        if kind == "bad-image" and PERMANENT_IMAGE_ERROR.search(pod.waiting_message):
+            patience = 0.0
+        message = f"{pod.waiting_reason}: {pod.waiting_message}".rstrip(": ")
+        return _wait(Verdict(kind=kind, message=message, patience=patience))
 
-    def _has_waited(self, tracked: TrackedJob, verdict: Verdict, now: float) -> bool:
+    def _explain_no_pod(self, tracked: TrackedJob, job: JobStatus) -> tuple[str, Verdict | None]:
+        """Return why a Job has no pod. One of which nobody says why is not given up for that.
+
+        None where it had pods: the Job controller pauses before it replaces one that failed, and awaits the end of
+        another.
+        """
+        pod = tracked.running_pod
+        if (
+            job.num_terminating
+            and pod is not None
+            and pod.deleted_at is not None
+            and pod.deleted_at < datetime.now(UTC)
+        ):
+            message = (
+                f"pod {pod.name} should have ended by {pod.deleted_at:%Y-%m-%dT%H:%M:%SZ}, but node {pod.node} does "
+                f"not say that it has; if that machine is lost, `kubectl delete node {pod.node}`"
+            )
+            return _wait(Verdict(kind="preempted", message=message))
+        refusal = self._said.get(tracked.name, "")
+        if "exceeded quota" in refusal:
+            patience = self.run.unschedulable_seconds
+            return _wait(Verdict(kind="unschedulable", message=refusal, patience=patience))
+        if refusal:
+            return _wait(Verdict(kind="bad-configuration", message=refusal, patience=CONFIGURATION_SECONDS))
+        has_had_pods = job.num_failed_pods or job.num_terminating
+        return NO_POD, None if has_had_pods else Verdict(kind="bad-configuration", message=UNEXPLAINED)
+
+    def _has_waited(self, tracked: TrackedJob, verdict: Verdict, seconds: float) -> bool:
         """Return whether a Job has waited for too long for the same; warn before that."""
-        if verdict.kind != tracked.waiting_for or tracked.waiting_since is None:
-            tracked.waiting_for, tracked.waiting_since = verdict.kind, verdict.since or now
-        # While others run that need the same nodes, a pod that no node takes merely waits for its turn.
-        is_in_turn = verdict.kind == "unschedulable"
-        since = max(tracked.waiting_since, self._last_progress[tracked.node_kind] if is_in_turn else 0.0)
-        if now - since >= min(WARN_SECONDS, verdict.patience):
+        if verdict.kind == "unschedulable":
+            # While others run that need the same nodes, a pod that no node takes merely waits for its turn.
+            seconds = min(seconds, time.monotonic() - self._last_progress[tracked.node_kind])
+        if seconds >= min(UNEXPLAINED_SECONDS if tracked.waiting_for == NO_POD else WARN_SECONDS, verdict.patience):
             slug = tracked.repeat.planned.cell.slug
             message = f"{verdict.to_failure().message} (waiting: {slug}, for example)"
             self.run.dispatcher.warn(message, verdict.dedup_key)
-        return now - since >= verdict.patience
+        return seconds >= verdict.patience
+
+    def _ask(self, now: float, *, is_needed: bool) -> None:
+        """Ask for reasons, twice as far apart each time."""
+        if not is_needed:
+            self._said, self._pause_seconds = {}, 0.0
+        elif not self._pause_seconds or now >= self._next_request:
+            self._pause_seconds = min(2 * self._pause_seconds or ASK_SECONDS, MAX_PAUSE_SECONDS)
+            self._next_request = now + self._pause_seconds
+            read = partial(read_reasons, self.run.connection, self.run.namespace)
+            self.run.dispatcher.request(read, self._keep)
+
+    def _keep(self, said: dict[str, str]) -> None:
+        self._said = said
 
 
-def _measure_lack(tracked: TrackedJob, now: float) -> float:
-    """Return for how many seconds a Job has been seen to have no pod, or not been seen at all."""
-    job = tracked.job
-    if job is not None and (job.num_active or job.num_ready or job.is_suspended):
-        tracked.no_pod_since = None
-        return 0.0
-    if tracked.no_pod_since is None:
-        tracked.no_pod_since = now
-    return now - tracked.no_pod_since
+def _wait(verdict: Verdict) -> tuple[str, Verdict]:
+    return verdict.kind, verdict

@@ -208,8 +208,9 @@ class PodStatus:
     empty."""
     pod_message: str
     """The kubelet's message to this reason."""
-    is_deleted: bool
-    """Somebody deleted it, or a controller did: it is there until its containers have ended."""
+    deleted_at: datetime | None
+    """When it was to be gone at the latest, if somebody deleted it, or a controller did: it stays until its containers
+    have ended."""
     started_at: datetime | None
     ended_at: datetime | None
     has_run: bool
@@ -223,6 +224,10 @@ class PodStatus:
     """The names of containers that run beside those that measure: sidecars that a policy of the cluster added."""
     is_held: bool = False
     """Those that measure have ended, and another container keeps the pod from ending."""
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.deleted_at is not None
 
 
 def read_job_status(job: dict[str, Any]) -> JobStatus:
@@ -292,7 +297,7 @@ def read_pod_status(pod: dict[str, Any]) -> PodStatus:
         end_message=terminated.get("message", "") or status.get("message", ""),
         pod_reason=status.get("reason", ""),
         pod_message=status.get("message", ""),
-        is_deleted="deletionTimestamp" in metadata,
+        deleted_at=_read_time(metadata.get("deletionTimestamp")),
         started_at=_read_time(terminated.get("startedAt") or status.get("startTime")),
         ended_at=_read_time(terminated.get("finishedAt")),
         has_run="running" in state or ("terminated" in state and is_known),

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
-from bench.schema import InvalidDocumentError, Result, read_result, read_time_of_day
+from bench.schema import Failure, InvalidDocumentError, Result, read_result, read_time_of_day
 from bench.store import (
     MAX_DOCUMENT_BYTES,
     KeyMissing,
@@ -20,12 +20,12 @@ from bench.worker.delivery import find_marked_record
 from runner.kubernetes.connection import UNREACHABLE, ApiError, delete_exactly
 from runner.kubernetes.failures import (
     JOB_NAME_LABEL,
-    JobOutcome,
+    STATUSES,
     choose_decisive_pod,
     explain_job,
     has_only_waited,
     judge_job,
-    read_start_problems,
+    read_reasons,
 )
 from runner.kubernetes.objects import CONTAINER, JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
@@ -89,15 +89,15 @@ class ResultRecorder:
             return EndedFromOutside(pods=tuple(pods), is_node_fault=verdict.node_fault)
         problem = ""
         if decisive is not None and not decisive.has_run and decisive.node:
-            problem = read_start_problems(self.run.connection, self.run.namespace).get(decisive.uid, "")
-        outcome = explain_job(job, pods, self.run.store.url, problem)
-        return self.record_outcome(tracked, outcome, job, pods)
+            problem = read_reasons(self.run.connection, self.run.namespace).get(decisive.uid, "")
+        failure = explain_job(job, pods, self.run.store.url, problem)
+        return self.record_failure(tracked, failure, job, pods)
 
-    def give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> Result:
+    def give_up(self, tracked: TrackedJob, failure: Failure) -> Result:
         """Delete a Job whose pod cannot start, write its record and return that."""
         self.delete_job(tracked.name)
         found = self.find_record(tracked)  # it may have started at the last moment
-        return found or self.record_outcome(tracked, outcome, tracked.job, list(tracked.pods.values()))
+        return found or self.record_failure(tracked, failure, tracked.job, list(tracked.pods.values()))
 
     def withdraw(self, tracked: TrackedJob) -> Result | None:
         """Delete a Job whose pod no node takes; return the record of its repeat if it has one after all, or None."""
@@ -200,15 +200,14 @@ class ResultRecorder:
                 if is_about_log:
                     return None
 
-    def record_outcome(
-        self, tracked: TrackedJob, outcome: JobOutcome, job: JobStatus | None, pods: Sequence[PodStatus]
+    def record_failure(
+        self, tracked: TrackedJob, failure: Failure, job: JobStatus | None, pods: Sequence[PodStatus]
     ) -> Result:
         """Write and return the record of a cell that died; if its attempt has a record already, return that one.
 
         The attempt is the pod's id, so that two runners write the same one, and so does the cell: what it measured must
         not be replaced by what a runner thinks of it.
         """
-        status, failure = outcome
         pod = choose_decisive_pod(pods)
         started_at = (pod and (pod.started_at or pod.created_at)) or (job and job.created_at) or read_time_of_day()
         finished_at = (pod and pod.ended_at) or (job and job.ended_at) or read_time_of_day()
@@ -220,7 +219,7 @@ class ResultRecorder:
             cell_id=cell.cell_id,
             repeat=tracked.key.number,
             attempt=attempt,
-            status=status,
+            status=STATUSES.get(failure.kind, "failed"),
             written_by="runner",
             started_at=started_at,
             finished_at=max(started_at, finished_at),

@@ -15,7 +15,7 @@ from bench.store import Store
 from runner.kubernetes.capacity import check_prices
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection, to_user_error
-from runner.kubernetes.failures import is_starting, read_missing_pod_reasons, read_start_problems
+from runner.kubernetes.failures import is_starting, read_reasons
 from runner.kubernetes.kueue import explain_queued_jobs
 from runner.kubernetes.login import find_context
 from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, select_run
@@ -309,8 +309,10 @@ def inspect_run(connection: Connection, namespace: str, run_id: str, store_url: 
     try:
         jobs = connection.read_items(f"{group}/jobs", read_job_status, query)
         pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
-        reasons = {pod.job_name: _find_reason(pod) for pod in sorted(pods, key=lambda pod: pod.created_at)}
-        reasons |= _read_events(connection, namespace, jobs, pods)
+        said = _read_reasons(connection, namespace) if any(find_state(job) == "waiting" for job in jobs) else {}
+        reasons = {job.name: said.get(job.name, "") for job in jobs if not job.num_active}
+        for pod in sorted(pods, key=lambda pod: pod.created_at):
+            reasons[pod.job_name] = (is_starting(pod) and said.get(pod.uid)) or _find_reason(pod)
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
         waits = explain_queued_jobs(connection, namespace, queued) if queued else {}
     except ApiError as error:
@@ -346,18 +348,10 @@ def measure_rate(jobs: Sequence[JobStatus], now: datetime) -> float | None:
     return num_ended / seconds if num_ended and seconds > 0 else None
 
 
-def _read_events(
-    connection: Connection, namespace: str, jobs: Sequence[JobStatus], pods: Sequence[PodStatus]
-) -> dict[str, str]:
-    """Return why a Job has no pod, or its pod is not started, by the Job's name; empty if events may not be read."""
-    starting = [pod for pod in pods if is_starting(pod)]
-    found = {}
+def _read_reasons(connection: Connection, namespace: str) -> dict[str, str]:
     try:
-        if any(find_state(job) == "waiting" and not job.num_active for job in jobs):
-            found = read_missing_pod_reasons(connection, namespace)
-        problems = read_start_problems(connection, namespace) if starting else {}
+        return read_reasons(connection, namespace)
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
             return {}
         raise
-    return found | {pod.job_name: problems[pod.uid] for pod in starting if pod.uid in problems}

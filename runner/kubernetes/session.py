@@ -42,7 +42,7 @@ from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.cleanup import CancellationWatcher, list_marks
 from runner.kubernetes.connection import ApiError, to_user_error
 from runner.kubernetes.dispatcher import TICK_SECONDS
-from runner.kubernetes.failures import JobOutcome, PendingPods, classify, find_interruption, find_node_fault
+from runner.kubernetes.failures import PendingPods, classify, find_interruption, find_node_fault
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
 from runner.kubernetes.kueue import QueuedJobs
 from runner.kubernetes.nodes import NodeFaults, Placements, SharedNodes, read_node_faults
@@ -194,7 +194,7 @@ class ClusterSession:
             else:
                 alike = self._list_alike(tracked) if verdict.kind == "unschedulable" else []
                 for each in (tracked, *alike):
-                    self._give_up(each, ("failed", verdict.to_failure()))
+                    self._give_up(each, verdict.to_failure())
         if self._pending_pods.is_room_needed:
             self._finished_jobs.make_room()
 
@@ -270,7 +270,7 @@ class ClusterSession:
         is_same = before is not None and before.uid == job.uid
         if before is not None and is_same and job.is_suspended and not before.is_suspended and before.num_active > 0:
             # It had a pod, which is deleted, and which may have been seen by the watch of Jobs alone.
-            uid = tracked.running_pod_uid or f"{job.uid}/{len(tracked.disrupted_pod_uids)}"
+            uid = tracked.running_pod.uid if tracked.running_pod else f"{job.uid}/{len(tracked.disrupted_pod_uids)}"
             cause = "the suspension of its Job: a queue reclaimed its quota, or was stopped"
             self._count_disruption(tracked, uid, cause)
         if tracked.state != "recording":
@@ -302,7 +302,7 @@ class ClusterSession:
             return
         self._node_faults.note_pod(tracked, pod)
         if pod.phase == "Running":
-            tracked.running_pod_uid = pod.uid
+            tracked.running_pod = pod
             if pod.is_held and not pod.is_deleted and tracked.job is not None and pod.uid not in self._held:
                 self._held.add(pod.uid)
                 self.run.dispatcher.call_later(HELD_SECONDS, partial(self._end_held, tracked, tracked.job, pod))
@@ -321,7 +321,7 @@ class ClusterSession:
         if not verdict.retry:  # its container may have ended as by SIGTERM: the Job makes another pod
             if tracked.state == "in-flight":
                 failure = Failure(kind=verdict.kind, message=verdict.message, exit_code=pod.exit_code)
-                self._give_up(tracked, ("failed", failure))
+                self._give_up(tracked, failure)
         elif not (pod.is_deleted and tracked.job is not None and tracked.job.is_suspended):  # counted with its Job
             self._count_disruption(tracked, pod.uid, verdict.message)
 
@@ -342,9 +342,9 @@ class ClusterSession:
         find = partial(self._recorder.record_finished, tracked, job)
         self.run.dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
 
-    def _give_up(self, tracked: TrackedJob, outcome: JobOutcome) -> None:
+    def _give_up(self, tracked: TrackedJob, failure: Failure) -> None:
         self.run.jobs.move(tracked, "recording")
-        self.run.dispatcher.record(partial(self._recorder.give_up, tracked, outcome), partial(self._finish, tracked))
+        self.run.dispatcher.record(partial(self._recorder.give_up, tracked, failure), partial(self._finish, tracked))
 
     def _withdraw(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Delete a Job whose pod no node takes; it is created again after a pause."""
@@ -357,8 +357,7 @@ class ClusterSession:
 
         Kubernetes would wait for that container until the pod's deadline, and measure again in another pod.
         """
-        is_same = tracked.job is not None and tracked.job.uid == job.uid and tracked.running_pod_uid == pod.uid
-        if tracked.state != "in-flight" or not is_same:
+        if tracked.state != "in-flight" or tracked.running_pod is None or tracked.running_pod.uid != pod.uid:
             return
         names = ", ".join(pod.other_containers)
         self.run.dispatcher.warn(
@@ -383,7 +382,8 @@ class ClusterSession:
         self.run.jobs.move(tracked, "done")
         if tracked.job is not None and tracked.job.end:
             self._finished_jobs.add(tracked.job, result.attempt)
-        tracked.job, tracked.pods = None, {}
+        tracked.job = None
+        tracked.forget_pods()
         self._node_faults.note_result(tracked, result)
         self.spending.add(tracked, result)
         self._submission.add_first(self._shared_nodes.note_end(tracked))
@@ -407,7 +407,7 @@ class ClusterSession:
             self._follow(tracked, tracked.job)
             return
         tracked.job = None
-        _forget_pods(tracked)
+        tracked.forget_pods()
         submit_again(tracked)
 
     # Measuring again.
@@ -424,20 +424,20 @@ class ClusterSession:
         What the faults of its nodes were is stored before the Job that shows them is deleted.
         """
         faults: list[NodeFault] = []
-        outcome, delay_seconds = None, 0.0
+        failure, delay_seconds = None, 0.0
         if ended.is_node_fault:
             faults = self._node_faults.note_job(tracked, job, ended.pods)
-            outcome, delay_seconds = self._judge_faults(tracked, faults)
+            failure, delay_seconds = self._judge_faults(tracked, faults)
         else:
             causes = {pod.uid: cause for pod in ended.pods if (cause := find_interruption(pod))}
             tracked.disrupted_pod_uids |= causes.keys()
             if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS:
-                outcome = _explain_disruptions(list(causes.values())[-1])
-        if outcome is not None:
+                failure = _explain_disruptions(list(causes.values())[-1])
+        if failure is not None:
             if job.end is None:
-                write = partial(self._recorder.give_up, tracked, outcome)
+                write = partial(self._recorder.give_up, tracked, failure)
             else:
-                write = partial(self._recorder.record_outcome, tracked, outcome, job, ended.pods)
+                write = partial(self._recorder.record_failure, tracked, failure, job, ended.pods)
             self.run.dispatcher.record(write, partial(self._finish, tracked))
         elif self._node_faults.stop is None:
 
@@ -448,20 +448,20 @@ class ClusterSession:
 
             def replace_job(_: None) -> None:
                 uids = {job.uid, *(pod.uid for pod in (*ended.pods, *tracked.pods.values()))}
-                _forget_pods(tracked)
+                tracked.forget_pods()
                 self._settle(tracked, uids, job, partial(self._submission.retry, delay_seconds=delay_seconds))
 
             self.run.dispatcher.record(discard, replace_job)
 
-    def _judge_faults(self, tracked: TrackedJob, faults: Sequence[NodeFault]) -> tuple[JobOutcome | None, float]:
-        """Return the outcome of a repeat that met too many faults, or None and how long to wait for the next try."""
+    def _judge_faults(self, tracked: TrackedJob, faults: Sequence[NodeFault]) -> tuple[Failure | None, float]:
+        """Return the failure of a repeat that met too many faults, or None and how long to wait for the next try."""
         number = self._node_faults.count_faults(tracked)
         may_be_sound = self._node_faults.find_pool(tracked.pool).has_sound_node(read_clock())
         if number < MAX_NODE_FAULTS or not may_be_sound:  # then the whole run stops
             return None, NODE_FAULT_PAUSE_SECONDS * 2 ** min(number - 1, MAX_NODE_FAULTS - 2)
         nodes = sorted({fault.node_name or "unknown" for fault in faults})
         message = f"its nodes were at fault {number} times, the last time {', '.join(nodes)}: {faults[-1].reason}"
-        return ("failed", Failure(kind="infrastructure", message=message)), 0.0
+        return Failure(kind="infrastructure", message=message), 0.0
 
     def _handle_missing_job(self, tracked: TrackedJob) -> None:
         """Search the store for the record of a Job that is gone, and create the Job again if there is none.
@@ -493,18 +493,13 @@ class ClusterSession:
         else:
             if not tracked.is_released:  # else it was this runner that deleted it, and has said so
                 self.run.dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")
-            _forget_pods(tracked)
+            tracked.forget_pods()
             self._submission.retry(tracked)
 
 
-def _forget_pods(tracked: TrackedJob) -> None:
-    tracked.pods, tracked.no_pod_since = {}, None
-    tracked.forget_waiting()
-
-
-def _explain_disruptions(cause: str) -> JobOutcome:
+def _explain_disruptions(cause: str) -> Failure:
     message = f"it was taken down {MAX_DISRUPTIONS} times, the last time for {cause}"
-    return "preempted", Failure(kind="preempted", message=message)
+    return Failure(kind="preempted", message=message)
 
 
 def read_clock() -> datetime:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Literal, Protocol
 
-from bench.schema import Cell, Device, FailureKind, Result, Run
+from bench.schema import Cell, Device, Result, Run
 from bench.store import Store
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.dispatcher import Dispatcher
@@ -61,26 +61,23 @@ class TrackedJob:
     disrupted_pod_uids: frozenset[str] = frozenset()
     """Pods that were ended from outside: preempted, evicted, deleted, lost with their node, past their deadline, or of
     a Job that its queue suspended."""
-    running_pod_uid: str = ""
-    """The pod that was seen running last; empty: none was."""
+    running_pod: PodStatus | None = None
+    """The pod that was seen running last. None: none was."""
     is_released: bool = False
     """Its Job was deleted because it waited too long for a certain node: it may go to any."""
     node: str | None = None
     """The node of its newest pod. None: none was seen there."""
     settled_uids: frozenset[str] = frozenset()
     """Its former Jobs and their pods, which the runner replaced by another Job: what is reported of them is old."""
-    waiting_for: FailureKind | None = None
-    """What its pod waits for, as the kind of failure that it would become. None: nothing that is known."""
-    waiting_since: float | None = None
+    waiting_for: str = ""
+    """What it waits for, as failures.py has it; empty: nothing that is known."""
+    waiting_since: float = 0.0
     """When (time.monotonic) it was first seen to wait for that."""
-    no_pod_since: float | None = None
-    """When its Job was first seen to have no pod, or not seen at all. None: it has a pod."""
     num_withdrawn: int = 0
     """How often its Job was deleted because no node took its pod, to be created again after a pause."""
 
-    def forget_waiting(self) -> None:
-        """Note that nothing is known to keep its pod from running."""
-        self.waiting_for = self.waiting_since = None
+    def forget_pods(self) -> None:
+        self.pods, self.running_pod, self.waiting_for = {}, None, ""
 
     @property
     def name(self) -> str:

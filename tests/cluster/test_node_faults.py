@@ -127,7 +127,7 @@ def test_a_pod_that_its_node_does_not_start_is_told_in_the_kubelets_words_and_gi
     start_kubelet: StartKubelet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.failures.STARTING_SECONDS", 0.5)
+    monkeypatch.setattr("runner.kubernetes.failures.ASK_SECONDS", 0.5)
 
     def fail_to_mount(pod: Pod) -> str:
         kubelet.put_event(pod, "FailedMount", 'MountVolume.SetUp failed for volume "data": not found')

@@ -20,7 +20,7 @@ StartKubelet = Callable[..., FakeKubelet]
 @pytest.fixture(autouse=True)
 def warn_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the session ask, warn and try again after a second rather than ten."""
-    for name in ("submission.QUOTA_PAUSE_SECONDS", "failures.NO_POD_SECONDS", "failures.WARN_SECONDS"):
+    for name in ("submission.QUOTA_PAUSE_SECONDS", "failures.ASK_SECONDS", "failures.WARN_SECONDS"):
         monkeypatch.setattr(f"runner.kubernetes.{name}", 1.0)
 
 

@@ -11,7 +11,7 @@ from runs import wait_for
 from bench.schema import Cell
 from factories import make_cell
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.failures import read_missing_pod_reasons
+from runner.kubernetes.failures import read_reasons
 
 CLIENTS, STRATEGY = "cloud.google.com/gke-max-shared-clients-per-gpu", "cloud.google.com/gke-gpu-sharing-strategy"
 OFFERED = "extends: gke\ngpu: {name: T4, sharing: {time-slicing: {clients: [2, 4]}, mps: {clients: [2, 4]}}}\n"
@@ -89,10 +89,8 @@ def test_pods_that_need_their_nodes_ipc_are_let_in_where_setup_labels_the_namesp
         connection.request("patch", path, body=body, content_type="application/merge-patch+json")
         cluster.submit(cell)
         if level == "restricted":
-            wait_for(
-                lambda: read_missing_pod_reasons(connection, cluster.profile.namespace), "the controller's refusal"
-            )
+            wait_for(lambda: read_reasons(connection, cluster.profile.namespace), "the controller's refusal")
     (pod,) = cluster.await_pods(num_placed=1, num_waiting=0)
     assert (pod.node, pod.cell_id) == (names[0], cells[1].cell_id)
-    (refusal,) = read_missing_pod_reasons(connection, cluster.profile.namespace).values()
+    (refusal,) = read_reasons(connection, cluster.profile.namespace).values()
     assert "host namespaces (hostIPC=true)" in refusal

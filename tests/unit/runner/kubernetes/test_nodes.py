@@ -355,7 +355,7 @@ def test_a_cell_waits_for_its_node_only_while_a_cell_of_the_run_is_there(
         case "deletion":
             sharing.note(first, "node-1", is_deleted=True)
         case "a lost node":
-            pod = replace(load_pod("running"), uid=first.name, node="node-1", is_deleted=True)
+            pod = replace(load_pod("running"), uid=first.name, node="node-1", deleted_at=datetime.now(UTC))
             sharing.nodes.note_pod(first, pod, is_deleted=False)
         case "an end that nobody watched":
             sharing.nodes.forget_pods()

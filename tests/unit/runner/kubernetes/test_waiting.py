@@ -1,41 +1,42 @@
 """What is asked about pods that do not start and Jobs that have none, how often, and when waiting ends."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from cluster_objects import load_job, load_pod
+from cluster_objects import load_job, load_object, load_pod
 from ongoing_runs import SameThread, make_ongoing, track
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.failures import (
+    CONFIGURATION_SECONDS,
+    FAILED_CREATE,
+    IMAGE_SECONDS,
     PendingPods,
-    is_starting,
-    read_missing_pod_reasons,
-    read_overdue_pods,
-    read_start_problems,
+    Verdict,
+    read_reasons,
 )
+from runner.kubernetes.objects import PodStatus
 from runner.kubernetes.tracked_jobs import TrackedJob
 
 
 class Objects:
-    """An API server that has these events, less those of reasons that a selector leaves out, and these pods."""
+    """An API server that has these events, and keeps how often it was asked for those of Jobs."""
 
-    def __init__(self, *events: dict[str, Any], pods: tuple[dict[str, Any], ...] = ()) -> None:
-        self.found = {"events": events, "pods": pods}
-        self.asked: list[str] = []
+    def __init__(self, *events: dict[str, Any]) -> None:
+        self.events, self.num_asked = events, 0
 
-    def read_items(self, path: str, read: Callable[[dict[str, Any]], Any], query: dict[str, str]) -> list[Any]:
-        kind = path.rpartition("/")[2]
-        self.asked.append(kind)
-        excluded = [word.removeprefix("reason!=") for word in query.get("fieldSelector", "").split(",")]
-        return [read(item) for item in self.found[kind] if item.get("reason") not in excluded]
-
-    def list_items(self, path: str, **query: str) -> list[dict[str, Any]]:
-        return self.read_items(path, lambda item: item, query)
+    def list_items(self, _path: str, *, fieldSelector: str) -> list[dict[str, Any]]:  # noqa: N803
+        is_of_jobs = f"involvedObject.kind=Job,reason={FAILED_CREATE}" == fieldSelector
+        self.num_asked += is_of_jobs
+        excluded = [word.removeprefix("reason!=") for word in fieldSelector.split(",")]
+        found = [event for event in self.events if (event["reason"] == FAILED_CREATE) == is_of_jobs]
+        return [event for event in found if event["reason"] not in excluded]
 
 
 def say(
@@ -86,55 +87,104 @@ PULLING = say("Pulling", "Pulling image x", "06:01:00")
 def test_the_newest_warning_of_a_pod_is_its_problem_on_one_line(
     events: list[dict[str, Any]], problems: dict[str, str]
 ) -> None:
-    assert read_start_problems(cast(Connection, Objects(*events)), "space") == problems
-
-
-@pytest.mark.parametrize(
-    ("reason", "node", "expected"),
-    [
-        ("ContainerCreating", "node-1", True),
-        ("", "node-1", True),
-        ("", "", False),
-        ("ImagePullBackOff", "node-1", False),
-    ],
-)
-def test_a_pod_is_starting_from_when_it_has_a_node_until_its_status_says_more(
-    reason: str, node: str, expected: bool
-) -> None:
-    assert is_starting(replace(load_pod("image"), waiting_reason=reason, node=node)) == expected
-
-
-def make_pod(job_name: str, *, deleted_at: str | None) -> dict[str, Any]:
-    deletion = {} if deleted_at is None else {"deletionTimestamp": deleted_at}
-    labels = {"batch.kubernetes.io/job-name": job_name}
-    return {"metadata": {"name": f"{job_name}-x", "labels": labels} | deletion, "spec": {"nodeName": "node-1"}}
+    assert read_reasons(cast(Connection, Objects(*events)), "space") == problems
 
 
 def test_of_each_job_the_newest_message_counts() -> None:
     named = [("a", "later", "06:00:09"), ("b", "other", "06:00:01"), ("a", "earlier", "06:00:03")]
-    server = Objects(*(say("FailedCreate", message, at, job=job) for job, message, at in named))
-    assert read_missing_pod_reasons(cast(Connection, server), "space") == {"a": "later", "b": "other"}
+    server = Objects(*(say(FAILED_CREATE, message, at, job=job) for job, message, at in named))
+    assert read_reasons(cast(Connection, server), "space") == {"a": "later", "b": "other"}
 
 
-def test_a_pod_is_overdue_when_the_time_that_it_was_given_to_end_is_over() -> None:
-    ends = {"late": "2020-01-01T00:00:00Z", "ending": "2200-01-01T00:00:00Z", "running": None}
-    server = Objects(pods=tuple(make_pod(name, deleted_at=at) for name, at in ends.items()))
-    found = read_overdue_pods(cast(Connection, server), "space", "some=labels")
-    assert list(found) == ["late"]
-    assert "pod late-x should have ended by 2020-01-01T00:00:00Z, but node node-1" in found["late"]
+Explain = Callable[..., Verdict | None]
+RUNNING = load_job("running")
+LACKING = replace(RUNNING, num_active=0, num_ready=0, num_terminating=0)
 
 
-def make_lacking(number: int) -> list[TrackedJob]:
-    """Return Jobs in flight that have had no pod since the clock's 0."""
-    jobs = [track("cpu", seed) for seed in range(number)]
-    for tracked in jobs:
-        tracked.state, tracked.no_pod_since = "in-flight", 0.0
-        tracked.job = replace(load_job("running"), num_active=0, num_ready=0, num_terminating=0)
-    return jobs
+@pytest.fixture
+def explain(tmp_path: Path) -> Explain:
+    """Why the pod of a Job does not run that has these pods; `said`: in an event of its Job or pod."""
+
+    def explain(*pods: PodStatus, said: str = "", **fields: Any) -> Verdict | None:
+        tracked = replace(track("cpu", 1), **({"job": LACKING} | fields))
+        tracked.pods = {pod.name: pod for pod in pods}
+        event = say("FailedMount" if pods else FAILED_CREATE, said, "06:00:00", uid=pods[0].uid if pods else "")
+        event["involvedObject"]["name"] = tracked.name
+        pending = PendingPods(make_ongoing(tmp_path, connection=Objects(event), dispatcher=SameThread()))
+        pending._ask(0.0, is_needed=bool(said))
+        return pending.explain(tracked)[1]
+
+    return explain
 
 
-def make_pending(folder: Path, server: Objects, *jobs: TrackedJob) -> PendingPods:
-    return PendingPods(make_ongoing(folder, *jobs, connection=server, dispatcher=SameThread()))
+@pytest.mark.parametrize(
+    ("reason", "message", "kind", "patience"),
+    [
+        ("ImagePullBackOff", 'Back-off pulling image "x": not found', "bad-image", 0),
+        ("ErrImagePull", "401 Unauthorized", "bad-image", 0),
+        ("ErrImagePull", "pull access denied", "bad-image", 0),
+        ("ErrImagePull", "dial tcp: i/o timeout", "bad-image", IMAGE_SECONDS),
+        ("RegistryUnavailable", "", "bad-image", IMAGE_SECONDS),
+        ("InvalidImageName", "couldn't parse", "bad-image", 0),
+        ("ErrImageNeverPull", "", "bad-image", 0),
+        ("CreateContainerConfigError", 'secret "x" not found', "bad-configuration", CONFIGURATION_SECONDS),
+        ("CreateContainerError", "name in use", "bad-configuration", CONFIGURATION_SECONDS),
+        ("CreateContainerError", "unresolvable CDI devices a/gpu=0", "infrastructure", CONFIGURATION_SECONDS),
+        *[(reason, "", None, None) for reason in ("ContainerCreating", "PodInitializing", "")],
+    ],
+)
+def test_a_container_that_cannot_start_is_waited_for_as_its_reason_deserves(
+    explain: Explain, reason: str, message: str, kind: str | None, patience: float | None
+) -> None:
+    found = explain(replace(load_pod("image"), waiting_reason=reason, waiting_message=message))
+    assert (found and (found.kind, found.patience, found.message, found.node_fault)) == (
+        kind and (kind, patience, f"{reason}: {message}".rstrip(": "), kind == "infrastructure")
+    )
+
+
+@pytest.mark.parametrize(("reason", "node"), [("ContainerCreating", "node-1"), ("", "node-1"), ("", "")])
+def test_a_pod_that_has_a_node_and_no_reason_of_its_own_has_that_of_its_events(
+    explain: Explain, reason: str, node: str
+) -> None:
+    found = explain(replace(load_pod("image"), waiting_reason=reason, node=node), said="no volume")
+    assert (found and (found.kind, found.message)) == (("infrastructure", "FailedMount: no volume") if node else None)
+
+
+MESSAGES = load_object("messages")
+OVERDUE = replace(load_pod("running"), name="late", node="node-1", deleted_at=datetime.fromisoformat("2020-01-01T00Z"))
+ENDING = replace(OVERDUE, deleted_at=datetime.fromisoformat("2200-01-01T00Z"))
+TERMINATING = {"job": replace(LACKING, num_terminating=1)}
+
+
+@pytest.mark.parametrize(
+    ("pods", "fields", "kind", "patience", "words"),
+    [
+        ([], {"job": RUNNING}, None, None, ""),
+        ([], {"job": replace(LACKING, num_active=1)}, None, None, ""),
+        (["unschedulable", "image"], {}, "unschedulable", 900.0, "no node took the pod: 0/1 nodes are available: 1 I"),
+        ([], {"said": MESSAGES["quota"]}, "unschedulable", 900.0, "exceeded quota"),  # as for a node
+        ([], {"said": MESSAGES["no-account"]}, "bad-configuration", CONFIGURATION_SECONDS, "account"),
+        # Of which nobody says why: it is told, and not given up.
+        ([], {}, "bad-configuration", math.inf, "look at the Job's `parall"),
+        # Between two pods.
+        (["rejected", "preempted"], {"job": replace(LACKING, num_failed_pods=1)}, None, None, ""),
+        ([], TERMINATING, None, None, ""),
+        ([], TERMINATING | {"running_pod": ENDING}, None, None, ""),
+        (
+            [],
+            TERMINATING | {"running_pod": OVERDUE},
+            "preempted",
+            math.inf,
+            "pod late should have ended by 2020-01-01T00:00:00Z, but node node-1",
+        ),
+    ],
+)
+def test_why_a_job_has_no_running_pod_is_told_and_how_long_it_is_waited_for(
+    explain: Explain, pods: list[str], fields: dict[str, Any], kind: str | None, patience: float | None, words: str
+) -> None:
+    found = explain(*map(load_pod, pods), **fields)
+    assert (found and (found.kind, found.patience)) == (kind and (kind, patience))
+    assert words in (found.to_failure().message if found else "")
 
 
 @pytest.fixture
@@ -144,44 +194,50 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return clock
 
 
+def follow(folder: Path, server: Objects, *jobs: TrackedJob) -> PendingPods:
+    """Return what watches these Jobs, which are in flight."""
+    for tracked in jobs:
+        tracked.state = "in-flight"
+    return PendingPods(make_ongoing(folder, *jobs, connection=server, dispatcher=SameThread()))
+
+
 def test_however_many_jobs_lack_a_pod_it_is_asked_once_and_then_less_and_less_often(
     clock: SimpleNamespace, tmp_path: Path
 ) -> None:
-    jobs, words = make_lacking(200), "exceeded quota: q, used: count/pods=9"
-    server = Objects(*(say("FailedCreate", words, "06:00:00", job=tracked.name) for tracked in jobs))
-    pending = make_pending(tmp_path, server, *jobs)
+    jobs, words = [track("cpu", seed) for seed in range(200)], "exceeded quota: q, used: count/pods=9"
+    for tracked in jobs:
+        tracked.job = LACKING
+    server = Objects(*(say(FAILED_CREATE, words, "06:00:00", job=tracked.name) for tracked in jobs))
+    pending = follow(tmp_path, server, *jobs)
     asked_at = []
     for second in range(250):
-        clock.now = float(second)
-        before = len(server.asked)
+        clock.now, before = float(second), server.num_asked
         assert pending.check() == []
-        asked_at += [second] * (len(server.asked) - before)
+        asked_at += [second] * (server.num_asked - before)
 
-    assert asked_at == [20, 40, 80, 140, 200]
+    assert asked_at == [10, 20, 40, 80, 140, 200]
     assert pending.is_room_needed
     clock.now += 900.0
     assert [tracked for tracked, verdict in pending.check() if verdict and verdict.message == words] == jobs
 
 
-def test_jobs_whose_pods_do_not_end_are_explained_by_their_pods(clock: SimpleNamespace, tmp_path: Path) -> None:
-    clock.now = 20.0
-    ending, other = make_lacking(2)
-    assert ending.job is not None
-    ending.job = replace(ending.job, num_terminating=1)
-    server = Objects(pods=(make_pod(ending.name, deleted_at="2020-01-01T00:00:00Z"),))
-    pending = make_pending(tmp_path, server, ending, other)
-    pending.check()
-    assert sorted(server.asked) == ["events", "pods"]
-    pending.check()
-    assert ending.waiting_for == "preempted"
+def test_a_pod_that_takes_long_to_start_is_given_up_once_it_is_said_why(clock: SimpleNamespace, tmp_path: Path) -> None:
+    tracked, pod = track("cpu", 1), replace(load_pod("image"), waiting_reason="")
+    tracked.job, tracked.pods = replace(RUNNING, num_ready=0), {pod.name: pod}
+    pending = follow(tmp_path, Objects(), tracked)
+    for clock.now in range(3000):
+        assert pending.check() == []
+    pending.run.connection = cast(Connection, Objects(say("FailedMount", "no volume", "06:00:00", uid=pod.uid)))
+    for clock.now in range(3000, 3062):
+        ended = pending.check()
+    assert [verdict and verdict.message for _, verdict in ended] == ["FailedMount: no volume"]
 
 
 def test_a_job_that_was_created_and_is_not_reported_for_a_minute_is_missing(
     clock: SimpleNamespace, tmp_path: Path
 ) -> None:
     tracked = track("cpu", 1)
-    tracked.state = "in-flight"
-    pending = make_pending(tmp_path, Objects(), tracked)
+    pending = follow(tmp_path, Objects(), tracked)
     assert pending.check() == []
     clock.now = 60.0
     assert pending.check() == [(tracked, None)]
