@@ -12,21 +12,8 @@ from machines import SHARED, make_discovered, make_gke
 from factories import make_cell
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.setup import SetupTemplate
-from runner.profiles.loading import load_profile
 
 ANY_STRATEGY = "pools: {gpu: {node_requirements: []}}\n"
-
-
-def test_several_gpus_need_a_node_that_has_them(make_cluster: Callable[..., Cluster]) -> None:
-    cluster = make_cluster("gke")
-    small = make_gke("gpu", "nvidia-tesla-t4")
-    small.gpus["nvidia.com/gpu"] = "1"
-    pools = cluster.add_nodes([small, make_gke("gpu", "nvidia-tesla-t4")])
-
-    cluster.submit(make_cell(device="gpu", num_gpus=4))
-
-    (pod,) = cluster.await_pods(num_placed=1, num_waiting=0)
-    assert list(pools)[1] == pod.node
 
 
 def test_a_share_of_a_gpu_is_asked_for_by_its_own_name(make_cluster: Callable[..., Cluster]) -> None:
@@ -101,8 +88,3 @@ def test_a_claim_takes_the_place_of_the_limit_and_is_met_on_a_node_with_devices(
     assert sorted((found["device"], found["pool"]) for found in results) == [("gpu-0", nodes[2]), ("gpu-1", nodes[2])]
     resources = cluster.list_pods()[0]["spec"]["containers"][0]["resources"]
     assert set(resources["limits"]) == {"cpu", "memory", "ephemeral-storage"}
-
-
-def test_kind_refuses_gpu_cells_before_anything_is_sent() -> None:
-    reason = load_profile("kind").explain_unsupported(make_cell(device="gpu"))
-    assert reason == "the profile kind has no pool 'gpu'"

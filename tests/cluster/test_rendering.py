@@ -74,27 +74,3 @@ def test_a_pod_is_admitted_under_restricted_without_a_warning_and_guaranteed(
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/tmp", "/dev/shm"}  # no token was added
     assert container["resources"]["requests"]["ephemeral-storage"] == "8256Mi"
     assert not {"runAsUser", "fsGroup"} & created["spec"]["securityContext"].keys()
-
-
-def test_a_pod_with_an_overlay_is_admitted_too(connection: Connection, namespace: str) -> None:
-    restrict(connection, namespace)
-    overlay: dict[str, Any] = {
-        "metadata": {"annotations": {"sidecar.istio.io/inject": "false"}},
-        "spec": {
-            "securityContext": {"runAsUser": 1000, "fsGroup": 1000},
-            "tolerations": [{"key": "team", "operator": "Exists"}],
-            "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["registry.internal"]}],
-            "volumes": [{"name": "ca", "configMap": {"name": "ca"}}],
-            "containers": [{"name": "bench", "volumeMounts": [{"name": "ca", "mountPath": "/ca", "readOnly": True}]}],
-        },
-    }
-    manifest = json.loads(render(make_profile(namespace, "gke", overlay=overlay), "gpu"))
-    pod = manifest["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
-    pod["metadata"] |= {"name": "cell"}
-
-    created, warnings = create(connection, f"/api/v1/namespaces/{namespace}/pods", json.dumps(pod).encode())
-
-    assert warnings == []
-    assert {"key": "team", "operator": "Exists"} in created["spec"]["tolerations"]
-    assert created["spec"]["containers"][0]["volumeMounts"][2]["mountPath"] == "/ca"
-    assert created["spec"]["securityContext"]["runAsUser"] == 1000

@@ -1,4 +1,4 @@
-"""Checks of doctor that need no cluster."""
+"""Checks of doctor, and of rights, that need no cluster."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bench.registry import FRAMEWORKS
+from runner.kubernetes.connection import ApiError
 from runner.kubernetes.doctor import (
     MIN_DRIVERS,
     check_cells_endpoint,
@@ -14,6 +15,7 @@ from runner.kubernetes.doctor import (
     explain_store_secret,
     read_image_cuda,
 )
+from runner.kubernetes.setup import RUN_PERMISSIONS, check_permissions
 from runner.profiles.loading import load_profile
 
 
@@ -83,3 +85,12 @@ def test_what_a_policy_changes_that_decides_what_is_measured_is_named() -> None:
 
 def test_the_oldest_driver_is_known_for_the_cuda_of_each_image() -> None:
     assert {read_image_cuda(framework)[0] for framework in FRAMEWORKS} <= MIN_DRIVERS.keys()
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_cluster_that_does_not_say_what_a_user_may_do_refuses_nothing(status: int) -> None:
+    def refuse(*_: object, **__: object) -> bytes:
+        raise ApiError(status, "", "no")
+
+    connection: Any = SimpleNamespace(request=refuse)
+    check_permissions(connection, "lab", RUN_PERMISSIONS, "a run")

@@ -1,4 +1,4 @@
-"""Nodes at fault, and one node for what is compared."""
+"""Where attempts ran, nodes at fault, and one node for what is compared."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from bench.exit_codes import EXIT_NODE_FAULT
-from bench.schema import Cell, Node, NodeFault, PlannedCell
-from bench.store import Store, placement_key
+from bench.schema import Cell, Node, NodeFault, PlannedCell, read_placement
+from bench.store import Store, placement_key, placements_prefix
 from cluster_objects import load_job, load_pod
 from collector.comparisons import COMPARISONS
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, SHARING_FIELDS
 from factories import make_cell, make_placement, make_result, make_run
-from job_manifests import load
+from job_manifests import RUN_ID, load
 from node_faults import make_node_fault
 from ongoing_runs import SameThread, make_ongoing, submit, track
 from runner.kubernetes.connection import ApiError
@@ -26,6 +26,7 @@ from runner.kubernetes.nodes import (
     LEFT_OUT_TIME,
     MAX_FAULTS,
     NodeFaults,
+    Placements,
     PoolHealth,
     SharedNodes,
     find_former_nodes,
@@ -172,6 +173,23 @@ def test_a_node_that_measures_a_long_cell_is_sound(tmp_path: Path) -> None:
 CELLS = [make_cell(), make_cell(mode="compiled"), make_cell(framework="tensorflow", mode="graph"), make_cell(seed=9)]
 PLANNED_RUN = make_run(cells=CELLS, repeats=2)
 BLOCK, SECOND_ROUND, OTHER_BLOCK = identify_block(CELLS[0], 1), identify_block(CELLS[0], 2), identify_block(CELLS[3], 1)
+
+
+class NodelessServer:
+    """Says of every node that it is gone."""
+
+    def get_object(self, *_: object, **__: object) -> Any:
+        raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", "no such node")
+
+
+@pytest.mark.parametrize(("request_of_cpu", "cores"), [("0", None), ("-1", None), ("", None), ("500m", 0.5)])
+def test_a_pod_whose_request_a_policy_changed_is_placed(
+    tmp_path: Path, request_of_cpu: str, cores: float | None
+) -> None:
+    run = make_ongoing(tmp_path, connection=NodelessServer())
+    assert Placements(run=run).write(replace(load_pod("running"), cpu_request=request_of_cpu)) == ""
+    (key,) = run.store.list_keys(placements_prefix(RUN_ID))
+    assert read_placement(run.store.get(key)).cpu_request_cores == cores
 
 
 class Nodes:

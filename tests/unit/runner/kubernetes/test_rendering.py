@@ -79,19 +79,6 @@ def test_a_pod_meets_the_restricted_standard_and_has_no_token(name: str, device:
     assert {key for volume in pod["volumes"] for key in volume if key != "name"} == {"emptyDir"}
 
 
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_measured_cells_never_share_a_node(name: str, device: str) -> None:
-    affinity = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
-    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert term == {
-        "topologyKey": "kubernetes.io/hostname",
-        "namespaceSelector": {},
-        "labelSelector": {
-            "matchLabels": {"app.kubernetes.io/name": "benchmatrix", "app.kubernetes.io/component": "cell"}
-        },
-    }
-
-
 def test_a_queue_makes_a_suspended_job_with_its_label() -> None:
     manifest = render(load("kind"), queue="team.a")
     assert manifest["spec"]["suspend"] is True
