@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 
 from runs import DEADLINE_SECONDS, Setup, make_profile, wait_for
 
@@ -28,10 +27,6 @@ def find_nodes(setup: Setup) -> dict[tuple[int, int], list[str]]:
         placement = read_placement(setup.store.get(key))
         found[seeds[placement.cell_id], placement.repeat].append(placement.node_name)
     return dict(found)
-
-
-def list_affinities(setup: Setup) -> list[dict[str, Any]]:
-    return [pod["spec"].get("affinity", {}).get("nodeAffinity", {}) for pod in setup.list_pods()]
 
 
 def test_the_cells_of_a_block_run_on_one_node_and_the_blocks_on_all(
