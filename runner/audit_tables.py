@@ -69,7 +69,7 @@ def _read_cell(column: str, text: str) -> Scalar:
 
 
 def _make_node(value: Value, file: str, line: int, key: str) -> Node:
-    return Node(value=value, text=str(value), is_quoted=False, file=file, line=line, key=key)
+    return Node(value=value, text=str(value), file=file, line=line, key=key)
 
 
 EXPECTED = "a table; give it the keys 'title', 'source' and 'rows'"

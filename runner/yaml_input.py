@@ -6,10 +6,8 @@ An error reads `FILE:LINE: KEY: found, expected; remedy`. One document, in which
 import difflib
 import itertools
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,28 +28,13 @@ EXPECTED_MATRIX = "a matrix; give it at least the keys 'name' and 'axes'"
 KEY_MARK = "[key]"
 """What pydantic writes behind the key of a mapping if the key itself is refused."""
 
-# What stands behind "expected", by the type of pydantic's error and by the pattern of a text.
-_KINDS = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a finite number",
-    "finite_number": "a finite number",
-    "string_type": "a text",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "keys with values",
-    "model_type": "keys with values",
-    "string_too_short": "a text that is not empty",
-    "date_type": "a day such as 2026-07-30",
-    "date_parsing": "a day such as 2026-07-30",
-    "date_from_datetime_parsing": "a day such as 2026-07-30",
-}
-_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below", "max_length": "at most"}
 _PATTERNS = {
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": "a name of a-z, 0-9 and '-' (no '-' at its ends, at most 63 characters)",
     r"^[A-Z]{3}$": "a currency as three capital letters, such as USD",
 }
+"""What stands behind "expected" instead of a pattern of a text."""
+_WORDS = {"a valid array": "a list", "an object": "keys with values", "a valid string": "a text"}
+"""Instead of JSON's words."""
 _PREFIX = "tag:yaml.org,2002:"
 _DECIMAL_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 T = TypeVar("T")
@@ -82,7 +65,6 @@ class Node:
     value: Value
     text: str
     """A scalar as written, without quotes; empty for lists and mappings."""
-    is_quoted: bool
     file: str
     """The file's name as shown to the user."""
     line: int
@@ -165,11 +147,11 @@ def parse_yaml(content: bytes | str, file: str, *, expected: str = EXPECTED_MATR
 def _build(node: yaml.Node, file: str, key: str) -> Node:
     """Return the tree below a node of PyYAML's, `key` being its place."""
     assert node.start_mark is not None  # PyYAML's parser sets it
-    place = Node(value=None, text="", is_quoted=False, file=file, line=node.start_mark.line + 1, key=key)
+    place = Node(value=None, text="", file=file, line=node.start_mark.line + 1, key=key)
     if isinstance(node, yaml.SequenceNode):
         return replace(place, value=[_build(item, file, f"{key}[{index}]") for index, item in enumerate(node.value)])
     if isinstance(node, yaml.ScalarNode):
-        return replace(place, value=_read_scalar(node, place), text=node.value, is_quoted=node.style is not None)
+        return replace(place, value=_read_scalar(node, place), text=node.value)
     entries: dict[str, Node] = {}
     for key_node, value_node in node.value:
         name = replace(place, line=key_node.start_mark.line + 1)
@@ -234,18 +216,19 @@ class NodeValidator(Generic[T]):
             return node.error(f"is missing; {self.documentation} says what it takes", key=key)
         if reason is not None and not isinstance(reason, ExpectedError):
             return _point_at_part(node, str(reason))
-        if "actual_length" in context and kind != "string_too_short":
-            bound = "at most" if "max_length" in context else "at least"
-            wanted = context.get("max_length", context.get("min_length"))
-            return node.error(f"found a list of {context['actual_length']}, expected {bound} {wanted}")
-        expected = str(reason or _describe_expected(kind, context))
+        if "pattern" in context:
+            expected = _PATTERNS.get(context["pattern"], "a text of other characters")
+        elif context.get("ge") == SMALLEST_POSITIVE:
+            expected = "above 0"
+        else:  # pydantic says "Input should be ...", "List should have ..."
+            words = str(reason or error["msg"].partition(" should ")[2].partition(" ")[2])
+            expected = _WORDS.get(words, words)
         choices = re.findall(r"'([^']*)'", expected) if kind == "literal_error" else []
+        found, word = describe_found(node), node.text
         if rest == [KEY_MARK]:
             word = str(loc[-2])
             found = f"the key {word if choices and word.isidentifier() else quote(word)}"
-            advice = suggest_near_word(word, choices) if choices else ""
-        else:
-            found, advice = describe_found(node), _advise(node, kind, choices)
+        advice = suggest_near_word(word, choices) if choices and word else ""
         return node.error(f"found {found}, expected {expected}" + (f"; {advice}" if advice else ""))
 
 
@@ -312,20 +295,6 @@ def join_words(words: Iterable[object]) -> str:
     return ", ".join(shown if len(shown) <= MAX_SHOWN_WORDS else [*shown[:-1], "..."])
 
 
-def _describe_expected(kind: str, context: Mapping[str, Any]) -> str:
-    """Return the words behind "expected" for an error of pydantic's."""
-    if kind in _KINDS:
-        return _KINDS[kind]
-    if "pattern" in context:
-        return _PATTERNS.get(context["pattern"], "a text of other characters")
-    bounds = [
-        "above 0" if context[name] == SMALLEST_POSITIVE else f"{word} {context[name]:.12g}"
-        for name, word in _BOUNDS.items()
-        if name in context
-    ]
-    return bounds[0] if bounds else str(context.get("expected", "something else"))
-
-
 def describe_found(node: Node) -> str:
     """Return the value in the file, as the words after "found"."""
     match node.value:
@@ -342,23 +311,3 @@ def describe_found(node: Node) -> str:
             return f"the text {quote(node.text)}"
         case _:
             return f"the number {node.text[:MAX_SHOWN_CHARACTERS]}"
-
-
-def _advise(node: Node, kind: str, choices: Sequence[str]) -> str:
-    """Return how to fix a refused value; empty if what is expected says it already."""
-    if kind in ("list_type", "tuple_type"):
-        return "write '- ' before each entry" if isinstance(node.value, dict) else f"write '[{quote(node.text)[1:-1]}]'"
-    if isinstance(node.value, list | dict):
-        return "" if kind in ("dict_type", "model_type") else "write one value"
-    if choices:
-        return suggest_near_word(node.text, choices)
-    if kind == "string_type" and isinstance(node.value, bool | int | float):
-        return "put it in quotes"
-    if kind in ("int_type", "int_from_float", "float_type"):
-        with suppress(ValueError, OverflowError):
-            number: float = int(node.text) if node.text.isdecimal() else float(node.text)
-            if kind != "float_type" and number == int(number):
-                return f"write {int(number)}" + (" without quotes" if node.is_quoted else "")
-            if kind == "float_type" and math.isfinite(number):
-                return f"write {number}" + (" without quotes" if node.is_quoted else "")
-    return ""

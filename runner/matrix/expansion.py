@@ -177,26 +177,17 @@ def _find_part(root: Node, key: str) -> Node:
 
 
 def _refuse_misplaced(root: Node) -> None:
-    """Raise YamlError for an empty entry, and for a key that has its place elsewhere, with that place."""
+    """Raise YamlError for an empty entry, a default of an axis, and what is excluded by another key than an axis."""
     parts = {key: _find_part(root, key) for key in TOP_KEYS}
-    axes = parts["axes"].list_keys()
+    axes, excluded = parts["axes"].list_keys(), parts["exclude"].list_children()
     others = [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in axes]
-    own = [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in NEIGHBOUR_KEYS]
     no_axis = f"is not an axis of this matrix, so it matches no combination; exclude by {', '.join(axes)}"
-    of_cell = f"is the same for all tenants of a cell; a neighbour may differ in {', '.join(NEIGHBOUR_KEYS)}"
-    excluded, neighbours = (parts[key].list_children() for key in ("exclude", "neighbours"))
-    for node, keys, message in (
-        (root, CELL_KEYS, "is no key of the top level; put it under 'axes' or 'defaults'"),
-        (root, EXECUTION_KEYS, "is no key of the top level; put it under 'defaults'"),
-        (parts["axes"], EXECUTION_KEYS, "cannot be an axis; put it under 'defaults' or 'include'"),
-        (parts["defaults"], axes, "is an axis already, which needs no default; remove it here or under 'axes'"),
-        *((entry, others, no_axis) for entry in excluded),
-        *((neighbour, own, of_cell) for neighbour in neighbours),
-    ):
+    is_axis = "is an axis already, which needs no default; remove it here or under 'axes'"
+    for node, keys, message in ((parts["defaults"], axes, is_axis), *((entry, others, no_axis) for entry in excluded)):
         for key in keys:
             if (child := node.find_child(key)) is not None:
                 raise child.error(message)
-    for node in (*excluded, *neighbours, *parts["include"].list_children()):
+    for node in (*excluded, *parts["neighbours"].list_children(), *parts["include"].list_children()):
         if node.value == {}:
             raise node.error("found an empty entry, expected keys with values; fill it in or remove it")
 

@@ -96,7 +96,7 @@ def _find_base(base: Node, folder: Path) -> Path:
 
 
 def _make_name(tree: Node, name: str) -> Node:
-    return Node(value=name, text=name, is_quoted=False, file=tree.file, line=tree.line, key="name")
+    return Node(value=name, text=name, file=tree.file, line=tree.line, key="name")
 
 
 GPU_KINDS = "gpu_kinds"

@@ -40,9 +40,9 @@ def test_what_a_table_has_itself_replaces_the_shipped(tmp_path: Path) -> None:
 
 
 ERRORS = [
-    (f"{TOP}prices:\n- {ROW.replace('0.5', '-1')}", 4, "prices[0].price_per_hour", "1e-06"),
+    (f"{TOP}prices:\n- {ROW.replace('0.5', '-1')}", 4, "prices[0].price_per_hour", "greater than"),
     (f"{TOP}prices:\n- {ROW.replace('0.5', 'much')}", 4, "prices[0].price_per_hour", "number"),
-    (f"{TOP}prices:\n- {ROW.replace('2026-01-31', 'May')}", 4, "prices[0].date", "2026-07-30"),
+    (f"{TOP}prices:\n- {ROW.replace('2026-01-31', 'May')}", 4, "prices[0].date", "YYYY-MM-DD"),
     (
         f"{TOP}prices:\n- {ROW.replace('vcpus: 8', 'vcpus: 8, vcpu: 8')}",
         4,

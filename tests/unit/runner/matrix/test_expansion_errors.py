@@ -71,16 +71,12 @@ MESSAGES = [
         "8: exlude: unknown key; did you mean 'exclude'?",
     ),
     (
-        DEMO + "seed: 1\n",
-        "8: seed: is no key of the top level; put it under 'axes' or 'defaults'",
-    ),
-    (
         swap("name: demo\n", ""),
         "1: name: is missing; docs/matrix.md says what it takes",
     ),
     (
         swap("demo", "on"),
-        "1: name: found `on`, which YAML 1.1 reads as true, expected a text; put it in quotes",
+        "1: name: found `on`, which YAML 1.1 reads as true, expected a text",
     ),
     (
         "name: demo\naxes: {}\n",
@@ -88,11 +84,7 @@ MESSAGES = [
     ),
     (
         swap("[conv6]", "conv6"),
-        "3: axes.model: found the text 'conv6', expected a list; write '[conv6]'",
-    ),
-    (
-        swap("phase", "repeats"),
-        "6: axes.repeats: cannot be an axis; put it under 'defaults' or 'include'",
+        "3: axes.model: found the text 'conv6', expected a list",
     ),
     (
         swap("pytorch", "pytroch"),
@@ -109,11 +101,11 @@ MESSAGES = [
     ),
     (
         swap("16", "'16'"),
-        "7: defaults.batch_size: found the text '16', expected a whole number; write 16 without quotes",
+        "7: defaults.batch_size: found the text '16', expected a valid integer",
     ),
     (
         DEMO + "exclude: {phase: infer}\n",
-        "8: exclude: found a mapping, expected a list; write '- ' before each entry",
+        "8: exclude: found a mapping, expected a list",
     ),
     (
         DEMO + "exclude: [{batch_size: 16}]\n",

@@ -49,7 +49,7 @@ def test_what_a_neighbour_does_not_give_is_the_cells_or_its_models() -> None:
             3,
             "found 'resent', expected a name under 'neighbours'; did you mean 'resnet'?",
         ),
-        ("phase: train", "framework: jax", 6, "is the same for all tenants of a cell"),
+        ("phase: train", "framework: jax", 6, "unknown key; known are model, phase"),
         ("phase: train", "phases: train", 6, "unknown key"),
         ("{phase: train, batch_size: 64}", "{}", 6, "found an empty entry"),
         ("phase: train", "phase: learn", 6, "expected 'train' or 'infer'"),
