@@ -38,7 +38,7 @@ from child_process import start_child  # noqa: E402
 from control_plane import ControlPlane, find_assets  # noqa: E402
 from factories import make_result  # noqa: E402
 from runner.kubernetes.connection import Connection  # noqa: E402
-from runner.matrix.expansion import load_matrix  # noqa: E402
+from runner.matrix import load_matrix  # noqa: E402
 
 RUN_ID = NAMESPACE = "large"
 SAMPLE_SECONDS = 30.0

@@ -14,10 +14,10 @@ import yaml
 
 from bench.registry import MODELS
 from bench.schema import Cell, PlannedCell
-from runner.matrix import list_builtin_matrices
-from runner.matrix.expansion import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, TOP_KEYS
+from runner.matrix import CELL_KEYS, EXECUTION_KEYS, NEIGHBOUR_KEYS, TOP_KEYS
 from runner.profiles import BUILTIN_PROFILES
 from runner.profiles.model import Profile
+from runner.sources import list_builtin_matrices
 
 CHART = Path(__file__).parent / "benchmatrix"
 SOURCE, SCHEMA, README = CHART / "values.schema.yaml", CHART / "values.schema.json", CHART / "README.md"

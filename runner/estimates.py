@@ -17,7 +17,7 @@ from bench.schema import Cell, Run
 from bench.store import Store
 from bench.store.documents import read_runs
 from collector.prices.table import PriceTable, find_machine_offers
-from runner.matrix.plan import Repeat, order_repeats
+from runner.matrix import Repeat, order_repeats
 from runner.price_tables import check_machines, load_prices
 from runner.profiles.model import Profile
 from runner.progress import EstimateDocument, RunEvents

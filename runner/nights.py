@@ -41,8 +41,7 @@ from collector.nights.suspicions import Confirmation, NightRun, decide, suspect
 from collector.results.frames import WITHOUT_RECORD
 from collector.results.load import load_run
 from collector.units import NOT_THERE
-from runner.matrix.expansion import name_neighbours
-from runner.matrix.plan import shorten_name
+from runner.matrix import name_neighbours, shorten_name
 
 
 @dataclass(frozen=True, kw_only=True)

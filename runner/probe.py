@@ -24,8 +24,7 @@ from bench.schema import Cell, Document, Framework, PlannedCell, Result
 from bench.store import Store
 from runner.local.executor import LocalExecutor, Observer
 from runner.local.process import read_available_bytes
-from runner.matrix.expansion import DEFAULT_MODES
-from runner.matrix.plan import Repeat
+from runner.matrix import DEFAULT_MODES, Repeat
 from runner.terminal import can_redraw, join_printable
 from runner.yaml_input import suggest_word
 

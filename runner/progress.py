@@ -21,7 +21,7 @@ from bench.errors import UserError
 from bench.probes.cpu import TICKS_PER_SECOND, list_own_pids
 from bench.schema import Result, Run, Validity
 from runner.local.executor import Observer
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat
 from runner.terminal import STATUS_STYLES, can_redraw, format_wait, join_printable
 
 if TYPE_CHECKING:  # runs on this machine need neither

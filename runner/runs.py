@@ -22,7 +22,7 @@ from bench.store import (
     run_key,
 )
 from bench.store.documents import CLOCK_TOLERANCE, index_removed_results, read_raw_removals
-from runner.matrix.plan import TIME_FORMAT, Repeat, RepeatKey, order_repeats, shorten_name
+from runner.matrix import TIME_FORMAT, Repeat, RepeatKey, order_repeats, shorten_name
 from runner.terminal import warn_on_stderr
 
 Condition = Literal["ok", "contaminated", "not-ok", "damaged"]

@@ -77,3 +77,10 @@ def read_git_revision() -> str | None:
 def _ask_git(*words: str) -> str:
     command = ["git", "-C", str(ROOT), *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True).stdout.strip()
+
+
+BUILTIN_FOLDER = Path(__file__).with_name("matrices")
+
+
+def list_builtin_matrices() -> list[str]:
+    return sorted(path.stem for path in BUILTIN_FOLDER.glob("*.yaml"))

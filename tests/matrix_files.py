@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.schema import PlannedCell
-from runner.matrix.expansion import expand_matrix, load_matrix, read_definition
+from runner.matrix import expand_matrix, load_matrix, read_definition
 from runner.yaml_input import YamlError, parse_yaml
 
 DEMO = """\

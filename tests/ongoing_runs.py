@@ -10,7 +10,7 @@ from bench.store import Store
 from factories import make_cell, make_run
 from job_manifests import RUN_ID, load, make_key, make_renderer, plan
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob, TrackedJobs
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat
 
 
 def track(device: Device, seed: int, *, timeout_seconds: float = 600.0, tenants: int = 1) -> TrackedJob:

@@ -6,7 +6,7 @@ from typing import Any
 from bench.schema import Cell, Result, Run
 from bench.store import Store
 from factories import make_cell, make_failed_result, make_result, make_run, make_validity
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat
 from runner.runs import NO_RETRIES, Records, Retries, select_missing
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

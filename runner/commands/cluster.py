@@ -58,7 +58,7 @@ def doctor(
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.doctor import examine
     from runner.kubernetes.run import ClusterTarget
-    from runner.matrix.expansion import load_matrix
+    from runner.matrix import load_matrix
 
     target = ClusterTarget.find(on, profile, namespace, queue)
     connection = Connection(context=target.context, patience_seconds=LOOK_SECONDS)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runner.commands.options import DEFAULT_STORE, make_error_console
-from runner.matrix import list_builtin_matrices
+from runner.sources import list_builtin_matrices
 
 if TYPE_CHECKING:  # a shell that completes options waits for what is imported here
     from bench.schema import Run

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.registry import Device
-from runner.matrix import list_builtin_matrices
 from runner.profiles import BUCKET_URLS, BUILTIN_PROFILES, IN_CLUSTER
+from runner.sources import list_builtin_matrices
 from runner.terminal import echo, make_console
 
 EXIT_NOT_OK = 1

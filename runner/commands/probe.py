@@ -23,7 +23,7 @@ from runner.terminal import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.schema import Cell
-    from runner.matrix.plan import GpuKind
+    from runner.matrix import GpuKind
     from runner.probe import Probe, ProbeReport
 
 RUN_PANEL = "With --run"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.registry import Device
     from bench.schema import Run
     from runner.estimates import PoolPrice
-    from runner.matrix.expansion import Matrix
+    from runner.matrix import Matrix
     from runner.profiles.model import Profile
 
 ANY_CLUSTER = "any"
@@ -75,8 +75,7 @@ def render(
 ) -> None:
     """Print what the cells of MATRIX are and what they take, or write their manifests; measure nothing."""
     from runner.estimates import find_pool_prices
-    from runner.matrix.expansion import load_matrix
-    from runner.matrix.plan import plan_run
+    from runner.matrix import load_matrix, plan_run
 
     loaded = load_matrix(matrix, is_data_here=manifests is None)
     machines = parse_machines(machine or [])
@@ -164,7 +163,7 @@ def _check_store(url: str | None) -> str:
 
 def _plan(matrix: "Matrix", profile: "Profile", context: str, queue: str | None, run_id: str | None) -> "Run":
     from bench.schema import Cluster
-    from runner.matrix.plan import plan_run
+    from runner.matrix import plan_run
     from runner.runs import check_run_id
 
     name = matrix.name if run_id is None else run_id

@@ -14,7 +14,7 @@ from bench.schema import Result, measure_attempt
 from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError
 from runner.kubernetes.objects import INSTANCE_TYPE, list_required_terms, read_quantity
 from runner.kubernetes.tracked_jobs import UNFINISHED, Cost, OngoingRun, TrackedJob
-from runner.matrix.plan import RepeatKey
+from runner.matrix import RepeatKey
 from runner.profiles.model import NodePools, Profile
 
 # The nodes that can hold a pod, and why others cannot.

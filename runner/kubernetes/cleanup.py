@@ -26,7 +26,7 @@ from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.names import POOL_LABEL, RUN_LABEL, select_run
 from runner.kubernetes.objects import JobStatus, read_remaining_job
 from runner.kubernetes.setup import CANCEL_PERMISSIONS, check_permissions
-from runner.matrix.plan import read_user_name
+from runner.matrix import read_user_name
 from runner.runs import is_stored, read_run
 
 # Leaves marks of a run's cancellation in the store, and watches for them.

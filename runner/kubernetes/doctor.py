@@ -40,7 +40,7 @@ from runner.kubernetes.setup import (
     list_refused,
     name_self,
 )
-from runner.matrix.expansion import Matrix
+from runner.matrix import Matrix
 from runner.profiles import BUCKET_URLS, IN_CLUSTER
 from runner.profiles.model import Profile, is_shared
 from runner.sources import find_source

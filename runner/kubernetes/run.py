@@ -25,8 +25,7 @@ from runner.kubernetes.rendering import JobOwner, JobRenderer, compute_fingerpri
 from runner.kubernetes.session import POD_FIELDS, BudgetSpent, ClusterSession, DeadlinePassed
 from runner.kubernetes.setup import RUN_PERMISSIONS, check_permissions
 from runner.kubernetes.tracked_jobs import ClusterObserver, OngoingRun, TrackedJob, warn_once
-from runner.matrix.expansion import load_matrix
-from runner.matrix.plan import plan_run
+from runner.matrix import load_matrix, plan_run
 from runner.profiles import BUCKET_URLS
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile

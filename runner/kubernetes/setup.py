@@ -29,7 +29,7 @@ from runner.kubernetes.connection import (
 )
 from runner.kubernetes.names import JobKey, check_manifest
 from runner.kubernetes.rendering import JobRenderer, compute_fingerprint, render_manifest
-from runner.matrix.plan import order_repeats
+from runner.matrix import order_repeats
 from runner.profiles import IN_CLUSTER
 from runner.profiles.model import Profile
 

@@ -14,7 +14,7 @@ from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.names import JobKey, select_run
 from runner.kubernetes.objects import JobStatus, PodStatus
 from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat
 from runner.profiles.model import is_shared
 
 # The states of a repeat while its run measures it, and the one table of the transitions between them.

@@ -29,7 +29,7 @@ from bench.store import KeyMissing, Store, meeting_key, result_key
 from bench.worker.request import Order
 from runner.local.hardware import share_device
 from runner.local.process import ProcessEnd, ProcessNotStarted, run_processes
-from runner.matrix.plan import Repeat, RepeatKey
+from runner.matrix import Repeat, RepeatKey
 from runner.processes import BAD_ALLOC, name_signal
 from runner.runs import check_still_stored
 from runner.sources import locate_sources, read_git_revision

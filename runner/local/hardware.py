@@ -23,8 +23,7 @@ from bench.probes.nvml import NvmlError, open_nvml
 from bench.schema import Cell, Run
 from bench.worker.compilers import explain_missing_compiler
 from runner.local.process import ProcessNotStarted, find_marked, kill_marked
-from runner.matrix.expansion import Matrix
-from runner.matrix.plan import GpuKind, explain_incapable, plan_run
+from runner.matrix import GpuKind, Matrix, explain_incapable, plan_run
 from runner.processes import explain_exhaustion
 
 MAX_GPUS = 1000

@@ -26,8 +26,7 @@ from runner.local.virtual_environments import (
     locate_environments,
     prepare_virtual_environments,
 )
-from runner.matrix.expansion import load_matrix
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat, load_matrix
 from runner.progress import LocalProgress, RunEvents
 from runner.runs import (
     Records,

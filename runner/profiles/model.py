@@ -31,7 +31,7 @@ from runner.kubernetes.names import (
     explain_secret_variable,
     find_mistake,
 )
-from runner.matrix.plan import GpuKind, explain_incapable
+from runner.matrix import GpuKind, explain_incapable
 from runner.sources import is_image
 
 NO_DISRUPTION = {

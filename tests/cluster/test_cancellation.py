@@ -17,7 +17,7 @@ from faulty_server import Fault, FaultyServer
 from runner.commands.run_execution import confirm_there
 from runner.kubernetes.cleanup import Cancellation, RunCancelled, leave_mark
 from runner.kubernetes.connection import Connection
-from runner.matrix.plan import read_user_name
+from runner.matrix import read_user_name
 from runner.nights import describe_matrix
 from runner.runs import read_run
 from s3_server import S3Server

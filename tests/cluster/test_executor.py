@@ -8,7 +8,7 @@ from runs import Setup, make_cells
 from bench.store import Store
 from fake_kubelet import FakeKubelet, Pod
 from runner.kubernetes.connection import Connection
-from runner.matrix.plan import order_repeats
+from runner.matrix import order_repeats
 
 StartKubelet = Callable[..., FakeKubelet]
 

@@ -12,8 +12,7 @@ from commands import CallMain
 from control_plane import ControlPlane
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
-from runner.matrix.expansion import load_matrix
-from runner.matrix.plan import order_repeats, plan_run
+from runner.matrix import load_matrix, order_repeats, plan_run
 from runner.profiles.loading import load_profile
 
 STORE = "s3://bucket/prefix"

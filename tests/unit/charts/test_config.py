@@ -9,7 +9,7 @@ from chart import NAMESPACE, find, find_pod, make_values, read_config, render
 from factories import make_cell
 from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer
-from runner.matrix.expansion import CELL_KEYS, load_matrix
+from runner.matrix import CELL_KEYS, load_matrix
 from runner.profiles.loading import load_profile
 
 MATRIX = {

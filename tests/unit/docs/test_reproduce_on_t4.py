@@ -12,7 +12,7 @@ import yaml
 from bench.schema import Cell
 from collector.audit.study import load_study
 from matrix_files import pick
-from runner.matrix.expansion import load_matrix
+from runner.matrix import load_matrix
 from runner.profiles.loading import find_profile, load_profile
 
 PAGE = Path(__file__).parents[3] / "docs" / "results" / "reproduce-on-t4.md"

@@ -1,11 +1,11 @@
-"""runner.matrix.plan: what a device cannot do, and what it can."""
+"""runner.matrix: what a device cannot do, and what it can."""
 
 from typing import Any
 
 import pytest
 
 from factories import make_cell
-from runner.matrix.plan import GpuKind, explain_incapable
+from runner.matrix import GpuKind, explain_incapable
 
 T4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
 A100 = GpuKind(name="NVIDIA A100-SXM4-40GB", compute_capability=(8, 0), num_gpus=4)

@@ -116,9 +116,7 @@ def test_a_full_disk_is_one_message(words: list[str]) -> None:
 )
 def test_a_fault_ends_the_command_by_its_exit_code(error: str, code: int, beginning: str) -> None:
     program = (
-        "import runner.cli as c, runner.matrix.expansion as e\n"
-        f"def fail(*_, **__): raise {error}\n"
-        "e.load_matrix = fail; c.main()"
+        f"import runner.cli as c, runner.matrix as e\ndef fail(*_, **__): raise {error}\ne.load_matrix = fail; c.main()"
     )
     done = subprocess.run([sys.executable, "-c", program, "render", "smoke"], capture_output=True, text=True)
     assert done.returncode == code

@@ -21,7 +21,7 @@ from runner.estimates import (
     price_profile,
     read_durations,
 )
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat
 from runner.profiles.loading import find_profile
 from runner.profiles.model import Profile
 

@@ -14,7 +14,7 @@ from bench.store import Store
 from factories import START, make_cell, make_placement, make_result, make_run
 from machine_facts import make_identity
 from nights import CELLS, SLOWED, SimulatedNights
-from runner.matrix.expansion import load_matrix
+from runner.matrix import load_matrix
 from runner.nights import NightReport, Watch, describe_matrix, list_lines
 from schema_cases import make_neighbour
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.store import Store
 from collector.results.load import load_runs
-from runner.matrix.expansion import load_matrix
+from runner.matrix import load_matrix
 
 RESULTS = Path(__file__).parents[4] / "docs" / "results"
 H100, H200 = "2026-11-21-h100", "2026-11-21-h200"

@@ -14,7 +14,7 @@ from fake_interpreters import make_interpreter, make_measuring_interpreter, read
 from local_processes import await_death
 from memory_cgroup import MemoryCgroup
 from runner import cli
-from runner.matrix.plan import GpuKind
+from runner.matrix import GpuKind
 from runner.probe import ProbeReport
 from workspace import HANG_GUARD_SECONDS, PROGRAM, Workspace
 

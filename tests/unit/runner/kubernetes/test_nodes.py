@@ -35,7 +35,7 @@ from runner.kubernetes.nodes import (
 from runner.kubernetes.objects import JobStatus
 from runner.kubernetes.rendering import ANY_NODE, NONE_AVOIDED, AvoidedNodes, NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat
 
 NOW = datetime(2026, 11, 22, 6, tzinfo=UTC)
 RUN = make_run()

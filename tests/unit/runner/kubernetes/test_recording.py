@@ -19,7 +19,7 @@ from raw_removals import make_raw_removal
 from runner.kubernetes.objects import read_job_status, read_pod_status
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat
 from runner.runs import Records
 
 

@@ -16,7 +16,7 @@ from runner.kubernetes.tracked_jobs import (
     TrackedJob,
     TrackedJobs,
 )
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat
 
 STATES = get_args(State)
 

@@ -17,7 +17,7 @@ from fake_nvml import install_nvml
 from local_processes import await_death, end_time_when, read_pids
 from memory_cgroup import MemoryCgroup
 from runner.local.executor import LocalExecutor, Observer
-from runner.matrix.plan import Repeat
+from runner.matrix import Repeat
 from workspace import HANG_GUARD_SECONDS
 
 BENCH = Path(__file__).parents[4] / "images" / "bench" / "src"

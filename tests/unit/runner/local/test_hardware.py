@@ -14,7 +14,7 @@ from fake_mps import install_mps
 from fake_nvml import FakeNvml, install_nvml
 from runner.local.hardware import explain_unshared, find_gpu, run_mps
 from runner.local.process import ProcessNotStarted
-from runner.matrix.plan import GpuKind
+from runner.matrix import GpuKind
 
 T4, A100, SLICE = "Tesla T4", "NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
 CAPABILITIES = {T4: (7, 5), A100: (8, 0), SLICE: (8, 0)}

@@ -15,7 +15,7 @@ from bench.schema import PlannedCell, Reason, Validity, Verdict
 from factories import make_cell, make_failed_result, make_result, make_validity
 from ongoing_runs import track
 from runner.kubernetes.tracked_jobs import TrackedJobs
-from runner.matrix.plan import Repeat, order_repeats
+from runner.matrix import Repeat, order_repeats
 from runner.progress import (
     ClusterProgress,
     DisturbanceWatch,

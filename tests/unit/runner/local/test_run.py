@@ -25,7 +25,7 @@ from fake_interpreters import make_interpreter, make_measuring_interpreter, read
 from runner.local.executor import CapOptions, LocalCaps
 from runner.local.process import hold_host_lock
 from runner.local.run import LocalRun, parse_interpreters
-from runner.matrix.plan import order_repeats
+from runner.matrix import order_repeats
 from runner.processes import end_like_interrupt
 from runner.runs import NO_RETRIES, Retries
 from stored_runs import list_missing_repeats

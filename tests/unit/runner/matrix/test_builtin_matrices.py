@@ -9,9 +9,8 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Cell, PlannedCell
 from bench.verdicts import series
 from matrix_files import expand, pick
-from runner.matrix import list_builtin_matrices
-from runner.matrix.expansion import MAX_COMBINATIONS, load_matrix
-from runner.sources import ROOT
+from runner.matrix import MAX_COMBINATIONS, load_matrix
+from runner.sources import ROOT, list_builtin_matrices
 
 
 def test_every_built_in_matrix_loads_and_bears_the_name_of_its_file() -> None:

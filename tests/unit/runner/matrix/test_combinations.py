@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from matrix_files import DEMO, expand, pick, write
-from runner.matrix.expansion import load_matrix
+from runner.matrix import load_matrix
 
 
 def test_sizes_come_from_the_model_and_the_rest_from_the_defaults_of_a_cell() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from bench.errors import UserError
 from matrix_files import DEMO, OWN_CELL, catch_error, expand, swap
-from runner.matrix import expansion
-from runner.matrix.expansion import MAX_COMBINATIONS, expand_matrix, read_definition
+from runner import matrix as expansion
+from runner.matrix import MAX_COMBINATIONS, expand_matrix, read_definition
 from runner.yaml_input import parse_yaml
 
 # What is wrong: the file, the line and the key that the error names.

@@ -11,8 +11,7 @@ from bench.errors import UserError
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
 from runner.local.hardware import plan_local_run
-from runner.matrix.expansion import Matrix
-from runner.matrix.plan import GpuKind, order_repeats
+from runner.matrix import GpuKind, Matrix, order_repeats
 from stored_runs import CELL_A, CELL_B
 
 T4 = GpuKind(name="Tesla T4", compute_capability=(7, 5), num_gpus=1)
