@@ -20,7 +20,6 @@ from bench.store import (
     result_key,
     results_prefix,
     run_key,
-    tenants_prefix,
 )
 
 CELL_ID = "conv6-pytorch-cpu-train-fp32-eager-b64-0a1b2c3d"
@@ -28,39 +27,31 @@ PARSERS = (parse_result_key, parse_placement_key, parse_node_fault_key)
 
 
 def test_keys_follow_the_layout() -> None:
+    ids = ("smoke-1", CELL_ID, 3, "ab12")
     assert run_key("smoke-1") == "runs/smoke-1/run.json"
+    assert results_prefix("smoke-1") == "runs/smoke-1/results/"
     assert cancelled_key("smoke-1", "ab12") == "runs/smoke-1/cancelled/ab12.json"
-    assert interrupted_key("smoke-1", CELL_ID, 3, "ab12") == f"runs/smoke-1/interrupted/{CELL_ID}/3-ab12.json"
+    assert interrupted_key(*ids) == f"runs/smoke-1/interrupted/{CELL_ID}/3-ab12.json"
+    assert meeting_prefix(*ids) == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/"
+    assert meeting_key(*ids, "window") == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/window.json"
+    assert meeting_key(*ids, "ready", 7) == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/ready-7.json"
 
 
 @pytest.mark.parametrize(
-    ("make", "make_prefix", "parse", "folder"),
+    ("make", "prefix", "parse"),
     [
-        (result_key, results_prefix, parse_result_key, "results"),
-        (placement_key, placements_prefix, parse_placement_key, "placements"),
-        (node_fault_key, node_faults_prefix, parse_node_fault_key, "node-faults"),
+        (result_key, results_prefix("smoke-1"), parse_result_key),
+        (placement_key, placements_prefix("smoke-1"), parse_placement_key),
+        (node_fault_key, node_faults_prefix("smoke-1"), parse_node_fault_key),
     ],
 )
 def test_what_is_known_of_an_attempt_lies_under_one_name_in_several_folders(
-    make: Callable[..., str],
-    make_prefix: Callable[[str], str],
-    parse: Callable[[str], ResultKey | None],
-    folder: str,
+    make: Callable[..., str], prefix: str, parse: Callable[[str], ResultKey | None]
 ) -> None:
     key = make("smoke-1", CELL_ID, 12, "pod-7")
-    assert key == f"runs/smoke-1/{folder}/{CELL_ID}/12-pod-7.json"
-    assert key.startswith(make_prefix("smoke-1"))
+    assert key == f"{prefix}{CELL_ID}/12-pod-7.json"
     assert parse(key) == ResultKey(run_id="smoke-1", cell_id=CELL_ID, repeat=12, attempt="pod-7")
     assert [other(key) for other in PARSERS if other is not parse] == [None, None]
-
-
-def test_tenants_meet_in_a_folder_of_their_group() -> None:
-    assert meeting_prefix("smoke-1", CELL_ID, 3, "ab12") == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/"
-    key = meeting_key("smoke-1", CELL_ID, 3, "ab12", "window")
-    assert key == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/window.json"
-    key = meeting_key("smoke-1", CELL_ID, 3, "ab12", "ready", 7)
-    assert key == f"runs/smoke-1/tenants/{CELL_ID}/3-ab12/ready-7.json"
-    assert key.startswith(tenants_prefix("smoke-1"))
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from bench.schema import Failure, Sharing
-from bench.tenants.coordination import choose_window, explain_apart, judge_group
-from factories import make_cell
+from bench.tenants.coordination import explain_apart, judge_group
 from tenancies import make_failed_record, make_place, make_record
 
 GPU = "GPU-5c1e2f6a-0000-0000-0000-000000000001"
@@ -47,13 +46,6 @@ def test_tenants_that_share_a_device_as_asked_are_together(sharing: Sharing, fie
 )
 def test_tenants_that_do_not_share_are_told_apart(sharing: Sharing, fields: list[dict[str, Any]], reason: str) -> None:
     assert reason in (explain(sharing, *fields) or "")
-
-
-def test_a_window_is_long_enough_for_the_slowest_tenant() -> None:
-    window = choose_window([0.5, 2.0], make_cell(tenants=2, num_steps=10, min_seconds=3.0), now=100.0)
-    # Two steps of 2 s and half a second before it; ten steps and a fifth more; as long after it as before it.
-    assert (window.start_seconds, window.end_seconds) == (104.5, 128.5)
-    assert window.hold_until_seconds == 133.0
 
 
 def test_a_repeat_says_how_many_fell_out_of_memory_whatever_else_happened() -> None:

@@ -2,11 +2,8 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,53 +36,23 @@ def start_and_import(folder: Path, **variables: str) -> "subprocess.Popen[str]":
     return process
 
 
-@contextmanager
-def start_and_await_store(folder: Path, silent_server: socket.socket) -> "Iterator[subprocess.Popen[str]]":
-    """Start it, and hand it out while it waits for an answer of its store."""
-    endpoint = f"http://127.0.0.1:{silent_server.getsockname()[1]}"
-    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"}
-    process = start(folder, BENCH_STORE="s3://bucket/x", AWS_ENDPOINT_URL=endpoint, **keys)
-    connection, _ = silent_server.accept()
-    with connection:
-        yield process
-
-
 def end(process: "subprocess.Popen[str]", number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
     process.send_signal(number)
     output, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
     return process.returncode, output
 
 
-ENDINGS = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("number", "expected"),
     [
         (signal.SIGTERM, (EXIT_PREEMPTED, "preempted: ended by SIGTERM before anything was measured\n")),
         (signal.SIGINT, (EXIT_SIGINT, "interrupted: ended by Ctrl-C (SIGINT); nothing is recorded\n")),
     ],
 )
-
-
-@ENDINGS
 def test_a_signal_during_the_first_import_ends_the_container_at_once(
     tmp_path: Path, number: signal.Signals, expected: tuple[int, str]
 ) -> None:
     assert end(start_and_import(tmp_path), number) == expected
-
-
-@pytest.fixture
-def silent_server() -> Iterator[socket.socket]:
-    """A server that accepts connections and answers nothing, as a store behind a broken network."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(HANG_GUARD_SECONDS)
-        yield server
-
-
-@ENDINGS
-def test_a_signal_while_the_store_is_awaited_ends_the_container_at_once(
-    tmp_path: Path, silent_server: socket.socket, number: signal.Signals, expected: tuple[int, str]
-) -> None:
-    with start_and_await_store(tmp_path, silent_server) as process:
-        assert end(process, number) == expected
 
 
 def test_outside_a_container_sigterm_ends_the_process_as_usual(tmp_path: Path) -> None:
