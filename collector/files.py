@@ -1,4 +1,4 @@
-"""Replace files whole, without what steers the terminal, editor or browser of their reader.
+"""Reads files that the user names, and replaces others whole, without what steers their reader's terminal or browser.
 
 A reader finds the old content or the new one, never a part of it. ESC moves a terminal's cursor and U+202E shows what
 follows backwards, so that a file says something else to its reader than to a program. Neither has a place in a text of
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bench.errors import UserError
-from bench.input_files import was_read
 
 URL_BEGINNING = re.compile("(?:file|s3|gs|az|https?):")
 """The first part of what was a URL before it was taken for a path."""
@@ -125,3 +124,34 @@ def escape_markdown(text: str) -> str:
     """Return one line of `text` in which nothing is read as markup, nor steers a terminal."""
     escaped = "".join(f"\\{character}" if character in "\\`*_[]<>|#" else character for character in text)
     return replace_steering(" ".join(escaped.split()))
+
+
+_inputs: set[tuple[int, int, int]] = set()
+
+
+def read_input(path: Path) -> bytes:
+    """Return what a user's file holds; raise OSError."""
+    with path.open("rb") as file:
+        _inputs.add(_identify(os.fstat(file.fileno())))
+        return file.read()
+
+
+def explain_unread(error: OSError) -> str:
+    """Return why a user's file cannot be read, to stand behind its name and a colon."""
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, IsADirectoryError):
+        return "is a directory, not a file"
+    return f"cannot be read: {error.strerror}"
+
+
+def was_read(path: Path) -> bool:
+    """Return whether this process has read the file that `path` leads to, and nobody changed it since."""
+    try:
+        return _identify(path.stat()) in _inputs
+    except OSError:
+        return False
+
+
+def _identify(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_dev, status.st_ino, status.st_ctime_ns

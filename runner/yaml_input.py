@@ -17,8 +17,8 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from bench.errors import UserError
-from bench.input_files import explain_unread, read_input
 from bench.schema.document import SMALLEST_POSITIVE
+from collector.files import explain_unread, read_input
 
 MAX_SHOWN_CHARACTERS = 60
 """How much of a value a message quotes."""

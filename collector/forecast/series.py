@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import UserError
-from bench.input_files import explain_unread, read_input
+from collector.files import explain_unread, read_input
 
 SeriesKind = Literal["frontier", "median", "all"]
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import UserError
-from bench.input_files import read_input
 from bench.store import Store
-from collector.files import replace_text
+from collector.files import read_input, replace_text
 from factories import RUN_ID, make_cell, make_failed_result, make_run, put_documents
 from measured_runs import make_repeats
 from runner.cli import main

@@ -1,7 +1,7 @@
 """Carries out one attempt at one repeat of a cell and makes its Result, whatever the framework does."""
 
 import os
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from time import perf_counter
 from typing import Any
 
@@ -25,7 +25,7 @@ from bench.schema import (
     Status,
     Validity,
     bound_time,
-    describe_clock,
+    read_time_of_day,
 )
 from bench.store import interrupted_key, result_key
 from bench.tenants.meeting import GroupOverError
@@ -98,12 +98,10 @@ class Attempt:
         self._order = order
         self.part = part
         self._cell = part.cell
-        clock = datetime.now(UTC)
-        self._started_at = bound_time(clock)
+        self._started_at = read_time_of_day()
         self._start = perf_counter()
         self._num_threads = count_threads()
         self._probes = Observer(self._cell, self._num_threads, is_under_mps=order.cell.sharing == "mps")
-        self._probes.failures += filter(None, [describe_clock(clock)])
         self._phases = Phases()
         self._environment: Environment | None = None
         self._chosen_caches: dict[str, str] = {}
