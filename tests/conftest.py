@@ -42,7 +42,6 @@ MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 SLOW_MODULES = {
     "unit/bench/store/test_buckets.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_contract.py": "starts an S3 server for most of its tests",
-    "unit/bench/test_attempt.py": "starts a process per failure that it provokes",
     "unit/bench/test_delivery.py": "waits for a store that is away, as the code under test does",
     "unit/charts/test_rendering.py": "renders the chart for every pair of its switches",
     "unit/collector/access/test_queueing_theory.py": "simulates thousands of jobs per test",
@@ -71,27 +70,6 @@ for variable in TERMINAL_VARIABLES:
 # What takes minutes begins first, so that no worker is left alone with it at the end. In a fresh checkout `make test`
 # is still installing the frameworks then: what is slow for other reasons comes before them.
 LONGEST_FIRST = ("cluster", "e2e", "browser", "slow", "framework")
-# These take 3 to 30 s of CPU each, and a push waits for them all the same: they begin before the short ones, longest
-# first. What begins last then takes a second or two, and no worker is left alone with it.
-LONG_MODULES = (
-    "unit/runner/commands/test_watch.py",
-    "unit/docs/test_make_results.py",
-    "unit/runner/test_nights.py",
-    "unit/collector/results/test_committed_tables.py",
-    "unit/bench/tenants/test_tenants.py",
-    "unit/runner/test_output.py",
-    "unit/runner/images/test_names.py",
-    "unit/runner/test_alarms.py",
-    "unit/runner/kubernetes/test_names.py",
-    "unit/runner/test_start.py",
-    "unit/runner/local/test_host_lock.py",
-    "unit/bench/schema/test_json_schema.py",
-    "unit/bench/worker/test_attempt_observation.py",
-    "unit/runner/commands/test_bad_stores.py",
-    "unit/repository/test_shape.py",
-    "unit/docs/test_sharing_tables.py",
-    "unit/collector/versus/test_same_as_the_report.py",
-)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
@@ -102,9 +80,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         markers = find_markers(item)
         for marker in markers:
             item.add_marker(marker)
-        path = item.path.relative_to(TESTS).as_posix()
-        length = LONG_MODULES.index(path) if path in LONG_MODULES else len(LONG_MODULES)
-        rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST) + length)
+        rank = min(map(LONGEST_FIRST.index, markers), default=len(LONGEST_FIRST))
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
     items.sort(key=lambda item: ranks[item.path])
 

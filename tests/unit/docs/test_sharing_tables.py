@@ -11,7 +11,7 @@ from make_results import find_stale_sharing
 from measured_runs import make_repeats
 from results_figures import StoredRun
 from shared_runs import SEVEN_OF_EIGHT, TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
-from sharing_tables import BEGIN, END, NOTHING, draw_picture, has_tenants, list_sharing_tables, make_sharing_page
+from sharing_tables import BEGIN, END, NOTHING, list_sharing_tables, make_sharing_page
 
 CELLS = [make_gpu_cell(), *(make_gpu_cell(tenants=2, sharing=sharing) for sharing in ("time-slicing", "mps"))]
 
@@ -65,18 +65,3 @@ def test_a_table_has_a_row_for_each_work_and_a_column_for_each_way_of_sharing(fo
     assert any("| the cell | 4.00 | 4.00 | too few steps | too few steps |" in line for line in lines)
     assert any("8 tenants by time-slicing" in line and "6 of 7" not in line and "7 of 7" in line for line in lines)
     assert make_sharing_page(page.replace("1.25", "1.35"), [("2026-03-01-t4", load(folder))]) == page
-
-
-def test_the_picture_has_a_panel_for_each_cell_that_was_compared(folder: Path) -> None:
-    picture = draw_picture([load(folder).analysis])
-    assert picture is not None
-    assert picture.startswith(b"\x89PNG")
-    put_documents(Store.open(f"file://{folder}/plain"), make_run([CELLS[0]]), make_repeats(CELLS[0], 0.1))
-    assert draw_picture([load(folder / "plain").analysis]) is None
-
-
-def test_runs_with_tenants_are_found_by_their_plan(folder: Path, tmp_path: Path) -> None:
-    assert has_tenants(folder / "runs" / RUN_ID / "run.json")
-    plain = tmp_path / "plain.json"
-    plain.write_bytes(make_run([CELLS[0]]).to_json())
-    assert not has_tenants(plain)

@@ -64,7 +64,7 @@ def test_lists_are_indented_by_four_spaces_a_level() -> None:
     )
 
 
-def test_a_diagram_becomes_pictures_with_its_description(tmp_path: Path) -> None:
+def test_a_diagram_becomes_pictures_with_its_description_and_needs_one(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     text = "before\n\n```mermaid\nflowchart LR\n    accDescr: A leads to B.\n    a --> b\n```\n\nafter\n"
     drawn = draw_diagrams(text, page)
@@ -74,8 +74,5 @@ def test_a_diagram_becomes_pictures_with_its_description(tmp_path: Path) -> None
     )
     for scheme in ("light", "dark"):
         assert (tmp_path / f"page-diagram-1-{scheme}.svg").read_text().startswith("<svg")
-
-
-def test_a_diagram_without_a_description_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"diagram 1 has no line `accDescr:`"):
         draw_diagrams("```mermaid\nflowchart LR\n    a --> b\n```\n", tmp_path / "page.md")
