@@ -34,7 +34,6 @@ def make_record(tenant: int = 0, *, step_seconds: Sequence[float] = (0.1, 0.1, 0
     samples = Samples(
         warmup_step_seconds=(0.2, 0.1),
         step_seconds=tuple(step_seconds),
-        device_step_seconds=None,
         reached_steady=True,
         summarized_by="mean",
     )

@@ -13,9 +13,7 @@ def make_inputs(
     step_seconds: tuple[float, ...] = STEPS, *, reached_steady: bool = True, **fields: Any
 ) -> ValidityInputs:
     """Return a measurement in a window of 1 s on two cores with nothing to be said against it."""
-    samples = Samples(
-        warmup_step_seconds=(0.1,), step_seconds=step_seconds, device_step_seconds=None, reached_steady=reached_steady
-    )
+    samples = Samples(warmup_step_seconds=(0.1,), step_seconds=step_seconds, reached_steady=reached_steady)
     given: dict[str, Any] = {
         "cell": make_cell(),
         "phases": make_phases(step_seconds, (0.1,)),

@@ -61,7 +61,7 @@ def test_a_failed_result_needs_nothing_but_its_error() -> None:
 
 
 def test_a_result_that_was_cut_short_has_the_steps_that_it_came_to() -> None:
-    samples = Samples(warmup_step_seconds=(0.2,), step_seconds=(0.1,), device_step_seconds=None, reached_steady=False)
+    samples = Samples(warmup_step_seconds=(0.2,), step_seconds=(0.1,), reached_steady=False)
     result = make_failed_result(status="timeout", samples=samples)
     assert result.samples == samples
     assert result.window_samples_per_s is None

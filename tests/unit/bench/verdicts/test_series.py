@@ -99,7 +99,6 @@ def test_two_levels_are_noted_and_are_no_reason_by_themselves() -> None:
     samples = Samples(
         warmup_step_seconds=(0.1,),
         step_seconds=steps,
-        device_step_seconds=None,
         reached_steady=True,
         summarized_by="mean",
     )
@@ -112,7 +111,6 @@ def test_a_warm_up_that_ended_before_the_queue_was_used_up_says_so() -> None:
     samples = Samples(
         warmup_step_seconds=(0.1,) * 63,
         step_seconds=(0.1,) * 10,
-        device_step_seconds=None,
         reached_steady=False,
         data_wait_seconds=(0.0,) * 10,
         max_queued_batches=32,
@@ -150,7 +148,6 @@ def make_samples(waits: tuple[float, ...] | None) -> Samples:
     return Samples(
         warmup_step_seconds=(0.1,),
         step_seconds=(0.1,) * 10,
-        device_step_seconds=None,
         reached_steady=True,
         data_wait_seconds=waits,
         max_queued_batches=None if waits is None else 2,

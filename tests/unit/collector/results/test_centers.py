@@ -17,7 +17,6 @@ def make_repeat(
     samples = Samples(
         warmup_step_seconds=(0.1,),
         step_seconds=steps,
-        device_step_seconds=None,
         reached_steady=True,
         summarized_by=how,
     )

@@ -44,7 +44,6 @@ def wait_for_data() -> list[Result]:
     samples = Samples(
         warmup_step_seconds=(0.2, 0.1),
         step_seconds=(0.1, 0.1, 0.1),
-        device_step_seconds=None,
         reached_steady=True,
         data_wait_seconds=(0.0, 0.015, 0.0),
         max_queued_batches=2,

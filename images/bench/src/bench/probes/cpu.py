@@ -206,7 +206,7 @@ def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
     own_cores = max(0.0, after.own_seconds - before.own_seconds) / window_seconds
     earlier_busy, later_busy = before.busy_seconds, after.busy_seconds
     busy = {cpu: seconds - earlier_busy[cpu] for cpu, seconds in later_busy.items() if cpu in earlier_busy}
-    parts: dict[str, Any] = dict.fromkeys((*QUOTA_NAMES, "energy_joules"))
+    parts: dict[str, Any] = {}
 
     def share(later: float | None, earlier: float | None) -> float | None:
         return None if later is None or earlier is None else max(0.0, later - earlier) / window_seconds

@@ -105,22 +105,11 @@ class Device:
         clock = pynvml.NVML_CLOCK_SM
         return GpuUse(
             uuid=self.uuid,
-            idle_power_watts=None,
             memory_used_before_bytes=self.read_memory_bytes()[0],
-            memory_used_peak_bytes=None,
             foreign_processes=self.read_compute_processes(),
             max_sm_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetMaxClockInfo, clock),
             application_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetApplicationsClock, clock),
             default_application_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetDefaultApplicationsClock, clock),
-            window_seconds=None,
-            num_steps=0,
-            energy_joules=None,
-            energy_source=None,
-            sample_seconds=(),
-            sm_clock_mhz=(),
-            temperature_celsius=(),
-            power_watts=(),
-            throttle_reasons={},
             **self._read_power_limits(),
         )
 

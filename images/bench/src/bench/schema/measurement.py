@@ -65,7 +65,7 @@ class Samples(CheckedDocument):
     """Wall time of each warm-up step, the first step not included."""
     step_seconds: tuple[StepSeconds, ...]
     """Wall time of each timed step, from the call to the end of the device's work."""
-    device_step_seconds: tuple[StepSeconds, ...] | None
+    device_step_seconds: tuple[StepSeconds, ...] | None = None
     """Time of each timed step between two events on the GPU: from the start of the step's first kernel to the end of
     its last, gaps in which the GPU waits for the host included (`DeviceProfile` leaves them out). None where the
     framework has no such events. Of several GPUs the first one's, whereas `step_seconds` ends with the slowest."""
@@ -126,10 +126,10 @@ class Memory(Document):
     peak_cgroup_bytes: Bytes | None = None
     """Peak of the process's cgroup, page cache and neighbours in it included: memory.peak (v2) or
     memory.max_usage_in_bytes (v1)."""
-    peak_memory_allocated_bytes: Bytes | None
+    peak_memory_allocated_bytes: Bytes | None = None
     """Peak of tensors in the framework's GPU allocator during the timed window; of the fullest GPU. JAX: what a step
     takes by XLA's plan for it, since its allocator's peak cannot be reset."""
-    peak_memory_reserved_bytes: Bytes | None
+    peak_memory_reserved_bytes: Bytes | None = None
     """Peak of what the framework's GPU allocator held, used or not, during the timed window; of the fullest GPU."""
 
 
@@ -143,12 +143,12 @@ class CpuUse(Document):
     """Busy cores of the machine less `own_cores`; stolen time included."""
     num_machine_cores: Count
     """Cores that /proc/stat counts."""
-    num_periods: Number | None
+    num_periods: Number | None = None
     """Periods of the cgroup's CPU quota within the window (cpu.stat)."""
-    num_throttled_periods: Number | None
+    num_throttled_periods: Number | None = None
     """Those in which the quota was used up and threads had to wait."""
-    throttled_seconds: Seconds | None
-    energy_joules: Amount | None
+    throttled_seconds: Seconds | None = None
+    energy_joules: Amount | None = None
     """RAPL, packages summed: the whole sockets, other processes included."""
     num_affinity_cores: Count | None = None
     """CPUs that the process's threads may run on. None here and below: not recorded, or not readable."""
@@ -286,11 +286,11 @@ class GpuUse(Document):
     """One GPU before the framework started and through the sampling pass, as NVML sees it. None: not readable."""
 
     uuid: str
-    idle_power_watts: Amount | None
+    idle_power_watts: Amount | None = None
     """The lowest mean power of a second while the framework was imported, before it had a context on the GPU."""
     memory_used_before_bytes: Bytes | None
     """Memory in use on the device before the framework started, the driver's own reserve not counted."""
-    memory_used_peak_bytes: Bytes | None
+    memory_used_peak_bytes: Bytes | None = None
     """The most seen in use on the device during the pass, whoever used it; `memory_used_before_bytes` included."""
     foreign_processes: tuple[ForeignProcess, ...] | None
     """Compute processes that were there before the framework started; None: NVML does not list any here. Where it hides
@@ -313,22 +313,22 @@ class GpuUse(Document):
     default_application_clock_mhz: Number | None = None
     window: GpuWindow | None = None
     """The timed window; None where it was not watched."""
-    window_seconds: PositiveSeconds | None
+    window_seconds: PositiveSeconds | None = None
     """The sampling pass; None where there was none."""
-    num_steps: Number
+    num_steps: Number = 0
     """Steps of the sampling pass."""
-    energy_joules: Amount | None
+    energy_joules: Amount | None = None
     """Energy of the pass: its mean power times `window_seconds`."""
-    energy_source: Literal["energy-counter", "power-samples"] | None
+    energy_source: Literal["energy-counter", "power-samples"] | None = None
     """Where the mean power is from: the growth of the device's energy counter from its first to its last update in the
     pass, or, where there is no such counter, the samples of `power_watts`."""
-    sample_seconds: tuple[Seconds, ...]
+    sample_seconds: tuple[Seconds, ...] = ()
     """When each sample was taken, from the start of the pass. The series below are as long, or empty where the device
     does not report the value."""
-    sm_clock_mhz: tuple[Number, ...]
-    temperature_celsius: tuple[Number, ...]
-    power_watts: tuple[Amount, ...]
-    throttle_reasons: dict[str, Share]
+    sm_clock_mhz: tuple[Number, ...] = ()
+    temperature_celsius: tuple[Number, ...] = ()
+    power_watts: tuple[Amount, ...] = ()
+    throttle_reasons: dict[str, Share] = {}
     """Reason (NVML's name in words) to the share of samples in which it was given."""
     utilization: tuple[Share, ...] = ()
     """Share of the time before each sample (NVML: up to a second) in which a kernel was running."""

@@ -82,10 +82,9 @@ class TenantStepper:
             raise NoCommonWindowError("this tenant did not step during the whole window")
         first, last = inside[0], inside[-1]
         self._recorder.steps += [self._ends[index] - self._starts[index] for index in inside]
-        samples = Samples(
+        samples = Samples(  # without device_step_seconds: events of a GPU include what other tenants had it for
             warmup_step_seconds=tuple(self._recorder.warmup_steps),
             step_seconds=tuple(self._recorder.steps),
-            device_step_seconds=None,  # events of a GPU would include what other tenants had it for
             reached_steady=reached_steady,
             data_wait_seconds=tuple(self._waits[index] for index in inside) if self._waits else None,
             max_queued_batches=self._workload.feed.max_queued_batches if self._workload.feed else None,

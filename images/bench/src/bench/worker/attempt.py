@@ -136,9 +136,7 @@ class Attempt:
         warmup, steps = tuple(self._recorder.warmup_steps), tuple(self._recorder.steps)
         samples = None
         if steps:
-            samples = Samples(
-                warmup_step_seconds=warmup, step_seconds=steps, device_step_seconds=None, reached_steady=False
-            )
+            samples = Samples(warmup_step_seconds=warmup, step_seconds=steps, reached_steady=False)
         return self.part.name_result(self._make_result(status, error=failure, samples=samples))
 
     def _measure(self) -> dict[str, Any]:

@@ -105,9 +105,7 @@ class Observer:
         )
 
     def read_early_memory(self) -> Memory:
-        return Memory(
-            peak_rss_bytes=self._read_peak_rss(), peak_memory_allocated_bytes=None, peak_memory_reserved_bytes=None
-        )
+        return Memory(peak_rss_bytes=self._read_peak_rss())
 
     def _read_peak_rss(self) -> int | None:
         return self.run("peak memory of the process", None, read_peak_rss_bytes)
