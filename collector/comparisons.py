@@ -14,17 +14,10 @@ import pandas as pd
 from bench import registry
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
 from collector.machines import SIDES, describe_scope, estimate_pair, is_confounded, list_machine_notes
-from collector.ratio_words import (
-    MACHINES_DIFFER,
-    UNDECIDED,
-    adjust_verdicts,
-    describe_efficiency,
-    describe_ratio,
-    name_direction,
-)
+from collector.ratio_words import UNDECIDED, judge_rows
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, list_rows, make_frame
 from collector.results.hosts import drop_build
-from collector.statistics import Estimate, invert_estimate, scale_estimate
+from collector.statistics import invert_estimate, scale_estimate
 
 FP32, WITHOUT_TF32 = "fp32", "without TF32"
 """The precision that others are compared with: true float32, as `bench.schema.Cell.precision` says."""
@@ -46,7 +39,7 @@ SIDE_COLUMNS: Columns = {
     "center_step_seconds": "float64",
 }
 READ_COLUMNS = (
-    *("hardware_id", "num_planned", "num_ok", "faults", "note", "hostnames"),
+    *("hardware_id", "num_planned", "num_ok", "note", "hostnames"),
     *("log_standard_error", "degrees_of_freedom", "machine_step_seconds", "machine_deviations"),
 )
 """What is read of both sides beside SIDE_COLUMNS: a run of 20,000 cells has columns enough to fill the memory."""
@@ -98,7 +91,7 @@ class Comparison:
             | dict.fromkeys(("ratio", "ratio_low", "ratio_high", "joint_low", "joint_high"), "float64")
             | {"log_standard_error": "float64", "degrees_of_freedom": "float64"}
             | {"scope": "str", "p_value": "float64", "p_adjusted": "float64"}
-            | {"verdict": "str", "decision": "str", "note": "str", "left_out": "str"}
+            | {"decision": "str", "reason": "str", "note": "str"}
         )
 
 
@@ -150,12 +143,11 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison) -> pd.DataFrame
     """Return one row per matched pair of rows of `summary`, with the columns `comparison.columns`.
 
     `summary`: of one run or of several. A pair that ran on the same hardware, or in the same run, is preferred to the
-    same pair of cells across them. A pair that cannot be compared has no ratio, and its verdict says why; one that is
-    left out because a side has no valid repeat says so in `left_out` too. `decision` is one of DECISIONS, `verdict` the
-    same in words. `p_value` is that of a true ratio of 1, the columns of `adjust_verdicts` allow for the number of
-    pairs that have one; efficiencies, which nobody expects to be 1, have none. `scope`: on how many machines the ratio
-    rests. `log_standard_error` and `degrees_of_freedom` are those of the ratio's log, for intervals of another
-    confidence.
+    same pair of cells across them. `decision` is one of DECISIONS; a pair that is not compared, or left out as a side
+    has no valid repeat, has no ratio, and `reason` says why. `p_value` is that of a true ratio of 1, the columns of
+    `judge_rows` allow for the number of pairs that have one; efficiencies, which nobody expects to be 1, have none.
+    `scope`: on how many machines the ratio rests. `log_standard_error` and `degrees_of_freedom` are those of the
+    ratio's log, for intervals of another confidence.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
     subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
@@ -173,7 +165,7 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison) -> pd.DataFrame
         for pair in list_rows(pairs)
     ]
     carried = {name: pairs[name].array for name in comparison.columns if name not in own}
-    return make_frame(adjust_verdicts(compared), own).assign(**carried)[list(comparison.columns)]
+    return make_frame(judge_rows(compared), own).assign(**carried)[list(comparison.columns)]
 
 
 def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
@@ -191,40 +183,31 @@ def _compare(pair: Row, comparison: Comparison) -> Row:
     row["note"] = "; ".join([*_list_notes(pair, names), *_list_other_programs(pair, comparison, names)])
     reason = _explain_not_comparable(pair, comparison, names)
     if reason is not None:
-        return row | {"verdict": f"not compared: {reason}", "decision": "not compared"}
+        return row | {"decision": "not compared", "reason": reason}
     unsound = [side for side in SIDES if not pair[f"num_sound_{side}"]]
     if unsound:
         whose = " and of ".join(names[side] for side in unsound)
-        left_out = f"no repeat of {whose} was measured under sound conditions"
-        verdicts = "; ".join(f"{names[side]}: {pair[f'faults_{side}']}" for side in unsound)
-        words = f"left out: {left_out} ({verdicts})"
-        return row | {"verdict": words, "decision": "left out", "left_out": left_out}
+        return row | {"decision": "left out", "reason": f"no repeat of {whose} was measured under sound conditions"}
     measured = _measure(row, comparison)
     if is_confounded(pair, comparison.field) and measured.get("p_value") is not None:
-        measured |= {"p_value": None, "verdict": MACHINES_DIFFER, "decision": "machines differ"}
+        measured |= {"p_value": None, "decision": "machines differ"}
     notes = [*filter(None, [row["note"]]), *list_machine_notes(pair, names, comparison.field)]
     return row | measured | {"scope": describe_scope(pair, comparison.field), "note": "; ".join(notes)}
 
 
 def _measure(pair: Row, comparison: Comparison) -> Row:
     time_ratio = estimate_pair(pair)
-    speedup = invert_estimate(time_ratio)
+    ratio = time_ratio if comparison.measure == "time ratio" else invert_estimate(time_ratio)
     if comparison.measure == "efficiency":
         batches = [pair.get(f"batch_size_{side}", pair.get("batch_size")) for side in SIDES]
-        efficiency = scale_estimate(speedup, batches[0] / (batches[1] * pair["num_gpus_subject"]))
-        return _describe_estimate(efficiency, describe_efficiency(efficiency))
-    ratio = time_ratio if comparison.measure == "time ratio" else speedup
-    test = {"p_value": ratio.p_value, "estimate": ratio, "direction": name_direction(time_ratio)}
-    words = describe_ratio(time_ratio, subject=pair["subject"], reference=pair["reference"])
-    return _describe_estimate(ratio, words) | test
-
-
-def _describe_estimate(ratio: Estimate, verdict: str) -> Row:
+        ratio = scale_estimate(ratio, batches[0] / (batches[1] * pair["num_gpus_subject"]))
     low, high = ratio.interval or (None, None)
-    uncertainty = {name: getattr(ratio, name) for name in ("log_standard_error", "degrees_of_freedom")}
-    decision = "one repeat" if ratio.interval is None else "not tested"
-    figures = {"ratio": ratio.center, "ratio_low": low, "ratio_high": high}
-    return figures | {"verdict": verdict, "decision": decision} | uncertainty
+    figures: Row = {"ratio": ratio.center, "ratio_low": low, "ratio_high": high}
+    figures |= {name: getattr(ratio, name) for name in ("log_standard_error", "degrees_of_freedom")}
+    if ratio.interval is None or comparison.measure == "efficiency":
+        return figures | {"decision": "one repeat" if ratio.interval is None else "not tested"}
+    direction = "slower" if time_ratio.center > 1 else "faster"
+    return figures | {"p_value": ratio.p_value, "estimate": ratio, "direction": direction}
 
 
 def _name_side(pair: Row, comparison: Comparison, side: str) -> str:

@@ -1,7 +1,7 @@
 """State in words what was run where and when, and how it ended."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pandas as pd
@@ -137,24 +137,6 @@ def describe_raw_removals(removals: Sequence[RawRemoval]) -> list[str]:
         "their rows were in the data set then"
         for (day, policy), names in by_day.items()
     ]
-
-
-def count_reasons(reasons: pd.Series, num_pairs: int, state: str) -> str:
-    """Return in a sentence how many of the pairs are in this state, for what reasons; empty where none is.
-
-    `reasons`: one for each of the pairs in this state.
-    """
-    if reasons.empty:
-        return ""
-    counts = "; ".join(f"{count} as {reason}" for reason, count in reasons.value_counts().items())
-    return f"{len(reasons)} of {num_pairs} pairs are {state}: {counts}."
-
-
-def count_left_out(pairs: Iterable[pd.DataFrame]) -> str:
-    """Return in a sentence how many pairs of the comparisons were left out and why; empty where none was."""
-    frames = list(pairs)
-    reasons = pd.concat([frame["left_out"] for frame in frames]).dropna() if frames else pd.Series(dtype="str")
-    return count_reasons(reasons, sum(map(len, frames)), "left out")
 
 
 def _describe_span(results: pd.DataFrame) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from collector.results.frames import Row
-from collector.statistics import Estimate, invert_estimate, judge_together
+from collector.statistics import Estimate, judge_together
 from collector.units import NUM_DIGITS, count_decimals, format_significant
 
 HALF, TWICE = 0.5, 2.0
@@ -28,8 +28,6 @@ LONG_NUMBER, SHORT_NUMBER = 1e5, 1e-5
 NO_DIFFERENCE = "no difference shown"
 UNDECIDED = "undecided"
 """The decision on a ratio of which no difference is shown."""
-MACHINES_DIFFER = "no verdict: the machines differ, by how much is not known"
-NO_INTERVAL = "no verdict: one repeat counts, no interval"
 
 
 def format_ratio(ratio: float) -> str:
@@ -98,44 +96,17 @@ def _format(value: float, decimals: int) -> str:
     return text.replace("-", "−", 1) if text.startswith("-") else text
 
 
-def describe_ratio(ratio: Estimate, *, subject: str, reference: str) -> str:
-    """Return `TensorFlow takes 21 % longer`, where `ratio` is the time of `subject` over that of `reference`.
-
-    The side that takes longer is named, whichever it is. Whether that is shown, `adjust_verdicts` says.
-    """
-    if ratio.interval is None:
-        return NO_INTERVAL
-    slower, time_ratio = (subject, ratio) if ratio.center > 1 else (reference, invert_estimate(ratio))
-    return f"{slower} takes {describe_longer(time_ratio)}"
-
-
-def describe_efficiency(efficiency: Estimate) -> str:
-    """Return in words how near n GPUs come to n times the throughput of one."""
-    if efficiency.interval is None:
-        return NO_INTERVAL
-    center, low, high = (format_significant(100 * value) for value in (efficiency.center, *efficiency.interval))
-    return f"{center} % of linear ({low} to {high})"
-
-
-def name_direction(ratio: Estimate) -> str:
-    """Return `slower` or `faster`, where `ratio` is the time of what is judged over the other's."""
-    return "slower" if ratio.center > 1 else "faster"
-
-
-def adjust_verdicts(rows: Sequence[Row]) -> list[Row]:
+def judge_rows(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of one table with `joint_low`, `joint_high`, `p_adjusted` and `decision` if tested.
 
-    `rows`: those with a `p_value` were tested, and have the `estimate` that it is of and its `direction`. The joint
-    interval holds together with those of all tested rows. Where it excludes 1, the direction is the decision;
-    elsewhere it is UNDECIDED, and their `verdict`, if they have one, says so too: a pair has one verdict.
+    `rows`: those with a `p_value` were tested, and have the `estimate` that it is of and its `direction`, which is the
+    decision where the joint interval excludes 1; elsewhere it is UNDECIDED.
     """
-    adjusted = [dict(row) for row in rows]
-    tested = [row for row in adjusted if row.get("p_value") is not None]
-    for row, judged in zip(tested, judge_together([row["estimate"] for row in tested]), strict=True):
-        row |= judged._asdict() | {"decision": row["direction"] if judged.is_different else UNDECIDED}
-        if not judged.is_different and "verdict" in row:
-            row["verdict"] = NO_DIFFERENCE
-    return adjusted
+    judged = [dict(row) for row in rows]
+    tested = [row for row in judged if row.get("p_value") is not None]
+    for row, one in zip(tested, judge_together([row["estimate"] for row in tested]), strict=True):
+        row |= one._asdict() | {"decision": row["direction"] if one.is_different else UNDECIDED}
+    return judged
 
 
 def count_tested(pairs: pd.DataFrame) -> int:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from bench.schema import Cell
 from collector.labels import count_tenants
-from collector.ratio_words import NO_INTERVAL, adjust_verdicts
+from collector.ratio_words import judge_rows
 from collector.results.cell_repeats import SOUND_VERDICTS
 from collector.results.collection import Collection
 from collector.results.frames import (
@@ -42,7 +42,7 @@ from collector.statistics import (
     invert_estimate,
     measure,
 )
-from collector.units import count_things, format_significant
+from collector.units import count_things
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,13 +394,10 @@ def _describe_energy(shared: CellGroup, rates: Sequence[Series | None]) -> Row:
 
 
 def _judge(aggregate: Estimate | None) -> Row:
-    if aggregate is None:
+    if aggregate is None or aggregate.interval is None:
         return {}
-    if aggregate.interval is None:
-        return {"verdict": NO_INTERVAL}
     direction = "more" if aggregate.center > 1 else "less"
-    verdict = f"together {format_significant(aggregate.center)}x one alone"
-    return {"verdict": verdict, "p_value": aggregate.p_value, "estimate": aggregate, "direction": direction}
+    return {"p_value": aggregate.p_value, "estimate": aggregate, "direction": direction}
 
 
 def _divide(numerator: Series | None, denominator: Series | None) -> Estimate | None:
@@ -467,7 +464,6 @@ SHARING_COLUMNS: Columns = {
     "joint_high": "float64",
     "p_value": "float64",
     "p_adjusted": "float64",
-    "verdict": "str",
     "decision": "str",
     **_with_interval("jain_index"),
     "lowest_jain_index": "float64",
@@ -486,7 +482,7 @@ tenant; `role_...`: of all tenants with the role; `slowest_slowdown`: of the slo
 roles; so are `joint_low` to `joint_high`, the interval of `aggregate_ratio` that holds together with those of all
 tested cells, and the verdict that rests on it. docs/statistics.md has the formulas."""
 
-JUDGED_COLUMNS = ("joint_low", "joint_high", "p_adjusted", "verdict", "decision")
+JUDGED_COLUMNS = ("joint_low", "joint_high", "p_adjusted", "decision")
 """What is found of all cells together."""
 
 
@@ -538,7 +534,7 @@ def _describe(group: CellGroup, fallen: Row) -> list[Row]:
 
 def _adjust(rows: Sequence[Row]) -> list[Row]:
     first = [index for index, row in enumerate(rows) if row["role"] == "cell"]
-    adjusted = adjust_verdicts([rows[index] for index in first])
+    adjusted = judge_rows([rows[index] for index in first])
     own = dict(zip(first, adjusted, strict=True))
     last: Row = {}
     found = []

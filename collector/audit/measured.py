@@ -10,7 +10,6 @@ from bench.schema import Phase
 from collector.audit.study import Study, load_study
 from collector.audit.table import AuditedDevice
 from collector.comparisons import DEVICES, FRAMEWORKS, PRECISIONS, Comparison, compare_cells
-from collector.facts import count_left_out
 from collector.labels import label_hardware, label_shared
 from collector.machines import SIDES
 from collector.results.cell_repeats import read_estimate
@@ -155,10 +154,10 @@ def _list_lines(pairs: pd.DataFrame, describe: Callable[[Row], str]) -> tuple[st
 def explain_missing_intervals(pairs: pd.DataFrame) -> str:
     """Return why pairs have no interval: left out, of a single repeat, not comparable; empty where all have one."""
     single = int((pairs["ratio"].notna() & pairs["ratio_low"].isna()).sum())
-    not_compared = pairs.loc[pairs["ratio"].isna() & pairs["left_out"].isna(), "verdict"].value_counts()
-    reasons = [count_left_out([pairs]).removesuffix(".")]
+    without = pairs[pairs["ratio"].isna()]
+    counts = (without["decision"] + ": " + without["reason"]).value_counts()
+    reasons = [f"{reason} ({count} of {len(pairs)} pairs)" for reason, count in counts.items()]
     reasons += [f"no interval for {single} of {len(pairs)} pairs, as a side has one repeat" if single else ""]
-    reasons += [f"{verdict} ({count} of {len(pairs)} pairs)" for verdict, count in not_compared.items()]
     return "; ".join(filter(None, reasons))
 
 

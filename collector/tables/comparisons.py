@@ -12,7 +12,14 @@ from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG
 from collector.labels import add_labels, label_hardware, label_shared
 from collector.machines import SIDES
 from collector.ranking import list_cheapest, rank_programs
-from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, count_differences, count_tested, quote_longer
+from collector.ratio_words import (
+    NO_DIFFERENCE,
+    UNDECIDED,
+    count_differences,
+    count_tested,
+    describe_longer,
+    quote_longer,
+)
 from collector.results.cell_repeats import read_estimate
 from collector.results.collection import Collection
 from collector.results.frames import CELL_COLUMNS, Row, describe_cell, list_rows, make_frame
@@ -41,6 +48,7 @@ from collector.units import (
     Unit,
     choose_memory_unit,
     format_number,
+    format_significant,
 )
 
 INTERVAL_TITLE = "95 % interval"
@@ -69,7 +77,7 @@ NUM_TIME_DIGITS = 4
 def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
     """Return the pairs of a comparison with their verdicts, without those left out."""
     pairs = analysis.comparisons[comparison.name]
-    rows = pairs[pairs["left_out"].isna()]
+    rows = pairs[pairs["decision"] != "left out"]
     hardware = _hardware_columns(comparison)
     constants = {column.title: text for column in hardware if (text := _name_constant(column, rows))}
     num_tested = count_tested(pairs)
@@ -86,8 +94,10 @@ def make_comparison_table(comparison: Comparison, analysis: Analysis) -> Table:
     collection = analysis.collection
     settings = _describe_settings(comparison, list_rows(rows), collection.environments)
     remarks = [count_differences(rows), *said_once, describe_libraries(rows, collection), settings]
-    intervals = [_quote_interval(row, num_tested) for row in list_rows(rows[list(ESTIMATE_COLUMNS)])]
-    shown = rows.assign(workload=label_shared(rows), interval=intervals)
+    listed = list_rows(rows[[*ESTIMATE_COLUMNS, "subject", "reference", "decision", "reason"]])
+    intervals = [_quote_interval(row, num_tested) for row in listed]
+    verdicts = [_describe_verdict(row, comparison) for row in listed]
+    shown = rows.assign(workload=label_shared(rows), interval=intervals, verdict=verdicts)
     return make_table(CAPTIONS[comparison.name], columns, shown, remark=" ".join(filter(None, remarks)))
 
 
@@ -99,6 +109,27 @@ def _ratio_columns(comparison: Comparison) -> list[Column]:
         return [number_column("efficiency", "ratio", PERCENT), own, verdict]
     interval = Column(title=INTERVAL_TITLE, sources=("interval",), format=str, align="right")
     return [verdict, interval]
+
+
+VERDICT_WORDS = {
+    UNDECIDED: NO_DIFFERENCE,
+    "one repeat": "no verdict: one repeat counts, no interval",
+    "machines differ": "no verdict: the machines differ, by how much is not known",
+}
+
+
+def _describe_verdict(pair: Row, comparison: Comparison) -> str:
+    """Return what is decided of a pair in words: `TensorFlow graph takes 12.0 % longer`, whichever side it is."""
+    if pd.isna(pair["ratio"]):
+        return f"{pair['decision']}: {pair['reason']}"
+    if pair["decision"] in VERDICT_WORDS:
+        return VERDICT_WORDS[pair["decision"]]
+    ratio = read_estimate(pair, center="ratio")
+    if comparison.measure == "efficiency":
+        center, *ends = (format_significant(100 * value) for value in (ratio.center, *(ratio.interval or ())))
+        return f"{center} % of linear ({' to '.join(ends)})"
+    longer = ratio if ratio.center > 1 else invert_estimate(ratio)
+    return f"{pair['subject' if pair['decision'] == 'slower' else 'reference']} takes {describe_longer(longer)}"
 
 
 def _quote_interval(pair: Row, num_tested: int) -> str:

@@ -5,7 +5,7 @@ import pandas as pd
 from bench.registry import MODELS
 from collector.analysis import Analysis
 from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
-from collector.ratio_words import NO_DIFFERENCE, adjust_verdicts, name_direction
+from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, judge_rows
 from collector.results.collection import Collection
 from collector.results.frames import Columns, Row, make_frame
 from collector.results.hosts import describe_environment
@@ -151,9 +151,10 @@ def make_machines_table(analysis: Analysis) -> Table:
         number_column("hottest", "gpu_max_temperature_celsius", CELSIUS, is_optional=True),
         number_column("step times against the others", "time_factor", RATIO),
         interval_column("95 % interval", "joint_low", "joint_high", RATIO),
-        text_column("verdict", "verdict", is_optional=True),
+        text_column("verdict", "words", is_optional=True),
     ]
-    return make_table("Machines, and how they differ", columns, rows, remark=_remark(rows))
+    shown = rows.assign(words=rows["decision"].replace(UNDECIDED, NO_DIFFERENCE))
+    return make_table("Machines, and how they differ", columns, shown, remark=_remark(rows))
 
 
 def _remark(rows: pd.DataFrame) -> str:
@@ -164,10 +165,10 @@ def _remark(rows: pd.DataFrame) -> str:
 
 def _name_different(rows: pd.DataFrame) -> str:
     """Return in a sentence which machines differ by more than the spread between repeats explains."""
-    tested = rows[rows["verdict"].notna()]
+    tested = rows[rows["decision"].notna()]
     if tested.empty:
         return "No two of them measured the same cell often enough to say whether they differ."
-    different = tested[tested["verdict"] != NO_DIFFERENCE]
+    different = tested[tested["decision"] != UNDECIDED]
     if different.empty:
         return f"None of {len(tested)} differs by more than the spread between repeats explains."
     factors = zip(different["machine"], different["time_factor"], strict=True)
@@ -197,12 +198,12 @@ MACHINE_TABLE_COLUMNS: Columns = {
     "joint_high": "float64",
     "p_value": "float64",
     "p_adjusted": "float64",
-    "verdict": "str",
+    "decision": "str",
 }
 """`product_flops_per_second`: the median of the matrix products of its cells; `product_factor`: its rate over that of
 the machines that measured the same product; `copy_bytes_per_second` and `copy_factor` likewise of its memory;
 `deviation`: in words, if it differs by its calibration from others of its type. `time_factor`: its step times over
-those of the machines that measured the same cells, above 1 where it is slower. The verdict states a difference where
+those of the machines that measured the same cells, above 1 where it is slower. The decision states a difference where
 the interval that holds together with those of all machines, `joint_low` to `joint_high`, excludes 1."""
 OWN_COLUMNS = (
     *("cell_id", "environment_id", "center_step_seconds", "instance_type", "zone", "cpu_model", "gpu_name"),
@@ -227,7 +228,7 @@ def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
         | {"deviation": deviations.get(str(machine))}
         for machine, group in sound.groupby("machine", sort=True)
     ]
-    return make_frame(adjust_verdicts(rows), MACHINE_TABLE_COLUMNS)
+    return make_frame(judge_rows(rows), MACHINE_TABLE_COLUMNS)
 
 
 def _describe_machine_rows(machine: str, repeats: pd.DataFrame) -> Row:
@@ -247,8 +248,7 @@ def _describe_factor(factor: Estimate | None) -> Row:
     if factor is None:
         return {}
     low, high = factor.interval or (None, None)
-    direction = name_direction(factor)
-    test = {"p_value": factor.p_value, "estimate": factor, "direction": direction, "verdict": direction}
+    test = {"p_value": factor.p_value, "estimate": factor, "direction": "slower" if factor.center > 1 else "faster"}
     return {
         "time_factor": factor.center,
         "time_factor_low": low,

@@ -185,5 +185,5 @@ def test_each_card_of_a_host_is_a_machine(collect_on_nodes: CollectOnNodes) -> N
     ]
     rows = tabulate_machines(collect_on_nodes(*results).results)
     assert rows["machine"].to_list() == ["node-a GPU-a", "node-a GPU-b"]
-    assert rows["verdict"].to_list() == ["faster", "slower"]
+    assert rows["decision"].to_list() == ["faster", "slower"]
     assert rows["gpu_name"].to_list() == ["Tesla T4"] * 2
