@@ -22,8 +22,8 @@ import yaml
 
 from child_process import start_child
 from control_plane import DEFAULT_ASSETS, START_DEADLINE_SECONDS, ControlPlane
+from runner.kubernetes.capacity import find_api_version
 from runner.kubernetes.connection import ApiError, Connection
-from runner.kubernetes.kueue import find_api_version
 from s3_server import find_free_port
 
 METRICS_CERTIFICATES = Path("/etc/kueue/metrics/certs")

@@ -18,15 +18,16 @@ from runner.images import locate_requirements
 from runner.kubernetes.capacity import (
     NodeStatus,
     count_daemon_requests,
+    find_api_version,
     fit_pod,
     format_amount,
     list_label_misfits,
+    read_inactivity,
     read_node_status,
     sum_requests,
 )
 from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
 from runner.kubernetes.connection import ApiError, BusyError, Connection, JsonObject, decode_answer
-from runner.kubernetes.kueue import find_api_version, read_inactivity
 from runner.kubernetes.names import COMPONENT, JobKey
 from runner.kubernetes.objects import list_others, read_quantity
 from runner.kubernetes.rendering import JobRenderer

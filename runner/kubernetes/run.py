@@ -12,11 +12,10 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Cluster, Run
 from bench.store import Store
-from runner.kubernetes.capacity import check_prices
+from runner.kubernetes.capacity import check_prices, explain_queued_jobs
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection, to_user_error
 from runner.kubernetes.failures import is_starting, read_reasons
-from runner.kubernetes.kueue import explain_queued_jobs
 from runner.kubernetes.login import find_context
 from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, select_run
 from runner.kubernetes.nodes import NodesAtFaultError, Placements

@@ -38,13 +38,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from bench.schema import Failure, NodeFault, Result
-from runner.kubernetes.capacity import PoolCapacity, Spending
+from runner.kubernetes.capacity import PoolCapacity, QueuedJobs, Spending
 from runner.kubernetes.cleanup import CancellationWatcher, list_marks
 from runner.kubernetes.connection import ApiError, to_user_error
 from runner.kubernetes.dispatcher import TICK_SECONDS
 from runner.kubernetes.failures import PendingPods, classify, find_interruption, find_node_fault
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
-from runner.kubernetes.kueue import QueuedJobs
 from runner.kubernetes.nodes import NodeFaults, Placements, SharedNodes, read_node_faults
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.recording import EndedFromOutside, ResultRecorder

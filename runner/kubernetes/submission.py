@@ -48,8 +48,6 @@ class FinishedJobs:
     """Whether none stays."""
     _num_deletions: int = 0
     """Requests under way."""
-    _is_refused: bool = False
-    """Whether the runner has no right to delete many Jobs at once: then they stay until their TTL is over."""
 
     def add(self, job: JobStatus, attempt: str | None) -> None:
         self._kept.append((job, attempt))
@@ -63,10 +61,10 @@ class FinishedJobs:
     @property
     def is_behind(self) -> bool:
         """Whether Jobs finish faster than the API server deletes them, and no more should be created for now."""
-        return len(self._kept) >= MAX_KEPT and not self._is_refused
+        return len(self._kept) >= MAX_KEPT
 
     def _delete_more(self) -> None:
-        while self._has_batch() and self._num_deletions < NUM_DELETIONS and not self._is_refused:
+        while self._has_batch() and self._num_deletions < NUM_DELETIONS:
             batch = [self._kept.popleft() for _ in range(min(BATCH_SIZE, len(self._kept)))]
             is_placed = self.placements.placed.issuperset(attempt for _, attempt in batch)
             delete = partial(self._delete, [job for job, _ in batch], is_placed=is_placed)
@@ -76,11 +74,8 @@ class FinishedJobs:
     def _has_batch(self) -> bool:
         return bool(self._kept) if self._is_room_needed else len(self._kept) >= NUM_KEPT + BATCH_SIZE
 
-    def _delete(self, batch: list[JobStatus], *, is_placed: bool) -> bool:
-        """Delete the Jobs, after the placements that they lack were written; return whether the runner may.
-
-        `is_placed`: they lack none.
-        """
+    def _delete(self, batch: list[JobStatus], *, is_placed: bool) -> None:
+        """Delete the Jobs, after the placements that they lack were written; `is_placed`: they lack none."""
         path = self.run.path("jobs")
         try:
             for number in sorted({job.number for job in batch}):
@@ -97,12 +92,9 @@ class FinishedJobs:
             self.run.dispatcher.warn_later(
                 f"finished Jobs are not deleted: {error.message}", "deletion of finished Jobs"
             )
-            return error.status != HTTPStatus.FORBIDDEN
-        return True
 
-    def _handle_deleted(self, is_allowed: bool) -> None:
+    def _handle_deleted(self, _: None) -> None:
         self._num_deletions -= 1
-        self._is_refused = not is_allowed
         self._delete_more()
 
 

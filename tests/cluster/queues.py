@@ -7,8 +7,8 @@ from typing import Any
 from commands import create
 from runs import wait_for
 
+from runner.kubernetes.capacity import find_api_version
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.kueue import find_api_version
 
 Quotas = dict[str, dict[str, str]]
 """By flavour, the quota of each resource."""

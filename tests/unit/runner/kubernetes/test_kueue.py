@@ -1,10 +1,10 @@
-"""runner.kubernetes.kueue: what a Workload's conditions mean for its Job."""
+"""runner.kubernetes.capacity: what a Workload's conditions mean for its Job."""
 
 from typing import Any
 
 import pytest
 
-from runner.kubernetes.kueue import read_inactivity, read_wait
+from runner.kubernetes.capacity import read_inactivity, read_wait
 
 
 def make_workload(*conditions: tuple[str, str, str, str], **status: Any) -> dict[str, Any]:
