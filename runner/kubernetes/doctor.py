@@ -478,15 +478,12 @@ def check_claims(subject: Subject) -> Iterator[Finding]:
         hint = "it comes with Kubernetes 1.34; or write `gpu.request: limit` in the profile"
         yield Finding("device class", "failed", "the cluster has no resource.k8s.io/v1", hint)
         return
-    yield check_object(
-        subject, "device class", f"{DRA}/deviceclasses", gpus.device_class, "install the GPU's DRA driver"
-    )
+    hint = "install the GPU's DRA driver"
+    yield check_object(subject, "device class", f"{DRA}/deviceclasses", gpus.device_class, hint)
     slices = subject.connection.list_items(f"{DRA}/resourceslices")
-    if num_devices := sum(len(item["spec"].get("devices") or ()) for item in slices):
-        yield Finding("devices to claim", "ok", f"{num_devices} in {len(slices)} ResourceSlices")
-    else:
-        hint = "see that the GPU's DRA driver runs on the GPU nodes"
-        yield Finding("devices to claim", "failed", "no ResourceSlice offers any", hint)
+    message = f"{sum(len(item['spec'].get('devices') or ()) for item in slices)} in {len(slices)} ResourceSlices"
+    hint = "" if slices else "see that the GPU's DRA driver runs on the GPU nodes"
+    yield Finding("devices to claim", "ok" if slices else "failed", message, hint)
     for num_gpus in sorted({kind.cell.num_gpus for kind in subject.kinds if kind.cell.device == "gpu"}):
         path = f"{DRA}/namespaces/{subject.namespace}/resourceclaimtemplates"
         yield check_object(subject, "claim template", path, gpus.name_claim_template(num_gpus), SETUP)
