@@ -8,9 +8,9 @@ each varies by itself; benchmarks/watch_nights.py compares the methods, and docs
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -93,62 +93,33 @@ def look(nights: Nights, starts: Starts = NO_STARTS, *, p_value: float = 1.0) ->
     if not nights.keys or len(nights.runs) < 2:
         return []
     cell_starts = np.array([starts.cells.get(key, 0) for key in nights.keys], dtype=np.int64)
-    effects = find_group_effects(nights, cell_starts)
-    common = spread_over_cells(nights, effects)
+    levels, common = find_levels(nights.logs, cell_starts), np.zeros_like(nights.logs)
+    groups = {group: rows for group, rows in nights.find_groups().items() if len(rows) >= MIN_GROUP_CELLS}
+    for rows in groups.values():
+        common[rows] = find_common_effect(nights.logs[rows], levels[rows])
     found = [
-        change.make_seen((row,), nights.keys[row].group, (change.before + common[row, -1],))
-        for row, change in _look_at_series(nights.logs - common, nights.variances, cell_starts, p_value)
+        make(rows=(row,), group=nights.keys[row].group, is_of_group=False, levels=(before + float(common[row, -1]),))
+        for row, before, make in _look_at_series(nights.logs - common, nights.variances, cell_starts, p_value)
     ]
-    if effects:
-        names, members = list(effects), nights.find_groups()
+    if groups:
+        names = list(groups)
         group_starts = np.array([starts.groups.get(name, 0) for name in names], dtype=np.int64)
-        logs = np.array([effects[name] for name in names])
-        for index, change in _look_at_series(logs, np.zeros_like(logs), group_starts, p_value):
-            present = [int(row) for row in members[names[index]] if not np.isnan(nights.logs[row, -1])]
-            levels = take_medians(nights.logs[present, group_starts[index] : change.first])
-            found.append(change.make_seen(tuple(present), names[index], tuple(levels), is_of_group=True))
+        logs = np.array([common[rows[0]] for rows in groups.values()])
+        for index, _, make in _look_at_series(logs, np.zeros_like(logs), group_starts, p_value):
+            present = [int(row) for row in groups[names[index]] if not np.isnan(nights.logs[row, -1])]
+            seen = make(rows=tuple(present), group=names[index], is_of_group=True, levels=())
+            before = take_medians(nights.logs[present, group_starts[index] : seen.first])
+            found.append(replace(seen, levels=tuple(map(float, before))))
     return sorted(found, key=lambda seen: seen.p_value)
-
-
-class _Change(NamedTuple):
-    """The most likely change of one series: the split of its nights whose two sides differ most."""
-
-    first: int
-    shift: float
-    error: float
-    before: float
-    """Level before the change, as a log."""
-    num_before: int
-    num_after: int
-    p_value: float
-    freedom: float
-    deviation: float
-
-    def make_seen(
-        self, rows: tuple[int, ...], group: Group, levels: Sequence[float], *, is_of_group: bool = False
-    ) -> Seen:
-        width = float(stats.t.ppf((1 + CONFIDENCE) / 2, self.freedom) * self.error)
-        return Seen(
-            rows=rows,
-            group=group,
-            is_of_group=is_of_group,
-            first=self.first,
-            shift=self.shift,
-            log_interval=(self.shift - width, self.shift + width),
-            p_value=self.p_value,
-            num_before=self.num_before,
-            num_after=self.num_after,
-            deviation=self.deviation,
-            levels=tuple(float(level) for level in levels),
-        )
 
 
 def _look_at_series(
     logs: FloatArray, repeat_variances: FloatArray, starts: IntArray, p_value: float
-) -> Iterator[tuple[int, _Change]]:
-    """Yield the row of each series whose most likely change has a one-sided p-value below `p_value`, with the change.
+) -> Iterator[tuple[int, float, Callable[..., Seen]]]:
+    """Yield the row of each series whose most likely change has a one-sided p-value below `p_value`.
 
-    `logs`, `repeat_variances`: shape (series, nights); `starts`: shape (series,).
+    With it the level before the change, and what makes a Seen of the change: the split of the nights whose two sides
+    differ most. `logs`, `repeat_variances`: shape (series, nights); `starts`: shape (series,).
     """
     variances, freedom = estimate_variances(logs)
     typical = np.nan_to_num(take_medians(repeat_variances))
@@ -172,18 +143,18 @@ def _look_at_series(
     chances: FloatArray = np.asarray(stats.t.sf(scores.max(axis=1), freedom))  # 1 where no split fits
     for row in np.flatnonzero(chances < p_value):
         place = row, best[row]
-        change = _Change(
+        shift, width = float(shifts[place]), float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom[row]) * errors[place])
+        change = partial(
+            Seen,
             first=int(best[row]) + 1,
-            shift=float(shifts[place]),
-            error=float(errors[place]),
-            before=float(levels[place]),
+            shift=shift,
+            log_interval=(shift - width, shift + width),
+            p_value=float(chances[row]),
             num_before=int(before[0][place]),
             num_after=int(after[0][place]),
-            p_value=float(chances[row]),
-            freedom=float(freedom[row]),
             deviation=math.sqrt(variances[row]),
         )
-        yield int(row), change
+        yield int(row), float(levels[place]), change
 
 
 def _sum_sides(values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -224,25 +195,6 @@ def judge(seen: Seen, alone: float) -> tuple[Outcome, str]:
 
 def _percent(log: float) -> str:
     return f"{100 * math.expm1(log):.1f} %"
-
-
-def find_group_effects(nights: Nights, starts: IntArray) -> dict[Group, FloatArray]:
-    """Return what the cells of each group with MIN_GROUP_CELLS share in each night, as logs."""
-    levels = find_levels(nights.logs, starts)
-    return {
-        group: find_common_effect(nights.logs[rows], levels[rows])
-        for group, rows in nights.find_groups().items()
-        if len(rows) >= MIN_GROUP_CELLS
-    }
-
-
-def spread_over_cells(nights: Nights, effects: Mapping[Group, FloatArray]) -> FloatArray:
-    """Return the effect of each series' group, shape (series, nights); zeros where its group has none."""
-    common = np.zeros_like(nights.logs)
-    for group, rows in nights.find_groups().items():
-        if group in effects:
-            common[rows] = effects[group]
-    return common
 
 
 MIN_GROUP_CELLS = 10
