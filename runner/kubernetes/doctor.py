@@ -481,9 +481,10 @@ def check_claims(subject: Subject) -> Iterator[Finding]:
     hint = "install the GPU's DRA driver"
     yield check_object(subject, "device class", f"{DRA}/deviceclasses", gpus.device_class, hint)
     slices = subject.connection.list_items(f"{DRA}/resourceslices")
-    message = f"{sum(len(item['spec'].get('devices') or ()) for item in slices)} in {len(slices)} ResourceSlices"
-    hint = "" if slices else "see that the GPU's DRA driver runs on the GPU nodes"
-    yield Finding("devices to claim", "ok" if slices else "failed", message, hint)
+    num_devices = sum(len(item["spec"].get("devices") or ()) for item in slices)
+    hint = "" if num_devices else "see that the GPU's DRA driver runs on the GPU nodes"
+    message = f"{num_devices} in {len(slices)} ResourceSlices"
+    yield Finding("devices to claim", "ok" if num_devices else "failed", message, hint)
     for num_gpus in sorted({kind.cell.num_gpus for kind in subject.kinds if kind.cell.device == "gpu"}):
         path = f"{DRA}/namespaces/{subject.namespace}/resourceclaimtemplates"
         yield check_object(subject, "claim template", path, gpus.name_claim_template(num_gpus), SETUP)
