@@ -56,24 +56,6 @@ class NodeStatus:
         return f"{self.labels.get(INSTANCE_TYPE, 'no instance type')}, {', '.join(parts)}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fit:
-    """Which nodes can hold a pod."""
-
-    fitting: tuple[NodeStatus, ...]
-    unfit: Mapping[str, Sequence[NodeStatus]]
-    """The others, by why they cannot."""
-
-    def describe(self) -> tuple[str, ...]:
-        """Return a line for each group of nodes."""
-        lines = [f"{number} can: {kind}" for kind, number in Counter(node.kind for node in self.fitting).items()]
-        for reasons, nodes in self.unfit.items():
-            kinds = "; ".join(dict.fromkeys(node.kind for node in nodes))
-            more = ", ..." if len(nodes) > 1 else ""
-            lines.append(f"{len(nodes)} cannot ({nodes[0].name}{more}: {kinds}): {reasons}")
-        return tuple(lines)
-
-
 def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
     """Return what matters of a node. `taken`: what pods of DaemonSets request there."""
     spec, status = node.get("spec", {}), node.get("status", {})
@@ -101,12 +83,24 @@ def count_daemon_requests(pods: Iterable[Mapping[str, Any]]) -> dict[str, dict[s
     return {node: dict(amounts) for node, amounts in taken.items()}
 
 
-def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> Fit:
-    """Return which of the nodes could hold a pod if nothing but DaemonSets ran there."""
+def fit_pod(spec: Mapping[str, Any], nodes: Sequence[NodeStatus]) -> dict[str, list[NodeStatus]]:
+    """Return the nodes by why they could not hold a pod if nothing but DaemonSets ran there; empty: they could."""
     groups: defaultdict[str, list[NodeStatus]] = defaultdict(list)
     for node in nodes:
         groups[", ".join(list_misfits(spec, node))].append(node)
-    return Fit(fitting=tuple(groups.pop("", ())), unfit=groups)
+    return groups
+
+
+def describe_fit(groups: Mapping[str, Sequence[NodeStatus]]) -> tuple[str, ...]:
+    """Return a line for each group of nodes of `fit_pod`."""
+    kinds = Counter(node.kind for node in groups.get("", ()))
+    lines = [f"{number} can: {kind}" for kind, number in kinds.items()]
+    for reasons, nodes in groups.items():
+        if reasons:
+            words = "; ".join(dict.fromkeys(node.kind for node in nodes))
+            more = ", ..." if len(nodes) > 1 else ""
+            lines.append(f"{len(nodes)} cannot ({nodes[0].name}{more}: {words}): {reasons}")
+    return tuple(lines)
 
 
 def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
@@ -292,8 +286,8 @@ def count_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) 
     Pods that keep others like them off their node (`is_alone_on_node`) have one node each.
     """
     if all("podAntiAffinity" in pod.get("affinity", {}) for pod in pods):
-        return len({node.name for pod in pods for node in fit_pod(pod, nodes).fitting})
-    return max(_count_sharing(pod, fit_pod(pod, nodes).fitting) for pod in pods)
+        return len({node.name for pod in pods for node in fit_pod(pod, nodes).get("", ())})
+    return max(_count_sharing(pod, fit_pod(pod, nodes).get("", ())) for pod in pods)
 
 
 def _count_sharing(pod: Mapping[str, Any], fitting: Sequence[NodeStatus]) -> int:

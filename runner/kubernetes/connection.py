@@ -171,10 +171,10 @@ def read_refusal(verb: str, response: urllib3.BaseHTTPResponse, body: bytes) -> 
 
 
 def read_watch_error(status: JsonObject) -> ApiError:
-    code, reason = status.get("code", HTTPStatus.INTERNAL_SERVER_ERROR), str(status.get("reason") or "")
-    words = status.get("message") or f"the API server ended a watch with an error and no message (code {code})"
+    code = status.get("code", HTTPStatus.INTERNAL_SERVER_ERROR)
+    message = status.get("message") or f"the API server ended a watch with an error and no message (code {code})"
     kind = BusyError if code >= HTTPStatus.INTERNAL_SERVER_ERROR else ApiError
-    return kind(code, reason, _write_line(words, MAX_MESSAGE_CHARACTERS))
+    return kind(code, str(status.get("reason") or ""), _write_line(message, MAX_MESSAGE_CHARACTERS))
 
 
 def _write_line(text: object, max_characters: int) -> str:

@@ -18,6 +18,7 @@ from runner.images import locate_requirements
 from runner.kubernetes.capacity import (
     NodeStatus,
     count_daemon_requests,
+    describe_fit,
     find_api_version,
     fit_pod,
     format_amount,
@@ -127,9 +128,7 @@ def check_object(subject: Subject, check: str, path: str, name: str, hint: str) 
         found = subject.find(f"{path}/{name}")
     except ApiError as error:
         return explain_unchecked(check, error)
-    if found is None:
-        return Finding(check, "failed", f"there is no {name}", hint)
-    return Finding(check, "ok", f"{name} is there")
+    return Finding(check, "ok", f"{name} is there") if found else Finding(check, "failed", f"there is no {name}", hint)
 
 
 def explain_unchecked(check: str, error: ApiError) -> Finding:
@@ -414,19 +413,20 @@ def check_nodes(subject: Subject) -> Iterator[Finding]:
     nodes = [read_node_status(node, taken.get(node["metadata"]["name"], {})) for node in listed]
     autoscaler = next((name for name, path in AUTOSCALERS.items() if _if_allowed(lambda: subject.find(path))), "")  # noqa: B023
     for kind in subject.places:
-        fit = fit_pod(kind.pod_spec, nodes)
+        groups = fit_pod(kind.pod_spec, nodes)
+        num_fitting, details = len(groups.get("", ())), describe_fit(groups)
         check = f"nodes for cells on {kind.place}"
-        message = f"{len(fit.fitting) or 'none'} of {len(nodes)} nodes can hold one"
-        if fit.fitting:
-            yield Finding(check, "ok", message, details=fit.describe())
+        message = f"{num_fitting or 'none'} of {len(nodes)} nodes can hold one"
+        if num_fitting:
+            yield Finding(check, "ok", message, details=details)
         elif autoscaler:
             hint = f"{autoscaler} may add one that can; see that one of its pools has what is missing"
-            yield Finding(check, "warning", message, hint, fit.describe())
+            yield Finding(check, "warning", message, hint, details)
         else:
             hint = "add such a node, or change the pool of the profile: its labels, tolerations, cpus or memory"
             if kind.cell.device == "gpu":
                 hint += "; where nodes offer no GPU: https://github.com/NVIDIA/k8s-device-plugin"
-            yield Finding(check, "failed", message, hint, fit.describe())
+            yield Finding(check, "failed", message, hint, details)
     yield from _check_drivers(subject, nodes)
 
 

@@ -149,7 +149,7 @@ def test_pods_of_daemon_sets_take_their_part_of_a_node() -> None:
 
     assert node.free["cpu"] == Decimal("3.12")
     spec = {"containers": [{"resources": {"requests": {"cpu": "3.5"}}}]}
-    assert fit_pod(spec, [node]).unfit == {"cpu: 3.5 wanted, 3.12 there": [node]}
+    assert fit_pod(spec, [node]) == {"cpu: 3.5 wanted, 3.12 there": [node]}
 
 
 def test_claims_need_a_class_devices_and_templates(
