@@ -81,18 +81,6 @@ def test_all_wait_for_each_other_and_then_for_one_window(table: Table) -> None:
     assert [seat.find_window() for seat in seats] == [window] * 3
 
 
-def test_a_tenant_that_has_ended_is_not_waited_for(table: Table) -> None:
-    seats = [table.seat(tenant) for tenant in range(3)]
-    seats[0].report_ready(make_place(0))
-    seats[1].report_ready(make_place(1))
-    seats[2].leave(make_failed_record(2))
-    seats[0].await_ready()
-    seats[0].report_pace(0.1)
-    seats[1].leave(make_failed_record(1))
-    assert seats[0].find_window() is not None
-    assert seats[0].gather(0.0) == [make_failed_record(1), make_failed_record(2)]
-
-
 def test_a_tenant_that_never_comes_ends_the_measurement_of_all(table: Table) -> None:
     for tenant in (0, 1):
         table.seat(tenant).report_ready(make_place(tenant))
@@ -110,16 +98,6 @@ def test_tenants_on_two_gpus_are_not_measured(table: Table) -> None:
     window = table.seat(1).find_window()
     assert window is not None
     assert window.called_off == "the tenants are not on one GPU: GPU-0, GPU-1"
-
-
-def test_tenant_0_without_a_workload_sets_the_window_of_the_others(table: Table) -> None:
-    seats = [table.seat(tenant) for tenant in range(3)]
-    seats[0].leave(make_failed_record(0))
-    for tenant in (1, 2):
-        seats[tenant].report_ready(make_place(tenant))
-        seats[tenant].report_pace(0.5)
-    window = seats[0].await_window()
-    assert window.end_seconds == pytest.approx(1000.0 + 0.5 + 2 * 0.5 + 1.2 * 10 * 0.5)
 
 
 def test_without_a_tenant_left_there_is_no_window(table: Table) -> None:
