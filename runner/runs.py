@@ -17,7 +17,6 @@ from bench.store import (
     StoreUnreachable,
     UnreadableObject,
     parse_result_key,
-    raw_removals_prefix,
     results_prefix,
     run_key,
 )
@@ -52,8 +51,8 @@ class RecordSnapshot:
     """Repeats with a readable record of any status."""
     contaminated: frozenset[RepeatKey] = frozenset()
     """Those of `ok` that others disturbed in every record that says ok, whatever graver verdict it has."""
-    num_records: Counter[RepeatKey]
-    """How many records each repeat has, damaged ones included."""
+    earlier: Mapping[RepeatKey, frozenset[str]] = field(default_factory=dict)
+    """By repeat the keys of its records that are not ok, are contaminated or damaged: of one that is missing, all."""
     damaged: tuple[str, ...]
     """Keys of damaged records, sorted."""
     seconds: Mapping[RepeatKey, float] = field(default_factory=dict)
@@ -100,10 +99,13 @@ class Records:
         seconds: defaultdict[RepeatKey, float] = defaultdict(float)
         for key, repeat in keys.items():
             seconds[repeat] += self._seconds[key]
+        earlier: defaultdict[RepeatKey, set[str]] = defaultdict(set)
+        for key in self._conditions.keys() & keys.keys():
+            earlier[keys[key]].add(key)
         return RecordSnapshot(
             ok=ok,
             ended=ok | not_ok if not_ok else ok,  # a set of 100,000 repeats takes 4 MB
-            num_records=Counter(keys.values()),
+            earlier={repeat: frozenset(found) for repeat, found in earlier.items()},
             contaminated=disturbed - sound,
             damaged=tuple(sorted(key for key in keys if self._conditions.get(key) == "damaged")),
             seconds=seconds,
@@ -131,31 +133,6 @@ class Records:
 
     def _read_removed(self) -> dict[str, RemovedResult]:
         return index_removed_results(read_raw_removals(self.store, self.run_id))
-
-
-@dataclass(kw_only=True)
-class RemovedKeys:
-    """Finds the keys of removed records of a run, and reads the removals again only where there are others than before.
-
-    They can be added while the run goes on, and each may name thousands of records.
-    """
-
-    store: Store
-    run_id: str
-    _seen: frozenset[str] = field(default=frozenset(), repr=False)
-    """The keys of the removals that were read."""
-    _keys: Mapping[RepeatKey, frozenset[str]] = field(default_factory=dict, repr=False)
-
-    def find(self, repeat: RepeatKey) -> frozenset[str]:
-        """Return the keys of a repeat's records that were removed on purpose, also of those not yet deleted."""
-        seen = frozenset(self.store.list_keys(raw_removals_prefix(self.run_id)))
-        if seen != self._seen:
-            found: defaultdict[RepeatKey, set[str]] = defaultdict(set)
-            for key in index_removed_results(read_raw_removals(self.store, self.run_id)):
-                found[_find_repeat(key)].add(key)
-            self._keys = {one: frozenset(keys) for one, keys in found.items()}
-            self._seen = seen
-        return self._keys.get(repeat, frozenset())
 
 
 def _require_parts(key: str) -> ResultKey:

@@ -7,9 +7,8 @@ controller wrote into the pod.
 
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +20,7 @@ from bench.errors import UserError
 from bench.schema import Document
 from bench.store import Store, cancelled_key, cancelled_prefix, confirmation_run_id
 from collector.units import join_some
-from runner.kubernetes.connection import ApiError, Connection, delete_exactly, to_user_error
+from runner.kubernetes.connection import Connection, delete_exactly
 from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.names import POOL_LABEL, RUN_LABEL, select_run
 from runner.kubernetes.objects import JobStatus, read_remaining_job
@@ -147,13 +146,13 @@ class JobCleaner:
         If the run is a night whose suspicions are being measured again, the same is done with its confirmation.
         UserError if the API server or the store refuses, or a runner still submits Jobs.
         """
-        with _explain_refusals(self.connection):
-            if not is_dry_run:  # a mark must not stop the runner of a run whose Jobs cannot be deleted
-                check_permissions(self.connection, self.namespace, CANCEL_PERMISSIONS, "`cancel`")
-            jobs = self._list_jobs()
+        with self.connection.explain_refusals():
             if is_dry_run:
+                jobs = self._list_jobs()
                 num_unfinished = sum(job.end is None for job in jobs)
                 return [Deleted(run_id=self.run_id, num_deleted=num_unfinished, num_left=len(jobs) - num_unfinished)]
+            # A mark must not stop the runner of a run whose Jobs cannot be deleted.
+            check_permissions(self.connection, self.namespace, CANCEL_PERMISSIONS, "`cancel`")
             leave_mark(self.store, self.run_id)
             num_deleted = self.end_unfinished()
             done = [Deleted(run_id=self.run_id, num_deleted=num_deleted, num_left=len(self._list_jobs()))]
@@ -166,12 +165,12 @@ class JobCleaner:
     def end_unfinished(self) -> int:
         """Delete the unfinished Jobs and their pods; return how many they were. UserError if the API server refuses."""
         num_deleted = 0
-        with _explain_refusals(self.connection):
+        with self.connection.explain_refusals():
             for _ in range(MAX_ROUNDS):
                 unfinished = [job for job in self._list_jobs(fieldSelector=NOT_COMPLETE) if job.end is None]
                 if not unfinished:
                     return num_deleted
-                self._for_each(unfinished, self._delete_job)
+                self._delete("/apis/batch/v1", "jobs", unfinished)
                 num_deleted += len(unfinished)
                 time.sleep(ROUND_SECONDS)
         raise UserError(
@@ -184,9 +183,9 @@ class JobCleaner:
 
         Raise UserError if some are unfinished, unless `force` cancels them first.
         """
-        with _explain_refusals(self.connection):
-            jobs, pods = self._list_jobs(), find_orphaned_pods(self.connection, self.namespace, self._select_run())
-            num_deleted = len(jobs)
+        with self.connection.explain_refusals():
+            labels = select_run(self.run_id, store_url=self.store.url)
+            jobs, pods = self._list_jobs(), find_orphaned_pods(self.connection, self.namespace, labels)
             num_unfinished = sum(job.end is None for job in jobs)
             if num_unfinished and not force:
                 raise UserError(
@@ -198,49 +197,29 @@ class JobCleaner:
                     f"run {self.run_id}: pods whose Job is gone run on: {name_pods(running)}; wait for them, or add "
                     "--force"
                 )
+            num_cancelled = 0
+            if num_unfinished and not is_dry_run:
+                num_cancelled = self.cancel()[0].num_deleted
+                jobs = self._list_jobs()
             if not is_dry_run:
-                if num_unfinished:
-                    num_cancelled = self.cancel()[0].num_deleted
-                    jobs = self._list_jobs()
-                    num_deleted = num_cancelled + len(jobs)
-                self._for_each(jobs, self._delete_job)
-                self._for_each(pods, self._delete_pod)
-            return Deleted(run_id=self.run_id, num_deleted=num_deleted, num_pods=len(pods))
-
-    def _select_run(self) -> str:
-        return select_run(self.run_id, store_url=self.store.url)
-
-    @property
-    def _jobs_path(self) -> str:
-        return f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
-
-    @property
-    def _select(self) -> dict[str, str]:
-        pool = f",{POOL_LABEL}={self.pool}" if self.pool else ""
-        return {"labelSelector": f"{self._select_run()}{pool}"}
+                self._delete("/apis/batch/v1", "jobs", jobs)
+                self._delete("/api/v1", "pods", pods)
+            return Deleted(run_id=self.run_id, num_deleted=num_cancelled + len(jobs), num_pods=len(pods))
 
     def _list_jobs(self, **query: str) -> list[JobStatus]:
         """Return the Jobs of the run, except those that are being deleted."""
-        found = self.connection.read_items(self._jobs_path, read_remaining_job, self._select | query)
-        return [job for job in found if job is not None]
+        pool = f",{POOL_LABEL}={self.pool}" if self.pool else ""
+        query["labelSelector"] = f"{select_run(self.run_id, store_url=self.store.url)}{pool}"
+        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+        return [job for job in self.connection.read_items(path, read_remaining_job, query) if job is not None]
 
-    def _for_each(self, objects: Sequence[Any], act: Callable[[Any], None]) -> None:
+    def _delete(self, group: str, kind: str, objects: Sequence[JobStatus] | Sequence[OrphanedPod]) -> None:
+        def delete(found: JobStatus | OrphanedPod) -> None:
+            path = f"{group}/namespaces/{self.namespace}/{kind}/{found.name}"
+            delete_exactly(self.connection, path, found.uid)
+
         with ThreadPoolExecutor(NUM_THREADS) as threads:
-            list(threads.map(act, objects))  # after an error or Ctrl-C, those that have not begun are dropped
-
-    def _delete_job(self, job: JobStatus) -> None:
-        delete_exactly(self.connection, f"{self._jobs_path}/{job.name}", job.uid)
-
-    def _delete_pod(self, pod: OrphanedPod) -> None:
-        delete_exactly(self.connection, f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}", pod.uid)
-
-
-@contextmanager
-def _explain_refusals(connection: Connection) -> Iterator[None]:
-    try:
-        yield
-    except ApiError as error:
-        raise to_user_error(error, connection.context) from error
+            list(threads.map(delete, objects))  # after an error or Ctrl-C, those that have not begun are dropped
 
 
 def find_orphaned_pods(connection: Connection, namespace: str, labels: str) -> list[OrphanedPod]:

@@ -240,6 +240,14 @@ class Connection:
     def __post_init__(self) -> None:
         self.login = log_in(self.context, num_connections=POOL_SIZE)
 
+    @contextmanager
+    def explain_refusals(self) -> Iterator[None]:
+        """Raise as UserError what the API server refuses."""
+        try:
+            yield
+        except ApiError as error:
+            raise to_user_error(error, self.context) from error
+
     def request(
         self,
         verb: str,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from bench.errors import UserError
@@ -29,7 +29,7 @@ from runner.kubernetes.failures import (
 )
 from runner.kubernetes.objects import CONTAINER, JobStatus, PodStatus, read_pod_status
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
-from runner.runs import RemovedKeys, find_fault
+from runner.runs import find_fault
 
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
@@ -54,10 +54,6 @@ class ResultRecorder:
     run: OngoingRun
     _has_read: bool = False
     """Whether a record of the run was read."""
-    _removed: RemovedKeys = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._removed = RemovedKeys(store=self.run.store, run_id=self.run.run_id)
 
     def find_record(self, tracked: TrackedJob) -> Result | None:
         """Return the record of this retry round, or None if the store has none yet, or none that can be read.
@@ -93,35 +89,29 @@ class ResultRecorder:
         failure = explain_job(job, pods, self.run.store.url, problem)
         return self.record_failure(tracked, failure, job, pods)
 
-    def give_up(self, tracked: TrackedJob, failure: Failure) -> Result:
-        """Delete a Job whose pod cannot start, write its record and return that."""
-        self.delete_job(tracked.name)
-        found = self.find_record(tracked)  # it may have started at the last moment
-        return found or self.record_failure(tracked, failure, tracked.job, list(tracked.pods.values()))
+    def end(self, tracked: TrackedJob, failure: Failure | None) -> Result | None:
+        """Delete a Job whose pod does not start; return the record of its repeat if it has one after all.
 
-    def withdraw(self, tracked: TrackedJob) -> Result | None:
-        """Delete a Job whose pod no node takes; return the record of its repeat if it has one after all, or None."""
+        Otherwise `failure` is written as its record; None: none is.
+        """
         self.delete_job(tracked.name)
-        return self.find_record(tracked)
+        found = self.find_record(tracked)
+        if found is not None or failure is None:
+            return found
+        return self.record_failure(tracked, failure, tracked.job, list(tracked.pods.values()))
 
     def delete_job(self, name: str, uid: str | None = None) -> None:
         """Delete a Job and its pods; a Job that is gone already, or has another `uid` than this, is no error."""
         delete_exactly(self.run.connection, f"{self.run.path('jobs')}/{name}", uid)
 
     def _list_keys(self, tracked: TrackedJob) -> list[str]:
-        """Return the keys of the repeat's records; none where there are no more than earlier retry rounds left.
-
-        Those that `benchmatrix clean` removed were left by earlier rounds, too: `retry_round` counts them.
-        """
-        run_id, num_earlier = tracked.key.run_id, tracked.key.retry_round
-        keys = []
-        for key in self.run.store.list_keys(f"{results_prefix(run_id)}{tracked.key.cell_id}"):
+        """Return the keys of the repeat's records, less those of earlier retry rounds."""
+        prefix, keys = f"{results_prefix(tracked.key.run_id)}{tracked.key.cell_id}", []
+        for key in self.run.store.list_keys(prefix):
             parts = parse_result_key(key)
-            if parts is not None and parts.repeat == tracked.key.number:
+            if parts is not None and parts.repeat == tracked.key.number and key not in tracked.earlier:
                 keys.append(key)
-        if not keys or len(keys) > num_earlier:
-            return keys
-        return keys if len(self._removed.find(tracked.repeat.key).union(keys)) > num_earlier else []
+        return keys
 
     def _try_to_read(self, key: str) -> Result | str:
         """Return a record, or why it does not count, which is no reason to end the run of all others.

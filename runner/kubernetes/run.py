@@ -14,7 +14,7 @@ from bench.schema import Cluster, Run
 from bench.store import Store
 from runner.kubernetes.capacity import check_prices, explain_queued_jobs
 from runner.kubernetes.cleanup import JobCleaner
-from runner.kubernetes.connection import ApiError, Connection, to_user_error
+from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.failures import is_starting, read_reasons
 from runner.kubernetes.login import find_context
 from runner.kubernetes.names import FINGERPRINT_LABEL, JobKey, select_run
@@ -202,10 +202,8 @@ class ClusterRun:
         # `!=` takes Jobs without the label too:
         # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#equality-based-requirement
         selector = f"{select_run(run.run_id, store_url=self.store.url)},{FINGERPRINT_LABEL}!={ongoing.fingerprint}"
-        try:
+        with connection.explain_refusals():
             found = connection.read_items(ongoing.path("jobs"), read_remaining_job, {"labelSelector": selector})
-        except ApiError as error:
-            raise to_user_error(error, connection.context) from error
         unfinished = [job.name for job in found if job is not None and job.end is None]
         if unfinished:
             raise UserError(
@@ -257,11 +255,13 @@ class ClusterRun:
                     run_id=run.run_id,
                     cell_id=repeat.key[0],
                     number=repeat.number,
-                    retry_round=snapshot.num_records[repeat.key],
+                    retry_round=len(earlier),
                     fingerprint=fingerprint,
                 ),
+                earlier=earlier,
             )
             for repeat in select_missing(run, snapshot, self.retries)
+            for earlier in (snapshot.earlier.get(repeat.key, frozenset()),)
         ]
 
 
@@ -304,7 +304,7 @@ def inspect_run(connection: Connection, namespace: str, run_id: str, store_url: 
     """Return the state now of the run whose results are in the store. UserError if the API server refuses."""
     group, query = f"/apis/batch/v1/namespaces/{namespace}", {"labelSelector": select_run(run_id, store_url=store_url)}
     core = f"/api/v1/namespaces/{namespace}"
-    try:
+    with connection.explain_refusals():
         jobs = connection.read_items(f"{group}/jobs", read_job_status, query)
         pods = connection.read_items(f"{core}/pods", read_pod_status, query | {"fieldSelector": POD_FIELDS})
         said = _read_reasons(connection, namespace) if any(find_state(job) == "waiting" for job in jobs) else {}
@@ -313,8 +313,6 @@ def inspect_run(connection: Connection, namespace: str, run_id: str, store_url: 
             reasons[pod.job_name] = (is_starting(pod) and said.get(pod.uid)) or _find_reason(pod)
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
         waits = explain_queued_jobs(connection, namespace, queued) if queued else {}
-    except ApiError as error:
-        raise to_user_error(error, connection.context) from error
     waiting = [reasons.get(job.name) or "no reason given yet" for job in jobs if find_state(job) == "waiting"]
     by_reason = Counter(join_printable(f"waiting: {reason}") for reason in waiting).most_common()
     # Those that Kueue has just admitted are not among these.

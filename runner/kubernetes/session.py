@@ -40,7 +40,6 @@ from typing import Any, TypeVar
 from bench.schema import Failure, NodeFault, Result
 from runner.kubernetes.capacity import PoolCapacity, QueuedJobs, Spending
 from runner.kubernetes.cleanup import CancellationWatcher, list_marks
-from runner.kubernetes.connection import ApiError, to_user_error
 from runner.kubernetes.dispatcher import TICK_SECONDS
 from runner.kubernetes.failures import PendingPods, classify, find_interruption, find_node_fault
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
@@ -137,7 +136,7 @@ class ClusterSession:
         are left as they are; BudgetSpent if the cap on the cost leaves no room for what is missing, when everything
         that was submitted has its record.
         """
-        with self.run.dispatcher:  # stopped last
+        with self.run.dispatcher, self.run.connection.explain_refusals():
             try:
                 self._start(self._job_informer, self._on_jobs)
                 while not self._has_begun:
@@ -149,8 +148,6 @@ class ClusterSession:
                     if self._submission.is_budget_spent and not self._placements.num_pending:
                         raise BudgetSpent
                     self._run_next()
-            except ApiError as error:
-                raise to_user_error(error, self.run.connection.context) from error
             finally:
                 self._job_informer.stop()
                 self._pod_informer.stop()
@@ -189,11 +186,11 @@ class ClusterSession:
             elif verdict.node_fault:
                 self._blame_node(tracked, tracked.job)
             elif verdict.kind == "unschedulable" and self.run.is_requeued:
-                self._withdraw(tracked, tracked.job)
+                self._end(tracked, None)
             else:
                 alike = self._list_alike(tracked) if verdict.kind == "unschedulable" else []
                 for each in (tracked, *alike):
-                    self._give_up(each, verdict.to_failure())
+                    self._end(each, verdict.to_failure())
         if self._pending_pods.is_room_needed:
             self._finished_jobs.make_room()
 
@@ -320,7 +317,7 @@ class ClusterSession:
         if not verdict.retry:  # its container may have ended as by SIGTERM: the Job makes another pod
             if tracked.state == "in-flight":
                 failure = Failure(kind=verdict.kind, message=verdict.message, exit_code=pod.exit_code)
-                self._give_up(tracked, failure)
+                self._end(tracked, failure)
         elif not (pod.is_deleted and tracked.job is not None and tracked.job.is_suspended):  # counted with its Job
             self._count_disruption(tracked, pod.uid, verdict.message)
 
@@ -329,7 +326,7 @@ class ClusterSession:
             return
         tracked.disrupted_pod_uids |= {pod_uid}
         if len(tracked.disrupted_pod_uids) >= MAX_DISRUPTIONS and tracked.state == "in-flight":
-            self._give_up(tracked, _explain_disruptions(cause))
+            self._end(tracked, _explain_disruptions(cause))
 
     # From a Job to its terminal record.
 
@@ -341,15 +338,11 @@ class ClusterSession:
         find = partial(self._recorder.record_finished, tracked, job)
         self.run.dispatcher.record(find, partial(self._finish_or_requeue, tracked, job))
 
-    def _give_up(self, tracked: TrackedJob, failure: Failure) -> None:
+    def _end(self, tracked: TrackedJob, failure: Failure | None) -> None:
+        """Delete a Job and record why its repeat failed; None: no node took its pod, it is created again later."""
         self.run.jobs.move(tracked, "recording")
-        self.run.dispatcher.record(partial(self._recorder.give_up, tracked, failure), partial(self._finish, tracked))
-
-    def _withdraw(self, tracked: TrackedJob, job: JobStatus) -> None:
-        """Delete a Job whose pod no node takes; it is created again after a pause."""
-        self.run.jobs.move(tracked, "recording")
-        withdraw = partial(self._recorder.withdraw, tracked)
-        self.run.dispatcher.record(withdraw, partial(self._finish_or_requeue, tracked, job))
+        end = partial(self._recorder.end, tracked, failure)
+        self.run.dispatcher.record(end, partial(self._finish_or_requeue, tracked, tracked.job))
 
     def _end_held(self, tracked: TrackedJob, job: JobStatus, pod: PodStatus) -> None:
         """End the Job of a pod whose measurement is over, if another container still keeps it from ending.
@@ -388,12 +381,16 @@ class ClusterSession:
         self._submission.add_first(self._shared_nodes.note_end(tracked))
         self.run.observer.finish(tracked, result)
 
-    def _finish_or_requeue(self, tracked: TrackedJob, job: JobStatus, result: Result | EndedFromOutside | None) -> None:
+    def _finish_or_requeue(
+        self, tracked: TrackedJob, job: JobStatus | None, result: Result | EndedFromOutside | None
+    ) -> None:
         """Finish a repeat that has its record; otherwise its Job `job` was deleted, since it only waited for a node."""
-        if isinstance(result, EndedFromOutside):
-            self._measure_again(tracked, job, result)
-        elif result is not None:
+        if isinstance(result, Result):
             self._finish(tracked, result)
+            return
+        assert job is not None
+        if result is not None:
+            self._measure_again(tracked, job, result)
         else:
             self._settle(tracked, {job.uid}, job, self._submission.requeue)
 
@@ -434,10 +431,10 @@ class ClusterSession:
                 failure = _explain_disruptions(list(causes.values())[-1])
         if failure is not None:
             if job.end is None:
-                write = partial(self._recorder.give_up, tracked, failure)
+                self._end(tracked, failure)
             else:
                 write = partial(self._recorder.record_failure, tracked, failure, job, ended.pods)
-            self.run.dispatcher.record(write, partial(self._finish, tracked))
+                self.run.dispatcher.record(write, partial(self._finish, tracked))
         elif self._node_faults.stop is None:
 
             def discard() -> None:

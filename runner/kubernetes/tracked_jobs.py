@@ -52,6 +52,8 @@ class TrackedJob:
 
     repeat: Repeat
     key: JobKey
+    earlier: frozenset[str] = frozenset()
+    """The keys of the records that the repeat had before."""
     state: State = "to-submit"
     """Changed by `TrackedJobs.move` only."""
     job: JobStatus | None = None

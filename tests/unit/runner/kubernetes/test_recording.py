@@ -1,7 +1,6 @@
 """What is left in the store when a repeat has its record, and what a record that cannot be read means."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,18 +8,16 @@ import pytest
 from bench.errors import UserError
 from bench.exit_codes import EXIT_RESULT_IN_LOG
 from bench.schema import Cell, Result
-from bench.store import MAX_DOCUMENT_BYTES, Store, raw_removal_key, result_key
+from bench.store import MAX_DOCUMENT_BYTES, Store, result_key
 from bench.worker.delivery import mark_record
 from cluster_objects import load_job, load_pod
-from factories import make_cell, make_result, make_validity
+from factories import make_cell, make_result
 from job_manifests import RUN_ID, make_key, plan
 from ongoing_runs import make_ongoing
-from raw_removals import make_raw_removal
 from runner.kubernetes.objects import read_job_status, read_pod_status
 from runner.kubernetes.recording import ResultRecorder
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix import Repeat
-from runner.runs import Records
 
 
 def make_recorder(store: Store) -> ResultRecorder:
@@ -30,7 +27,6 @@ def make_recorder(store: Store) -> ResultRecorder:
 CELL = make_cell()
 RESULT = make_result(CELL, run_id=RUN_ID)
 KEY = result_key(RUN_ID, CELL.cell_id, 1, "a1")
-HOUR = timedelta(hours=1)
 AT = "2026-03-01T12:00:00Z"
 JOB = read_job_status(
     {
@@ -121,62 +117,17 @@ def test_the_record_of_another_cell_is_none_of_this_one(store: Store) -> None:
     assert recorder.find_record(track(cell)) is None
 
 
-def put_and_remove(store: Store, attempt: str, *, is_deleted: bool = True) -> None:
-    """Leave what `clean` leaves of a contaminated record of CELL."""
-    result = make_result(CELL, run_id=RUN_ID, attempt=attempt, validity=make_validity("contaminated"))
-    key = result_key(RUN_ID, CELL.cell_id, 1, attempt)
-    store.put(key, result.to_json())
-    store.put(raw_removal_key(RUN_ID, f"of-{attempt}"), make_raw_removal([result]).to_json())
-    if is_deleted:
-        store.delete(key)
-
-
-def track_again(store: Store) -> TrackedJob:
-    """Return the next Job of CELL, as a run that goes on makes it."""
-    num_records = Records(store=store, run_id=RUN_ID).read_snapshot().num_records
-    key = replace(make_key(CELL), retry_round=num_records[CELL.cell_id, 1])
-    tracked = TrackedJob(repeat=Repeat(planned=plan(CELL), number=1), key=key)
+def test_a_record_of_an_earlier_round_is_none_of_this_one(store: Store) -> None:
+    recorder = make_recorder(store)
+    put_record(store, CELL, RESULT.to_json())
+    tracked = track(CELL)
+    assert recorder.find_record(tracked) == RESULT
+    tracked.earlier = frozenset({KEY})
     tracked.pods = {"p": replace(load_pod("running"), exit_code=0)}
-    return tracked
-
-
-@pytest.mark.parametrize("is_deleted", [True, False])
-def test_a_new_measurement_stays_after_the_contaminated_one_was_removed(is_deleted: bool, store: Store) -> None:
-    recorder = make_recorder(store)
-    put_and_remove(store, "first", is_deleted=is_deleted)
-    tracked = track_again(store)
     assert recorder.find_record(tracked) is None
 
-    new = make_result(CELL, run_id=RUN_ID, attempt=tracked.pods["p"].uid, finished_at=RESULT.finished_at + HOUR)
-    key = result_key(RUN_ID, CELL.cell_id, 1, new.attempt)
-    store.put(key, new.to_json())
-    assert recorder.find_record(tracked) == new
-    assert recorder.record_finished(tracked, load_job("complete")) == new
-    assert store.get(key) == new.to_json()
-
-
-def test_a_record_that_is_removed_while_the_run_goes_on_counts_from_then_on(store: Store) -> None:
-    recorder = make_recorder(store)
-    put_and_remove(store, "first")
-    put_record(store, CELL, make_result(CELL, run_id=RUN_ID).to_json())
-    tracked = track_again(store)
-    assert tracked.key.retry_round == 2
-    assert recorder.find_record(tracked) is None
-
-    put_and_remove(store, "a1")
-    new = make_result(CELL, run_id=RUN_ID, attempt="a2")
-    store.put(result_key(RUN_ID, CELL.cell_id, 1, "a2"), new.to_json())
-    assert recorder.find_record(tracked) == new
-
-
-def test_a_record_that_can_be_read_is_not_replaced_whatever_is_counted(store: Store) -> None:
-    """Somebody deleted the earlier records by hand: the new one is not found by its number."""
-    recorder = make_recorder(store)
-    tracked = track_again(store)
-    tracked.key = replace(tracked.key, retry_round=3)
     new = make_result(CELL, run_id=RUN_ID, attempt=tracked.pods["p"].uid)
     key = result_key(RUN_ID, CELL.cell_id, 1, new.attempt)
     store.put(key, new.to_json())
-
     assert recorder.record_finished(tracked, load_job("complete")) == new
     assert store.get(key) == new.to_json()
