@@ -96,7 +96,6 @@ lock: .venv/dev ## resolve all requirements anew and write the locks
 	$(COMPILE) --universal pyproject.toml -o requirements.lock
 	$(COMPILE) --universal --extra dev pyproject.toml -o requirements-dev.lock
 	$(foreach image,$(IMAGES),$(foreach flavour,cpu cuda,$(call lock-image,$(image),$(flavour))))
-	$(BIN)/python images/make_sizes.py
 
 chart: .venv/dev ## write the chart's values.schema.json and the table of its README anew
 	@$(BIN)/python charts/make_schema.py

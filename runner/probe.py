@@ -22,9 +22,10 @@ from bench.errors import UserError
 from bench.registry import MODELS
 from bench.schema import Cell, Document, Framework, PlannedCell, Result
 from bench.store import Store
-from runner.local.executor import LocalExecutor, Observer
 from runner.local.process import read_available_bytes
+from runner.local.run import LocalExecutor
 from runner.matrix import DEFAULT_MODES, Repeat
+from runner.progress import Observer
 from runner.terminal import can_redraw, join_printable
 from runner.yaml_input import suggest_word
 

@@ -20,7 +20,6 @@ from rich.text import Text
 from bench.errors import UserError
 from bench.probes.cpu import TICKS_PER_SECOND, list_own_pids
 from bench.schema import Result, Run, Validity
-from runner.local.executor import Observer
 from runner.matrix import Repeat
 from runner.terminal import STATUS_STYLES, can_redraw, format_wait, join_printable
 
@@ -288,6 +287,19 @@ class Progress(ABC):
         if cost is not None:
             parts.append(f"about {cost} so far")
         return ", ".join(parts)
+
+
+class Observer:
+    """Receives the progress of a run; does nothing with it."""
+
+    def start_repeat(self, repeat: Repeat) -> None:
+        pass
+
+    def tick(self) -> None:
+        """Handle that about a second has passed."""
+
+    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
+        """Handle that a repeat has its terminal record."""
 
 
 class LocalProgress(Progress, Observer):

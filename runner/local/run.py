@@ -2,36 +2,55 @@
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.schema import Framework, Run
-from bench.store import Store
+from bench.registry import Device
+from bench.schema import (
+    Failure,
+    Framework,
+    InvalidDocumentError,
+    Result,
+    Run,
+    Status,
+    TenantRecord,
+    bound_time,
+    measure_attempt,
+    read_result,
+    read_time_of_day,
+)
+from bench.store import KeyMissing, Store, meeting_key, result_key
+from bench.worker.request import Order
 from runner.images import Flavour
-from runner.local.executor import CapOptions, LocalCaps, LocalExecutor
-from runner.local.hardware import find_gpu, plan_local_run
-from runner.local.process import hold_host_lock
+from runner.local.hardware import find_gpu, plan_local_run, share_device
+from runner.local.process import ProcessEnd, ProcessNotStarted, hold_host_lock, run_processes
 from runner.local.virtual_environments import (
     InstallProgress,
     describe_missing,
     locate_environments,
     prepare_virtual_environments,
 )
-from runner.matrix import Repeat, load_matrix
-from runner.progress import LocalProgress, RunEvents
+from runner.matrix import Repeat, RepeatKey, load_matrix
+from runner.processes import BAD_ALLOC, name_signal
+from runner.progress import LocalProgress, Observer, RunEvents
 from runner.runs import (
     Records,
     Retries,
     check_run_id,
+    check_still_stored,
     choose_run,
     describe_damage,
     describe_plan,
@@ -39,8 +58,250 @@ from runner.runs import (
     select_missing,
     store_plan,
 )
+from runner.sources import locate_sources, read_git_revision
 
-# Handled like Ctrl-C: what is finished stays, the measuring process is killed.
+SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapOptions:
+    """When a run has had enough: at a deadline, or at a cap on what its hours cost; None: there is no such cap."""
+
+    deadline_seconds: float | None = None
+    """Counted from the beginning of the run."""
+    max_cost: float | None = None
+    prices: Mapping[Device, float] = field(default_factory=dict)
+    """Of this machine per hour, by the device of the cells that it measures."""
+    currency: str = "USD"
+
+    def check_prices(self, devices: Iterable[Device]) -> None:
+        """Raise UserError where the cost is capped and what an hour for one of these devices costs is not known."""
+        missing = [] if self.max_cost is None else sorted(set(devices) - self.prices.keys())
+        if missing:
+            raise UserError(
+                f"--max-cost: what an hour of this machine costs for {missing[0]} cells is not known; name its machine "
+                f"type with --machine {missing[0]}=MACHINE, and with --prices FILE where the tool has no price of it"
+            )
+
+
+class LocalCaps:
+    """Says before each repeat whether the run may go on; adds up what its records took.
+
+    `seconds`: what those that it has already took, by repeat.
+    """
+
+    def __init__(
+        self,
+        options: CapOptions,
+        run: Run,
+        seconds: Mapping[RepeatKey, float],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.options = options
+        self._now = now
+        limit = options.deadline_seconds
+        self.deadline = None if limit is None else min(run.created_at, now()) + timedelta(seconds=limit)
+        devices = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
+        self._seconds: defaultdict[Device, list[float]] = defaultdict(list)
+        for (cell_id, _), duration in seconds.items():
+            if cell_id in devices:
+                self._seconds[devices[cell_id]].append(duration)
+
+    def add(self, result: Result) -> None:
+        self._seconds[result.cell.device].append(measure_attempt(result.started_at, result.finished_at) or 0.0)
+
+    @property
+    def cost(self) -> float:
+        prices = self.options.prices
+        return sum(price * sum(self._seconds[device]) / SECONDS_PER_HOUR for device, price in prices.items())
+
+    def explain_end(self, device: Device) -> str | None:
+        """Return why the run must not begin a repeat on this device; None if it may.
+
+        A repeat is expected to cost what those of its device that have ended cost on average; as long as none has, it
+        may begin while the cost is below the cap. A repeat that runs is not ended: its time limit does that.
+        """
+        options, taken = self.options, self._seconds[device]
+        if self.deadline is not None and self._now() >= self.deadline:
+            return f"the deadline of {options.deadline_seconds:g} s has passed"
+        if options.max_cost is None:
+            return None
+        spent = f"the run has cost about {self.cost:.2f} {options.currency}"
+        if not taken:
+            return None if self.cost < options.max_cost else f"{spent}, which reaches --max-cost {options.max_cost:g}"
+        if self.cost + options.prices[device] * fmean(taken) / SECONDS_PER_HOUR <= options.max_cost:
+            return None
+        return f"{spent}; one more repeat would pass --max-cost {options.max_cost:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalExecutor:
+    """Measures the repeats of one run on this machine, with one interpreter per framework."""
+
+    run_id: str
+    store: Store
+    interpreters: Mapping[Framework, Path]
+    lock: int
+    """File descriptor of the lock on this machine, which every measuring process inherits."""
+    observer: Observer
+    memory_limit_bytes: int | None = None
+    """Memory that the processes of a repeat may take before they are killed; None for no limit."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of every measuring process, beside this process's and those of its order."""
+
+    def measure_repeats(self, repeats: Sequence[Repeat], caps: LocalCaps) -> str | None:
+        """Measure each repeat in turn. Each leaves one terminal record, unless it is interrupted.
+
+        Return why the caps ended the run before all were measured; None if they did not.
+        """
+        for repeat in repeats:
+            if (reason := caps.explain_end(repeat.planned.cell.device)) is not None:
+                return reason
+            check_still_stored(self.store, self.run_id)
+            self.observer.start_repeat(repeat)
+            result = self.measure_repeat(repeat)
+            self.observer.finish_repeat(repeat, result)
+            caps.add(result)
+        return None
+
+    def measure_repeat(self, repeat: Repeat) -> Result:
+        """Measure one repeat, in a process of its own for each tenant, and return its terminal record."""
+        cell, timeout_seconds = repeat.planned.cell, repeat.planned.timeout_seconds
+        attempts = [secrets.token_hex(5) for _ in range(cell.tenants)]
+        orders = [
+            Order(
+                cell=cell,
+                run_id=self.run_id,
+                repeat=repeat.number,
+                attempt=attempt,
+                store_url=self.store.url,
+                git_revision=read_git_revision(),  # not the run's: it may be resumed after a change
+                parent_pid=os.getpid(),
+                tenant=tenant,
+                tenant_group=attempts[0] if cell.tenants > 1 else None,
+            )
+            for tenant, attempt in enumerate(attempts)
+        ]
+
+        def record_end(tenant: int, end: ProcessEnd) -> None:
+            if tenant > 0:
+                self._record_tenant(orders[tenant], end, timeout_seconds)
+
+        started_at, start = read_time_of_day(), time.monotonic()
+        end: ProcessEnd | ProcessNotStarted
+        try:
+            with share_device(cell, keep_open=[self.lock]) as shared:
+                pairs = zip(orders, shared, strict=True)
+                end = run_processes(
+                    [str(self.interpreters[cell.framework]), "-m", "bench"],
+                    variables=[_make_variables(order, {**self.variables, **own}) for order, own in pairs],
+                    timeout_seconds=timeout_seconds,
+                    on_tick=self.observer.tick,
+                    on_end=record_end,
+                    keep_open=[self.lock],
+                    memory_limit_bytes=self.memory_limit_bytes,
+                )[0]
+        except ProcessNotStarted as reason:
+            end = reason
+        finally:
+            if cell.tenants > 1:
+                self._clear_meeting(orders[0])
+        # Not the time of day again: it may have been set since.
+        span = started_at, bound_time(started_at + timedelta(seconds=time.monotonic() - start))
+        return self._read_or_write_record(orders[0], end, span, timeout_seconds)
+
+    def _record_tenant(self, order: Order, end: ProcessEnd, timeout_seconds: float) -> None:
+        """Leave the record of a tenant that died before it could: the others need not wait for it."""
+        key = _find_meeting_key(order, "end")
+        try:
+            self.store.get(key)
+        except KeyMissing:
+            status, error = explain_end(end, timeout_seconds)
+            self.store.put(key, TenantRecord(tenant=order.tenant, status=status, error=error).to_json())
+
+    def _clear_meeting(self, order: Order) -> None:
+        """Delete what the tenants of a repeat left where they met, also in attempts that a killed runner began.
+
+        Tenant 0 has deleted it unless it died.
+        """
+        folder = _find_meeting_key(order, "call").rpartition("/")[0].rpartition("/")[0]
+        keys = self.store.list_keys(folder)
+        self.store.delete_many([key for key in keys if key.startswith(f"{folder}/{order.repeat}-")])
+
+    def _read_or_write_record(
+        self, order: Order, end: ProcessEnd | ProcessNotStarted, span: tuple[datetime, datetime], timeout_seconds: float
+    ) -> Result:
+        """Return the record that the process wrote; write one if the process died before it could.
+
+        `span`: when the process began and ended.
+        """
+        key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
+        try:
+            return read_result(self.store.get(key))
+        except KeyMissing:
+            status, error = explain_end(end, timeout_seconds)
+        except InvalidDocumentError as reason:
+            raise UserError(
+                f"{self.store.url}/{key}: the record that the cell wrote cannot be read ({reason}); give the same "
+                "command again: the repeat is measured again"
+            ) from reason
+        result = Result(
+            run_id=order.run_id,
+            cell=order.cell,
+            cell_id=order.cell.cell_id,
+            repeat=order.repeat,
+            attempt=order.attempt,
+            status=status,
+            written_by="runner",
+            started_at=span[0],
+            finished_at=span[1],
+            error=error,
+        )
+        self.store.put(key, result.to_json())
+        return result
+
+
+def _find_meeting_key(order: Order, document: str) -> str:
+    """Return the key of a document by which the tenants of a repeat meet; `end` is the one of the order's tenant."""
+    assert order.tenant_group is not None  # of a cell with several tenants
+    tenant = order.tenant if document == "end" else None
+    return meeting_key(order.run_id, order.cell.cell_id, order.repeat, order.tenant_group, document, tenant)
+
+
+def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> tuple[Status, Failure]:
+    """Return the status and reason of a process that left no record."""
+    if isinstance(end, ProcessNotStarted):
+        return "failed", Failure(kind="exit", message=f"the process could not be started: {end}")
+    tail = end.tail
+    if end.timed_out:
+        message = f"still running after timeout_seconds = {timeout_seconds:g}; killed with all it had started"
+        return "timeout", Failure(kind="timeout", message=message, signal="SIGKILL", stderr_tail=tail)
+    if end.over_limit or end.oom_killed:
+        message = "took more memory than it was allowed to; killed with all it had started"
+        if end.oom_killed:
+            message = "killed by the kernel's OOM killer: the cell needs more memory than the machine or its cgroup has"
+        return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=tail)
+    if BAD_ALLOC in tail:
+        message = f"C++ got no memory ({BAD_ALLOC}), and the framework ended the process"
+        return "oom", Failure(kind="out-of-memory", message=message, stderr_tail=tail)
+    if end.returncode < 0:
+        name = name_signal(-end.returncode)
+        return "failed", Failure(kind="killed", message=f"ended by {name}", signal=name, stderr_tail=tail)
+    message = f"ended with exit code {end.returncode} and left no result"
+    return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=tail)
+
+
+def _make_variables(order: Order, added: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a measuring process: this one's, those `added`, the order, `bench` first on the path."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
+    path = [str(locate_sources() / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    python = {
+        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONSAFEPATH": "1",  # else a bench.py in the working directory would run instead
+        "PYTHONUNBUFFERED": "1",
+    }
+    return inherited | dict(added) | order.to_variables() | python
+
 
 # What an interpreter needs to measure, by module and by the name that pip knows it by.
 PACKAGES = {"pynvml": "nvidia-ml-py", "PIL": "pillow"}

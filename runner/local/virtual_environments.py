@@ -6,7 +6,6 @@ without it (a killed installation) is created again.
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import signal
@@ -18,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.text import Text
@@ -29,20 +28,17 @@ from runner.images import Flavour, locate_requirements
 from runner.local.process import end_group, start_group
 from runner.processes import delay_interrupts
 from runner.sources import find_cache_folder, find_source, has_checkout, locate_sources
-from runner.terminal import can_redraw, format_wait
+from runner.terminal import can_redraw
 
 Report = Callable[[str], None]
 
 TAIL_LINES = 12
+SIZE = "1 to 6 GB"
+"""Of an environment on the disk: for CPUs little, with CUDA much."""
 INSTALLED = "installed in"
 """What is reported at the end of an installation, before the time that it took."""
 WAITING = "waiting for another installation"
-TABLE = Path(__file__).with_name("installation_sizes.json")
-"""Written by images/make_sizes.py from what the package index states of the locked wheels."""
-MEGABITS_PER_SECOND = 100
-"""The connection that the stated time is for; it stands beside the time, so that readers can scale it."""
-BITS_PER_BYTE = 8
-KEPT = (" to download", "new environment", WAITING, INSTALLED)
+KEPT = (" are free in", "new environment", WAITING, INSTALLED)
 """Lines with one of these stay on the screen."""
 STEPS = (": Downloading", ": Installing")
 """Lines of pip with one of these are in a log besides: what takes long."""
@@ -170,43 +166,19 @@ def _explain_failure(name: str, tail: list[str], code: int) -> str:
     elif "ensurepip is not available" in text:
         hint = "install your system's venv package (Debian: apt-get install python3-venv)"
     elif "No space left on device" in text:
-        hint = "the disk is full: an environment takes up to 6 GB"
+        hint = f"the disk is full: an environment takes {SIZE}"
     else:
         hint = "check that pip reaches a package index, then run the same command again"
     return f"environment {name}: the installation failed; {hint}. The end of its output:\n{text}"
 
 
-# Sizes
-
-
 def describe_missing(environments: Sequence[VirtualEnvironment]) -> str:
-    """Return what the installation of the environments downloads and takes on the disk, and what is free there."""
+    """Return which environments are to be installed, and what they take on the disk and is free there."""
     folder = environments[0].directory.parent
     names = ", ".join(environment.directory.name for environment in environments)
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
-    free = f"{_format_size(shutil.disk_usage(there).free)} are free in {folder}"
-    known = [size for size in map(_find_size, environments) if size is not None]
-    if len(known) < len(environments):
-        return f"{names}: how much there is to download is not known for each; {free}"
-    download = sum(size["download_bytes"] for size in known)
-    wait = format_wait(download * BITS_PER_BYTE / (MEGABITS_PER_SECOND * 1e6))
-    disk = [size["installed_bytes"] for size in known]
-    taken = "more than that" if None in disk else _format_size(sum(filter(None, disk)))
-    return (
-        f"{names}: {_format_size(download)} to download ({wait} at {MEGABITS_PER_SECOND} Mbit/s, and unpacking), "
-        f"{taken} on the disk; {free}"
-    )
-
-
-def _find_size(environment: VirtualEnvironment) -> dict[str, Any] | None:
-    """Return the row of an environment; None where the table was made from another lock."""
-    size: dict[str, Any] = json.loads(TABLE.read_text()).get(environment.directory.name, {})
-    digest = hashlib.sha256(environment.requirements.read_bytes()).hexdigest()
-    return size if size.get("requirements_sha256") == digest else None
-
-
-def _format_size(num_bytes: int) -> str:
-    return f"{num_bytes / 1e9:.1f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:.0f} MB"
+    free = shutil.disk_usage(there).free / 1e9
+    return f"{names}: each takes {SIZE}; {free:.1f} GB are free in {folder}"
 
 
 # Progress

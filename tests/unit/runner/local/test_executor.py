@@ -1,4 +1,4 @@
-"""runner.local.executor: however a measuring process ends, alone or as one of several tenants, one record says how."""
+"""runner.local.run: however a measuring process ends, alone or as one of several tenants, one record says how."""
 
 import os
 import shlex
@@ -16,8 +16,9 @@ from fake_mps import install_mps
 from fake_nvml import install_nvml
 from local_processes import await_death, end_time_when, read_pids
 from memory_cgroup import MemoryCgroup
-from runner.local.executor import LocalExecutor, Observer
+from runner.local.run import LocalExecutor
 from runner.matrix import Repeat
+from runner.progress import Observer
 from workspace import HANG_GUARD_SECONDS
 
 BENCH = Path(__file__).parents[4] / "images" / "bench" / "src"

@@ -22,9 +22,8 @@ from bench.schema import Framework, Run, read_result
 from bench.store import Store, results_prefix, run_key
 from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
-from runner.local.executor import CapOptions, LocalCaps
 from runner.local.process import hold_host_lock
-from runner.local.run import LocalRun, parse_interpreters
+from runner.local.run import CapOptions, LocalCaps, LocalRun, parse_interpreters
 from runner.matrix import order_repeats
 from runner.processes import end_like_interrupt
 from runner.runs import NO_RETRIES, Retries

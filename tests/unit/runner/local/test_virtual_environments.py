@@ -14,12 +14,9 @@ from bench.errors import UserError
 from fake_interpreters import await_end, is_running, make_interpreter
 from runner import sources
 from runner.local.virtual_environments import (
-    VirtualEnvironment,
-    describe_missing,
     locate_environments,
     prepare_virtual_environments,
 )
-from runner.sources import find_source
 from tiny_checkout import PROJECT, make_checkout, write_requirements
 from workspace import HANG_GUARD_SECONDS
 
@@ -179,24 +176,3 @@ def await_child(pid: int) -> int:
                     return int(child)
         assert time.monotonic() < deadline
         time.sleep(0.002)
-
-
-def make_environment(folder: Path, name: str, requirements: Path | None = None) -> VirtualEnvironment:
-    framework, _, flavour = name.partition("-")
-    locked = find_source(f"images/{framework}/requirements-{flavour}.txt")
-    return VirtualEnvironment(directory=folder / name, requirements=requirements or locked, project=None)
-
-
-def test_what_is_missing_is_described_with_the_sum_of_all_sizes(tmp_path: Path) -> None:
-    folder = tmp_path / "not" / "there"
-    text = describe_missing([make_environment(folder, name) for name in ("jax-cpu", "tensorflow-cpu")])
-    # 189,464,094 + 360,295,590 bytes at 12.5 MB/s, and 822,497,280 + 1,659,863,040 on the disk
-    words = "jax-cpu, tensorflow-cpu: 550 MB to download (44 s at 100 Mbit/s, and unpacking), 2.5 GB on the disk; "
-    assert text.startswith(words)
-    assert text.endswith(f"B are free in {folder}")
-    # 3,394,838,676 bytes at 12.5 MB/s
-    words = "jax-cuda: 3.4 GB to download (5 min at 100 Mbit/s, and unpacking), more than that on the disk"
-    assert describe_missing([make_environment(tmp_path, "jax-cuda")]).startswith(words)
-    (tmp_path / "mine.txt").write_text("torch==1\n")
-    unknown = [make_environment(tmp_path, "jax-cpu"), make_environment(tmp_path, "pytorch-cpu", tmp_path / "mine.txt")]
-    assert "how much there is to download is not known for each; " in describe_missing(unknown)
