@@ -8,7 +8,6 @@ same night it is the same (`lasts`), which is the worst case: measuring again ca
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
 
 from collector.nights.detection import Seen, Starts, judge, look_for_changes, measure_alone
 from collector.nights.series import CellNight, FloatArray, Nights, SeriesKey
@@ -28,8 +27,6 @@ CHANGED_EVERY = 20
 FIRST_LOOK = 3
 """Nights there are at the first look, where there is no change. Where there is one, what counts is whether it
 is found in time: the first look is taken in its first night."""
-ALARMS_ALLOWED = 1 / 12_000
-"""One in 200 cells and 60 nights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,14 +177,3 @@ def judge_alone(seen: Seen, now: Nights, again: FloatArray, night: int) -> bool:
     confirmation = {now.keys[row]: CellNight(logs=tuple(again[row, night]), facts={}) for row in seen.rows}
     alone = measure_alone(seen, now, confirmation, [now.keys[row].cell.cell_id for row in seen.rows])
     return alone is not None and judge(seen, alone)[0] == "confirmed"
-
-
-def two_sessions_bound(scenario: Scenario) -> float:
-    """Return the share of steps that the best method can find, where a night's noise lasts and nothing else is unknown.
-
-    It knows noise and level before the step, looks at the three nights once, with all repeats, and makes one false
-    alarm in ALARMS_ALLOWED looks. What cells share is known to it.
-    """
-    variance = scenario.own[0] ** 2 + REPEAT_NOISE**2 / (NUM_REPEATS + NUM_CONFIRMATIONS)
-    score = scenario.step / np.sqrt(variance / scenario.within)
-    return float(stats.norm.sf(stats.norm.isf(ALARMS_ALLOWED) - score))

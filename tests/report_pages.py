@@ -1,62 +1,59 @@
-"""Reports of made-up runs, and what tests ask of their pages."""
+"""Reports of made-up runs, opened in a browser that keeps what they ask for and which errors they have."""
 
-from collections.abc import Iterable, Sequence
-from html.parser import HTMLParser
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.schema import Cell, Result
+from playwright.sync_api import Browser, expect
+
+from bench.schema import Result
 from bench.store import Store
 from collector.analysis import analyze_run
 from collector.report.page import write_page
 from collector.results.load import load_run
 from factories import make_cell, make_failed_result, make_result, make_run, make_validity, put_documents
 
+# The page is ready when everything is drawn that does not wait for being seen.
+READY = "html[data-ready]"
+PATIENCE_MILLISECONDS = 300_000.0
+"""For whatever a browser does; only a test that fails takes so long."""
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 HOSTILE = "</script></pre><script>window.pwned = true</script><img src=x onerror='window.pwned = true'>"
 """Runs a script wherever it is read as HTML."""
 
 
-class Page(HTMLParser):
-    """What tests ask of a page: its headings, the attributes that can load something, and its scripts and styles."""
+@dataclass
+class Visit:
+    """A page opened in a browser, and what it asked for and which errors and warnings it had."""
 
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.headings: list[str] = []
-        self.links: list[str] = []
-        self.texts: dict[str, list[str]] = {"script": [], "style": []}
-        self.tags: list[tuple[str, dict[str, str]]] = []
-        self._open: str | None = None
-        self.feed(html)
+    page: Any
+    requests: list[str]
+    errors: list[str]
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._open = tag
-        given = [(name, value or "") for name, value in attrs]  # HTML: an attribute without a value has an empty one
-        self.tags.append((tag, dict(given)))
-        self.links += [value for name, value in given if name in ("src", "href", "srcset", "data", "action", "poster")]
-        if tag in self.texts:
-            self.texts[tag].append("")
 
-    def handle_endtag(self, tag: str) -> None:
-        self._open = None
-
-    def handle_data(self, data: str) -> None:
-        if self._open == "h2":
-            self.headings.append(data)
-        elif self._open in self.texts:
-            self.texts[self._open][-1] += data
+def visit(browser: Browser, path: Path, *, width: int = 1440, scheme: Any = "light", address: str = "") -> Visit:
+    """Open a report and return when it can be used. `address`: what follows the file's name, such as `#doubts`."""
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
+    page.set_default_timeout(PATIENCE_MILLISECONDS)
+    requests: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type in ("error", "warning") else None)
+    page.goto(path.as_uri() + address)
+    page.wait_for_selector(READY)
+    return Visit(page=page, requests=[url for url in requests if not url.startswith("data:")], errors=errors)
 
 
 def put_and_render(
     directory: Path,
     *results: Result,
-    cells: Sequence[Cell] | None = None,
-    repeats: int = 3,
     strange_keys: Iterable[str] = (),
     **run_fields: Any,
 ) -> Path:
     """Store documents, load and render them; return the path of the report. Planned are the cells of the results."""
-    cells = cells or list({result.cell_id: result.cell for result in results}.values())
-    run = make_run(cells, repeats=repeats, **run_fields)
+    run = make_run(dict.fromkeys(result.cell for result in results), **run_fields)
     store = Store.open(f"file://{directory}/store")
     put_documents(store, run, results)
     for key in strange_keys:

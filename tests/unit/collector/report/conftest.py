@@ -7,9 +7,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from bench.schema import LeftOutCell
-from browser_visits import PATIENCE_MILLISECONDS
 from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_gpu, make_result
-from report_pages import HOSTILE, make_full_run, put_and_render
+from report_pages import HOSTILE, PATIENCE_MILLISECONDS, make_full_run, put_and_render
 
 CHROMIUM = Path("/usr/bin/chromium")
 

@@ -1,5 +1,6 @@
 """A site: a page for each run and a list of them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from collector.facts import state_outcome
 from collector.report.page import SiteRun, write_index, write_site_page
 from collector.results.load import load_run
 from factories import RUN_ID, make_cell, make_failed_result, make_result, make_run, put_documents
-from report_pages import HOSTILE, Page
+from report_pages import HOSTILE
 
 
 def test_every_link_leads_to_a_file_and_text_is_text(tmp_path: Path) -> None:
@@ -25,10 +26,11 @@ def test_every_link_leads_to_a_file_and_text_is_text(tmp_path: Path) -> None:
     paths = list(site.rglob("*.html"))
     assert len(paths) == 2
     for path in paths:
-        links = [link for link in Page(path.read_text()).links if not link.startswith(("#", "data:"))]
+        found = re.findall(r'<[^>]+ (?:href|src)="([^"]*)"', path.read_text())
+        links = [link for link in found if not link.startswith(("#", "data:"))]
         assert links
         assert [link for link in links if not (path.parent / link).is_file()] == []
     html = (site / "index.html").read_text()
     assert "1 of 2 planned repeats ended ok, in 2 cells. The others: 1 failed." in html
-    assert "img" not in {tag for tag, _ in Page(html).tags}
-    assert Page(html).texts["script"] == []
+    assert "<img" not in html
+    assert "<script" not in html
