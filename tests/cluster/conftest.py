@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from doctor_calls import add_nodes as add_nodes
 from doctor_calls import examine as examine
 from releases import helm as helm
 from releases import place as place
-from runs import DEADLINE_SECONDS, make_namespace
+from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, make_namespace
 
 from bench.store import Store
 from control_plane import ControlPlane, find_assets
@@ -59,7 +60,13 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def start_kubelet(connection: Connection, store: Store) -> Iterator[Callable[..., FakeKubelet]]:
+def make_setup(connection: Connection, namespace: str, store: Store) -> MakeSetup:
+    """Make a run of these cells in the namespace and the store of the test."""
+    return partial(Setup.make, connection, namespace, store)
+
+
+@pytest.fixture
+def start_kubelet(connection: Connection, store: Store) -> Iterator[StartKubelet]:
     """Start a kubelet that plays nodes; its nodes are gone after the test."""
     started: list[FakeKubelet] = []
 

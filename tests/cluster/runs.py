@@ -13,6 +13,7 @@ from bench.schema import Cell, Cluster, Result, Run
 from bench.store import Store, parse_result_key, results_prefix, run_key
 from factories import make_cell, make_run
 from fake_kubelet import FakeKubelet
+from faulty_server import FaultyServer
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.run import ClusterRun, ClusterTarget
 from runner.kubernetes.session import ClusterSession
@@ -164,6 +165,12 @@ class Setup:
 
     def list_jobs(self) -> list[dict[str, Any]]:
         return self.connection.list_items(f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs")
+
+
+MakeSetup = Callable[..., Setup]
+"""The fixture `make_setup`: `Setup.make` without its connection, namespace and store."""
+StartKubelet = Callable[..., FakeKubelet]
+ConnectThrough = Callable[[FaultyServer], Connection]
 
 
 def check_all_once(setup: Setup, kubelet: FakeKubelet, number: int) -> None:

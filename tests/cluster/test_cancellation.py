@@ -1,6 +1,5 @@
 """`cancel --store` and runners that do not see their Jobs just then: the mark in the store stops them."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,11 +7,10 @@ import yaml
 from commands import CallMain, create
 from disruptions import FirstHangs, forget_watches, keep_watches_shut
 from rich.console import Console
-from runs import DEADLINE_SECONDS, Observed, Setup, make_cells, wait_for
+from runs import DEADLINE_SECONDS, ConnectThrough, MakeSetup, Observed, Setup, StartKubelet, make_cells, wait_for
 
 from bench.errors import UserError
 from bench.store import Store, cancelled_prefix, confirmation_run_id
-from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
 from runner.commands.run_execution import confirm_there
 from runner.kubernetes.cleanup import Cancellation, RunCancelled, leave_mark
@@ -21,9 +19,6 @@ from runner.matrix import read_user_name
 from runner.nights import describe_matrix
 from runner.runs import read_run
 from s3_server import S3Server
-
-StartKubelet = Callable[..., FakeKubelet]
-ConnectThrough = Callable[[FaultyServer], Connection]
 
 
 def count_ready(setup: Setup) -> int:
@@ -35,7 +30,7 @@ def list_marks(setup: Setup) -> list[str]:
 
 
 def test_a_runner_that_lists_anew_after_a_cancellation_makes_no_job(
-    connection: Connection,
+    make_setup: MakeSetup,
     namespace: str,
     store: Store,
     start_kubelet: StartKubelet,
@@ -44,7 +39,7 @@ def test_a_runner_that_lists_anew_after_a_cancellation_makes_no_job(
     call_main: CallMain,
 ) -> None:
     start_kubelet(FirstHangs(3), num_nodes=3)
-    setup = Setup.make(connection, namespace, store, make_cells(12), max_in_flight=3)
+    setup = make_setup(make_cells(12), max_in_flight=3)
     through = connect_through(faulty)
     runner = setup.start(through)
     wait_for(lambda: count_ready(setup) == 3, "three cells that run")
@@ -68,13 +63,18 @@ def test_a_runner_that_lists_anew_after_a_cancellation_makes_no_job(
 
 
 def test_a_runner_that_a_quota_lets_make_no_job_is_stopped(
-    connection: Connection, namespace: str, store: Store, call_main: CallMain, monkeypatch: pytest.MonkeyPatch
+    make_setup: MakeSetup,
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    call_main: CallMain,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("runner.kubernetes.submission.QUOTA_PAUSE_SECONDS", 1.0)
     path = f"/api/v1/namespaces/{namespace}/resourcequotas"
     create(connection, path, {"metadata": {"name": "none"}, "spec": {"hard": {"count/jobs.batch": "0"}}})
     wait_for(lambda: connection.get_object(f"{path}/none").get("status", {}).get("hard"), "the quota to be known")
-    setup = Setup.make(connection, namespace, store, make_cells(2))
+    setup = make_setup(make_cells(2))
     runner = setup.start(Connection(context=connection.context, patience_seconds=DEADLINE_SECONDS))
     wait_for(lambda: setup.observed.warnings, "a warning about the quota")
 
@@ -86,14 +86,14 @@ def test_a_runner_that_a_quota_lets_make_no_job_is_stopped(
 
 
 def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
-    connection: Connection,
+    make_setup: MakeSetup,
     namespace: str,
     store: Store,
     faulty: FaultyServer,
     connect_through: ConnectThrough,
     call_main: CallMain,
 ) -> None:
-    setup = Setup.make(connection, namespace, store, make_cells(3))
+    setup = make_setup(make_cells(3))
     submit_all(setup)
     num_marks_at_writes: list[int] = []
 
@@ -130,12 +130,12 @@ def submit_all(setup: Setup) -> None:
 
 
 def test_a_cancelled_night_ends_the_run_that_measures_it_again(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
 ) -> None:
     start_kubelet(lambda pod: "hang", num_nodes=1)
-    night = Setup.make(connection, namespace, store, make_cells(1))
+    night = make_setup(make_cells(1))
     again = confirmation_run_id(night.run.matrix, namespace)
-    confirmation = Setup.make(connection, namespace, store, make_cells(1), run_id=again)
+    confirmation = make_setup(make_cells(1), run_id=again)
     runner = confirmation.start()
     wait_for(lambda: count_ready(confirmation) == 1, "a cell that is measured again")
 
@@ -168,9 +168,9 @@ def test_a_night_that_is_cancelled_before_its_confirmation_begins_is_not_measure
 
 
 def test_no_mark_is_left_where_the_cluster_refuses(
-    connection: Connection, namespace: str, store: Store, call_main: CallMain
+    make_setup: MakeSetup, connection: Connection, namespace: str, store: Store, call_main: CallMain
 ) -> None:
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
 
     code, _, err = call_main("cancel", namespace, "--on", f"{connection.context}-user", "--store", store.url)
 

@@ -1,24 +1,32 @@
 """Waiting for nodes, lists in pages, and the deletion of recorded Jobs, on a real API server."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import parse_qs
 
 import pytest
 from rich.console import Console
-from runs import DEADLINE_SECONDS, Observed, Setup, check_all_once, make_cells, make_profile, wait_for
+from runs import (
+    DEADLINE_SECONDS,
+    ConnectThrough,
+    MakeSetup,
+    Observed,
+    Setup,
+    StartKubelet,
+    check_all_once,
+    make_cells,
+    make_profile,
+    wait_for,
+)
 
 from bench.store import Store, parse_placement_key, placements_prefix
-from fake_kubelet import FakeKubelet, Pod
+from fake_kubelet import Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes import connection as connections
 from runner.kubernetes import submission
 from runner.kubernetes.connection import Connection
 from runner.profiles.loading import load_profile
 from runner.runs import Retries
-
-StartKubelet = Callable[..., FakeKubelet]
 
 
 def list_names(setup: Setup) -> list[str]:
@@ -29,12 +37,12 @@ def list_names(setup: Setup) -> list[str]:
 
 
 def test_no_more_jobs_wait_than_the_nodes_can_take_next(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(num_nodes=1)
     kubelet.may_end.clear()
     profile = make_profile(namespace, pools=load_profile("kind").pools)
-    setup = Setup.make(connection, namespace, store, make_cells(6), profile=profile)
+    setup = make_setup(make_cells(6), profile=profile)
     running = setup.start()
     wait_for(lambda: any(job["status"].get("ready") for job in setup.list_jobs()), "a cell that runs")
     num_ticks = setup.observed.num_ticks
@@ -47,12 +55,16 @@ def test_no_more_jobs_wait_than_the_nodes_can_take_next(
 
 
 def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_does(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+    make_setup: MakeSetup,
+    connection: Connection,
+    namespace: str,
+    start_kubelet: StartKubelet,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(submission, "MIN_REQUEUE_SECONDS", 1.0)
     kubelet = start_kubelet()
     profile = make_profile(namespace, pools=load_profile("kind").pools)
-    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile, unschedulable_seconds=1)
+    setup = make_setup(make_cells(1), profile=profile, unschedulable_seconds=1)
     setup.run = setup.run.model_copy(update={"created_at": datetime.now(UTC)})
     run = replace(setup.make_cluster_run(), deadline_seconds=86_400.0, is_requeued=True)
     seen: set[str] = set()
@@ -79,15 +91,13 @@ def test_with_a_deadline_a_job_that_no_node_takes_is_created_again_until_one_doe
 
 
 def test_a_runner_reads_lists_by_the_page_and_no_pod_that_has_succeeded(
-    connection: Connection,
-    namespace: str,
-    store: Store,
+    make_setup: MakeSetup,
     start_kubelet: StartKubelet,
     faulty: FaultyServer,
-    connect_through: Callable[[FaultyServer], Connection],
+    connect_through: ConnectThrough,
 ) -> None:
     kubelet = start_kubelet(num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(2))
+    setup = make_setup(make_cells(2))
     asked: list[tuple[str, dict[str, list[str]]]] = []
 
     def note(method: str, path: str) -> Fault | None:
@@ -111,7 +121,7 @@ def test_a_runner_reads_lists_by_the_page_and_no_pod_that_has_succeeded(
 
 
 def test_recorded_jobs_are_deleted_in_batches_and_nothing_is_lost_or_run_twice(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submission, "NUM_KEPT", 1)
     monkeypatch.setattr(submission, "BATCH_SIZE", 4)
@@ -121,7 +131,7 @@ def test_recorded_jobs_are_deleted_in_batches_and_nothing_is_lost_or_run_twice(
 
     kubelet = start_kubelet(fail_one, num_nodes=2)
     profile = make_profile(namespace, ttl_seconds_after_finished=3600)
-    setup = Setup.make(connection, namespace, store, make_cells(8), repeats=2, profile=profile, max_in_flight=4)
+    setup = make_setup(make_cells(8), repeats=2, profile=profile, max_in_flight=4)
 
     setup.measure()
 
@@ -138,7 +148,7 @@ def test_recorded_jobs_are_deleted_in_batches_and_nothing_is_lost_or_run_twice(
 
 
 def test_finished_jobs_of_an_earlier_runner_are_deleted_too(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+    make_setup: MakeSetup, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends = {"crash"}
 
@@ -146,7 +156,7 @@ def test_finished_jobs_of_an_earlier_runner_are_deleted_too(
         return ends.pop() if ends and '"seed":1' in str(pod["spec"]) else "ok"
 
     start_kubelet(fail_one, num_nodes=2)
-    setup = Setup.make(connection, namespace, store, make_cells(4), max_in_flight=4)
+    setup = make_setup(make_cells(4), max_in_flight=4)
     setup.measure()
     assert len(setup.list_jobs()) == 4
     monkeypatch.setattr(submission, "NUM_KEPT", 0)

@@ -12,13 +12,13 @@ from audit import REVIEWS, read_requests
 from commands import CallMain, create
 from kubernetes.config import incluster_config
 from releases import FULLNAME, RELEASE, find_pod_of, make_restricted_namespace, trigger
-from runs import wait_for
+from runs import StartKubelet, wait_for
 
 from bench.schema import Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
 from chart import CHART, make_values
 from control_plane import AUDITED_NAMESPACE, ControlPlane
-from fake_kubelet import FakeKubelet, Pod
+from fake_kubelet import Pod
 from runner.kubernetes import recording, session, submission
 from runner.kubernetes.connection import Connection
 from s3_server import S3Server
@@ -118,7 +118,7 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
     control_plane: ControlPlane,
     audited: str,
     helm: Callable[[str], helm_python.Config],
-    start_kubelet: Callable[..., FakeKubelet],
+    start_kubelet: StartKubelet,
     bucket: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

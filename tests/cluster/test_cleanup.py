@@ -1,23 +1,21 @@
 """`cancel`, `clean` and `status --on` on a real API server: what they end, what they leave, what they say."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from commands import CallMain
-from runs import DEADLINE_SECONDS, Setup, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, make_cells, make_profile, wait_for
 
 from bench.schema import Cell
 from bench.store import Store
-from fake_kubelet import FakeKubelet, Pod, read_variables
+from fake_kubelet import Pod, read_variables
 from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import select_run
 from runner.kubernetes.objects import JobStatus, read_job_status
 from runner.kubernetes.run import RunState, inspect_run, measure_rate
 
-StartKubelet = Callable[..., FakeKubelet]
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
@@ -47,11 +45,11 @@ def list_ended(setup: Setup) -> list[str]:
 
 
 def test_cancel_stops_the_runner_and_leaves_what_is_finished(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
 ) -> None:
     start_kubelet(hang_after_the_first, num_nodes=4)  # three cells hang at most, so one node is left for the rest
-    setup = Setup.make(connection, namespace, store, make_cells(12), max_in_flight=3)
-    other = Setup.make(connection, namespace, store, make_cells(1), run_id=f"{namespace}-other")
+    setup = make_setup(make_cells(12), max_in_flight=3)
+    other = make_setup(make_cells(1), run_id=f"{namespace}-other")
     other.measure()
     runner = setup.start()
     wait_for(lambda: len(list_ended(setup)) == 1 and len(list_jobs(setup)) == 4, "the first end, and more to submit")
@@ -82,11 +80,11 @@ def test_cancel_stops_the_runner_and_leaves_what_is_finished(
 
 
 def test_clean_refuses_while_cells_run_and_removes_all_with_force(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
 ) -> None:
     start_kubelet(hang_after_the_first, num_nodes=2)
-    setup = Setup.make(connection, namespace, store, make_cells(2))
-    other = Setup.make(connection, namespace, store, make_cells(1), run_id="other")
+    setup = make_setup(make_cells(2))
+    other = make_setup(make_cells(1), run_id="other")
     other.measure()
     runner = setup.start()
     wait_for(lambda: count_ready(setup) == 1 and len(list_ended(setup)) == 1, "one cell that runs and one that ended")
@@ -110,10 +108,8 @@ def test_clean_refuses_while_cells_run_and_removes_all_with_force(
     assert sum(setup.count_records().values()) == 1
 
 
-def test_a_run_that_the_store_does_not_have_is_told(
-    connection: Connection, namespace: str, store: Store, call_main: CallMain
-) -> None:
-    Setup.make(connection, namespace, store, make_cells(1))
+def test_a_run_that_the_store_does_not_have_is_told(make_setup: MakeSetup, store: Store, call_main: CallMain) -> None:
+    make_setup(make_cells(1))
 
     code, _, err = call_main("cancel", "nobodys", "--on", "current", "--store", store.url)
 
@@ -122,10 +118,10 @@ def test_a_run_that_the_store_does_not_have_is_told(
 
 
 def test_status_tells_what_a_kubelet_says_of_a_pod_that_it_does_not_start(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(lambda pod: "stuck", num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     submit(setup)
     (pod,) = wait_for(lambda: [pod for pod in setup.list_pods() if "ContainerCreating" in str(pod)], "the pod")
     kubelet.put_event(pod, "FailedCreatePodSandBox", "plugin type=calico failed")
@@ -136,24 +132,21 @@ def test_status_tells_what_a_kubelet_says_of_a_pod_that_it_does_not_start(
 
 
 def test_status_tells_what_runs_and_why_the_rest_waits(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
 ) -> None:
     def decide(pod: Pod) -> str:
         return {0: "ok", 1: "hang", 2: "image"}[read_seed(pod)]
 
     start_kubelet(decide, num_nodes=3)
-    setup = Setup.make(connection, namespace, store, make_cells(3))
+    setup = make_setup(make_cells(3))
     large = make_profile(namespace)
     pool = large.pools["cpu"].model_copy(update={"cpus": 64})
-    setup_large = Setup.make(
-        connection,
-        namespace,
-        store,
+    setup_large = make_setup(
         make_cells(2),
         profile=large.model_copy(update={"pools": {"cpu": pool}}),
         run_id="large",
     )
-    queued = Setup.make(connection, namespace, store, make_cells(2), run_id="queued", queue="team")
+    queued = make_setup(make_cells(2), run_id="queued", queue="team")
     for started in (setup, setup_large, queued):
         submit(started)
     wait_for(lambda: count_ready(setup) == 1 and list_ended(setup), "one that runs and one that ended")

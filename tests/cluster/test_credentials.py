@@ -11,15 +11,12 @@ from typing import Any
 
 import pytest
 from commands import create
-from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, wait_for
+from runs import DEADLINE_SECONDS, MakeSetup, StartKubelet, check_all_once, make_cells, wait_for
 
-from bench.store import Store
 from control_plane import ControlPlane
-from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.setup import RUN_PERMISSIONS
 
-StartKubelet = Callable[..., FakeKubelet]
 ACCOUNT = "short-lived"
 
 
@@ -85,10 +82,10 @@ def log_in(
 
 @pytest.mark.parametrize("source", ["token file", "exec plugin"])
 def test_a_run_goes_on_with_the_token_that_takes_the_place_of_one_that_ended(
+    make_setup: MakeSetup,
     control_plane: ControlPlane,
     connection: Connection,
     namespace: str,
-    store: Store,
     start_kubelet: StartKubelet,
     log_in: Callable[[dict[str, Any]], Connection],
     tmp_path: Path,
@@ -103,7 +100,7 @@ def test_a_run_goes_on_with_the_token_that_takes_the_place_of_one_that_ended(
     answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "%s"}}
     script = f'printf \'{json.dumps(answer)}\' "$(cat "$0")"'
     plugin = {"apiVersion": answer["apiVersion"], "command": "sh", "args": ["-c", script, str(token)]}
-    setup = Setup.make(connection, namespace, store, make_cells(6), max_in_flight=2)
+    setup = make_setup(make_cells(6), max_in_flight=2)
     running = setup.start(log_in({"tokenFile": str(token)} if source == "token file" else {"exec": plugin}))
     wait_for(lambda: len(setup.list_jobs()) == 2, "two Jobs")
 

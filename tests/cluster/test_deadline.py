@@ -8,16 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.console import Console
-from runs import DEADLINE_SECONDS, Observed, Setup, make_cells, wait_for
+from runs import DEADLINE_SECONDS, ConnectThrough, MakeSetup, Observed, Setup, StartKubelet, make_cells, wait_for
 
-from bench.store import Store
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes import recording, session
 from runner.kubernetes.connection import Connection
 
 DAY_SECONDS = 86_400.0
-ConnectThrough = Callable[[FaultyServer], Connection]
 
 
 def pass_deadline_when(is_time_up: Callable[[], bool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,15 +41,10 @@ def list_unfinished(setup: Setup) -> list[str]:
 
 
 def test_what_has_not_ended_is_deleted_and_nothing_comes_after_it(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    faulty: FaultyServer,
-    connect_through: ConnectThrough,
-    monkeypatch: pytest.MonkeyPatch,
+    make_setup: MakeSetup, faulty: FaultyServer, connect_through: ConnectThrough, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of the Jobs cannot be created while the API server refuses requests, also when the deadline has passed."""
-    setup = Setup.make(connection, namespace, store, make_cells(4))
+    setup = make_setup(make_cells(4))
     asked = itertools.count()
     is_refused = threading.Event()
 
@@ -73,15 +66,14 @@ def test_what_has_not_ended_is_deleted_and_nothing_comes_after_it(
 
 
 def test_what_had_ended_has_its_record_before_the_report_is_made(
+    make_setup: MakeSetup,
     connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: Callable[..., FakeKubelet],
+    start_kubelet: StartKubelet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Time is up while the logs of two cells are still asked for, which no kubelet hands out here."""
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 3.0)
-    setup = Setup.make(connection, namespace, store, make_cells(3))
+    setup = make_setup(make_cells(3))
     kubelet: FakeKubelet = start_kubelet(lambda pod: "in-log" if len(kubelet.measured) < 2 else "hang", num_nodes=1)
     pass_deadline_when(lambda: setup.observed.jobs.count("recording", "done") >= 2, monkeypatch)
 
@@ -93,9 +85,9 @@ def test_what_had_ended_has_its_record_before_the_report_is_made(
 
 
 def test_a_runner_that_takes_the_place_of_another_gets_no_time_of_its_own(
-    connection: Connection, namespace: str, store: Store
+    make_setup: MakeSetup, connection: Connection
 ) -> None:
-    setup = Setup.make(connection, namespace, store, make_cells(2))
+    setup = make_setup(make_cells(2))
 
     measure(setup, connection, begun_at=datetime.now(UTC) - timedelta(seconds=2 * DAY_SECONDS))
 
@@ -103,17 +95,15 @@ def test_a_runner_that_takes_the_place_of_another_gets_no_time_of_its_own(
 
 
 def test_a_log_that_an_absent_api_server_does_not_hand_out_is_waited_for(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: Callable[..., FakeKubelet],
+    make_setup: MakeSetup,
+    start_kubelet: StartKubelet,
     faulty: FaultyServer,
     connect_through: ConnectThrough,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The record is given up only when the server answers that the log does not exist."""
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 0.1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     start_kubelet(lambda pod: "in-log", num_nodes=1)
     faulty.choose_fault = lambda method, path: "cut-off" if "/log" in path else None
 

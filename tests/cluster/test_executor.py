@@ -1,23 +1,15 @@
 """runner.kubernetes.executor on a real API server, scheduler and Job controller: each repeat ends with one record."""
 
-from collections.abc import Callable
-
 import pytest
-from runs import Setup, make_cells
+from runs import MakeSetup, StartKubelet, make_cells
 
-from bench.store import Store
-from fake_kubelet import FakeKubelet, Pod
-from runner.kubernetes.connection import Connection
+from fake_kubelet import Pod
 from runner.matrix import order_repeats
 
-StartKubelet = Callable[..., FakeKubelet]
 
-
-def test_every_repeat_is_measured_once_and_has_its_record(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
+def test_every_repeat_is_measured_once_and_has_its_record(make_setup: MakeSetup, start_kubelet: StartKubelet) -> None:
     kubelet = start_kubelet(num_nodes=3)
-    setup = Setup.make(connection, namespace, store, make_cells(4), repeats=3)
+    setup = make_setup(make_cells(4), repeats=3)
 
     observed = setup.measure()
 
@@ -30,10 +22,10 @@ def test_every_repeat_is_measured_once_and_has_its_record(
 
 
 def test_jobs_are_submitted_in_the_order_that_was_drawn_for_the_run(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
     start_kubelet(num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(4), repeats=2, max_in_flight=1)
+    setup = make_setup(make_cells(4), repeats=2, max_in_flight=1)
     setup.run = setup.run.model_copy(update={"order_seed": 5})
 
     observed = setup.measure()
@@ -60,20 +52,13 @@ def test_jobs_are_submitted_in_the_order_that_was_drawn_for_the_run(
     ],
 )
 def test_each_end_leaves_its_record_and_is_not_retried(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    ending: str,
-    status: str,
-    kind: str,
-    message: str,
+    make_setup: MakeSetup, start_kubelet: StartKubelet, ending: str, status: str, kind: str, message: str
 ) -> None:
     def decide(pod: Pod) -> str:
         return ending if '"seed":1' in str(pod["spec"]) else "ok"
 
     kubelet = start_kubelet(decide, num_nodes=2)
-    setup = Setup.make(connection, namespace, store, make_cells(2))
+    setup = make_setup(make_cells(2))
 
     observed = setup.measure()
 

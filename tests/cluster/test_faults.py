@@ -3,22 +3,27 @@
 import json
 import threading
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from disruptions import FirstHangs, check_measured_again
-from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_profile, wait_for
+from runs import (
+    DEADLINE_SECONDS,
+    ConnectThrough,
+    MakeSetup,
+    StartKubelet,
+    check_all_once,
+    make_cells,
+    make_profile,
+    wait_for,
+)
 
 from bench.exit_codes import EXIT_TRY_AGAIN
-from bench.store import Store
 from control_plane import ADMIN_TOKEN, ControlPlane
-from fake_kubelet import FakeKubelet, Pod
+from fake_kubelet import Pod
 from faulty_server import Fault, FaultyServer
 from runner.kubernetes.connection import ApiError, Connection
-
-StartKubelet = Callable[..., FakeKubelet]
 
 
 def create(connection: Connection, path: str, **body: Any) -> None:
@@ -41,11 +46,11 @@ def was_admitted(connection: Connection, path: str, name: str, spec: dict[str, A
 
 @pytest.mark.usefixtures("lost_node")
 def test_a_cell_that_a_pod_of_higher_priority_displaces_is_measured_again(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     decide = FirstHangs()
     kubelet = start_kubelet(decide, num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     running = setup.start()
     node = decide.await_running(setup)["spec"]["nodeName"]
     name = f"urgent-{uuid.uuid4().hex[:6]}"
@@ -68,11 +73,11 @@ def test_a_cell_that_a_pod_of_higher_priority_displaces_is_measured_again(
 
 
 def test_a_cell_that_the_eviction_api_takes_down_is_measured_again(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     decide = FirstHangs()
     kubelet = start_kubelet(decide, num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     running = setup.start()
     name = decide.await_running(setup)["metadata"]["name"]
     path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
@@ -84,7 +89,7 @@ def test_a_cell_that_the_eviction_api_takes_down_is_measured_again(
 
 
 def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     busy: list[Pod] = []
 
@@ -94,7 +99,7 @@ def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(
 
     start_kubelet(decide, num_nodes=1)
     profile = make_profile(namespace, backoff_limit=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile)
+    setup = make_setup(make_cells(1), profile=profile)
 
     setup.measure()
 
@@ -106,7 +111,7 @@ def test_pods_that_fail_on_infrastructure_are_made_again_up_to_the_limit(
 
 
 def test_a_pod_over_its_storage_limit_is_not_made_again_though_it_ended_as_by_sigterm(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
     started: list[Pod] = []
 
@@ -115,7 +120,7 @@ def test_a_pod_over_its_storage_limit_is_not_made_again_though_it_ended_as_by_si
         return "over-limit"
 
     start_kubelet(decide, num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
 
     setup.measure()
 
@@ -127,11 +132,11 @@ def test_a_pod_over_its_storage_limit_is_not_made_again_though_it_ended_as_by_si
 
 
 def test_a_cell_whose_pod_was_deleted_and_killed_is_measured_again(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     decide = FirstHangs()
     kubelet = start_kubelet(decide, num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     running = setup.start()
     name = decide.await_running(setup)["metadata"]["name"]
     connection.request("delete", f"/api/v1/namespaces/{namespace}/pods/{name}")  # the fake kubelet kills: 137
@@ -144,20 +149,12 @@ def test_a_cell_whose_pod_was_deleted_and_killed_is_measured_again(
 # API server
 
 
-ConnectThrough = Callable[[FaultyServer], Connection]
-
-
 def test_a_run_goes_on_when_its_watches_are_cut(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    faulty: FaultyServer,
-    connect_through: ConnectThrough,
+    make_setup: MakeSetup, start_kubelet: StartKubelet, faulty: FaultyServer, connect_through: ConnectThrough
 ) -> None:
     kubelet = start_kubelet(num_nodes=4, run_seconds=0.3)
     # One Job at a time: none follows before a watch has reported the end of the one before it.
-    setup = Setup.make(connection, namespace, store, make_cells(12), max_in_flight=1)
+    setup = make_setup(make_cells(12), max_in_flight=1)
     through = connect_through(faulty)
     running = setup.start(through)
     for number in range(1, 6):
@@ -173,15 +170,10 @@ def test_a_run_goes_on_when_its_watches_are_cut(
 
 
 def test_a_server_that_is_busy_is_given_time_and_lost_answers_make_no_second_job(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    faulty: FaultyServer,
-    connect_through: ConnectThrough,
+    make_setup: MakeSetup, start_kubelet: StartKubelet, faulty: FaultyServer, connect_through: ConnectThrough
 ) -> None:
     kubelet = start_kubelet(num_nodes=4)
-    setup = Setup.make(connection, namespace, store, make_cells(20))
+    setup = make_setup(make_cells(20))
     faults: list[Fault] = ["too-many-requests", "lost-answer", "cut-off"]
     lock = threading.Lock()
 
@@ -207,10 +199,8 @@ printf '{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v
 
 @pytest.mark.parametrize("source", ["token file", "exec plugin"])
 def test_an_expired_token_is_read_again(
+    make_setup: MakeSetup,
     control_plane: ControlPlane,
-    connection: Connection,
-    namespace: str,
-    store: Store,
     start_kubelet: StartKubelet,
     faulty: FaultyServer,
     tmp_path: Path,
@@ -225,7 +215,7 @@ def test_an_expired_token_is_read_again(
     monkeypatch.setenv("KUBECONFIG", str(path))
     faulty.tokens = {"first": ADMIN_TOKEN}
     kubelet = start_kubelet(num_nodes=2, run_seconds=0.2)
-    setup = Setup.make(connection, namespace, store, make_cells(8), max_in_flight=2)
+    setup = make_setup(make_cells(8), max_in_flight=2)
     running = setup.start(Connection(context=control_plane.context, patience_seconds=DEADLINE_SECONDS))
     wait_for(lambda: setup.observed.results, "a record")
 

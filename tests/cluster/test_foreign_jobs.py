@@ -1,6 +1,5 @@
 """Jobs that carry a run's id and are not its own: with results in another store, of another plan, of other images."""
 
-from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -8,14 +7,13 @@ from typing import Any
 import pytest
 from commands import CallMain
 from rich.console import Console
-from runs import Setup, make_cells, make_profile, wait_for
+from runs import MakeSetup, Setup, StartKubelet, make_cells, make_profile, wait_for
 
 from bench.errors import UserError
 from bench.store import Store
-from fake_kubelet import FakeKubelet, Pod
+from fake_kubelet import Pod
 from runner.kubernetes.connection import Connection
 
-StartKubelet = Callable[..., FakeKubelet]
 NEW_IMAGES: Any = {"pytorch": {"cpu": "registry.example/benchmatrix/pytorch:2"}}
 
 
@@ -44,10 +42,10 @@ def list_uids(setup: Setup) -> set[str]:
 
 
 def test_the_same_run_id_with_another_store_measures_everything_for_itself(
-    connection: Connection, namespace: str, store: Store, other_store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, other_store: Store, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(num_nodes=2)
-    first = Setup.make(connection, namespace, store, make_cells(3))
+    first = make_setup(make_cells(3))
     first.measure()
     before = list_uids(first)
     kubelet.store = other_store
@@ -62,12 +60,17 @@ def test_the_same_run_id_with_another_store_measures_everything_for_itself(
 
 
 def test_a_run_that_goes_on_with_new_images_refuses_while_jobs_with_the_old_ones_run(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
+    make_setup: MakeSetup,
+    connection: Connection,
+    namespace: str,
+    store: Store,
+    start_kubelet: StartKubelet,
+    call_main: CallMain,
 ) -> None:
     kubelet = start_kubelet(hang, num_nodes=2)
-    setup = Setup.make(connection, namespace, store, make_cells(2))
+    setup = make_setup(make_cells(2))
     start_jobs(setup, 2)
-    newer = Setup.make(connection, namespace, store, make_cells(2), profile=make_profile(namespace, images=NEW_IMAGES))
+    newer = make_setup(make_cells(2), profile=make_profile(namespace, images=NEW_IMAGES))
 
     with pytest.raises(UserError) as refused:
         measure(newer)
@@ -87,15 +90,15 @@ def test_a_run_that_goes_on_with_new_images_refuses_while_jobs_with_the_old_ones
 
 
 def test_cancel_and_clean_leave_the_jobs_of_a_run_of_the_same_name_with_another_store(
+    make_setup: MakeSetup,
     connection: Connection,
     namespace: str,
-    store: Store,
     other_store: Store,
     start_kubelet: StartKubelet,
     call_main: CallMain,
 ) -> None:
     start_kubelet(hang, num_nodes=3)
-    mine = Setup.make(connection, namespace, store, make_cells(1))
+    mine = make_setup(make_cells(1))
     theirs = Setup.make(connection, namespace, other_store, make_cells(2))
     start_jobs(mine, 1)
     my_jobs = list_uids(mine)

@@ -1,20 +1,17 @@
 """Nodes that fail cells: these are measured elsewhere, later Jobs keep off, and a run stops where all nodes fail."""
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
-from runs import Observed, Setup, make_cells, make_profile
+from runs import MakeSetup, Observed, StartKubelet, make_cells, make_profile
 
 from bench.store import Store, node_fault_key
-from fake_kubelet import FakeKubelet, Pod
+from fake_kubelet import Pod
 from node_faults import make_node_fault
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.nodes import NodesAtFaultError, read_node_faults
-
-StartKubelet = Callable[..., FakeKubelet]
 
 
 @pytest.fixture(autouse=True)
@@ -38,13 +35,13 @@ class Nodes:
 
 @pytest.mark.parametrize("fault", ["node-fault", "refused"])
 def test_one_bad_node_takes_few_cells_and_none_is_lost(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, fault: str
+    make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, fault: str
 ) -> None:
     decide = Nodes(**{"0": fault})
     kubelet = start_kubelet(decide, num_nodes=3, run_seconds=0.5)
     profile = make_profile(namespace, backoff_limit=0)  # the Job controller waits ten seconds before it replaces a pod
     bad = next(name for name in kubelet.nodes if name.endswith("-0"))
-    setup = Setup.make(connection, namespace, store, make_cells(12), profile=profile, max_in_flight=3)
+    setup = make_setup(make_cells(12), profile=profile, max_in_flight=3)
 
     observed = setup.measure()
 
@@ -58,15 +55,11 @@ def test_one_bad_node_takes_few_cells_and_none_is_lost(
 
 
 def test_a_node_whose_runtime_cannot_create_the_container_is_at_fault_and_not_the_configuration(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    monkeypatch: pytest.MonkeyPatch,
+    make_setup: MakeSetup, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runner.kubernetes.failures.CONFIGURATION_SECONDS", 0.5)
     start_kubelet(Nodes(**{"0": "no-device"}), num_nodes=2)
-    setup = Setup.make(connection, namespace, store, make_cells(4), max_in_flight=2)
+    setup = make_setup(make_cells(4), max_in_flight=2)
 
     observed = setup.measure()
 
@@ -77,11 +70,11 @@ def test_a_node_whose_runtime_cannot_create_the_container_is_at_fault_and_not_th
 
 
 def test_a_run_stops_where_every_node_fails_and_goes_on_once_they_are_mended(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, start_kubelet: StartKubelet
 ) -> None:
     decide = Nodes(**{"0": "node-fault", "1": "node-fault"})
     kubelet = start_kubelet(decide, num_nodes=2)
-    setup = Setup.make(connection, namespace, store, make_cells(12), max_in_flight=4)
+    setup = make_setup(make_cells(12), max_in_flight=4)
 
     with pytest.raises(NodesAtFaultError, match="every node of the pool 'cpu' that took a cell is at fault") as stopped:
         setup.make_cluster_run().measure(setup.run, connection, Observed(), Console(quiet=True))
@@ -99,12 +92,12 @@ def test_a_run_stops_where_every_node_fails_and_goes_on_once_they_are_mended(
 
 
 def test_what_earlier_runners_saw_of_a_node_is_known_to_the_next(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, store: Store, start_kubelet: StartKubelet
 ) -> None:
     decide = Nodes(**{"0": "node-fault"})
     kubelet = start_kubelet(decide, num_nodes=2)
     bad = next(name for name in kubelet.nodes if name.endswith("-0"))
-    setup = Setup.make(connection, namespace, store, make_cells(6), max_in_flight=1)
+    setup = make_setup(make_cells(6), max_in_flight=1)
     for number in range(2):
         fault = make_node_fault(setup.run, attempt=f"a{number}", node_name=bad, at=datetime.now(UTC))
         store.put(node_fault_key(fault.run_id, fault.cell_id, fault.repeat, fault.attempt), fault.to_json())
@@ -121,11 +114,7 @@ def test_what_earlier_runners_saw_of_a_node_is_known_to_the_next(
 
 
 def test_a_pod_that_its_node_does_not_start_is_told_in_the_kubelets_words_and_given_up(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    monkeypatch: pytest.MonkeyPatch,
+    make_setup: MakeSetup, namespace: str, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runner.kubernetes.failures.ASK_SECONDS", 0.5)
 
@@ -135,7 +124,7 @@ def test_a_pod_that_its_node_does_not_start_is_told_in_the_kubelets_words_and_gi
 
     kubelet = start_kubelet(fail_to_mount, num_nodes=1)
     profile = make_profile(namespace, start_seconds=5)
-    setup = Setup.make(connection, namespace, store, make_cells(1), profile=profile)
+    setup = make_setup(make_cells(1), profile=profile)
 
     observed = setup.measure()
 

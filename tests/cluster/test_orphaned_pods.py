@@ -1,19 +1,13 @@
 """Pods of cells whose Job is gone: their record is waited for, `doctor` names them, `clean` deletes the run's own."""
 
-from collections.abc import Callable
-
 import pytest
 from commands import CallMain, create
 from doctor_calls import Examine
 from orphans import orphan
-from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, wait_for
+from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, check_all_once, make_cells, wait_for
 
 from bench.store import Store
-from fake_kubelet import FakeKubelet
 from runner.kubernetes.cleanup import RunCancelled
-from runner.kubernetes.connection import Connection
-
-StartKubelet = Callable[..., FakeKubelet]
 
 
 def list_names(setup: Setup) -> set[str]:
@@ -30,7 +24,7 @@ def copy_pod(setup: Setup, name: str, run_id: str) -> None:
 
 
 def test_doctor_names_the_pods_whose_job_is_gone_and_clean_deletes_those_of_its_run(
-    connection: Connection,
+    make_setup: MakeSetup,
     namespace: str,
     store: Store,
     start_kubelet: StartKubelet,
@@ -38,7 +32,7 @@ def test_doctor_names_the_pods_whose_job_is_gone_and_clean_deletes_those_of_its_
     examine: Examine,
 ) -> None:
     start_kubelet(lambda pod: "hang", num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     running = setup.start()
     pod = orphan(setup)
     copy_pod(setup, pod, "of-another-run")
@@ -63,11 +57,11 @@ def test_doctor_names_the_pods_whose_job_is_gone_and_clean_deletes_those_of_its_
 
 
 def test_a_job_deleted_without_its_pod_is_not_made_again_while_that_pod_measures(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(num_nodes=2)
     kubelet.may_end.clear()
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     running = setup.start()
     pod = orphan(setup)
 

@@ -2,19 +2,14 @@
 
 import json
 import re
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 from commands import patch
 from disruptions import LostNode, check_measured_again
-from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, check_all_once, make_cells, make_profile, wait_for
 
-from bench.store import Store
-from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-
-StartKubelet = Callable[..., FakeKubelet]
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +31,12 @@ def set_quota(connection: Connection, namespace: str, **hard: str) -> None:
 
 
 def test_a_quota_on_jobs_is_waited_for_until_there_is_room(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(num_nodes=4)
     set_quota(connection, namespace, **{"count/jobs.batch": "4"})
     profile = make_profile(namespace, ttl_seconds_after_finished=1)
-    setup = Setup.make(connection, namespace, store, make_cells(12), profile=profile)
+    setup = make_setup(make_cells(12), profile=profile)
 
     setup.measure()
 
@@ -53,11 +48,11 @@ def test_a_quota_on_jobs_is_waited_for_until_there_is_room(
 
 @pytest.mark.parametrize("counted", ["count/jobs.batch", "count/pods"])
 def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, counted: str
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet, counted: str
 ) -> None:
     kubelet = start_kubelet(num_nodes=4)
     set_quota(connection, namespace, **{counted: "4"})
-    setup = Setup.make(connection, namespace, store, make_cells(12))  # whose finished Jobs stay for a day
+    setup = make_setup(make_cells(12))  # whose finished Jobs stay for a day
 
     setup.measure()
 
@@ -67,11 +62,11 @@ def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(
 
 
 def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(num_nodes=4)
     set_quota(connection, namespace, **{"requests.cpu": "0"})
-    setup = Setup.make(connection, namespace, store, make_cells(3))
+    setup = make_setup(make_cells(3))
     running = setup.start()
     wait_for(lambda: setup.observed.warnings, "a warning")
 
@@ -91,11 +86,11 @@ def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
 
 
 def test_what_no_node_takes_is_told_in_the_schedulers_words_and_given_up(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet()
     kubelet.add_node(f"small-{namespace}", capacity={"cpu": "500m"})
-    setup = Setup.make(connection, namespace, store, make_cells(3), unschedulable_seconds=4)
+    setup = make_setup(make_cells(3), unschedulable_seconds=4)
 
     setup.measure()
 
@@ -111,14 +106,14 @@ def test_what_no_node_takes_is_told_in_the_schedulers_words_and_given_up(
 
 
 def test_a_pod_that_waits_for_its_turn_is_not_given_up(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+    make_setup: MakeSetup, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The session's clock is the test's, so that it does not matter how long the scheduler takes."""
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr("runner.kubernetes.failures.time", SimpleNamespace(monotonic=lambda: clock.now))
     kubelet = start_kubelet(num_nodes=1)
     kubelet.may_end.clear()
-    setup = Setup.make(connection, namespace, store, make_cells(2), unschedulable_seconds=2)
+    setup = make_setup(make_cells(2), unschedulable_seconds=2)
     running = setup.start()
     wait_for(lambda: count_waiting(setup) == 1 and count_ready(setup) == 1, "one cell that runs and one that waits")
     for _ in range(3):
@@ -143,11 +138,11 @@ def count_waiting(setup: Setup) -> int:
 
 
 def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
+    make_setup: MakeSetup, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runner.kubernetes.failures.CONFIGURATION_SECONDS", 3.0)
     start_kubelet(lambda pod: "secret", num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
 
     setup.measure()
 

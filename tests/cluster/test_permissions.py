@@ -4,21 +4,20 @@ import io
 
 import pytest
 from rich.console import Console
-from runs import Setup, make_cells
+from runs import MakeSetup, make_cells
 from users import Right, connect_as_runner, list_rights
 
 from bench.errors import UserError
-from bench.store import Store
 from control_plane import ControlPlane
 from runner.kubernetes.connection import Connection
 
 
 @pytest.mark.parametrize("right", list_rights(), ids="-".join)
 def test_a_run_without_one_of_its_rights_creates_nothing(
-    connection: Connection, control_plane: ControlPlane, namespace: str, store: Store, right: Right
+    make_setup: MakeSetup, connection: Connection, control_plane: ControlPlane, namespace: str, right: Right
 ) -> None:
     limited = connect_as_runner(connection, control_plane, namespace, without=right)
-    setup = Setup.make(connection, namespace, store, make_cells(2))
+    setup = make_setup(make_cells(2))
     console = Console(file=io.StringIO())
 
     with pytest.raises(UserError) as error:

@@ -1,14 +1,12 @@
 """Where attempts ran: what the runner learns from pods and nodes of a real API server, and what that costs."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-from runs import Setup, make_cells
+from runs import MakeSetup, Setup, StartKubelet, make_cells
 from users import connect_as_runner
 
 from bench.schema import Placement, read_placement
 from bench.store import (
-    Store,
     parse_placement_key,
     parse_result_key,
     placement_key,
@@ -16,11 +14,10 @@ from bench.store import (
     results_prefix,
 )
 from control_plane import ControlPlane
-from fake_kubelet import IMAGE_ID, FakeKubelet
+from fake_kubelet import IMAGE_ID
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.nodes import Placements
 
-StartKubelet = Callable[..., FakeKubelet]
 LABELS = {
     "node.kubernetes.io/instance-type": "m6i.2xlarge",
     "topology.kubernetes.io/zone": "eu-central-1a",
@@ -56,11 +53,11 @@ def find_file(setup: Setup, placement: Placement) -> Path:
 
 
 def test_every_attempt_is_placed_without_a_request_for_its_pod(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(run_seconds=0.5)  # a container that is never seen to run is the next test's
     kubelet.add_node(f"{namespace}-a", labels=LABELS, capacity={"cpu": "8"})
-    setup = Setup.make(connection, namespace, store, make_cells(3), repeats=2)
+    setup = make_setup(make_cells(3), repeats=2)
     connection.num_requests.clear()
 
     setup.measure()
@@ -87,10 +84,10 @@ def complete(setup: Setup) -> None:
 
 
 def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_else(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
     start_kubelet(num_nodes=2)  # containers that end before anybody sees them run
-    setup = Setup.make(connection, namespace, store, make_cells(3))
+    setup = make_setup(make_cells(3))
     setup.measure()
     complete(setup)
     first = read_placements(setup)
@@ -106,14 +103,14 @@ def test_a_runner_that_comes_back_writes_what_is_missing_and_changes_nothing_els
 
 
 def test_a_runner_that_may_not_read_nodes_records_what_the_pod_says(
+    make_setup: MakeSetup,
     connection: Connection,
     control_plane: ControlPlane,
     namespace: str,
-    store: Store,
     start_kubelet: StartKubelet,
 ) -> None:
     start_kubelet(num_nodes=1, run_seconds=0.5)
-    setup = Setup.make(connection, namespace, store, make_cells(2))
+    setup = make_setup(make_cells(2))
     limited = connect_as_runner(connection, control_plane, namespace)
 
     observed = setup.measure(limited)

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from runs import DEADLINE_SECONDS, IMAGES, Setup, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, IMAGES, MakeSetup, Setup, StartKubelet, make_cells, make_profile, wait_for
 
 from bench.schema import Run
 from bench.store import Store, run_key
@@ -24,7 +24,6 @@ from runner.kubernetes.connection import Connection
 from runner.runs import Retries
 from s3_server import S3Server
 
-StartKubelet = Callable[..., FakeKubelet]
 MATRIX = """
 name: tiny
 axes:
@@ -176,7 +175,7 @@ def test_ctrl_c_ends_a_runner_at_once_whose_api_server_is_away(
 
 
 def test_a_job_that_somebody_deletes_is_made_again(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     pods: list[Pod] = []
 
@@ -185,7 +184,7 @@ def test_a_job_that_somebody_deletes_is_made_again(
         return "hang" if len(pods) == 1 else "ok"
 
     kubelet = start_kubelet(decide, num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     running = setup.start()
     job = wait_for(lambda: [job for job in setup.list_jobs() if job["status"].get("ready")], "a Job that runs")[0]
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}"
@@ -202,10 +201,10 @@ def test_a_job_that_somebody_deletes_is_made_again(
 
 
 def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_records(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(num_nodes=4)
-    setup = Setup.make(connection, namespace, store, make_cells(3))
+    setup = make_setup(make_cells(3))
     setup.profile = setup.profile.model_copy(update={"ttl_seconds_after_finished": 1})
     setup.measure()
     wait_for(lambda: not setup.list_jobs(), "Jobs that are gone")
@@ -217,10 +216,10 @@ def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_rec
 
 
 def test_a_cancelled_run_ends(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
 ) -> None:
     start_kubelet(lambda pod: "hang", num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     running = setup.start()
     wait_for(setup.list_jobs, "a Job")
 
@@ -233,11 +232,11 @@ def test_a_cancelled_run_ends(
 
 
 def test_what_failed_is_measured_again_in_a_new_job_when_asked_for(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
     endings = iter(["failed-record", "ok", "crash", "ok"])
     kubelet = start_kubelet(lambda pod: next(endings), num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(2), max_in_flight=1)
+    setup = make_setup(make_cells(2), max_in_flight=1)
 
     first = setup.measure()
     setup.retries = Retries(failed=True)
@@ -253,11 +252,11 @@ def test_what_failed_is_measured_again_in_a_new_job_when_asked_for(
 
 
 def test_what_was_contaminated_is_measured_again_in_a_new_job_when_asked_for(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
     endings = iter(["contaminated", "ok", "contaminated", "ok"])
     start_kubelet(lambda pod: next(endings), num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(2), max_in_flight=1)
+    setup = make_setup(make_cells(2), max_in_flight=1)
 
     first = setup.measure()
     setup.retries = Retries(failed=True)

@@ -1,7 +1,7 @@
 """The Role that `setup` makes is as large as it has to be: the commands use all of it, and need nothing else."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,17 +9,16 @@ from audit import REVIEWS, list_allowed, read_refused, read_requests, request_to
 from commands import CallMain, create
 from orphans import orphan
 from rich.console import Console
-from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Setup, StartKubelet, make_cells, wait_for
 
 from bench.store import Store
 from control_plane import AUDITED_NAMESPACE, ControlPlane
-from fake_kubelet import FakeKubelet, Pod
+from fake_kubelet import Pod
 from runner.kubernetes import failures, recording, submission
 from runner.kubernetes.cleanup import RunCancelled
 from runner.kubernetes.connection import Connection
 from runner.runs import Retries
 
-StartKubelet = Callable[..., FakeKubelet]
 ACCOUNT = "benchmatrix-runner"
 USER = f"system:serviceaccount:{AUDITED_NAMESPACE}:{ACCOUNT}"
 NODES = {("", "nodes", "get"), ("", "nodes", "list")}

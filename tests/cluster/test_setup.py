@@ -7,19 +7,18 @@ import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from commands import CallMain, create
-from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
+from runs import DEADLINE_SECONDS, Setup, StartKubelet, make_cells, wait_for
 
 from bench.errors import UserError
 from bench.store import Store, StoreError
 from child_process import start_child
 from control_plane import USER, ControlPlane
-from fake_kubelet import FakeKubelet
 from runner.kubernetes.cleanup import JobCleaner
 from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.rendering import MANIFESTS
@@ -43,7 +42,7 @@ def test_a_user_named_at_setup_can_run_cancel_and_clean_and_see_no_secret(
     control_plane: ControlPlane,
     new_namespace: str,
     store: Store,
-    start_kubelet: Callable[..., FakeKubelet],
+    start_kubelet: StartKubelet,
     call_main: CallMain,
 ) -> None:
     code, out, _ = call_main(

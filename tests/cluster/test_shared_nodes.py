@@ -1,17 +1,13 @@
 """Cells that are compared run on one node of a real scheduler's choice, and elsewhere where that node goes away."""
 
 from collections import defaultdict
-from collections.abc import Callable
 
-from runs import DEADLINE_SECONDS, Setup, make_profile, wait_for
+from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, make_profile, wait_for
 
 from bench.schema import Cell, read_placement
-from bench.store import Store, placements_prefix
+from bench.store import placements_prefix
 from factories import make_cell, make_run
-from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-
-StartKubelet = Callable[..., FakeKubelet]
 
 
 def make_pairs(number: int) -> list[Cell]:
@@ -30,10 +26,10 @@ def find_nodes(setup: Setup) -> dict[tuple[int, int], list[str]]:
 
 
 def test_the_cells_of_a_block_run_on_one_node_and_the_blocks_on_all(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
     start_kubelet(num_nodes=3, run_seconds=0.5)
-    setup = Setup.make(connection, namespace, store, make_pairs(4), repeats=2)
+    setup = make_setup(make_pairs(4), repeats=2)
 
     setup.measure()
 
@@ -45,11 +41,11 @@ def test_the_cells_of_a_block_run_on_one_node_and_the_blocks_on_all(
 
 
 def test_a_cell_whose_node_went_away_runs_on_another_one(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(num_nodes=1, run_seconds=0.5)
     profile = make_profile(namespace, same_node_patience_seconds=1)
-    setup = Setup.make(connection, namespace, store, make_pairs(1), profile=profile)
+    setup = make_setup(make_pairs(1), profile=profile)
     (lost,) = kubelet.nodes
     kubelet.may_end.clear()
     running = setup.start()
@@ -70,11 +66,11 @@ def test_a_cell_whose_node_went_away_runs_on_another_one(
 
 
 def test_a_runner_that_comes_back_sends_the_rest_of_a_comparison_to_the_node_of_its_finished_cells(
-    connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
+    make_setup: MakeSetup, connection: Connection, start_kubelet: StartKubelet
 ) -> None:
     kubelet = start_kubelet(num_nodes=4, run_seconds=0.5)
     pairs = make_pairs(2)
-    setup = Setup.make(connection, namespace, store, pairs[:2])
+    setup = make_setup(pairs[:2])
     setup.measure()  # of the whole plan only the first of each pair, as if the runner had been killed then
     setup.run = setup.run.model_copy(update={"cells": (*setup.run.cells, *make_run(cells=pairs[2:], repeats=1).cells)})
     first = {seed: nodes[0] for (seed, _), nodes in find_nodes(setup).items()}

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 from commands import create
 from doctor_calls import Examine
-from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, wait_for
+from runs import DEADLINE_SECONDS, MakeSetup, StartKubelet, check_all_once, make_cells, wait_for
 
 from bench.schema import read_placement
 from bench.store import Store, placements_prefix
-from fake_kubelet import FakeKubelet
 from runner.kubernetes import session
 from runner.kubernetes.connection import Connection
 
-StartKubelet = Callable[..., FakeKubelet]
 POLICIES = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 BINDINGS = f"{POLICIES.removesuffix('policies')}policybindings"
 PLAIN = ("containers", 'Object.spec.containers{name: "proxy", image: "proxy:1"}')
@@ -69,8 +67,7 @@ def list_others(store: Store, run_id: str) -> list[tuple[str, ...]]:
 
 
 def test_a_container_that_a_policy_adds_is_told_and_recorded_and_keeps_no_job_from_ending(
-    connection: Connection,
-    namespace: str,
+    make_setup: MakeSetup,
     store: Store,
     start_kubelet: StartKubelet,
     change_pods: Callable[[str], None],
@@ -79,7 +76,7 @@ def test_a_container_that_a_policy_adds_is_told_and_recorded_and_keeps_no_job_fr
     monkeypatch.setattr(session, "HELD_SECONDS", 0.5)
     change_pods(add_container(*PLAIN))
     kubelet = start_kubelet(num_nodes=2)
-    setup = Setup.make(connection, namespace, store, make_cells(4))
+    setup = make_setup(make_cells(4))
 
     setup.start().result(DEADLINE_SECONDS)
 
@@ -94,9 +91,7 @@ def test_a_container_that_a_policy_adds_is_told_and_recorded_and_keeps_no_job_fr
 
 @pytest.mark.parametrize(("behaviour", "kind"), [("oom", "out-of-memory"), ("crash", "killed")])
 def test_a_measurement_that_failed_beside_a_container_that_stays_has_its_own_record(
-    connection: Connection,
-    namespace: str,
-    store: Store,
+    make_setup: MakeSetup,
     start_kubelet: StartKubelet,
     change_pods: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -106,7 +101,7 @@ def test_a_measurement_that_failed_beside_a_container_that_stays_has_its_own_rec
     monkeypatch.setattr(session, "HELD_SECONDS", 0.5)
     change_pods(add_container(*PLAIN))
     start_kubelet(lambda pod: behaviour, num_nodes=1)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
 
     setup.start().result(DEADLINE_SECONDS)
 
@@ -117,15 +112,11 @@ def test_a_measurement_that_failed_beside_a_container_that_stays_has_its_own_rec
 
 
 def test_a_sidecar_of_kubernetes_own_is_told_and_recorded(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    change_pods: Callable[[str], None],
+    make_setup: MakeSetup, store: Store, start_kubelet: StartKubelet, change_pods: Callable[[str], None]
 ) -> None:
     change_pods(add_container(*NATIVE))
     kubelet = start_kubelet(num_nodes=1, run_seconds=1.0)
-    setup = Setup.make(connection, namespace, store, make_cells(2))
+    setup = make_setup(make_cells(2))
 
     setup.start().result(DEADLINE_SECONDS)
 
@@ -137,15 +128,11 @@ def test_a_sidecar_of_kubernetes_own_is_told_and_recorded(
 
 
 def test_limits_that_a_policy_changes_are_told(
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    change_pods: Callable[[str], None],
+    make_setup: MakeSetup, start_kubelet: StartKubelet, change_pods: Callable[[str], None]
 ) -> None:
     change_pods(MORE_MEMORY)
     kubelet = start_kubelet(num_nodes=1, run_seconds=1.0)
-    setup = Setup.make(connection, namespace, store, make_cells(1))
+    setup = make_setup(make_cells(1))
     kubelet.may_end.clear()
     running = setup.start()
     wait_for(lambda: setup.observed.warnings, "a warning")

@@ -1,15 +1,11 @@
 """Jobs that somebody suspends, on a real API server without Kueue: what the runner says, and what it counts."""
 
 import json
-from collections.abc import Callable
 
 from disruptions import FirstHangs, check_measured_again
-from runs import Setup, make_cells, wait_for
+from runs import MakeSetup, Setup, StartKubelet, make_cells, wait_for
 
 from bench.exit_codes import EXIT_PREEMPTED
-from bench.store import Store
-from fake_kubelet import FakeKubelet
-from runner.kubernetes.connection import Connection
 
 
 def suspend(setup: Setup, *, is_suspended: bool) -> None:
@@ -21,11 +17,11 @@ def suspend(setup: Setup, *, is_suspended: bool) -> None:
 
 
 def test_a_job_suspended_in_mid_measurement_is_measured_again_and_counted(
-    connection: Connection, namespace: str, store: Store, start_kubelet: Callable[..., FakeKubelet]
+    make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
     decide = FirstHangs()
     kubelet = start_kubelet(decide, num_nodes=1, killed_exit_code=EXIT_PREEMPTED)
-    setup = Setup.make(connection, namespace, store, make_cells(1), queue="team")
+    setup = make_setup(make_cells(1), queue="team")
 
     running = setup.start()
     (warning,) = wait_for(lambda: setup.observed.warnings, "a warning that nothing starts the Job")

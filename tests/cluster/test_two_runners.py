@@ -1,18 +1,14 @@
 """Two runners of one run at once, by mistake: no Job is created twice, each repeat has one record, both end well."""
 
-from collections.abc import Callable
-
 import pytest
 from disruptions import forget_watches, keep_watches_shut
-from runs import DEADLINE_SECONDS, Setup, make_cells, wait_for
+from runs import DEADLINE_SECONDS, ConnectThrough, Setup, StartKubelet, make_cells, wait_for
 
 from bench.store import Store
-from fake_kubelet import FakeKubelet, Pod
+from fake_kubelet import Pod
 from faulty_server import FaultyServer
 from runner.kubernetes.cleanup import JobCleaner, RunCancelled
 from runner.kubernetes.connection import Connection
-
-StartKubelet = Callable[..., FakeKubelet]
 
 
 @pytest.fixture
@@ -57,7 +53,7 @@ def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
     store: Store,
     start_kubelet: StartKubelet,
     faulty: FaultyServer,
-    connect_through: Callable[[FaultyServer], Connection],
+    connect_through: ConnectThrough,
 ) -> None:
     start_kubelet(lambda pod: "hang", num_nodes=3)
     twins = make_twins(connection, namespace, store, 12, max_in_flight=3)

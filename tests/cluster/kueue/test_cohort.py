@@ -1,15 +1,10 @@
 """Cells that a real Kueue evicts in mid-measurement: quota that its owner takes back, a queue that is drained."""
 
-from collections.abc import Callable
-
 from disruptions import FirstHangs, check_measured_again
 from queues import Queues
-from runs import Setup, make_cells, wait_for
+from runs import MakeSetup, Setup, StartKubelet, make_cells, wait_for
 
 from bench.exit_codes import EXIT_PREEMPTED
-from bench.store import Store
-from fake_kubelet import FakeKubelet
-from runner.kubernetes.connection import Connection
 from runner.kubernetes.names import RUN_LABEL
 from runner.kubernetes.run import inspect_run
 
@@ -23,11 +18,7 @@ def count_running(setup: Setup) -> int:
 
 
 def test_a_reclaimed_cell_is_measured_again_and_counted_as_disrupted(
-    queues: Queues,
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: Callable[..., FakeKubelet],
+    make_setup: MakeSetup, queues: Queues, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     flavor, cohort = queues.add_flavor(), namespace
     reclaiming = {"reclaimWithinCohort": "Any"}
@@ -36,7 +27,7 @@ def test_a_reclaimed_cell_is_measured_again_and_counted_as_disrupted(
     kubelet = start_kubelet(num_nodes=4, killed_exit_code=EXIT_PREEMPTED)
     kubelet.may_end.clear()
     first, second = (
-        Setup.make(connection, namespace, store, make_cells(number), run_id=f"{namespace}-{team}", queue=team)
+        make_setup(make_cells(number), run_id=f"{namespace}-{team}", queue=team)
         for number, team in ((5, "team-a"), (2, "team-b"))
     )
 
@@ -56,16 +47,12 @@ def test_a_reclaimed_cell_is_measured_again_and_counted_as_disrupted(
 
 
 def test_a_queue_that_is_drained_lets_go_of_its_cell_and_takes_it_again(
-    queues: Queues,
-    connection: Connection,
-    namespace: str,
-    store: Store,
-    start_kubelet: Callable[..., FakeKubelet],
+    make_setup: MakeSetup, queues: Queues, start_kubelet: StartKubelet
 ) -> None:
     name = queues.add("drained", {queues.add_flavor(): TWO})
     decide = FirstHangs()
     kubelet = start_kubelet(decide, num_nodes=1, killed_exit_code=EXIT_PREEMPTED)
-    setup = Setup.make(connection, namespace, store, make_cells(1), queue="drained")
+    setup = make_setup(make_cells(1), queue="drained")
 
     running = setup.start()
     decide.await_running(setup)

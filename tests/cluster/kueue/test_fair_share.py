@@ -1,16 +1,16 @@
 """The simulation's fair share decides as a real Kueue does, event by event."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from laboratory import Laboratory, number_of
 from queues import Queues
-from runs import wait_for
+from runs import StartKubelet, wait_for
 
 from access_replay import Replay, Submission
 from access_scenarios import make_group
-from fake_kubelet import FakeKubelet, Pod
+from fake_kubelet import Pod
 from kueue_controller import KueueController
 from runner.kubernetes.connection import Connection
 
@@ -64,7 +64,7 @@ def laboratory(kueue: KueueController, queues: Queues, connection: Connection, n
 
 
 def test_kueue_runs_the_same_jobs_after_every_submission_and_end(
-    laboratory: Laboratory, namespace: str, start_kubelet: Callable[..., FakeKubelet]
+    laboratory: Laboratory, namespace: str, start_kubelet: StartKubelet
 ) -> None:
     may_end = [threading.Event() for _ in JOBS]
 

@@ -1,6 +1,6 @@
 """Queues on a real Kueue: those of the docs, those that `setup` and the chart make, and what doctor says of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import helm_python
@@ -9,15 +9,12 @@ import yaml
 from doctor_calls import Examine
 from machines import make_gke
 from queues import Queues
-from runs import Setup, make_profile
+from runs import MakeSetup, StartKubelet, make_profile
 
-from bench.store import Store
 from chart import CHART, make_values
 from control_plane import ControlPlane
 from factories import make_cell
-from fake_kubelet import FakeKubelet
 from kueue_controller import KueueController
-from runner.kubernetes.connection import Connection
 from runner.kubernetes.rendering import MANIFESTS
 
 ROOMY = {"cpu": "100", "memory": "1Ti", "ephemeral-storage": "10Ti", "nvidia.com/gpu": "8"}
@@ -38,13 +35,12 @@ def documented(queues: Queues, namespace: str) -> list[dict[str, Any]]:
 
 
 def test_the_documented_queue_admits_cells_of_both_pools(
+    make_setup: MakeSetup,
     queues: Queues,
     documented: list[dict[str, Any]],
     examine: Examine,
-    connection: Connection,
     namespace: str,
-    store: Store,
-    start_kubelet: Callable[..., FakeKubelet],
+    start_kubelet: StartKubelet,
 ) -> None:
     for manifest in documented:
         queues.apply(manifest)
@@ -57,7 +53,7 @@ def test_the_documented_queue_admits_cells_of_both_pools(
 
     _, findings = examine("--queue", "nightly")
     cells = [make_cell(device=device) for device in ("cpu", "gpu")]
-    setup = Setup.make(connection, namespace, store, cells, profile=make_profile(namespace, "gke"), queue="nightly")
+    setup = make_setup(cells, profile=make_profile(namespace, "gke"), queue="nightly")
     setup.measure()
 
     for check in ("queue", "cluster queue", CPU_CHECK, GPU_CHECK):

@@ -4,12 +4,11 @@ from collections.abc import Callable
 
 import pytest
 from queues import Queues, make_groups
-from runs import Setup, make_cells, wait_for
+from runs import Setup, StartKubelet, make_cells, wait_for
 from users import connect_as_runner
 
 from bench.store import Store
 from control_plane import ControlPlane
-from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
 from runner.kubernetes.run import inspect_run
 
@@ -49,7 +48,7 @@ def test_a_job_that_kueue_does_not_start_is_explained_and_waits(
     connection: Connection,
     control_plane: ControlPlane,
     namespace: str,
-    start_kubelet: Callable[..., FakeKubelet],
+    start_kubelet: StartKubelet,
 ) -> None:
     flavor = queues.add_flavor()
     names = {name: queues.add(name, {flavor: quota}) for name, quota in (("zero", NO_MEMORY), ("narrow", NARROW))}
