@@ -89,7 +89,7 @@ def test_the_commands_use_all_of_the_role_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 1.0)  # no kubelet hands out a log here
-    monkeypatch.setattr(failures, "NO_POD_SECONDS", 0.5)
+    monkeypatch.setattr(failures, "ASK_SECONDS", 0.5)
     for name, number in {"NUM_KEPT": 0, "BATCH_SIZE": 1}.items():  # so that recorded Jobs are deleted
         monkeypatch.setattr(submission, name, number)
     quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "1"}}}  # so that Jobs wait for a pod
