@@ -1,8 +1,8 @@
 """The document of `benchmatrix cost --json`, in base units, and what is chosen among its cells and machines."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from bench.schema import Document
 from collector.files import escape_markdown
@@ -14,6 +14,7 @@ from collector.tables.table import write_markdown as write_tables
 from collector.units import JOULE, Unit, format_significant
 
 Verdict = Literal["cpu", "gpu", "undecided", "not priced"]
+Rule = Literal["deadline", "budget"]
 
 
 class Figure(Document):
@@ -107,7 +108,7 @@ class Choice(Document):
     """Which cell and machine to take for a deadline or a budget."""
 
     work: str
-    rule: Literal["deadline", "budget"]
+    rule: Rule
     sentence: str
     cell_id: str | None
     """None: no cell and machine is known to meet it."""
@@ -152,62 +153,74 @@ def describe_place(cell: CellCost, offer: OfferCost) -> str:
 
 
 SECONDS_PER_HOUR = 3600.0
-Option = tuple[CellCost, OfferCost]
 
 
-def choose_for_deadline(work: str, cells: Sequence[CellCost], deadline_seconds: float, currency: str) -> Choice:
-    """Return the cheapest cell and machine whose job ends within the deadline at the upper end of its interval."""
-    limit = f"{deadline_seconds / SECONDS_PER_HOUR:.4g} h"
-    return _choose(work, cells, currency, "deadline", limit, lambda seconds, _: seconds.meets(deadline_seconds))
+class Option(NamedTuple):
+    """A cell on a machine."""
+
+    cell: CellCost
+    offer: OfferCost
+
+    @property
+    def seconds(self) -> Figure:
+        """Of the job: a deadline and a budget need one."""
+        assert self.cell.seconds_of_job is not None
+        return self.cell.seconds_of_job
+
+    @property
+    def cost(self) -> Figure:
+        assert self.offer.cost_of_job is not None
+        return self.offer.cost_of_job
+
+    def describe(self, currency: str) -> str:
+        hours = format_figure(self.seconds.scale(1 / SECONDS_PER_HOUR))
+        place = describe_place(self.cell, self.offer)
+        return f"{place} with {self.cell.label}: {hours} h, {format_figure(self.cost)} {currency}"
 
 
-def choose_for_budget(work: str, cells: Sequence[CellCost], budget: float, currency: str) -> Choice:
-    """Return the fastest cell and machine whose job costs no more than the budget at the upper end of its interval."""
-    limit = f"{budget:g} {currency}"
-    return _choose(work, cells, currency, "budget", limit, lambda _, cost: cost.meets(budget))
+def choose(work: str, cells: Sequence[CellCost], rule: Rule, bound: float, currency: str) -> Choice:
+    """Return the cheapest cell and machine for a deadline (seconds), or the fastest for a budget, of the whole job.
 
+    The upper end of the interval has to meet the bound. Options of which that is not known are named, not chosen.
+    """
 
-def _choose(
-    work: str,
-    cells: Sequence[CellCost],
-    currency: str,
-    rule: Literal["deadline", "budget"],
-    limit: str,
-    is_met: Callable[[Figure, Figure], bool | None],
-) -> Choice:
-    """Return the best of the options that meet the limit; those of which that is not known are named, not chosen."""
-    is_deadline = rule == "deadline"
-    key, other_key = (_cost_first, _time_first) if is_deadline else (_time_first, _cost_first)
-    options = sorted(_list_options(cells), key=key)
-    states = [is_met(*_find_job(option)) for option in options]
-    chosen = options[states.index(True)] if True in states else None
-    better = states[: states.index(True)] if True in states else states
-    unknown = [option for option, state in zip(options, better, strict=False) if state is None]
-    word, other = ("cheapest", "fastest") if is_deadline else ("fastest", "cheapest")
-    verb, base = ("ends within", "end within") if is_deadline else ("costs at most", "cost at most")
+    def rank_cost(option: Option) -> tuple[float, float]:
+        return option.cost.value, option.seconds.value
+
+    def rank_time(option: Option) -> tuple[float, float]:
+        return option.seconds.value, option.cost.value
+
+    best, other, rank, rank_other = "cheapest", "fastest", rank_cost, rank_time
+    limit = f"within {bound / SECONDS_PER_HOUR:.4g} h"
+    if rule == "budget":
+        best, other, rank, rank_other = other, best, rank_other, rank
+        limit = f"for at most {bound:g} {currency}"
+    options = sorted(_list_options(cells), key=rank)
+    states = [(option.seconds if rule == "deadline" else option.cost).meets(bound) for option in options]
+    place = states.index(True) if True in states else None
+    chosen = None if place is None else options[place]
+    unknown = [option for option, state in zip(options, states[:place], strict=False) if state is None]
     if chosen is not None:
-        within = "within" if is_deadline else "for at most"
-        sentence = f"{work}: the {word} {within} {limit} is {_describe_option(chosen, currency)}"
+        sentence = f"{work}: the {best} {limit} is {chosen.describe(currency)}"
     elif unknown:
-        sentence = f"{work}: nothing that was measured and priced is known to {base} {limit}"
+        sentence = f"{work}: nothing that was measured and priced is known to be done {limit}"
     elif options:
-        nearest = _describe_option(min(options, key=other_key), currency)
-        sentence = f"{work}: nothing that was measured and priced {verb} {limit}; the {other} is {nearest}"
+        nearest = min(options, key=rank_other).describe(currency)
+        sentence = f"{work}: nothing that was measured and priced is done {limit}; the {other} is {nearest}"
     else:
         sentence = f"{work}: no cell has a price"
     if unknown:
         more = f", and of {len(unknown) - 1} more" if len(unknown) > 1 else ""
-        sentence += f"; it is not known, without an interval, of {_describe_option(unknown[0], currency)}{more}"
-    seconds, cost = (None, None) if chosen is None else _find_job(chosen)
+        sentence += f"; it is not known, without an interval, of {unknown[0].describe(currency)}{more}"
     return Choice(
         work=work,
         rule=rule,
         sentence=sentence,
-        cell_id=None if chosen is None else chosen[0].cell_id,
-        not_known=tuple(dict.fromkeys(cell.cell_id for cell, _ in unknown)),
-        place=None if chosen is None else chosen[1].place,
-        seconds_of_job=seconds,
-        cost_of_job=cost,
+        cell_id=chosen and chosen.cell.cell_id,
+        not_known=tuple(dict.fromkeys(option.cell.cell_id for option in unknown)),
+        place=chosen and chosen.offer.place,
+        seconds_of_job=chosen and chosen.seconds,
+        cost_of_job=chosen and chosen.cost,
     )
 
 
@@ -221,29 +234,32 @@ def answer_cpu_or_gpu(work: str, cells: Sequence[CellCost], currency: str) -> Cp
     on_gpu = [cell for cell in cells if cell.device == "gpu"]
     if not on_cpu or not on_gpu:
         return None
-    gpu = min(_list_options(on_gpu), key=_cost_per_sample, default=None)
-    if gpu is None:
-        sentence = f"{work}: the GPU has no price, so nothing says whether a CPU node is cheaper"
-        return CpuAnswer(work=work, verdict="not priced", sentence=sentence, ratio=None, break_even_price_per_hour=None)
-    cpu = min(_list_options(on_cpu), key=_cost_per_sample, default=None)
-    cell = min(on_cpu, key=lambda one: one.seconds_per_1000_samples.value) if cpu is None else cpu[0]
-    break_even = divide_figures(gpu[1].cost_per_1000_samples, cell.seconds_per_1000_samples).scale(SECONDS_PER_HOUR)
-    bound = f"below {format_figure(break_even)} {currency} per hour"
-    if cpu is None:
-        sentence = (
-            f"{work}: a node with {cell.hardware} is the cheaper answer where it costs {bound}; it has no price"
-            f"{_name_difference(work, cell, gpu[0])}"
-        )
-        return CpuAnswer(
-            work=work, verdict="not priced", sentence=sentence, ratio=None, break_even_price_per_hour=break_even
-        )
-    ratio = divide_figures(cpu[1].cost_per_1000_samples, gpu[1].cost_per_1000_samples)
-    verdict, words = _judge_ratio(ratio)
-    sentence = (
-        f"{work}: {words}: {cpu[1].place} costs {format_figure(ratio)} times as much as "
-        f"{describe_place(*gpu)}; the CPU node is cheaper {bound}{_name_difference(work, cell, gpu[0])}"
+    cpu, gpu = (
+        min(_list_options(side), key=lambda option: option.offer.cost_per_1000_samples.value, default=None)
+        for side in (on_cpu, on_gpu)
     )
-    return CpuAnswer(work=work, verdict=verdict, sentence=sentence, ratio=ratio, break_even_price_per_hour=break_even)
+    verdict: Verdict = "not priced"
+    ratio = break_even = None
+    if gpu is None:
+        words = "the GPU has no price, so nothing says whether a CPU node is cheaper"
+    else:
+        cell = min(on_cpu, key=lambda one: one.seconds_per_1000_samples.value) if cpu is None else cpu.cell
+        cost = gpu.offer.cost_per_1000_samples
+        break_even = divide_figures(cost, cell.seconds_per_1000_samples).scale(SECONDS_PER_HOUR)
+        bound = f"below {format_figure(break_even)} {currency} per hour"
+        if cpu is None:
+            words = f"a node with {cell.hardware} is the cheaper answer where it costs {bound}; it has no price"
+        else:
+            ratio = divide_figures(cpu.offer.cost_per_1000_samples, cost)
+            verdict, answer = _judge_ratio(ratio)
+            words = (
+                f"{answer}: {cpu.offer.place} costs {format_figure(ratio)} times as much as {describe_place(*gpu)}; "
+                f"the CPU node is cheaper {bound}"
+            )
+        words += _name_difference(work, cell, gpu.cell)
+    return CpuAnswer(
+        work=work, verdict=verdict, sentence=f"{work}: {words}", ratio=ratio, break_even_price_per_hour=break_even
+    )
 
 
 def _name_difference(work: str, cpu: CellCost, gpu: CellCost) -> str:
@@ -281,48 +297,17 @@ def format_figure(figure: Figure) -> str:
     return f"{format_significant(figure.value)} ({format_significant(figure.low)} to {format_significant(figure.high)})"
 
 
-def _list_options(cells: Iterable[CellCost]) -> Iterable[Option]:
-    return ((cell, offer) for cell in cells for offer in cell.offers)
-
-
-def _find_job(option: Option) -> tuple[Figure, Figure]:
-    cell, offer = option
-    assert cell.seconds_of_job is not None  # a deadline and a budget need a data set
-    assert offer.cost_of_job is not None
-    return cell.seconds_of_job, offer.cost_of_job
-
-
-def _cost_first(option: Option) -> tuple[float, float]:
-    seconds, cost = _find_job(option)
-    return cost.value, seconds.value
-
-
-def _time_first(option: Option) -> tuple[float, float]:
-    seconds, cost = _find_job(option)
-    return seconds.value, cost.value
-
-
-def _cost_per_sample(option: Option) -> float:
-    return option[1].cost_per_1000_samples.value
-
-
-def _describe_option(option: Option, currency: str) -> str:
-    cell, offer = option
-    seconds, cost = _find_job(option)
-    hours = format_figure(seconds.scale(1 / SECONDS_PER_HOUR))
-    return f"{describe_place(cell, offer)} with {cell.label}: {hours} h, {format_figure(cost)} {currency}"
+def _list_options(cells: Iterable[CellCost]) -> Iterator[Option]:
+    return (Option(cell, offer) for cell in cells for offer in cell.offers)
 
 
 GRAM = Unit(label="g", size=1.0)
 KILOGRAM = Unit(label="kg", size=1e3)
 HOUR = Unit(label="h", size=3600.0)
 KILOWATT_HOUR = Unit(label="kWh", size=3.6e6)
-MACHINE = text_column("cheapest machine", "place", is_optional=True)
-ENERGY_SOURCE = text_column("energy of", "energy_of", is_optional=True)
 MEAN_REMARK = (
     "A measured energy is the geometric mean of the repeats that count; the table of power and energy has their median."
 )
-RUN = text_column("run", "run_id", is_optional=True)
 TEXTS = ("label", "run_id", "place", "energy_of")
 
 
@@ -340,7 +325,7 @@ def make_sample_table(document: CostDocument) -> Table | None:
         number_column("per hour", "price_per_hour", money, is_optional=True),
         *(_figure_columns("cost", "cost", money) if has_price else ()),
         *(_figure_columns("energy", "joules", JOULE) if has_energy else ()),
-        ENERGY_SOURCE,
+        text_column("energy of", "energy_of", is_optional=True),
         number_column("CO2", "co2", GRAM, is_optional=True),
     ]
     return _make_cost_table(f"{'Cost, energy and CO2' if has_price else 'Energy'} of 1,000 samples", columns, document)
@@ -354,7 +339,7 @@ def make_job_table(document: CostDocument) -> Table | None:
         *_figure_columns("time", "seconds_of_job", HOUR),
         *_figure_columns("cost", "cost_of_job", Unit(label=document.currency, size=1.0)),
         number_column("energy", "joules_of_job", KILOWATT_HOUR, is_optional=True),
-        ENERGY_SOURCE,
+        text_column("energy of", "energy_of", is_optional=True),
         number_column("CO2", "co2_of_job", KILOGRAM, is_optional=True),
     ]
     epochs = f"{document.job.epochs:g} {'epoch' if document.job.epochs == 1 else 'epochs'}"
@@ -364,7 +349,8 @@ def make_job_table(document: CostDocument) -> Table | None:
 
 def _make_cost_table(caption: str, columns: Sequence[Column], document: CostDocument) -> Table:
     rows = [_describe_cell(cell, document) for cell in document.cells]
-    shown = [CELL, RUN, MACHINE, *columns]
+    run = text_column("run", "run_id", is_optional=True)
+    shown = [CELL, run, text_column("cheapest machine", "place", is_optional=True), *columns]
     names = [source for column in shown for source in column.sources]
     frame = make_frame(rows, {name: "str" if name in TEXTS else "float64" for name in names})
     has_measured = any(cell.energy is not None and not cell.energy.is_estimate for cell in document.cells)

@@ -17,13 +17,12 @@ from collector.costs.document import (
     Figure,
     Job,
     OfferCost,
+    Rule,
     answer_cpu_or_gpu,
-    choose_for_budget,
-    choose_for_deadline,
+    choose,
 )
 from collector.labels import add_labels, label_panels
 from collector.prices.table import (
-    PowerRow,
     PriceRow,
     PriceTable,
     Purchase,
@@ -44,57 +43,43 @@ SAMPLES = re.compile("[0-9]{1,3}(?:,[0-9]{3})+|[0-9_]{1,30}")
 """`50000`, `50_000` or `50,000`; not `1,5`, which may be one and a half."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataSet:
-    """A training set and its size."""
-
-    name: str
-    title: str
-    num_samples: int
-    """Samples of an epoch, as a step of a cell counts them."""
-    source: str
-
-
 DATA_SETS = {
-    found.name: found
-    for found in (
-        DataSet(
-            name="imagenet",
-            title="ImageNet-1k (ILSVRC 2012), training set",
-            num_samples=1_281_167,
-            source="1,281,167 training images, as the documentation of many libraries has it (DeepOBS, MLDatasets.jl; "
-            "read 2026-11-22); image-net.org itself was not read",
-        ),
-        DataSet(
-            name="cifar10",
-            title="CIFAR-10, training set",
-            num_samples=50_000,
-            source="https://huggingface.co/Sendeky/Cifar10/raw/main/cifar10.py, read 2026-11-22",
-        ),
-        # A sample of CycleGAN is a pair; an epoch of its authors' code ends with the larger of both sets.
-        DataSet(
-            name="horse2zebra",
-            title="horse2zebra, the larger of its two training sets",
-            num_samples=1_334,
-            source="https://github.com/tensorflow/datasets/blob/master/docs/catalog/cycle_gan.md, read 2026-11-22",
-        ),
-    )
+    "imagenet": (
+        "ImageNet-1k (ILSVRC 2012), training set",
+        1_281_167,
+        "1,281,167 training images, as the documentation of many libraries has it (DeepOBS, MLDatasets.jl; read "
+        "2026-11-22); image-net.org itself was not read",
+    ),
+    "cifar10": (
+        "CIFAR-10, training set",
+        50_000,
+        "https://huggingface.co/Sendeky/Cifar10/raw/main/cifar10.py, read 2026-11-22",
+    ),
+    # A sample of CycleGAN is a pair; an epoch of its authors' code ends with the larger of both sets.
+    "horse2zebra": (
+        "horse2zebra, the larger of its two training sets",
+        1_334,
+        "https://github.com/tensorflow/datasets/blob/master/docs/catalog/cycle_gan.md, read 2026-11-22",
+    ),
 }
+"""By name: title, samples of an epoch as a step of a cell counts them, source."""
 
 
-def find_data_set(text: str) -> DataSet:
-    """Return the data set of this name, or one with so many samples; UserError where it is neither."""
-    if text in DATA_SETS:
-        return DATA_SETS[text]
+def find_job(text: str, epochs: float = 1.0) -> Job:
+    """Return so many epochs of the data set of this name, or of so many samples; UserError where it is neither."""
     digits = re.sub("[_,]", "", text) if SAMPLES.fullmatch(text) else ""
-    if digits and 0 < (number := int(digits)) <= MAX_SAMPLES:
-        return DataSet(name=text, title=f"a data set of {number:,} samples", num_samples=number, source="the user")
-    near = difflib.get_close_matches(text.lower(), DATA_SETS, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(DATA_SETS)}."
-    raise UserError(
-        f"--dataset {text}: is no known data set; {hint} Of another give the number of its samples, at most "
-        f"{MAX_SAMPLES:,}"
-    )
+    if text in DATA_SETS:
+        title, number, source = DATA_SETS[text]
+    elif digits and 0 < (number := int(digits)) <= MAX_SAMPLES:
+        title, source = f"a data set of {number:,} samples", "the user"
+    else:
+        near = difflib.get_close_matches(text.lower(), DATA_SETS, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(DATA_SETS)}."
+        raise UserError(
+            f"--dataset {text}: is no known data set; {hint} Of another give the number of its samples, at most "
+            f"{MAX_SAMPLES:,}"
+        )
+    return Job(data_set=text, title=title, num_samples=number, epochs=epochs, source=source)
 
 
 THOUSAND = 1000
@@ -118,62 +103,44 @@ def find_energy(row: Row, repeats: Sequence[Row], table: PriceTable, seconds_per
 
     `row`: of the summary. `repeats`: rows of the results, those that the cell's figures come from.
     """
-    of_gpus, of_cpus = (_list_values(repeats, name) for name in (GPU_ENERGY, CPU_ENERGY))
-    if row["device"] != "gpu":
-        if of_cpus is None:
-            return _estimate_cpu(row, table, seconds_per_1000)
-        return _make_measured(of_cpus, repeats, (CPU_SOCKETS,), "CPU sockets: RAPL")
-    if of_gpus is None:
-        return _estimate_gpu(row, table, seconds_per_1000)
-    method = f"GPU: {repeats[0]['gpu_energy_source']}"
-    if of_cpus is None:
-        return _make_measured(of_gpus, repeats, ("GPU",), method)
-    both = [gpu + cpu for gpu, cpu in zip(of_gpus, of_cpus, strict=True)]
-    return _make_measured(both, repeats, ("GPU", CPU_SOCKETS), f"{method}; CPU sockets: RAPL")
-
-
-def _make_measured(values: Sequence[float], repeats: Sequence[Row], covers: tuple[str, ...], method: str) -> Energy:
-    estimate = measure(values, [repeat["machine"] for repeat in repeats]).estimate
-    figure = make_figure(estimate).scale(THOUSAND)
-    return Energy(joules_per_1000_samples=figure, covers=covers, is_estimate=False, method=method)
-
-
-def _estimate_gpu(row: Row, table: PriceTable, seconds_per_1000: Figure) -> Energy | None:
-    power = find_power(table, "gpu", name_hardware(row))
-    if power is None:
-        return None
-    formula = f"at most GPUs x full power x time, with {power.full_watts:g} W for {power.device}"
-    return _make_estimate(seconds_per_1000, int(row["num_gpus"]) * power.full_watts, "GPU", formula, power)
-
-
-def _estimate_cpu(row: Row, table: PriceTable, seconds_per_1000: Figure) -> Energy | None:
-    power = find_power(table, "vcpu", name_hardware(row))
-    if power is None or power.idle_watts is None or pd.isna(row["num_threads"]):
-        return None
-    num_threads, own = int(row["num_threads"]), row["cpu_own_cores"]
-    busy = float(num_threads) if pd.isna(own) else min(float(own), float(num_threads))
-    watts = num_threads * power.idle_watts + busy * (power.full_watts - power.idle_watts)
-    formula = (
-        "(vCPUs x idle power + busy vCPUs x (full power - idle power)) x time, with "
-        f"{power.idle_watts:g} and {power.full_watts:g} W per vCPU"
+    columns = {"GPU": GPU_ENERGY, CPU_SOCKETS: CPU_ENERGY} if row["device"] == "gpu" else {CPU_SOCKETS: CPU_ENERGY}
+    readings = {part: [repeat[name] for repeat in repeats] for part, name in columns.items()}
+    known = {part: values for part, values in readings.items() if values and all(value > 0 for value in values)}
+    if next(iter(columns)) not in known:
+        return _estimate_energy(row, table, seconds_per_1000)
+    methods = {"GPU": f"GPU: {repeats[0]['gpu_energy_source']}", CPU_SOCKETS: "CPU sockets: RAPL"}
+    totals = [float(sum(parts)) for parts in zip(*known.values(), strict=True)]
+    estimate = measure(totals, [repeat["machine"] for repeat in repeats]).estimate
+    return Energy(
+        joules_per_1000_samples=make_figure(estimate).scale(THOUSAND),
+        covers=tuple(known),
+        is_estimate=False,
+        method="; ".join(methods[part] for part in known),
     )
-    return _make_estimate(seconds_per_1000, watts, "vCPUs", formula, power)
 
 
-def _make_estimate(seconds: Figure, watts: float, part: str, formula: str, power: PowerRow) -> Energy:
+def _estimate_energy(row: Row, table: PriceTable, seconds: Figure) -> Energy | None:
+    is_gpu = row["device"] == "gpu"
+    power = find_power(table, "gpu" if is_gpu else "vcpu", name_hardware(row))
+    if power is None or (not is_gpu and (power.idle_watts is None or pd.isna(row["num_threads"]))):
+        return None
+    if is_gpu:
+        part, watts = "GPU", int(row["num_gpus"]) * power.full_watts
+        formula = f"at most GPUs x full power x time, with {power.full_watts:g} W for {power.device}"
+    else:
+        part, idle, num_threads = "vCPUs", power.idle_watts or 0.0, float(row["num_threads"])
+        busy: float = num_threads if pd.isna(row["cpu_own_cores"]) else min(float(row["cpu_own_cores"]), num_threads)
+        watts = num_threads * idle + busy * (power.full_watts - idle)
+        formula = (
+            "(vCPUs x idle power + busy vCPUs x (full power - idle power)) x time, with "
+            f"{idle:g} and {power.full_watts:g} W per vCPU"
+        )
     return Energy(
         joules_per_1000_samples=seconds.scale(watts),
         covers=(part,),
         is_estimate=True,
         method=f"{part}, estimated: {formula} ({power.source}, {power.date})",
     )
-
-
-def _list_values(repeats: Sequence[Row], name: str) -> list[float] | None:
-    values = [repeat[name] for repeat in repeats]
-    if not values or any(pd.isna(value) or value <= 0 for value in values):
-        return None
-    return [float(value) for value in values]
 
 
 SECONDS_PER_HOUR = 3600.0
@@ -197,10 +164,9 @@ MAX_NAMED = 3
 class CostQuestion:
     """What is asked of measured cells and a price table."""
 
-    data_set: DataSet | None = None
-    epochs: float = 1.0
+    job: Job | None = None
     deadline_seconds: float | None = None
-    """For the whole job; needs a data set, as the budget does."""
+    """Of the job, as the budget is."""
     budget: float | None = None
     """In the currency of the table."""
     purchases: tuple[Purchase, ...] = ("on-demand",)
@@ -226,34 +192,29 @@ def evaluate_costs(
         frames = [add_labels(summarize_cells(collection)) for collection in collections]
         summary = pd.concat(frames, ignore_index=True)
     repeats = _index_repeats(collections)
-    is_counted = summary["num_sound"] > 0
-    rows = list_rows(summary.loc[is_counted & ~_find_shared(summary), list(SUMMARY_COLUMNS)])
-    works = _name_works(rows)
+    # These have no price of their own; a lone client of MPS has the whole device.
+    is_shared = (summary["tenants"] > 1) | (summary["sharing"] == "mig")
+    rows = summary.loc[(summary["num_sound"] > 0) & ~is_shared, list(SUMMARY_COLUMNS)]
     cells = tuple(
         _price_cell(row, repeats[row["run_id"], row["cell_id"], row["environment_id"]], work, table, question)
-        for row, work in zip(rows, works, strict=True)
+        for row, work in zip(list_rows(rows), _name_works(rows), strict=True)
     )
     ordered = sorted(cells, key=lambda cell: cell.work)
     groups = [(work, list(group)) for work, group in groupby(ordered, key=lambda cell: cell.work)]
-    deadline, budget, currency = question.deadline_seconds, question.budget, table.currency
-    by_deadline = [choose_for_deadline(*group, deadline, currency) for group in groups if deadline is not None]
-    by_budget = [choose_for_budget(*group, budget, currency) for group in groups if budget is not None]
+    currency = table.currency
+    bounds: list[tuple[Rule, float | None]] = [("deadline", question.deadline_seconds), ("budget", question.budget)]
+    choices = [choose(*own, rule, bound, currency) for rule, bound in bounds if bound is not None for own in groups]
     answers = [answer_cpu_or_gpu(*group, currency) for group in groups]
     return CostDocument(
         run_ids=tuple(collection.run.run_id for collection in collections),
         prices=table.title,
         currency=currency,
-        job=_describe_job(question),
-        assumptions=(*_list_assumptions(question, cells), *_describe_shared(summary)),
+        job=question.job,
+        assumptions=(*_list_assumptions(question, cells, int(is_shared.sum())),),
         cells=cells,
-        choices=(*by_deadline, *by_budget),
+        choices=tuple(choices),
         cpu_answers=tuple(answer for answer in answers if answer is not None),
     )
-
-
-def _find_shared(summary: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which rows have no price of their own; a lone client of MPS has the whole device."""
-    return (summary["tenants"] > 1) | (summary["sharing"] == "mig")
 
 
 def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, str], list[Row]]:
@@ -266,19 +227,17 @@ def _index_repeats(collections: Iterable[Collection]) -> dict[tuple[str, str, st
     return found
 
 
-def _name_works(rows: Sequence[Row]) -> list[str]:
-    frame = pd.DataFrame(rows, columns=None if rows else [*WORK_COLUMNS])
-    if frame.empty:
-        return []
-    names = label_panels(frame[["model", "phase", "input_size"]])
-    works = [f"{name}, {row['precision']}" for name, row in zip(names, rows, strict=True)]
-    keys = {(work, *(str(row[name]) for name in WORK_COLUMNS)) for work, row in zip(works, rows, strict=True)}
-    if len(keys) == len(set(works)):
-        return works
-    for place, row in enumerate(rows):
-        classes: str = "no classes" if pd.isna(row["num_classes"]) else f"{row['num_classes']} classes"
-        works[place] += f", {classes}, {'synthetic data' if pd.isna(row['data_dir']) else row['data_dir']}"
-    return works
+def _name_works(rows: pd.DataFrame) -> list[str]:
+    """Return what each row computes, with classes and data where cells differ in them."""
+    names = [
+        f"{name}, {precision}"
+        for name, precision in zip(label_panels(rows[["model", "phase", "input_size"]]), rows["precision"], strict=True)
+    ]
+    if len(rows[[*WORK_COLUMNS]].drop_duplicates()) == len(set(names)):
+        return names
+    classes = rows["num_classes"].map("{} classes".format, na_action="ignore").fillna("no classes")
+    data = rows["data_dir"].fillna("synthetic data")
+    return [", ".join(parts) for parts in zip(names, classes, data, strict=True)]
 
 
 def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, question: CostQuestion) -> CellCost:
@@ -286,7 +245,7 @@ def _price_cell(row: Row, repeats: Sequence[Row], work: str, table: PriceTable, 
     energy = find_energy(row, repeats, table, seconds)
     num_gpus = int(row["num_gpus"]) if row["device"] == "gpu" else 0
     hardware = name_hardware(row) or f"unknown {row['device'].upper()}"
-    job = None if question.data_set is None else question.data_set.num_samples * question.epochs / THOUSAND
+    job = None if question.job is None else question.job.num_samples * question.job.epochs / THOUSAND
     rows = _find_offers(row, table, question)
     wanted = [
         found
@@ -320,20 +279,14 @@ def _find_offers(row: Row, table: PriceTable, question: CostQuestion) -> list[Pr
     A GPU is known by its name. A CPU node is known by its machine type where a cluster's node said it, else by the
     model of its CPU: two machines with as many vCPUs may differ in speed by a factor.
     """
-    machine = question.machines.get(row["device"])
-    num_gpus = int(row["num_gpus"])
+    is_gpu, machine, num_gpus = row["device"] == "gpu", question.machines.get(row["device"]), int(row["num_gpus"])
     if machine is not None:
         found = find_machine_offers(table, machine)
-        if row["device"] == "cpu":
-            return found
-        return [one for one in found if one.gpus_per_machine >= num_gpus]
-    if row["device"] == "gpu":
+        return [one for one in found if not is_gpu or one.gpus_per_machine >= num_gpus]
+    if is_gpu:
         return find_gpu_offers(table, name_hardware(row), num_gpus=num_gpus)
-    if not pd.isna(row["instance_types"]):
-        found = [one for one in find_machine_offers(table, row["instance_types"]) if one.gpu is None]
-        if found:
-            return found
-    return find_cpu_offers(table, name_hardware(row))
+    known = find_machine_offers(table, row["instance_types"])  # none for a missing type
+    return [one for one in known if one.gpu is None] or find_cpu_offers(table, name_hardware(row))
 
 
 def _price_offer(
@@ -374,27 +327,7 @@ def _explain_missing(row: Row, hardware: str, unwanted: Sequence[PriceRow]) -> s
     )
 
 
-def _describe_shared(summary: pd.DataFrame) -> Iterator[str]:
-    number = int(_find_shared(summary).sum())
-    if number:
-        have = "has no price of its own" if number == 1 else "have no price of their own"
-        yield f"{count_things(number, 'cell')} with several tenants, or on a slice of a GPU, {have}: left out."
-
-
-def _describe_job(question: CostQuestion) -> Job | None:
-    found = question.data_set
-    if found is None:
-        return None
-    return Job(
-        data_set=found.name,
-        title=found.title,
-        num_samples=found.num_samples,
-        epochs=question.epochs,
-        source=found.source,
-    )
-
-
-def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost]) -> Iterator[str]:
+def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost], num_shared: int) -> Iterator[str]:
     yield (
         "A sample costs the time of its step: start, data, warm-up, idle nodes, disks, traffic and control planes are "
         "not in it."
@@ -408,9 +341,8 @@ def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost]) -> Iter
         )
     devices = {cell.device for cell in cells}
     for device, machine in question.machines.items():
-        if device not in devices:
-            continue
-        yield f"{device.upper()} cells count as if {machine} were as fast as what they were measured on."
+        if device in devices:
+            yield f"{device.upper()} cells count as if {machine} were as fast as what they were measured on."
     threads = {
         (cell.num_threads, offer.row.vcpus, offer.row.machine)
         for cell in cells
@@ -427,3 +359,6 @@ def _list_assumptions(question: CostQuestion, cells: Sequence[CellCost]) -> Iter
             "Energy is that of the parts named, no more; CO2 is energy x PUE x the grid's mean intensity of a year, "
             "without what making the machines emitted."
         )
+    if num_shared:
+        have = "has no price of its own" if num_shared == 1 else "have no price of their own"
+        yield f"{count_things(num_shared, 'cell')} with several tenants, or on a slice of a GPU, {have}: left out."

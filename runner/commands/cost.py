@@ -104,14 +104,16 @@ def _check_positive(option: str, value: float) -> float:
 def _ask_for_job(
     dataset: str | None, epochs: float | None, deadline: float | None, max_cost: float | None
 ) -> "CostQuestion":
-    from collector.costs.evaluation import CostQuestion, find_data_set
+    from collector.costs.evaluation import CostQuestion, find_job
 
     for name, value in (("--epochs", epochs), ("--deadline", deadline), ("--max-cost", max_cost)):
         if value is not None and dataset is None:
             raise UserError(f"{name}: is for a whole job; say which with --dataset (and --epochs)")
+    epochs = 1.0 if epochs is None else _check_positive("--epochs", epochs)
     return CostQuestion(
-        data_set=None if dataset is None else find_data_set(dataset),
-        epochs=1.0 if epochs is None else _check_positive("--epochs", epochs),
+        job=None
+        if dataset is None
+        else find_job(dataset, 1.0 if epochs is None else _check_positive("--epochs", epochs)),
         deadline_seconds=deadline,
         budget=None if max_cost is None else _check_positive("--max-cost", max_cost),
     )

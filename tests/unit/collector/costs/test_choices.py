@@ -1,18 +1,16 @@
 """The cheapest for a deadline, the fastest for a budget, and a CPU or a GPU: worked out by hand."""
 
-from collections.abc import Callable
 from datetime import date
 
 import pytest
 
 from collector.costs.document import (
     CellCost,
-    Choice,
     Figure,
     OfferCost,
+    Rule,
     answer_cpu_or_gpu,
-    choose_for_budget,
-    choose_for_deadline,
+    choose,
 )
 from collector.prices.table import PriceRow
 
@@ -65,7 +63,7 @@ FAST = make_cost("fast", (4.0, 3.5, 4.5), {"c": 5.0})
 
 
 def test_the_cheapest_that_ends_in_time_at_the_upper_end_of_its_interval() -> None:
-    choices = [choose_for_deadline("work", [SLOW, FAST], hours * HOUR, "EUR") for hours in (11.0, 10.2, 4.2)]
+    choices = [choose("work", [SLOW, FAST], "deadline", hours * HOUR, "EUR") for hours in (11.0, 10.2, 4.2)]
     assert [(choice.cell_id, choice.place) for choice in choices] == [
         ("slow", "X north a"),
         ("fast", "X north c"),
@@ -75,47 +73,49 @@ def test_the_cheapest_that_ends_in_time_at_the_upper_end_of_its_interval() -> No
         "work: the cheapest within 11 h is X north a with slow: 10.0 (9.50 to 10.5) h, 10.0 (9.50 to 10.5) EUR"
     )
     assert choices[2].sentence == (
-        "work: nothing that was measured and priced ends within 4.2 h; the fastest is X north c with fast: "
+        "work: nothing that was measured and priced is done within 4.2 h; the fastest is X north c with fast: "
         "4.00 (3.50 to 4.50) h, 20.0 (17.5 to 22.5) EUR"
     )
 
 
 def test_the_fastest_that_costs_no_more_than_the_budget() -> None:
-    choices = [choose_for_budget("work", [SLOW, FAST], budget, "EUR") for budget in (23.0, 21.0, 10.0)]
+    choices = [choose("work", [SLOW, FAST], "budget", budget, "EUR") for budget in (23.0, 21.0, 10.0)]
     assert [(choice.cell_id, choice.place) for choice in choices] == [
         ("fast", "X north c"),
         ("slow", "X north a"),
         (None, None),
     ]
-    assert choices[2].sentence.startswith("work: nothing that was measured and priced costs at most 10 EUR; the cheape")
+    assert choices[2].sentence.startswith(
+        "work: nothing that was measured and priced is done for at most 10 EUR; the cheape"
+    )
 
 
 ONCE = make_cost("once", (4.0, None, None), {"d": 1.0})  # 4
 
 
-@pytest.mark.parametrize("choose", [choose_for_deadline, choose_for_budget])
-def test_an_amount_without_an_interval_meets_no_limit(choose: Callable[..., Choice]) -> None:
+@pytest.mark.parametrize("rule", ["deadline", "budget"])
+def test_an_amount_without_an_interval_meets_no_limit(rule: Rule) -> None:
     """Fewer repeats, and so no interval, turned "nothing ends within 40 h" into "the cheapest within 40 h"."""
-    unit, name, verb = (HOUR, "h", "end within") if choose is choose_for_deadline else (1.0, "EUR", "cost at most")
-    alone = choose("work", [ONCE], 5.0 * unit, "EUR")
+    unit, limit = (HOUR, "within 5 h") if rule == "deadline" else (1.0, "for at most 5 EUR")
+    alone = choose("work", [ONCE], rule, 5.0 * unit, "EUR")
     assert (alone.cell_id, alone.place, alone.seconds_of_job, alone.not_known) == (None, None, None, ("once",))
     assert alone.sentence == (
-        f"work: nothing that was measured and priced is known to {verb} 5 {name}; it is not known, without an "
+        f"work: nothing that was measured and priced is known to be done {limit}; it is not known, without an "
         "interval, of X north d with once: 4.00 h, 4.00 EUR"
     )
-    beyond = choose("work", [ONCE], 3.0 * unit, "EUR")  # the upper end of any interval is beyond it too
+    beyond = choose("work", [ONCE], rule, 3.0 * unit, "EUR")  # the upper end of any interval is beyond it too
     assert (beyond.cell_id, beyond.not_known) == (None, ())
     assert "known" not in beyond.sentence
 
 
 def test_an_option_without_an_interval_is_named_where_it_would_be_chosen() -> None:
     other = make_cost("other", (4.0, None, None), {"e": 1.5, "f": 6.0})
-    choice = choose_for_deadline("work", [SLOW, FAST, ONCE, other], 11 * HOUR, "EUR")
+    choice = choose("work", [SLOW, FAST, ONCE, other], "deadline", 11 * HOUR, "EUR")
     assert (choice.cell_id, choice.not_known) == ("slow", ("once", "other"))
     assert choice.sentence.endswith(
         "; it is not known, without an interval, of X north d with once: 4.00 h, 4.00 EUR, and of 1 more"
     )
-    assert choose_for_deadline("work", [FAST, other], 5 * HOUR, "EUR").not_known == ("other",)  # on e, not on f
+    assert choose("work", [FAST, other], "deadline", 5 * HOUR, "EUR").not_known == ("other",)  # on e, not on f
 
 
 def test_a_cpu_node_is_the_cheaper_answer_where_the_interval_says_so() -> None:

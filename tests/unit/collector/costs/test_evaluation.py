@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from bench.errors import UserError
 from collector.costs.document import CellCost, CostDocument
-from collector.costs.evaluation import CostQuestion, DataSet, evaluate_costs
+from collector.costs.evaluation import CostQuestion, evaluate_costs, find_job
 from collector.labels import add_labels
 from collector.prices.table import PriceRow
 from collector.results.collection import Collection
@@ -18,7 +19,6 @@ T4 = make_price("box", 0.002, gpu="T4")
 FOUR = make_price("four", 0.004, gpu="T4", num_gpus=4)
 PLAIN = make_price("plain", 0.0005, cpu="Xeon 2.20GHz")
 ON_GPU = {"environment": make_environment(gpus=(make_gpu(),)), "gpu_use": (make_gpu_use(),)}
-JOB = DataSet(name="mine", title="Mine", num_samples=64_000, source="me")
 
 
 def ask(*collections: Collection, prices: tuple[PriceRow, ...] = (T4, FOUR, PLAIN), **question: Any) -> CostDocument:
@@ -119,7 +119,7 @@ def test_spot_cloud_and_region_choose_the_prices(on_gpu: Collection) -> None:
 
 
 def test_a_job_is_so_many_epochs_of_its_samples(on_gpu: Collection) -> None:
-    document = ask(on_gpu, data_set=JOB, epochs=2.0)
+    document = ask(on_gpu, job=find_job("64_000", 2.0))
     (cell,) = document.cells
     assert cell.seconds_of_job is not None
     assert cell.seconds_of_job.value == pytest.approx(2000 * summarize_cells(on_gpu).iloc[0]["center_step_seconds"])
@@ -142,3 +142,22 @@ def test_cells_that_share_their_device_are_left_out(on_gpu: Collection) -> None:
 def test_cells_without_a_sound_repeat_are_left_out(collect: Collect) -> None:
     collection = collect(*make_repeats(make_cell(), 0.1, 0.1, validity=make_validity("contaminated")))
     assert ask(collection).cells == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "num_samples"),
+    [("imagenet", 1_281_167), ("cifar10", 50_000), ("horse2zebra", 1_334), ("1_000_000", 10**6), ("60,000", 60_000)],
+)
+def test_a_data_set_has_its_number_of_samples(text: str, num_samples: int) -> None:
+    assert find_job(text).num_samples == num_samples
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("ImageNets", "did you mean 'imagenet'?"), ("0", "known are"), ("x", "known"), ("1,5", "known")]
+    + [("_", "known")],
+)
+def test_another_name_is_one_message(text: str, hint: str) -> None:
+    with pytest.raises(UserError, match="give the number of its samples") as caught:
+        find_job(text)
+    assert hint in str(caught.value)

@@ -75,7 +75,10 @@ def test_a_job_has_a_deadline_and_a_budget(call_main: CallMain, store: Path, wor
     text = (workspace.folder / "cost.txt").read_text()
     assert text.startswith("Time, cost, energy and CO2 of 1 epoch of 64,000 samples (a data set of 64,000 samples)\n")
     assert "the cheapest within 0.03333 h is ours cellar box (T4) with conv6 train, GPU" in text
-    assert "nothing that was measured and priced costs at most 0.05 EUR; the cheapest is ours cellar box (T4)" in text
+    assert (
+        "nothing that was measured and priced is done for at most 0.05 EUR; the cheapest is ours cellar box (T4)"
+        in text
+    )
 
 
 @pytest.mark.parametrize(
