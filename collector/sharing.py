@@ -3,8 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,21 +44,15 @@ from collector.statistics import (
 from collector.units import count_things
 
 
-@dataclass(frozen=True, kw_only=True)
-class Series:
+class Series(NamedTuple):
     """One figure (> 0) of each repeat that counts, and the machine that the repeat ran on; at least one."""
 
     values: tuple[float, ...]
     machines: tuple[str, ...]
 
-    @cached_property
+    @property
     def measured(self) -> Measured:
         return measure(self.values, self.machines)
-
-    @property
-    def estimate(self) -> Estimate:
-        """The geometric mean with its interval."""
-        return self.measured.estimate
 
 
 def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series]) -> Estimate:
@@ -75,7 +68,7 @@ def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series])
         means = [denominator.measured.means for denominator in denominators]
         totals = _add(numerators, [[mean[machine] for machine in machines] for mean in means])
         return estimate_center(list(average_by_machine(totals, machines).values()))
-    known = [denominator.estimate for denominator in denominators]
+    known = [denominator.measured.estimate for denominator in denominators]
     totals = _add(numerators, [[estimate.center] * len(machines) for estimate in known])
     weights = [
         sum(value / estimate.center / total for value, total in zip(numerator.values, totals, strict=True))
@@ -104,8 +97,10 @@ def _add(numerators: Sequence[Series], denominators: Sequence[Sequence[float]]) 
     return [sum(parts) for parts in zip(*quotients, strict=True)]
 
 
-def spread(name: str, estimate: Estimate | None) -> Mapping[str, float | None]:
+def spread(name: str, estimate: Estimate | Series | None) -> Row:
     """Return the columns `name`, `name_low` and `name_high` of an estimate; missing where it, or its interval, is."""
+    if isinstance(estimate, Series):
+        estimate = estimate.measured.estimate
     low, high = (estimate.interval if estimate else None) or (None, None)
     return {name: estimate.center if estimate else None, f"{name}_low": low, f"{name}_high": high}
 
@@ -127,129 +122,104 @@ READ_COLUMNS = (
 )
 
 
+class Tenants(NamedTuple):
+    """What the tenants with one role did in each repeat that counts; of a cell alone it is the only one."""
+
+    rates: list[list[float]]
+    """Samples per second of each."""
+    peaks: list[list[int]]
+    """Peak memory of each of which it is known, in bytes."""
+    steps: list[FloatArray]
+    """The timed steps of all of them, in seconds."""
+
+
 @dataclass(kw_only=True)
 class CellGroup:
     """The repeats of one cell that ended ok in one environment; a cell without any has one group without rows."""
 
-    collection: Collection = field(repr=False)
     row: Row
     """READ_COLUMNS of one of its repeats."""
     num_planned: int
     num_environments: int
     ok: Sequence[Row]
-    """The repeats that ended ok, with their `place` among those that have a record."""
-    tenants: Mapping[tuple[str, int], Sequence[Row]] = field(repr=False)
-    """By cell and repeat, the rows of the run's table of tenants."""
+    sound: Sequence[Row]
+    """Those whose conditions were not at fault."""
+    counted: Sequence[Row]
+    """The repeats that figures come from, as in the summary."""
     ends: str
     """How the cell's planned repeats ended, in any environment, that did not end ok."""
+    tenants: Mapping[Role, Tenants]
     alone: "dict[Role, CellGroup]" = field(default_factory=dict)
     """What the tenants with a role are held against."""
     reasons: dict[Role, str] = field(default_factory=dict)
     """Why a role is held against nothing."""
 
-    @cached_property
-    def sound(self) -> Sequence[Row]:
-        """The repeats whose conditions were not at fault."""
-        return [row for row in self.ok if row["verdict"] in SOUND_VERDICTS]
-
-    @property
-    def counted(self) -> Sequence[Row]:
-        """The repeats that figures come from, as in the summary."""
-        return self.sound or self.ok
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """The kinds of tenants that the cell has."""
-        return ("cell",) if self.row["neighbour"] is None else ("cell", "neighbour")
-
-    def count_tenants(self, role: Role) -> int:
-        if len(self.roles) == 1:
-            return int(self.row["tenants"])
-        return 1 if role == "cell" else int(self.row["tenants"]) - 1
-
-    @cached_property
-    def _by_repeat(self) -> list[list[tuple[Role, Row, FloatArray]]]:
-        """Of each repeat that counts, the tenants: role, figures and timed steps (seconds); the cell alone is one."""
-        steps, found = self.collection.steps, []
-        for row in self.counted:
-            known = self.tenants.get((row["cell_id"], row["repeat"]), [row])
-            (series,) = steps.read_timed([steps.find_tenants(row["place"])])
-            roles = [self.roles[min(number, len(self.roles) - 1)] for number in range(len(known))]
-            found.append(list(zip(roles, known, series, strict=True)))
-        return found
-
-    def list_rates(self, role: Role) -> list[list[float]]:
-        """Return the samples per second of each tenant with the role, for each repeat that counts."""
-        return [[one["window_samples_per_s"] for own, one, _ in tenants if own == role] for tenants in self._by_repeat]
-
-    def list_peaks(self, role: Role) -> list[list[int]]:
-        """Return the peak memory of each tenant with the role whose peak is known, for each repeat that counts."""
-        name = MEMORY_COLUMN[self.row["device"]]
-        return [
-            [int(one[name]) for own, one, _ in tenants if own == role and pd.notna(one[name])]
-            for tenants in self._by_repeat
-        ]
-
-    def take_percentile(self, role: Role, percent: int) -> "Series | None":
-        """Return a percentile of the steps of all tenants with the role; None where a repeat has too few steps."""
-        pooled = [np.concatenate([steps for own, _, steps in tenants if own == role]) for tenants in self._by_repeat]
-        known = [own for own in pooled if len(own) >= MIN_STEPS[percent]]
-        return self.make_series([float(np.quantile(own, percent / 100)) for own in known])
-
-    def take_energy(self) -> "Series | None":
-        """Return the energy over the samples of all tenants; None where a repeat does not say it, or says 0."""
-        values = [row[ENERGY_COLUMNS[self.row["device"]]] for row in self.counted]
-        return self.make_series(values) if all(values) else None
-
-    def take_rates(self, role: Role) -> "Series | None":
-        """Return the samples per second of all tenants with the role together."""
-        return self.make_series([sum(rates) for rates in self.list_rates(role)])
-
-    def take_alone_rate(self, role: Role) -> "Series | None":
-        """Return the samples per second of the role's work alone."""
-        return self.alone[role].take_rates("cell") if role in self.alone else None
-
-    def make_series(self, values: Sequence[float]) -> "Series | None":
+    def make_series(self, values: Sequence[float]) -> Series | None:
         """Return a value of each repeat as a series; None where there is none, or where a repeat lacks one."""
         if not values or len(values) < len(self.counted) or min(values) <= 0:
             return None
-        return Series(values=tuple(values), machines=tuple(row["machine"] for row in self.counted))
+        return Series(tuple(values), tuple(row["machine"] for row in self.counted))
+
+    def take_rates(self, role: Role) -> Series | None:
+        """Return the samples per second of all tenants with the role together."""
+        return self.make_series([sum(rates) for rates in self.tenants[role].rates])
+
+    def take_percentile(self, role: Role, percent: int) -> Series | None:
+        """Return a percentile of the steps of all tenants with the role; None where a repeat has too few steps."""
+        known = [steps for steps in self.tenants[role].steps if len(steps) >= MIN_STEPS[percent]]
+        return self.make_series([float(np.quantile(steps, percent / 100)) for steps in known])
+
+    def take_energy(self) -> Series | None:
+        """Return the energy over the samples of all tenants; None where a repeat does not say it, or says 0."""
+        values = [row[ENERGY_COLUMNS[self.row["device"]]] for row in self.counted]
+        return self.make_series(values) if all(values) else None
 
 
 def list_groups(collection: Collection) -> list[CellGroup]:
     """Return the groups of a run in the order of the plan, of cells that shared their device and of those alone."""
     results = collection.results[list(READ_COLUMNS)]
     places = (~results["status"].isin(WITHOUT_RECORD)).cumsum() - 1
-    by_cell: dict[str, list[Row]] = {}
-    for row in list_known(results.assign(place=places)):
-        by_cell.setdefault(row["cell_id"], []).append(row)
-    tenants: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
+    by_repeat: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in list_known(collection.tenants.sort_values("tenant", kind="stable")):
-        tenants[row["cell_id"], row["repeat"]].append(row)
+        by_repeat[row["cell_id"], row["repeat"]].append(row)
     groups = []
-    for planned in by_cell.values():
-        by_environment: dict[str, list[Row]] = {}
-        for row in planned:
-            if row["status"] == "ok":
-                by_environment.setdefault(row["environment_id"], []).append(row)
+    for _, frame in results.assign(place=places).groupby("cell_id", sort=False):
+        planned = list_known(frame)
         ended = Counter(row["status"] for row in planned if row["status"] != "ok")
-        for ok in by_environment.values() or [[]]:
-            groups.append(
-                CellGroup(
-                    collection=collection,
-                    row=(ok or planned)[0],
-                    num_planned=len(planned),
-                    num_environments=len(by_environment),
-                    ok=ok,
-                    tenants=tenants,
-                    ends=", ".join(f"{count} {status}" for status, count in ended.items()),
-                )
+        environments = dict.fromkeys(row["environment_id"] for row in planned if row["status"] == "ok")
+        for environment in environments or [None]:
+            ok = [row for row in planned if row["status"] == "ok" and row["environment_id"] == environment]
+            sound = [row for row in ok if row["verdict"] in SOUND_VERDICTS]
+            group = CellGroup(
+                row=(ok or planned)[0],
+                num_planned=len(planned),
+                num_environments=len(environments),
+                ok=ok,
+                sound=sound,
+                counted=sound or ok,
+                ends=", ".join(f"{count} {status}" for status, count in ended.items()),
+                tenants=_gather_tenants(collection, (ok or planned)[0], sound or ok, by_repeat),
             )
+            groups.append(group)
     return groups
 
 
-def _read_version(group: CellGroup) -> str | None:
-    return drop_build(group.row["framework_version"])
+def _gather_tenants(
+    collection: Collection, cell: Row, counted: Sequence[Row], by_repeat: Mapping[tuple[str, int], list[Row]]
+) -> dict[Role, Tenants]:
+    steps, memory = collection.steps, MEMORY_COLUMN[cell["device"]]
+    parts: dict[Role, slice] = {"cell": slice(None)}
+    if cell["neighbour"] is not None:
+        parts = {"cell": slice(1), "neighbour": slice(1, None)}
+    found = {role: Tenants([], [], []) for role in parts}
+    for row in counted:
+        records = by_repeat.get((row["cell_id"], row["repeat"]), [row])
+        series = steps.read_timed(steps.find_tenants(row["place"]))
+        for role, own in parts.items():
+            found[role].rates.append([one["window_samples_per_s"] for one in records[own]])
+            found[role].peaks.append([int(one[memory]) for one in records[own] if one[memory] is not None])
+            found[role].steps.append(np.concatenate(series[own]))
+    return found
 
 
 def find_alone(shared: CellGroup, cells: Mapping[str, Cell], alone: Mapping[tuple[Any, ...], list[CellGroup]]) -> None:
@@ -259,41 +229,36 @@ def find_alone(shared: CellGroup, cells: Mapping[str, Cell], alone: Mapping[tupl
     that was measured as long. A slice of a GPU in MIG mode is another device to CUDA than the whole GPU: it is held
     against the whole one in a host with the same CPU and driver.
     """
-    for number, role in enumerate(shared.roles):
-        if not shared.ok:
-            shared.reasons[role] = f"no ok repeat ({shared.ends})"
-        elif not shared.sound:
-            shared.reasons[role] = "no repeat was measured under sound conditions"
+    is_slice = shared.row["sharing"] == "mig"
+    hardware = ("cpu_model", "num_threads", "driver_version") if is_slice else ("hardware_id",)
+    version = drop_build(shared.row["framework_version"])
+    for number, (role, who) in enumerate(zip(shared.tenants, ("the cell", "its neighbour"), strict=False)):
+        if not shared.sound:
+            why = "no repeat was measured under sound conditions"
+            shared.reasons[role] = why if shared.ok else f"no ok repeat ({shared.ends})"
+            continue
+        wanted = describe_cell(cells[shared.row["cell_id"]].as_tenant(number))
+        same = alone.get(_get_work(wanted), [])
+        ok = [group for group in same if group.ok]
+        found = [group for group in ok if _has(group.row, shared.row, hardware)]
+        versions = {drop_build(group.row["framework_version"]) for group in found}
+        current = [group for group in found if drop_build(group.row["framework_version"]) == version]
+        usable = [group for group in current if group.sound]
+        if usable:
+            near = [group for group in usable if _has(group.row, shared.row, ["environment_id"])] or usable
+            as_long = [group for group in near if _has(group.row, wanted, PROTOCOL_FIELDS)]
+            shared.alone[role] = (as_long or near)[0]
+        elif not same:
+            shared.reasons[role] = f"the run has no cell that is {who} alone (tenants 1, the whole device)"
+        elif not ok:
+            shared.reasons[role] = f"no ok repeat of {who} alone"
+        elif not found:
+            shared.reasons[role] = f"the hardware of {who} alone differs"
+        elif not current:
+            others = ", ".join(sorted(map(str, versions)))
+            shared.reasons[role] = f"the framework's versions differ, {version} and {others} alone"
         else:
-            wanted = describe_cell(cells[shared.row["cell_id"]].as_tenant(number))
-            same = alone.get(_get_work(wanted), [])
-            ok = [group for group in same if group.ok]
-            is_slice = shared.row["sharing"] == "mig"
-            hardware = ("cpu_model", "num_threads", "driver_version") if is_slice else ("hardware_id",)
-            found = [group for group in ok if _has(group.row, shared.row, hardware)]
-            current = [group for group in found if _read_version(group) == _read_version(shared)]
-            usable = [group for group in current if group.sound]
-            if usable:
-                near = [group for group in usable if _has(group.row, shared.row, ["environment_id"])] or usable
-                as_long = [group for group in near if _has(group.row, wanted, PROTOCOL_FIELDS)]
-                shared.alone[role] = (as_long or near)[0]
-            else:
-                shared.reasons[role] = _explain(role, [same, ok, found, current], shared)
-
-
-def _explain(role: Role, stages: Sequence[Sequence[CellGroup]], shared: CellGroup) -> str:
-    who = "the cell" if role == "cell" else "its neighbour"
-    same, ok, found, current = stages
-    if not same:
-        return f"the run has no cell that is {who} alone (tenants 1, the whole device)"
-    if not ok:
-        return f"no ok repeat of {who} alone"
-    if not found:
-        return f"the hardware of {who} alone differs"
-    if not current:
-        versions = ", ".join(sorted({str(_read_version(group)) for group in found}))
-        return f"the framework's versions differ, {_read_version(shared)} and {versions} alone"
-    return f"no repeat of {who} alone was measured under sound conditions"
+            shared.reasons[role] = f"no repeat of {who} alone was measured under sound conditions"
 
 
 def _get_work(row: Row) -> tuple[Any, ...]:
@@ -306,27 +271,33 @@ def _has(row: Row, wanted: Row, names: Sequence[str]) -> bool:
 
 def describe_role(shared: CellGroup, role: Role) -> Row:
     """Return the columns of the tenants with one role: speed and latency, and both against the same work alone."""
-    rates, alone_rate = shared.take_rates(role), shared.take_alone_rate(role)
-    means = [compute_geometric_mean(own) if min(own) > 0 else 0.0 for own in shared.list_rates(role)]
-    mean = shared.make_series(means)
-    slowest = shared.make_series([min(found) for found in shared.list_rates(role)])
-    peaks = [own for own in shared.list_peaks(role) if own]
-    return {
-        **spread("role_samples_per_s", rates.estimate if rates else None),
-        **spread("tenant_samples_per_s", mean.estimate if mean else None),
-        **spread("alone_samples_per_s", alone_rate.estimate if alone_rate else None),
+    tenants, alone = shared.tenants[role], shared.alone.get(role)
+    alone_rate = alone.take_rates("cell") if alone else None
+    mean = shared.make_series([compute_geometric_mean(own) if min(own) > 0 else 0.0 for own in tenants.rates])
+    slowest = shared.make_series([min(own) for own in tenants.rates])
+    peaks = [own for own in tenants.peaks if own]
+    row = {
+        **spread("role_samples_per_s", shared.take_rates(role)),
+        **spread("tenant_samples_per_s", mean),
+        **spread("alone_samples_per_s", alone_rate),
         **spread("slowdown", _divide(alone_rate, mean)),
         **spread("slowest_slowdown", _divide(alone_rate, slowest)),
-        **_describe_latencies(shared, role),
         "tenant_peak_bytes": max(map(max, peaks), default=None),
         "role_peak_bytes": max(map(sum, peaks), default=None),
     }
+    for percent in PERCENTILES:
+        own, before = shared.take_percentile(role, percent), alone.take_percentile("cell", percent) if alone else None
+        row |= spread(f"p{percent}_step_seconds", own) | spread(f"p{percent}_ratio", _divide(own, before))
+        row[f"alone_p{percent}_step_seconds"] = before.measured.estimate.center if before else None
+    return row
 
 
 def describe_device(shared: CellGroup) -> Row:
     """Return the columns of the device: what all tenants get together, how evenly, and for what energy."""
-    rates = [shared.take_rates(role) for role in shared.roles]
-    alone = [shared.take_alone_rate(role) for role in shared.roles]
+    if not shared.ok:
+        return {}
+    rates = [shared.take_rates(role) for role in shared.tenants]
+    alone = [shared.alone[role].take_rates("cell") if role in shared.alone else None for role in shared.tenants]
     aggregate = _total(rates, alone)
     return {
         **spread("aggregate_ratio", aggregate),
@@ -339,58 +310,38 @@ def describe_device(shared: CellGroup) -> Row:
     }
 
 
-def _describe_latencies(group: CellGroup, role: Role) -> Row:
-    row: Row = {}
-    for percent in PERCENTILES:
-        shared = group.take_percentile(role, percent)
-        before = group.alone[role].take_percentile("cell", percent) if role in group.alone else None
-        row |= spread(f"p{percent}_step_seconds", shared.estimate if shared else None)
-        row[f"alone_p{percent}_step_seconds"] = before.estimate.center if before else None
-        row |= spread(f"p{percent}_ratio", _divide(shared, before))
-    return row
-
-
 def _describe_fairness(shared: CellGroup, alone: Sequence[Series | None]) -> Row:
     """Return Jain's index over the tenants' rates, each as a share of what its work does alone.
 
     Where all tenants run the same, that divisor is the same for all and cancels.
     """
-    divisors = [series.estimate.center if series else None for series in alone] if len(alone) > 1 else [1.0]
+    divisors = [series.measured.estimate.center if series else None for series in alone] if len(alone) > 1 else [1.0]
     if shared.row["tenants"] < 2 or None in divisors:
         return {}
     shares = [
         [rate / by for rates, by in zip(repeat, divisors, strict=True) if by is not None for rate in rates]
-        for repeat in zip(*map(shared.list_rates, shared.roles), strict=True)
+        for repeat in zip(*(tenants.rates for tenants in shared.tenants.values()), strict=True)
     ]
     indices = [compute_jain_index(found) for found in shares]
-    series = shared.make_series(indices)
-    row = dict(spread("jain_index", series.estimate if series else None))
+    row = spread("jain_index", shared.make_series(indices))
     if row["jain_index_high"] is not None:
         row["jain_index_high"] = min(1.0, row["jain_index_high"])  # the index is no larger
     return row | {"lowest_jain_index": min(indices)}
 
 
 def _describe_energy(shared: CellGroup, rates: Sequence[Series | None]) -> Row:
-    joules = shared.take_energy()
-    if joules is None or None in rates:
+    joules, known = shared.take_energy(), [series for series in rates if series is not None]
+    if joules is None or len(known) < len(rates):
         return {}
-    known = [series for series in rates if series is not None]
-    watts = [
-        energy * sum(parts) for energy, *parts in zip(joules.values, *(series.values for series in known), strict=True)
-    ]
+    totals = [sum(parts) for parts in zip(*(series.values for series in known), strict=True)]
+    watts = [energy * total for energy, total in zip(joules.values, totals, strict=True)]
     per_joule = [
         shared.make_series([value / power for value, power in zip(series.values, watts, strict=True)])
         for series in known
     ]
-    alone = [shared.alone[role].take_energy() if role in shared.alone else None for role in shared.roles]
-    inverse = [
-        Series(values=tuple(1 / each for each in one.values), machines=one.machines) if one else None for one in alone
-    ]
-    gain = _total(per_joule, inverse)
-    return {
-        **spread("joules_per_sample", joules.estimate),
-        **spread("energy_ratio", invert_estimate(gain) if gain else None),
-    }
+    alone = [shared.alone[role].take_energy() if role in shared.alone else None for role in shared.tenants]
+    gain = _total(per_joule, [one and one._replace(values=tuple(1 / each for each in one.values)) for one in alone])
+    return spread("joules_per_sample", joules) | spread("energy_ratio", invert_estimate(gain) if gain else None)
 
 
 def _judge(aggregate: Estimate | None) -> Row:
@@ -432,15 +383,6 @@ def _with_interval(*names: str) -> Columns:
     return {f"{name}{end}": "float64" for name in names for end in ("", "_low", "_high")}
 
 
-LATENCY_COLUMNS: Columns = {
-    name: dtype
-    for percent in PERCENTILES
-    for name, dtype in {
-        **_with_interval(f"p{percent}_step_seconds"),
-        f"alone_p{percent}_step_seconds": "float64",
-        **_with_interval(f"p{percent}_ratio"),
-    }.items()
-}
 SHARING_COLUMNS: Columns = {
     "run_id": "str",
     "cell_id": "str",
@@ -456,7 +398,15 @@ SHARING_COLUMNS: Columns = {
     "alone_cell_id": "str",
     **_with_interval("tenant_samples_per_s", "role_samples_per_s", "alone_samples_per_s"),
     **_with_interval("slowdown", "slowest_slowdown"),
-    **LATENCY_COLUMNS,
+    **{
+        name: "float64"
+        for percent in PERCENTILES
+        for name in (
+            *_with_interval(f"p{percent}_step_seconds"),
+            f"alone_p{percent}_step_seconds",
+            *_with_interval(f"p{percent}_ratio"),
+        )
+    },
     **_with_interval("aggregate_ratio"),
     "aggregate_log_standard_error": "float64",
     "aggregate_degrees_of_freedom": "float64",
@@ -482,9 +432,6 @@ tenant; `role_...`: of all tenants with the role; `slowest_slowdown`: of the slo
 roles; so are `joint_low` to `joint_high`, the interval of `aggregate_ratio` that holds together with those of all
 tested cells, and the verdict that rests on it. docs/statistics.md has the formulas."""
 
-JUDGED_COLUMNS = ("joint_low", "joint_high", "p_adjusted", "decision")
-"""What is found of all cells together."""
-
 
 def tabulate_sharing(collection: Collection) -> pd.DataFrame:
     """Return one row per cell that shared its device, environment and role, with the columns SHARING_COLUMNS.
@@ -501,47 +448,35 @@ def tabulate_sharing(collection: Collection) -> pd.DataFrame:
     for group in groups:
         if not is_shared[group.row["cell_id"]]:
             alone[_get_work(group.row)].append(group)
+    shared = [group for group in groups if is_shared[group.row["cell_id"]]]
+    for group in shared:
+        find_alone(group, cells, alone)
     fallen = count_fallen(collection.tenants)
-    rows = []
-    for group in groups:
-        if is_shared[group.row["cell_id"]]:
-            find_alone(group, cells, alone)
-            rows += _describe(group, fallen.get(group.row["cell_id"], {}))
-    return make_frame(_adjust(rows), SHARING_COLUMNS)
+    rows = [
+        _describe(group, role) | fallen.get(group.row["cell_id"], {"num_fallen_repeats": 0}) | device
+        for group, device in zip(shared, judge_rows([describe_device(group) for group in shared]), strict=True)
+        for role in group.tenants
+    ]
+    return make_frame(rows, SHARING_COLUMNS)
 
 
-def _describe(group: CellGroup, fallen: Row) -> list[Row]:
+def _describe(group: CellGroup, role: Role) -> Row:
     names = ("run_id", "cell_id", *CELL_COLUMNS, *ENVIRONMENT_COLUMNS)
-    common = {name: group.row[name] for name in names} | {
+    alone, number = group.alone.get(role), int(group.row["tenants"])
+    of_role = number if len(group.tenants) == 1 else 1 if role == "cell" else number - 1
+    return {name: group.row[name] for name in names} | {
         "num_environments": group.num_environments,
         "num_planned": group.num_planned,
         "num_ok": len(group.ok),
         "num_sound": len(group.sound),
         "num_counted": len(group.counted),
-        "num_fallen_repeats": 0,
-        **fallen,
-        **(describe_device(group) if group.ok else {}),
+        "role": role,
+        "num_role_tenants": of_role,
+        "alone_cell_id": alone.row["cell_id"] if alone else None,
+        "not_compared": group.reasons.get(role),
+        "note": _note(group, alone),
+        **(describe_role(group, role) if group.ok else {}),
     }
-    rows = []
-    for role in group.roles:
-        alone = group.alone.get(role)
-        row = common | {"role": role, "num_role_tenants": group.count_tenants(role)}
-        row |= describe_role(group, role) if group.ok else {}
-        row["alone_cell_id"] = alone.row["cell_id"] if alone else None
-        rows.append(row | {"not_compared": group.reasons.get(role), "note": _note(group, alone)})
-    return rows
-
-
-def _adjust(rows: Sequence[Row]) -> list[Row]:
-    first = [index for index, row in enumerate(rows) if row["role"] == "cell"]
-    adjusted = judge_rows([rows[index] for index in first])
-    own = dict(zip(first, adjusted, strict=True))
-    last: Row = {}
-    found = []
-    for index, row in enumerate(rows):
-        last = own.get(index, last)
-        found.append(row | {name: last.get(name) for name in JUDGED_COLUMNS})
-    return found
 
 
 def _note(group: CellGroup, alone: CellGroup | None) -> str:

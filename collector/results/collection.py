@@ -1,7 +1,7 @@
 """Hold one run: its results in tidy tables, and its raw step times."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -76,10 +76,9 @@ class StepTimes:
     tenants."""
     tables: RunTables = field(repr=False)
 
-    def read_timed(self, groups: Sequence[Sequence[int]]) -> Iterator[list[FloatArray]]:
-        """Yield the timed steps of each group of results (places in `owners`), a series for each result."""
-        for group in groups:
-            yield [self._all[place][1] for place in group]
+    def read_timed(self, places: Iterable[int]) -> list[FloatArray]:
+        """Return the timed steps of results, by their places in `owners`."""
+        return [self._all[place][1] for place in places]
 
     def tabulate(self) -> Iterator[pd.DataFrame]:
         """Yield the rows of SAMPLE_COLUMNS in the order of the plan, piece by piece; the first piece is empty."""

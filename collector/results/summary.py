@@ -241,11 +241,11 @@ def _estimate_groups(collection: Collection, counted: pd.DataFrame, groups: "pd.
     has_record = ~collection.results["status"].isin(WITHOUT_RECORD)
     places = (has_record.cumsum() - 1)[counted.index].to_numpy()
     members = pd.Series(range(len(counted))).groupby(groups.to_numpy()).indices
-    series = collection.steps.read_timed([places[own].tolist() for own in members.values()])
     names = ("center_step_seconds", "machine", "host", "instance_type", "unchecked", "notes", "summarized_by")
     columns = {name: counted[name].astype(object).where(counted[name].notna(), None).to_list() for name in names}
     rows = []
-    for own, steps in zip(members.values(), series, strict=True):
+    for own in members.values():
+        steps = collection.steps.read_timed(places[own])
         centers, *where, unchecked, notes, statistics = ([columns[name][place] for place in own] for name in names)
         row = describe_center(centers, *where) | dict(zip(QUANTILES, compute_quantiles(steps), strict=True))
         if row["num_machines"] == 1:  # how several machines differ is known by their own table
