@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from collector.forecast.series import Series, SeriesKind, make_series
+from collector.forecast.series import Series, SeriesKind
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -72,6 +72,5 @@ def draw_series(rng: np.random.Generator, scenario: str, kind: SeriesKind, horiz
     last = FIRST_YEAR + NUM_YEARS - 1
     known = releases[releases["year"] <= last].reset_index(drop=True)
     future = releases.loc[releases["year"] == last + horizon, "value"].to_numpy()
-    return make_series(known, kind, quantity="memory", unit="GB", source=scenario), future if kind == "all" else future[
-        [future.argmax()]
-    ]
+    series = Series(kind=kind, releases=known, quantity="memory", unit="GB", source=scenario)
+    return series, future if kind == "all" else future[[future.argmax()]]

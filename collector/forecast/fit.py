@@ -17,6 +17,7 @@ from scipy import special
 
 from bench.errors import UserError
 from collector.forecast.series import MIN_DATES, Series, SeriesKind
+from collector.units import count_things
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -484,30 +485,21 @@ def _describe_winner(forecast: Forecast) -> str:
     ranking = forecast.ranking
     if ranking.horizon is None:
         return "No candidate wins: the data span too few years for a backtest, so nothing here was checked."
-    cases = _describe_cases(forecast)
+    shorter = "" if ranking.horizon == forecast.horizon else f" rather than {forecast.horizon}, for want of cases"
+    cases = (
+        f"{count_things(ranking.horizon, 'year')} ahead{shorter}, from the ends of "
+        f"{int(ranking.scores['origins'].max())} years, worth {ranking.num_independent:.1f} independent cases because "
+        "their years overlap"
+    )
     if ranking.winner is None:
         return f"No candidate wins the backtest ({cases}): none gave a forecast in every case."
     row = forecast.asked.set_index("candidate").loc[ranking.winner]
     given = f"no forecast for {forecast.year}" if row["refusal"] else _format_prediction(row, forecast)
-    return (
-        f"The winner of the backtest is {ranking.winner}: {given}. {_describe_rivals(ranking)} The backtest: {cases}."
-    )
-
-
-def _describe_cases(forecast: Forecast) -> str:
-    ranking, horizon = forecast.ranking, forecast.ranking.horizon or 0
-    shorter = "" if horizon == forecast.horizon else f" rather than {forecast.horizon}, for want of cases"
-    return (
-        f"{_count_years(horizon)} ahead{shorter}, from the ends of {int(ranking.scores['origins'].max())} years, worth "
-        f"{ranking.num_independent:.1f} independent cases because their years overlap"
-    )
-
-
-def _describe_rivals(ranking: Ranking) -> str:
-    if not ranking.rivals:
-        return "Its errors are smaller than those of the others by more than chance."
-    names = ", ".join(ranking.rivals)
-    return f"So few cases do not tell it apart from {names}: to have the least error among them may be luck."
+    rivals = "Its errors are smaller than those of the others by more than chance."
+    if ranking.rivals:
+        names = ", ".join(ranking.rivals)
+        rivals = f"So few cases do not tell it apart from {names}: to have the least error among them may be luck."
+    return f"The winner of the backtest is {ranking.winner}: {given}. {rivals} The backtest: {cases}."
 
 
 def _describe_candidate(row: Any, forecast: Forecast) -> str:
@@ -515,7 +507,7 @@ def _describe_candidate(row: Any, forecast: Forecast) -> str:
     horizon = forecast.ranking.horizon
     if horizon is None or row.cases == 0:
         return f"{row.candidate}: {given}. Backtest: the data span too few years for one."
-    title = f"Backtest {_count_years(horizon)} ahead"
+    title = f"Backtest {count_things(horizon, 'year')} ahead"
     if row.refused == row.cases:
         return f"{row.candidate}: {given}. {title}: no forecast in any of {row.cases} cases."
     refused = f", no forecast in {row.refused} of {row.cases} cases" if row.refused else ""
@@ -546,32 +538,22 @@ def describe_growth(growth: Growth) -> list[str]:
     """Return the growth a year and the doubling time with their intervals."""
     rate, years = growth.rate, growth.rate.doubling_years[0]
     doubling = "no doubling" if math.isinf(years) else f"doubling in {years:.2f} years"
-    sentence = (
-        f"Growth (log-linear, {growth.num_observations:,} observations): a factor of {rate.factors[0]:.2f} a year "
-        f"({100 * growth.level:g} % confidence interval {_format_factors(rate)}), {doubling} "
-        f"({_format_doubling(rate)})."
-    )
-    if growth.by_year is None:
-        return [f"{sentence} The interval takes the years' errors for independent."]
+    factors, times = _format_bounds(rate)
+    together = "The interval takes the years' errors for independent."
+    if growth.by_year is not None:
+        by_year = "{} a year, doubling {}".format(*_format_bounds(growth.by_year))
+        together = f"The interval takes all errors for independent; if those of one year go together, it is {by_year}."
     return [
-        f"{sentence} The interval takes all errors for independent; if those of one year go together, it is "
-        f"{_format_factors(growth.by_year)} a year, doubling {_format_doubling(growth.by_year)}."
+        f"Growth (log-linear, {growth.num_observations:,} observations): a factor of {rate.factors[0]:.2f} a year "
+        f"({100 * growth.level:g} % confidence interval {factors}), {doubling} ({times}). {together}"
     ]
 
 
-def _format_factors(rate: Rate) -> str:
-    return f"{rate.factors[1]:.2f} to {rate.factors[2]:.2f}"
-
-
-def _format_doubling(rate: Rate) -> str:
+def _format_bounds(rate: Rate) -> tuple[str, str]:
+    """Return the bounds of the factor a year and of the doubling time."""
     _, shortest, longest = rate.doubling_years
-    if math.isinf(shortest):
-        return "no growth"
-    return f"{shortest:.2f} to {'none at all' if math.isinf(longest) else f'{longest:.2f}'}"
-
-
-def _count_years(number: int) -> str:
-    return "1 year" if number == 1 else f"{number} years"
+    times = f"{shortest:.2f} to {'none at all' if math.isinf(longest) else f'{longest:.2f}'}"
+    return f"{rate.factors[1]:.2f} to {rate.factors[2]:.2f}", "no growth" if math.isinf(shortest) else times
 
 
 def describe_gap(gap: Gap) -> list[str]:

@@ -5,10 +5,10 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -114,13 +114,14 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """What a forecast is fitted on: observations, selected from the releases of a table as `kind` says."""
+    """What a forecast is fitted on: observations, selected from the releases of a table as `kind` says.
+
+    Raises UserError where fewer than MIN_DATES different dates are left.
+    """
 
     kind: SeriesKind
     releases: pd.DataFrame
     """name, year (calendar), date (decimal year), value (in `unit`, above zero), in the order of the dates."""
-    observations: pd.DataFrame
-    """The same columns: what is forecast, and what a backtest holds forecasts against."""
     quantity: str
     """In words, such as `memory of one GPU`."""
     unit: str
@@ -129,6 +130,24 @@ class Series:
     """Whom to name wherever the values are used; empty where the table names nobody."""
     remarks: tuple[str, ...] = ()
     """What was left out of the table, and why."""
+
+    def __post_init__(self) -> None:
+        if (num_dates := self.observations["date"].nunique()) < MIN_DATES:
+            what = "dates" if self.kind == "all" else "years"
+            message = f"{what} with a value: {num_dates}, and a forecast needs {MIN_DATES} or more."
+            raise UserError(f"{self.source}: {message}")
+
+    @cached_property
+    def observations(self) -> pd.DataFrame:
+        """What is forecast, and what a backtest holds forecasts against; the columns of `releases`.
+
+        "frontier": the largest value of each calendar year, dated to the middle of the year; a year without a release
+        has no observation. "median": the median (in the logarithm) of each year, dated likewise. "all": each release.
+        """
+        if self.kind == "all":
+            return self.releases[COLUMNS]
+        find = find_largest_of_years if self.kind == "frontier" else find_medians_of_years
+        return find(self.releases)
 
     @property
     def first_year(self) -> int:
@@ -145,40 +164,6 @@ class Series:
         """What the values are, in words."""
         suffix = {"frontier": ", the largest of the year", "median": ", the median of the year", "all": ""}
         return self.quantity + suffix[self.kind]
-
-
-def make_series(
-    releases: pd.DataFrame,
-    kind: SeriesKind,
-    *,
-    quantity: str,
-    unit: str,
-    source: str,
-    attribution: str = "",
-    remarks: tuple[str, ...] = (),
-) -> Series:
-    """Select the observations of a series.
-
-    "frontier": the largest value of each calendar year, dated to the middle of the year; a year without a release has
-    no observation. "median": the median (in the logarithm) of each year, dated likewise. "all": each release.
-    Raises UserError where fewer than MIN_DATES different dates are left.
-    """
-    rows = releases.sort_values(["date", "value"], ignore_index=True)[COLUMNS]
-    select = {"frontier": find_largest_of_years, "median": find_medians_of_years}.get(kind, lambda every: every)
-    observations = select(rows)
-    if (num_dates := observations["date"].nunique()) < MIN_DATES:
-        what = "dates" if kind == "all" else "years"
-        raise UserError(f"{source}: {what} with a value: {num_dates}, and a forecast needs {MIN_DATES} or more.")
-    return Series(
-        kind=kind,
-        releases=rows,
-        observations=observations,
-        quantity=quantity,
-        unit=unit,
-        source=source,
-        attribution=attribution,
-        remarks=remarks,
-    )
 
 
 def find_largest_of_years(rows: pd.DataFrame) -> pd.DataFrame:
@@ -208,7 +193,8 @@ def load_series(source: Path | None = None, kind: str | None = None, request: Re
     if request.at_least is not None and not math.isfinite(request.at_least):
         raise UserError(f"--at-least {request.at_least:g}: expected a number, as in 16 or 2.5e9.")
     path = source or SHIPPED_TABLE
-    columns, rows = _open_table(path)
+    table = _read_table(path)
+    columns = list(map(str, table))
     publication = next((each for each in PUBLICATIONS if _has_columns(columns, each)), None)
     is_of_gpus = publication is PUBLICATIONS[0]
     chosen: SeriesKind = kind or ("frontier" if is_of_gpus else "all")  # type: ignore[assignment]  # checked above
@@ -218,51 +204,46 @@ def load_series(source: Path | None = None, kind: str | None = None, request: Re
         where, quantity = ("segment=datacenter",), quantity._replace(words="memory of one datacenter GPU")
     for condition in where:
         _check_column(columns, condition.partition("=")[0], "--where", path)
-    left_out: Counter[str] = Counter()
-    kept = list(_read_rows(rows, name, day, quantity, where, request, left_out))
-    total = sum(left_out.values()) + len(kept)
+    rows, left_out = _select_rows(table, name, day, quantity, replace(request, where=where), path)
     is_asked = source is not None or request.where
-    return make_series(
-        pd.DataFrame(kept, columns=COLUMNS),
-        chosen,
+    return Series(
+        kind=chosen,
+        releases=rows,
         quantity=quantity.words,
         unit=quantity.unit,
         source=str(path),
         attribution=publication.attribution if publication else "",
         remarks=tuple(
-            f"{count:,} of {total:,} rows left out: {reason}" for reason, count in left_out.items() if is_asked
+            f"{count:,} of {len(table):,} rows left out: {reason}"
+            for reason, count in left_out.items()
+            if count and is_asked
         ),
     )
 
 
-def _open_table(path: Path) -> tuple[list[str], Iterator[tuple[str, dict[str, str]]]]:
+def _read_table(path: Path) -> pd.DataFrame:
+    """Return the fields of a CSV file as texts, each row by the number of its line."""
     try:
-        text = read_input(path).decode("utf-8-sig")
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        columns = [str(name) for name in reader.fieldnames or []]
+        reader = csv.reader(io.StringIO(read_input(path).decode("utf-8-sig"), newline=""), strict=True)
+        rows = [(reader.line_num, fields) for fields in reader if fields]
     except OSError as error:
         raise UserError(f"{path}: {explain_unread(error)}; name a CSV file.") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: is not a CSV file in UTF-8 ({error}); save the table as one.") from error
+    columns = rows.pop(0)[1] if rows else []
     if len(columns) == 1 and (found := [mark for mark in (";", "\t", "|") if mark in columns[0]]):
         raise UserError(f"{path}, line 1: columns are separated by {found[0]!r}; expected commas: save it with them.")
     repeated = [name for name, count in Counter(columns).items() if count > 1]
     if repeated:
         raise UserError(f"{path}, line 1: has several columns {repeated[0]!r}; rename or remove all but one.")
-    return columns, _list_rows(reader, path)
-
-
-def _list_rows(reader: "csv.DictReader[str]", path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    try:
-        for fields in reader:
-            place = f"{path}, line {reader.line_num}"
-            if None in fields or None in fields.values():
-                raise UserError(
-                    f"{place}: more or fewer fields than the first line has columns; quote a text that holds commas."
-                )
-            yield place, fields
-    except csv.Error as error:
-        raise UserError(f"{path}, line {reader.line_num}: is not CSV ({error}).") from error
+    for line, fields in rows:
+        if len(fields) != len(columns):
+            raise UserError(
+                f"{path}, line {line}: more or fewer fields than the first line has columns; quote a text that holds "
+                "commas."
+            )
+    texts = [[field.strip() for field in fields] for _, fields in rows]
+    return pd.DataFrame(texts, index=[line for line, _ in rows], columns=columns, dtype="str")
 
 
 def _has_columns(columns: list[str], publication: Publication) -> bool:
@@ -298,42 +279,39 @@ def _check_column(columns: list[str], column: str, option: str, path: Path) -> N
         raise UserError(f"{path}: has no column {column!r}; name another by {option}: {instead}")
 
 
-def _read_rows(
-    rows: Iterator[tuple[str, dict[str, str]]],
-    name: str | None,
-    day: str,
-    quantity: Quantity,
-    where: tuple[str, ...],
-    request: Request,
-    left_out: Counter[str],
-) -> Iterator[tuple[str, int, float, float]]:
-    for place, fields in rows:
-        if not all(_meets(fields, condition) for condition in where):
-            left_out["not selected by --where"] += 1
-        elif not fields[quantity.column].strip():
-            left_out[f"no value in {quantity.column!r}"] += 1
-        elif not fields[day].strip():
-            left_out[f"no date in {day!r}"] += 1
-        else:
-            value = _parse_value(fields[quantity.column], f"{place}, column {quantity.column}") * quantity.scale
-            year, when = parse_date(fields[day], f"{place}, column {day}")
-            if request.since is not None and year < request.since:
-                left_out[f"before {request.since}"] += 1
-            elif request.at_least is not None and value < request.at_least:
-                left_out[f"below {request.at_least:g} {quantity.unit}"] += 1
-            elif value <= 0:
-                raise UserError(
-                    f"{place}, column {quantity.column}: {value:g} is not above zero, and growth by factors needs "
-                    "that; leave such rows out: --at-least."
-                )
-            else:
-                yield fields[name] if name else "", year, when, value
+def _select_rows(
+    table: pd.DataFrame, name: str | None, day: str, quantity: Quantity, request: Request, path: Path
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return the rows that are wanted, columns COLUMNS, and how many were left out for which reason."""
+    texts = pd.DataFrame({"name": table[name] if name else "", "date": table[day], "value": table[quantity.column]})
+    left_out: dict[str, int] = {}
 
+    def keep(rows: pd.DataFrame, is_kept: "pd.Series[bool]", reason: str) -> pd.DataFrame:
+        left_out[reason] = int((~is_kept).sum())
+        return rows[is_kept]
 
-def _meets(fields: dict[str, str], condition: str) -> bool:
-    column, equals, wanted = condition.partition("=")
-    found = fields[column].strip()
-    return found == wanted.strip() if equals else bool(found)
+    is_selected = pd.Series(True, table.index)
+    for condition in request.where:
+        column, equals, wanted = condition.partition("=")
+        is_selected &= (table[column] == wanted.strip()) if equals else (table[column] != "")
+    rows = keep(texts, is_selected, "not selected by --where")
+    rows = keep(rows, rows["value"] != "", f"no value in {quantity.column!r}")
+    rows = keep(rows, rows["date"] != "", f"no date in {day!r}")
+    where = f"column {quantity.column}"
+    values = [_parse_value(text, f"{path}, line {line}, {where}") for line, text in rows["value"].items()]
+    dates = [parse_date(text, f"{path}, line {line}, column {day}") for line, text in rows["date"].items()]
+    found = pd.DataFrame(dates, rows.index, ["year", "date"]).astype({"year": "int64", "date": "float64"})
+    rows = found.assign(name=rows["name"], value=np.array(values, dtype=float) * quantity.scale)
+    if request.since is not None:
+        rows = keep(rows, rows["year"] >= request.since, f"before {request.since}")
+    if request.at_least is not None:
+        rows = keep(rows, rows["value"] >= request.at_least, f"below {request.at_least:g} {quantity.unit}")
+    for line, value in rows.loc[rows["value"] <= 0, "value"].items():
+        raise UserError(
+            f"{path}, line {line}, {where}: {value:g} is not above zero, and growth by factors needs "
+            "that; leave such rows out: --at-least."
+        )
+    return rows.sort_values(["date", "value"], ignore_index=True)[COLUMNS], left_out
 
 
 def _parse_value(text: str, place: str) -> float:

@@ -26,7 +26,7 @@ from collector.forecast.fit import (
     replay_origins,
     replay_study,
 )
-from collector.forecast.series import Series, load_series, make_series
+from collector.forecast.series import Series, load_series
 from collector.report.forecast_chart import make_value_axis, plot_forecast
 
 
@@ -34,7 +34,7 @@ def make_yearly(first_year: int, values: list[float], **fields: Any) -> Series:
     """Return a series of one release a year, at its middle."""
     rows = [(f"GPU {first_year + n}", first_year + n, first_year + n + 0.5, value) for n, value in enumerate(values)]
     frame = pd.DataFrame(rows, columns=["name", "year", "date", "value"])
-    return make_series(frame, "frontier", quantity="memory of one GPU", unit="GB", source="own.csv", **fields)
+    return Series(kind="frontier", releases=frame, quantity="memory of one GPU", unit="GB", source="own.csv", **fields)
 
 
 DOUBLING = make_yearly(2008, [2 ** (year / 2) for year in range(13)])

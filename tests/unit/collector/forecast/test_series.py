@@ -10,7 +10,7 @@ import pytest
 
 from bench.errors import UserError
 from collector.forecast.fit import measure_growth
-from collector.forecast.series import Request, Series, SeriesKind, load_series, make_series, parse_date
+from collector.forecast.series import Request, Series, SeriesKind, load_series, parse_date
 
 EPOCH = (
     "Hardware name,Manufacturer,Type,Notes,Release date,Memory (bytes)\n"
@@ -37,8 +37,8 @@ def write(tmp_path: Path, text: str) -> Path:
 def make_releases(rows: list[tuple[float, float]], kind: SeriesKind) -> Series:
     frame = pd.DataFrame(
         [("x", int(date), date, value) for date, value in rows], columns=["name", "year", "date", "value"]
-    )
-    return make_series(frame, kind, quantity="memory", unit="GB", source="own.csv")
+    ).sort_values("date")
+    return Series(kind=kind, releases=frame, quantity="memory", unit="GB", source="own.csv")
 
 
 def test_own_table_needs_a_date_and_a_value_and_options_name_other_columns(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_rows_are_selected_by_column_value_least_amount_and_year(tmp_path: Path)
         ("date,value\n2020,1\n", {"quantity": "memory"}, ["--quantity memory", "no published table"]),
         (EPOCH, {"quantity": "weight"}, ["--quantity weight", "memory, release-price"]),
         ("", {}, ["no column 'date'", "none"]),
-        ('date,value\n2020,"1\n', {}, ["is not CSV"]),
+        ('date,value\n2020,"1\n', {}, ["is not a CSV file"]),
         ("date;value\n2020;1\n", {}, ["line 1", "separated by ';'", "expected commas"]),
         ("date,value,value\n2020,1,2\n", {}, ["line 1", "several columns 'value'"]),
         ("date,value\n2020,1\n", {"at_least": math.nan}, ["--at-least nan: expected a number"]),
