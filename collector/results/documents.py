@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean, median
 
 import numpy as np
@@ -17,8 +18,8 @@ from bench.schema import (
     Result,
     Samples,
     Tenancy,
-    TenantRecord,
     hash_text,
+    read_document,
     read_placement,
     read_result,
 )
@@ -65,29 +66,7 @@ class Kind:
         return self.tables[0]
 
 
-class EnvironmentRows:
-    """Describes environments once each: most results of a run share theirs."""
-
-    def __init__(self) -> None:
-        self._columns: dict[tuple[str, Framework], Row] = {}
-        self._documents: dict[str, Row] = {}
-
-    def describe(self, environment: Environment, framework: Framework) -> tuple[Row, Row]:
-        """Return the columns of a result in the environment, and the row of the environment's own table."""
-        text = environment.model_dump_json()
-        if (text, framework) not in self._columns:
-            row = describe_environment(environment, framework) | {"environment_document": hash_text(text)}
-            self._columns[text, framework] = row
-            names = ("environment_document", "environment_id", "hostname", "image", "git_revision")
-            self._documents[text] = {name: row[name] for name in names} | {"document": text}
-        return self._columns[text, framework], self._documents[text]
-
-
-def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows) -> Rows:
-    """Return the rows of one result.
-
-    Raises InvalidDocumentError where it is damaged or another's than its key says.
-    """
+def _describe_attempt(data: bytes, key: ResultKey) -> Rows:
     result = read_result(data)
     for name in ("run_id", "cell_id", "repeat", "attempt"):
         held, expected = getattr(result, name), getattr(key, name)
@@ -101,9 +80,11 @@ def describe_attempt(data: bytes, key: ResultKey, environments: EnvironmentRows)
         STEPS: [identity | row for row in list_series(result)],
     }
     if result.environment is not None:
-        columns, document = environments.describe(result.environment, result.cell.framework)
-        attempt |= columns
-        rows[ENVIRONMENTS] = [document]
+        text = result.environment.model_dump_json()
+        row = describe_environment(text, result.cell.framework)
+        attempt |= row
+        names = ("environment_document", "environment_id", "hostname", "image", "git_revision")
+        rows[ENVIRONMENTS] = [{name: row[name] for name in names} | {"document": text}]
     return rows
 
 
@@ -119,18 +100,13 @@ def _describe_placement(data: bytes, key: ResultKey) -> Rows:
     return {PLACEMENTS: [row]}
 
 
-def make_result_kind() -> Kind:
-    """Return the kind of a run's results; environments are remembered for as long as it is used."""
-    environments = EnvironmentRows()
-    return Kind(
-        tables=(ATTEMPTS, STEPS, ENVIRONMENTS, TENANTS),
-        find_prefix=results_prefix,
-        parse_key=parse_result_key,
-        describe=lambda data, key: describe_attempt(data, key, environments),
-        noun="result",
-    )
-
-
+RESULT_KIND = Kind(
+    tables=(ATTEMPTS, STEPS, ENVIRONMENTS, TENANTS),
+    find_prefix=results_prefix,
+    parse_key=parse_result_key,
+    describe=_describe_attempt,
+    noun="result",
+)
 PLACEMENT_KIND = Kind(
     tables=(PLACEMENTS,),
     find_prefix=placements_prefix,
@@ -202,10 +178,13 @@ def _describe_steps(result: Result) -> Row:
     return row
 
 
-def describe_environment(environment: Environment, framework: Framework) -> Row:
-    """Return the columns of a result of this framework that its environment says."""
+@lru_cache(maxsize=1024)
+def describe_environment(text: str, framework: Framework) -> Row:
+    """Return the columns of a result of this framework that its environment (JSON) says: most of a run share theirs."""
+    environment = read_document(Environment, text.encode())
     gpu_uuid = join_ids(gpu.uuid for gpu in environment.gpus)
     return read_fields(environment, ENVIRONMENT_PATHS) | {
+        "environment_document": hash_text(text),
         "environment_id": identify_environment(environment),
         "hardware_id": identify_hardware(environment),
         "gpu_uuid": gpu_uuid,
@@ -307,8 +286,6 @@ def _find_largest(values: Iterable[int | None]) -> int | None:
 
 
 WORK_FIELDS = ("model", "phase", "precision", "mode", "batch_size", "input_size")
-
-
 """What a neighbour may run otherwise than the cell, and every model has."""
 
 
@@ -318,9 +295,14 @@ def describe_tenants(result: Result) -> Iterator[Row]:
         return
     for record in result.tenancy.tenants:
         cell = result.cell.as_tenant(record.tenant)
-        row = cell.model_dump(include=set(WORK_FIELDS)) | _describe_samples(record, cell.batch_size)
+        row = cell.model_dump(include=set(WORK_FIELDS))
         row |= record.model_dump(include={"tenant", "status", "lateness_seconds", "device_memory_bytes"})
         row |= {"alone_cell_id": cell.cell_id, "window_seconds": result.tenancy.window_seconds}
+        if record.samples is not None:
+            rate = record.steps_per_second
+            row |= _count_steps(record.samples)
+            row["mean_step_seconds"] = fmean(record.samples.step_seconds) if record.samples.step_seconds else None
+            row["window_samples_per_s"] = None if rate is None else rate * cell.batch_size
         if record.memory is not None:
             row |= record.memory.model_dump()
         if record.error is not None:
@@ -330,11 +312,10 @@ def describe_tenants(result: Result) -> Iterator[Row]:
 
 def list_series(result: Result) -> Iterator[Row]:
     """Yield the steps of the result itself, as tenant 0's, and those of each further tenant that has any."""
-    if result.samples is not None:
-        yield _take_series(0, result.samples)
-    for record in result.tenancy.tenants if result.tenancy is not None else ():
-        if record.tenant > 0 and record.samples is not None:
-            yield _take_series(record.tenant, record.samples)
+    others = result.tenancy.tenants[1:] if result.tenancy is not None else ()
+    for tenant, samples in [(0, result.samples), *((record.tenant, record.samples) for record in others)]:
+        if samples is not None:
+            yield {"tenant": tenant} | {name: getattr(samples, name) for name in STEP_SERIES}
 
 
 def sum_sample_rates(result: Result) -> float | None:
@@ -348,22 +329,8 @@ def sum_sample_rates(result: Result) -> float | None:
     return sum(rates) or None
 
 
-def _take_series(tenant: int, samples: Samples) -> Row:
-    return {"tenant": tenant} | {name: getattr(samples, name) for name in STEP_SERIES}
-
-
 def _count_steps(samples: Samples) -> Row:
     return {
         "num_warmup_steps_taken": len(samples.warmup_step_seconds),
         "num_steps_taken": len(samples.step_seconds),
-    }
-
-
-def _describe_samples(record: TenantRecord, batch_size: int) -> Row:
-    if record.samples is None:
-        return {}
-    steps, rate = record.samples.step_seconds, record.steps_per_second
-    return _count_steps(record.samples) | {
-        "mean_step_seconds": fmean(steps) if steps else None,
-        "window_samples_per_s": rate * batch_size if rate is not None else None,
     }

@@ -30,7 +30,7 @@ from bench.store import (
 from bench.store.documents import read_runs
 from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.collection import Collection, find_steps
-from collector.results.documents import PLACEMENT_KIND, Kind, make_result_kind
+from collector.results.documents import PLACEMENT_KIND, RESULT_KIND
 from collector.results.frames import (
     ATTEMPTS,
     CELL_COLUMNS,
@@ -63,11 +63,9 @@ def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds
     """
     run = _read_run(store, run_id)
 
-    def update(kind: Kind) -> RunTables:
-        return update_tables(store, kind, run_id, writes=writes_tables, rebuilds=rebuilds_tables)
-
+    kinds = [RESULT_KIND, *([PLACEMENT_KIND] if run.executor == "kubernetes" else [])]
     try:
-        tables = [update(make_result_kind()), *([update(PLACEMENT_KIND)] if run.executor == "kubernetes" else [])]
+        tables = [update_tables(store, kind, run_id, writes=writes_tables, rebuilds=rebuilds_tables) for kind in kinds]
         return _assemble(store, run, *tables)
     except DamagedTableError as error:
         raise UserError(

@@ -69,6 +69,9 @@ class RunTables:
     skipped: list[SkippedDocument] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
+    def skip(self, key: str, reason: str, *, is_unread: bool = False) -> None:
+        self.skipped.append(SkippedDocument(key=key, reason=reason, is_unread=is_unread))
+
     @property
     def rows(self) -> pa.Table:
         """A row for each document that counts."""
@@ -182,14 +185,18 @@ def update_tables(store: Store, kind: Kind, run_id: str, *, writes: bool = False
             f"{run_id}: {len(lost):,} results have no row that can be read, and their raw results were removed: put "
             "the files that cannot be read back from a copy of the store; until then they stay as they are"
         )
-    new = {key: stored for key, stored in found.objects.items() if key not in known and not _skip_unread(found, stored)}
-    batch, num_gone = _read_documents(found, new)
+    new = {key: stored for key, stored in found.objects.items() if key not in known}
+    for key, stored in new.items():
+        if stored.problem:
+            found.skip(key, stored.problem, is_unread=True)
+    batch, num_gone = _read_documents(found, {key: stored for key, stored in new.items() if not stored.problem})
+    num_read = batch[kind.table].num_rows
     found.tables = _join(old | others, kept, batch, kind)
-    is_changed = bool(batch.num_documents) or not kept.all() or rebuilds or not is_current
+    is_changed = num_read > 0 or not kept.all() or rebuilds or not is_current
     # A document that is gone since it was listed may have been removed by `clean`, as the rows of another command hold
     # it: those stay.
     may_write = may_write and not num_gone
-    if is_changed and may_write and (writes or rebuilds or damages or batch.num_documents >= MIN_NEW_DOCUMENTS):
+    if is_changed and may_write and (writes or rebuilds or damages or num_read >= MIN_NEW_DOCUMENTS):
         _write(found)
     return found
 
@@ -201,7 +208,7 @@ def _list_documents(found: RunTables) -> dict[str, StoredObject]:
             objects[stored.key] = stored
         else:
             reason = stored.problem or f"the key is not one of a {found.kind.noun}"
-            found.skipped.append(SkippedDocument(key=stored.key, reason=reason, is_unread=bool(stored.problem)))
+            found.skip(stored.key, reason, is_unread=bool(stored.problem))
     return objects
 
 
@@ -239,40 +246,10 @@ def _find_kept(
     )
 
 
-def _skip_unread(found: RunTables, stored: StoredObject) -> bool:
-    """Return whether a document cannot be read as its listing says; it is named then."""
-    if stored.problem:
-        found.skipped.append(SkippedDocument(key=stored.key, reason=stored.problem, is_unread=True))
-    return bool(stored.problem)
-
-
-class _Batch:
-    """The rows of documents that were read."""
-
-    def __init__(self, kind: Kind) -> None:
-        self.num_documents = 0
-        self._rows: dict[str, list[Row]] = {name: [] for name in kind.tables}
-        self._batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in kind.tables}
-
-    def add(self, stored: StoredObject, rows: Mapping[str, list[Row]]) -> None:
-        document = {"key": stored.key, "object_version": stored.version, "num_bytes": stored.num_bytes}
-        for name, own in rows.items():
-            self._rows[name] += [row | document for row in own]
-        self.num_documents += 1
-        if self.num_documents % NUM_PYTHON_ROWS == 0:
-            self._convert()
-
-    def take(self, name: str) -> pa.Table:
-        self._convert()
-        return pa.Table.from_batches(self._batches[name], schema=make_schema(name))
-
-    def _convert(self) -> None:
-        for name, rows in self._rows.items():
-            if rows:
-                schema = make_schema(name)
-                columns = [_make_column([row.get(one.name) for row in rows], one.type) for one in schema]
-                self._batches[name].append(pa.RecordBatch.from_arrays(columns, schema=schema))
-                rows.clear()
+def _convert(name: str, rows: list[Row]) -> pa.RecordBatch:
+    schema = make_schema(name)
+    columns = [_make_column([row.get(one.name) for row in rows], one.type) for one in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _make_column(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -285,24 +262,38 @@ def _make_column(values: list[Any], kind: pa.DataType) -> pa.Array:
         return pa.array([None if value is None else float(value) for value in values], type=kind)
 
 
-def _read_documents(found: RunTables, new: Mapping[str, StoredObject]) -> tuple[_Batch, int]:
+def _read_documents(found: RunTables, new: Mapping[str, StoredObject]) -> tuple[dict[str, pa.Table], int]:
     """Return the rows of new documents, and how many documents were gone; those that do not count are skipped."""
-    batch, num_found, kind = _Batch(found.kind), 0, found.kind
+    kind, num_found = found.kind, 0
+    rows: dict[str, list[Row]] = {name: [] for name in kind.tables}
+    batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in kind.tables}
     for stored, data in _get_documents(found.store, new):
         key = kind.parse_key(stored.key)
         assert key is not None  # as it was listed
         num_found += 1
         if isinstance(data, UnreadableObject):  # it may be readable tomorrow
-            found.skipped.append(SkippedDocument(key=stored.key, reason=f"cannot be read: {data}", is_unread=True))
+            found.skip(stored.key, f"cannot be read: {data}", is_unread=True)
         elif stored.num_bytes > MAX_DOCUMENT_BYTES:
-            reason = f"too large: {stored.num_bytes:,} bytes, a {kind.noun} has at most {MAX_DOCUMENT_BYTES:,}"
-            found.skipped.append(SkippedDocument(key=stored.key, reason=reason))
+            most = f"a {kind.noun} has at most {MAX_DOCUMENT_BYTES:,}"
+            found.skip(stored.key, f"too large: {stored.num_bytes:,} bytes, {most}")
         else:
             try:
-                batch.add(stored, kind.describe(data, key))
+                described = kind.describe(data, key)
             except InvalidDocumentError as error:
-                found.skipped.append(SkippedDocument(key=stored.key, reason=str(error)))
-    return batch, len(new) - num_found
+                found.skip(stored.key, str(error))
+                continue
+            document = {"key": stored.key, "object_version": stored.version, "num_bytes": stored.num_bytes}
+            for name, own in described.items():
+                rows[name] += [row | document for row in own]
+            if len(rows[kind.table]) == NUM_PYTHON_ROWS:
+                for name, own in rows.items():
+                    batches[name].append(_convert(name, own))
+                    own.clear()
+    tables = {
+        name: pa.Table.from_batches([*batches[name], _convert(name, own)], make_schema(name))
+        for name, own in rows.items()
+    }
+    return tables, len(new) - num_found
 
 
 def _get_documents(
@@ -331,15 +322,17 @@ def to_frame(rows: pa.Table, columns: Columns) -> pd.DataFrame:
     )
 
 
-def _join(old: Mapping[str, pa.Table], kept: npt.NDArray[np.bool_], batch: _Batch, kind: Kind) -> dict[str, pa.Table]:
+def _join(
+    old: Mapping[str, pa.Table], kept: npt.NDArray[np.bool_], batch: Mapping[str, pa.Table], kind: Kind
+) -> dict[str, pa.Table]:
     """Return the tables of the kept rows of the first one and of the new documents, sorted by the documents' keys."""
     rows = old[kind.table].filter(pa.array(kept))
     documents = pc.binary_join_element_wise(rows["key"], rows["object_version"], "\n")
-    tables = {kind.table: pa.concat_tables([rows, batch.take(kind.table)]).sort_by("key")}
+    tables = {kind.table: pa.concat_tables([rows, batch[kind.table]]).sort_by("key")}
     for name in kind.tables[1:]:
         own = old[name]
         if name == ENVIRONMENTS:
-            own = pa.concat_tables([own, batch.take(name)])
+            own = pa.concat_tables([own, batch[name]])
             texts = own["environment_document"].to_pylist()
             used = set(tables[kind.table]["environment_document"].to_pylist())
             first = {text: place for place, text in reversed(list(enumerate(texts))) if text in used}
@@ -347,7 +340,7 @@ def _join(old: Mapping[str, pa.Table], kept: npt.NDArray[np.bool_], batch: _Batc
         else:
             is_kept = pc.is_in(pc.binary_join_element_wise(own["key"], own["object_version"], "\n"), documents)
             by = [("key", "ascending"), ("tenant", "ascending")]
-            tables[name] = pa.concat_tables([own.filter(is_kept), batch.take(name)]).sort_by(by)
+            tables[name] = pa.concat_tables([own.filter(is_kept), batch[name]]).sort_by(by)
     return tables
 
 
