@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from bench.schema import Environment, hash_text
@@ -132,25 +130,17 @@ def name_machines(results: pd.DataFrame) -> pd.DataFrame:
     What a row's host is called depends on all rows: one may hold the id that shows two others to be of one host.
     `results`: rows with the columns of Place; of several runs together, where their machines are to be compared.
     """
-    columns = zip(("host", "machine"), _name_rows(results[list(Place._fields)]), strict=True)
-    return results.assign(**{name: pd.Series(values, results.index, "str") for name, values in columns})
+    numbers = results.groupby(list(Place._fields), dropna=False, observed=True, sort=False).ngroup()
+    places = list_places(results)
+    hosts = name_hosts(places)
+    named = [(hosts[place], (host := hosts[place]) and name_machine(host, place.gpu_uuid)) for place in places]
+    names = pd.DataFrame(named, columns=["host", "machine"], dtype="str").loc[numbers].set_axis(results.index)
+    return results.assign(host=names["host"], machine=names["machine"])
 
 
 def list_places(results: pd.DataFrame) -> list[Place]:
     """Return the places of the rows, each once, in the order in which they first occur."""
     return [Place(**row) for row in list_known(results[list(Place._fields)].drop_duplicates())]
-
-
-def _name_rows(rows: pd.DataFrame) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]]:
-    """Return the host and the machine of each row; None where its host name is missing."""
-    numbers = rows.groupby(list(Place._fields), dropna=False, observed=True, sort=False).ngroup().to_numpy()
-    places = list_places(rows)
-    found = name_hosts(places)
-    hosts = [found[place] for place in places]
-    machines = [
-        None if host is None else name_machine(host, place.gpu_uuid) for host, place in zip(hosts, places, strict=True)
-    ]
-    return np.array(hosts, dtype=object)[numbers], np.array(machines, dtype=object)[numbers]
 
 
 MACHINE_FACTS = (

@@ -80,18 +80,10 @@ SUMMARY_COLUMNS: Columns = {
     "cell_id": "str",
     **CELL_COLUMNS,
     **ENVIRONMENT_COLUMNS,
-    "num_environments": "int64",
-    "num_planned": "int64",
-    "num_ok": "int64",
-    "num_valid": "int64",
-    "num_sound": "int64",
-    "num_counted": "int64",
-    "faults": "str",
-    "unchecked": "str",
-    "notes": "str",
+    **dict.fromkeys(("num_environments", "num_planned", "num_ok", "num_valid", "num_sound", "num_counted"), "int64"),
+    **dict.fromkeys(("faults", "unchecked", "notes"), "str"),
     "gpu_sm_clock_spread": "float64",
-    "num_steady": "int64",
-    "num_steps_taken": "int64",
+    **dict.fromkeys(("num_steady", "num_steps_taken"), "int64"),
     **INTERVAL_COLUMNS,
     **dict.fromkeys(QUANTILES, "float64"),
     "throughput_samples_per_s": "float64",
@@ -119,27 +111,11 @@ COUNTS = (
     "num_steps_taken",
     "num_machines",
 )
-INVALID_COLUMNS: Columns = {
-    "cell_id": "str",
-    **CELL_COLUMNS,
-    "repeat": "int64",
-    "verdict": "str",
-    "verdict_reasons": "str",
-    "counts": "str",
-}
-FAILURE_COLUMNS: Columns = {
-    "cell_id": "str",
-    **CELL_COLUMNS,
-    "repeat": "int64",
-    "status": "str",
-    "num_attempts": "int64",
-    "attempt": "str",
-    "error_kind": "str",
-    "error_message": "str",
-    "exit_code": "Int64",
-    "signal": "str",
-    "stderr_tail": "str",
-}
+INVALID_COLUMNS = ("cell_id", *CELL_COLUMNS, "repeat", "verdict", "verdict_reasons", "counts")
+FAILURE_COLUMNS = (
+    *("cell_id", *CELL_COLUMNS, "repeat", "status", "num_attempts", "attempt"),
+    *("error_kind", "error_message", "exit_code", "signal", "stderr_tail"),
+)
 ESTIMATED = (
     *INTERVAL_COLUMNS,
     *QUANTILES,

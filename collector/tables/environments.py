@@ -177,27 +177,13 @@ def _name_different(rows: pd.DataFrame) -> str:
 
 
 MACHINE_TABLE_COLUMNS: Columns = {
-    "machine": "str",
-    "instance_type": "str",
-    "zone": "str",
-    "cpu_model": "str",
-    "gpu_name": "str",
-    "num_repeats": "int64",
-    "num_cells": "int64",
-    "product_flops_per_second": "float64",
-    "product_factor": "float64",
-    "copy_bytes_per_second": "float64",
-    "copy_factor": "float64",
+    **dict.fromkeys(("machine", "instance_type", "zone", "cpu_model", "gpu_name"), "str"),
+    **dict.fromkeys(("num_repeats", "num_cells"), "int64"),
+    **dict.fromkeys(("product_flops_per_second", "product_factor", "copy_bytes_per_second", "copy_factor"), "float64"),
     "deviation": "str",
-    "gpu_sm_clock_mhz": "float64",
-    "gpu_max_temperature_celsius": "float64",
-    "time_factor": "float64",
-    "time_factor_low": "float64",
-    "time_factor_high": "float64",
-    "joint_low": "float64",
-    "joint_high": "float64",
-    "p_value": "float64",
-    "p_adjusted": "float64",
+    **dict.fromkeys(("gpu_sm_clock_mhz", "gpu_max_temperature_celsius"), "float64"),
+    **dict.fromkeys(("time_factor", "time_factor_low", "time_factor_high", "joint_low", "joint_high"), "float64"),
+    **dict.fromkeys(("p_value", "p_adjusted"), "float64"),
     "decision": "str",
 }
 """`product_flops_per_second`: the median of the matrix products of its cells; `product_factor`: its rate over that of

@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 from collector.export import write_collection, write_csv
@@ -28,18 +27,6 @@ def test_written_tables_read_back_as_they_were(tmp_path: Path) -> None:
     assert pd.read_csv(by_name["cells.csv"])["center_step_seconds"].to_list() == [0.1]
     assert pd.read_csv(by_name["failures.csv"])["status"].to_list() == ["failed", "missing"]
     assert pd.read_csv(by_name["skipped.csv"]).columns.to_list() == ["key", "reason"]
-
-
-def test_measured_values_have_no_dictionary_in_parquet_files(tmp_path: Path) -> None:
-    collection = collect_results(tmp_path / "store", make_result(step_seconds=(0.1, 0.2, 0.3)))
-    paths = {path.name: path for path in write_collection(collection, tmp_path / "tables")}
-    group = pq.ParquetFile(paths["samples.parquet"]).metadata.row_group(0)
-    encoded = {
-        group.column(number).path_in_schema: "RLE_DICTIONARY" in group.column(number).encodings
-        for number in range(group.num_columns)
-    }
-    assert encoded["kind"]
-    assert not encoded["seconds"]
 
 
 def format_csv(frame: pd.DataFrame) -> bytes:

@@ -1,8 +1,6 @@
 """Which repeats count: those that figures come from."""
 
-from bench.schema import Verdict
-from collector.results.cell_repeats import NO, judge_counting
-from collector.results.summary import list_invalid, summarize_cells
+from collector.results.summary import list_invalid
 from factories import make_cell, make_result, make_validity
 from measured_runs import Collect
 
@@ -22,18 +20,3 @@ def test_repeats_that_are_not_valid_are_listed_with_their_reasons_and_whether_th
         (3, "not-steady", "made up to be not-steady", "yes"),
         (1, "too-short", "made up to be too-short", "for lack of sound ones"),
     ]
-
-
-def test_repeats_count_where_figures_come_from_them(collect: Collect) -> None:
-    verdicts: tuple[tuple[Verdict, ...], ...] = (
-        ("noisy", "not-steady", "throttled"), ("not-steady", "contaminated"), ("too-short", "throttled"), ("noisy",),
-    )  # fmt: skip
-    results = [
-        make_result(make_cell(batch_size=size), repeat=number, validity=make_validity(verdict))
-        for size, own in enumerate(verdicts, start=1)
-        for number, verdict in enumerate(own, start=1)
-    ]
-    collection = collect(*results)
-    counting = judge_counting(collection.results)
-    counted = collection.results[counting != NO].groupby("cell_id", sort=False).size()
-    assert counted.tolist() == summarize_cells(collection)["num_counted"].tolist() == [2, 1, 2, 1]

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from bench.schema import Result
@@ -77,14 +76,3 @@ def test_the_attempt_that_counts_brings_its_tenants(store: Store) -> None:
     assert alone["status"].to_list() == ["ok", "oom", "ok"]
     assert alone["error_kind"].to_list()[1] == "out-of-memory"
     assert alone["num_steps_taken"].isna().to_list() == [False, True, False]
-
-
-def test_energy_of_a_shared_device_is_that_of_the_samples_of_all_tenants(store: Store) -> None:
-    shared = make_tenants_result(CELLS[2], (0.01,), (0.1,), watts=60.0)
-    results = collect(store, shared).results
-    row = results[results["status"] == "ok"].iloc[0]
-    assert row["gpu_mean_power_watts"] == pytest.approx(60)
-    assert row["gpu_energy_per_sample_joules"] == pytest.approx(60 / (64 / 0.01 + 32 / 0.1))
-    assert pd.isna(row["gpu_energy_per_step_joules"])
-    assert row["gpu_memory_peak_bytes"] == 9 * 2**30
-    assert row["neighbour"] == "conv6 train batch 32 size 32 fp32 eager"

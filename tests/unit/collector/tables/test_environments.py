@@ -54,8 +54,3 @@ def test_environments_are_named_by_what_ran_in_them_and_show_what_differs(collec
     }
     alike = {row[0]: row[1] for row in shared.format_rows()}
     assert (alike["package numpy"], alike["num threads"], alike["repeats"]) == ("2.5.2", "2", "1")
-
-
-def test_an_optimizer_that_was_not_recorded_is_said_to_be_so(collect: Collect) -> None:
-    table = make_shared_environment_table(analyze_run(collect(*make_repeats(make_cell(), 0.1))))
-    assert ("setting optimizer", "not recorded") in table.format_rows()

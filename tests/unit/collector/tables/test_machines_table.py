@@ -8,7 +8,7 @@ import pytest
 
 from bench.schema import Calibration, Cell, Node, Result
 from bench.store import Store, placement_key
-from collector.analysis import Analysis, analyze_run
+from collector.analysis import analyze_run
 from collector.comparisons import FRAMEWORKS, compare_cells
 from collector.results.collection import Collection
 from collector.results.frames import list_rows
@@ -89,25 +89,9 @@ def calibrate_nodes(slow: float, noise: float = 0.01) -> list[Result]:
     ]
 
 
-def analyze(collection: Collection) -> Analysis:
-    return analyze_run(collection)
-
-
 def test_a_slow_node_is_named_with_its_factor(collect_on_nodes: CollectOnNodes) -> None:
-    table = make_machines_table(analyze(collect_on_nodes(*measure_nodes(slow=1.2))))
+    table = make_machines_table(analyze_run(collect_on_nodes(*measure_nodes(slow=1.2))))
 
-    assert table.headings == [
-        "machine",
-        "machine type",
-        "zone",
-        "cells",
-        "repeats",
-        "matrix product, GFLOP/s",
-        "against the others",
-        "step times against the others",
-        "95 % interval",
-        "verdict",
-    ]
     rows = {row[0]: row for row in table.format_rows()}
     # 1.2 over the geometric mean of 1, 1 and 1.2 is 1.129; the product is as much slower: 0.886
     assert rows["node-c"][1:8] == ("m6i.xlarge", "eu-central-1a", "2", "4", "33.3", "0.886", "1.13")
@@ -123,7 +107,7 @@ def test_a_slow_node_is_named_with_its_factor(collect_on_nodes: CollectOnNodes) 
 
 
 def test_a_node_whose_memory_is_slow_is_named_by_its_calibration(collect_on_nodes: CollectOnNodes) -> None:
-    table = make_machines_table(analyze(collect_on_nodes(*calibrate_nodes(slow=0.7))))
+    table = make_machines_table(analyze_run(collect_on_nodes(*calibrate_nodes(slow=0.7))))
 
     copies = {row[0]: row[table.headings.index("copy in memory, GB/s") :][:2] for row in table.format_rows()}
     # 0.7 over the geometric mean of 1, 1 and 0.7 is 0.788
@@ -161,7 +145,7 @@ def test_a_ratio_across_machines_names_those_that_differ_from_their_type(collect
 
 def test_machines_that_share_no_cell_are_listed_without_a_verdict(collect_on_nodes: CollectOnNodes) -> None:
     collection = collect_on_nodes(make_on(PYTORCH, 1, "node-a", 0.1), make_on(TENSORFLOW, 1, "node-b", 0.1))
-    table = make_machines_table(analyze(collection))
+    table = make_machines_table(analyze_run(collection))
     assert table.remark.endswith("No two of them measured the same cell often enough to say whether they differ.")
     assert tabulate_machines(collection.results)["time_factor"].isna().all()
 
