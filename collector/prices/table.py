@@ -167,8 +167,8 @@ def find_cpu_offers(table: PriceTable, cpu: str) -> list[PriceRow]:
     return sorted(found, key=lambda row: row.price_per_hour)
 
 
-def find_machine_offers(table: PriceTable, machine: str, region: str | None = None) -> list[PriceRow]:
-    return [row for row in table.prices if row.machine == machine and region in (None, row.region)]
+def find_machine_offers(table: PriceTable, machine: str) -> list[PriceRow]:
+    return [row for row in table.prices if row.machine == machine]
 
 
 def find_power(table: PriceTable, kind: PowerKind, name: str) -> PowerRow | None:

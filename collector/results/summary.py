@@ -312,12 +312,9 @@ def list_skipped(collection: Collection) -> pd.DataFrame:
     return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
 
 
-def select_sound(results: pd.DataFrame, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the repeats (rows of RESULT_COLUMNS) that ended ok under conditions that were not at fault.
-
-    `columns`: those that are returned, all by default. Of a large run, all are too many to have twice in memory.
-    """
-    return results.loc[is_sound(results), list(results.columns if columns is None else columns)]
+def select_sound(results: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return these columns of the repeats (rows of RESULT_COLUMNS) that ended ok under sound conditions."""
+    return results.loc[is_sound(results), list(columns)]
 
 
 MIN_DIFFERENCE = 0.05
@@ -335,16 +332,8 @@ CALIBRATIONS: Mapping[str, tuple[str, Sequence[str], str]] = {
 the machine, and what it does at that rate."""
 
 _PRODUCTS = ("gpu_product_flops_per_second", "cpu_product_flops_per_second")
-READ_COLUMNS = tuple(
-    dict.fromkeys(
-        (
-            "machine",
-            "copy_bytes_per_second",
-            *_PRODUCTS,
-            *(name for _, kind, _ in CALIBRATIONS.values() for name in kind),
-        )
-    )
-)
+_KINDS = (name for _, kind, _ in CALIBRATIONS.values() for name in kind)
+READ_COLUMNS = tuple(dict.fromkeys(("machine", "copy_bytes_per_second", *_PRODUCTS, *_KINDS)))
 """The columns of the results that are read here."""
 
 

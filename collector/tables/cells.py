@@ -46,21 +46,18 @@ from collector.units import (
 )
 
 
-def describe_validity(num_ok: int, num_sound: int, verdicts: str, *, num_planned: int = 0) -> str:
+def describe_validity(num_ok: int, num_sound: int, verdicts: str) -> str:
     """Say in a few words how many repeats count, and which of those that ended ok have another verdict than `valid`.
 
-    `valid` where none has; else as `3 of 3 count; 2 noisy`. A dash if none ended ok. `num_planned`: of how many it is
-    said, where more were planned than ended ok: `2 of 3 count`.
+    `valid` where none has; else as `3 of 3 count; 2 noisy`. A dash if none ended ok.
     """
     if not num_ok:
         return NOT_THERE
-    of_all = max(num_planned, num_ok)
-    if not verdicts and of_all == num_ok:
+    if not verdicts:
         return "valid"
     if not num_sound:
         return f"none of {num_ok} sound; {verdicts}"
-    counted = f"{num_sound} of {of_all} {'counts' if num_sound == 1 else 'count'}"
-    return "; ".join(filter(None, [counted, verdicts]))
+    return f"{num_sound} of {num_ok} {'counts' if num_sound == 1 else 'count'}; {verdicts}"
 
 
 # Below it the two figures say the same: repeats differ by as much.

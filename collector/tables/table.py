@@ -114,9 +114,8 @@ def find_common_text(column: Column, rows: pd.DataFrame) -> str:
     """Return the text that all rows have in a column; empty if they differ, have none, or the column stays anyway."""
     if column.is_finding:
         return ""
-    texts = (column.format(*row) for row in zip(*(rows[source] for source in column.sources), strict=True))
-    first = next(texts, "")
-    return first if first not in ("", NOT_THERE) and all(text == first for text in texts) else ""
+    texts = set(format_column(column, rows))
+    return texts.pop() if len(texts) == 1 and not texts & {"", NOT_THERE} else ""
 
 
 def format_column(column: Column, rows: pd.DataFrame) -> list[str]:
