@@ -12,12 +12,17 @@ from typing import Any, Protocol
 from bench.schema import (
     Cell,
     CpuUse,
+    DeviceProfile,
     Environment,
     Failure,
     FailureKind,
     Gpu,
+    GpuActivity,
     GpuUse,
+    HostPeak,
     LeftOutCell,
+    Machine,
+    MachineIdentity,
     Memory,
     Node,
     Phases,
@@ -95,6 +100,62 @@ make_environment: Callable[..., Environment] = partial(
     git_revision="0123456789abcdef0123456789abcdef01234567",
 )
 """A two-core machine without GPU; pass `gpus=(make_gpu(),)` for one."""
+
+
+make_machine: Callable[..., Machine] = partial(
+    Machine,
+    vendor="Amazon EC2",
+    product="g4dn.xlarge",
+    is_virtual=True,
+    num_online_cores=4,
+    visible_cores="0-1",
+    num_physical_cores=1,
+    num_sockets=1,
+    num_numa_nodes=1,
+    threads_per_core=2,
+    instruction_sets=("avx2", "avx512f"),
+)
+"""Two hyperthreads of one core of a cloud machine that has two cores."""
+
+
+def make_identity(boot: str = "a", *ids: str, minutes: float = 0) -> MachineIdentity:
+    """Return what a machine says of its boot, which began so many minutes after midnight, and of `ids` that last."""
+    booted_at = datetime(2026, 11, 21, tzinfo=UTC) + timedelta(minutes=minutes)
+    return MachineIdentity(boot_id=boot * 8, booted_at=booted_at, lasting_ids=ids)
+
+
+def make_host_figures(
+    theoretical: float | None = 1.5e11, before: float | None = 1e11, after: float | None = 1e11, **overrides: Any
+) -> HostPeak:
+    """Return the host of a CPU cell: two cores of Zen 4 at the clock that the rate takes; rates in FLOP/s."""
+    fields: dict[str, Any] = {
+        "framework": "pytorch",
+        "num_threads": 2,
+        "num_cores": 2,
+        "flops_per_cycle": 32,
+        "clock_hertz": 2.6e9 if theoretical is None else theoretical / 64,
+        "theoretical_flops_per_second": theoretical,
+        "before_flops_per_second": before,
+        "after_flops_per_second": after,
+    }
+    return HostPeak(**(fields | overrides))
+
+
+make_gpu_activity: Callable[..., GpuActivity] = partial(
+    GpuActivity, device_index=0, num_kernels=500, num_copies=10, busy_seconds=0.1
+)
+"""The first GPU, busy for 0.1 s with 500 kernels and 10 copies."""
+
+make_device_profile: Callable[..., DeviceProfile] = partial(
+    DeviceProfile,
+    source="torch.profiler",
+    step_seconds=(0.5, 0.125, 0.125, 0.125, 0.125),
+    gpus=(make_gpu_activity(),),
+    kernel_seconds_per_step=0.02,
+    kernel_busy_share=0.2,
+    profiled_busy_share=0.16,
+)
+"""Five steps in which a GPU was busy for 0.02 s each, where a step takes 0.1 s without the profiler."""
 
 
 def make_phases(step_seconds: Sequence[float], warmup_step_seconds: Sequence[float], **overrides: Any) -> Phases:

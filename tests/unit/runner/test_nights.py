@@ -11,8 +11,7 @@ import yaml
 from bench.errors import UserError
 from bench.schema import Cell, Node, PlannedCell, Suspicion, read_decision, read_result, read_suspicion
 from bench.store import Store
-from factories import START, make_cell, make_placement, make_result, make_run
-from machine_facts import make_identity
+from factories import START, make_cell, make_identity, make_placement, make_result, make_run
 from nights import CELLS, SLOWED, SimulatedNights
 from runner.matrix import load_matrix
 from runner.nights import NightReport, Watch, describe_matrix, list_lines

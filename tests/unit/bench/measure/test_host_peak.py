@@ -7,8 +7,7 @@ import pytest
 from bench.measure.host_peak import SIZES, find_host_peaks, measure_matrix_product, measure_undisturbed
 from bench.probes.cpu import CpuCounters
 from bench.schema import Cell
-from factories import make_cell
-from host_figures import make_host_figures
+from factories import make_cell, make_host_figures
 from scripted_workload import Clock, ScriptedWorkload
 
 

@@ -7,8 +7,7 @@ from bench.measure.roofline import make_roofline as compute_roofline
 from bench.models.flops import count_step_cost
 from bench.schema import Validity, Verdict
 from bench.verdicts import ValidityInputs, judge_validity
-from factories import make_cell, make_gpu_use, make_roofline
-from host_figures import make_host_figures
+from factories import make_cell, make_gpu_use, make_host_figures, make_roofline
 from validity_inputs import list_verdicts, make_gpu_inputs, make_inputs
 
 

@@ -6,9 +6,15 @@ import pytest
 
 from bench.schema import ForeignProcess
 from collector.results.documents import describe_result
-from device_profiles import make_device_profile, make_gpu_activity
-from factories import make_cell, make_cpu_use, make_gpu_use, make_result
-from host_figures import make_host_figures
+from factories import (
+    make_cell,
+    make_cpu_use,
+    make_device_profile,
+    make_gpu_activity,
+    make_gpu_use,
+    make_host_figures,
+    make_result,
+)
 
 GPU_CELL = make_cell(device="gpu", num_gpus=2, batch_size=64)
 

@@ -11,14 +11,7 @@ from collector.doubts import list_doubts
 from collector.results.collection import Collection
 from collector.results.hosts import list_drifted
 from collector.results.summary import summarize_cells
-from factories import (
-    make_cell,
-    make_environment,
-    make_result,
-    make_roofline,
-    make_validity,
-)
-from host_figures import make_host_figures
+from factories import make_cell, make_environment, make_host_figures, make_result, make_roofline, make_validity
 from measured_runs import Collect
 
 PYTORCH = make_cell(batch_size=1)

@@ -6,11 +6,7 @@ import pytest
 
 from bench.schema import Environment
 from collector.results.hosts import identify_environment, identify_hardware
-from factories import (
-    make_environment,
-    make_gpu,
-)
-from machine_facts import make_identity, make_machine
+from factories import make_environment, make_gpu, make_identity, make_machine
 
 IDENTIFYING: list[dict[str, Any]] = [
     {"cpu_model": "AMD EPYC"},

@@ -18,13 +18,14 @@ from collector.tables.cells import (
     make_training_table,
 )
 from collector.tables.table import Table
-from device_profiles import make_device_profile, make_gpu_activity
 from factories import (
     make_cell,
     make_cpu_use,
+    make_device_profile,
     make_environment,
     make_failed_result,
     make_gpu,
+    make_gpu_activity,
     make_gpu_use,
     make_memory,
     make_result,

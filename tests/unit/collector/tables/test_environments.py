@@ -6,8 +6,7 @@ from collector.tables.environments import (
     make_environments_table,
     make_shared_environment_table,
 )
-from factories import make_cell, make_environment, make_gpu
-from machine_facts import make_machine
+from factories import make_cell, make_environment, make_gpu, make_machine
 from measured_runs import Collect, make_repeats
 
 
