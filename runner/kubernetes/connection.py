@@ -492,14 +492,8 @@ def read_item(item: JsonObject, read: Callable[[JsonObject], T], kind: str) -> T
 
 def name_kind(path: str) -> str:
     """Return the kind that a path is about: `/apis/batch/v1/namespaces/x/jobs/y` is about jobs."""
-    parts = path.strip("/").split("/")
-    after = parts.index("namespaces") + 2 if "namespaces" in parts else (2 if parts[0] == "api" else 3)
-    named = parts[after : after + 3]
-    if len(named) == 3:
-        return f"{named[0]}/{named[2]}"
-    if named:
-        return named[0]
-    return "namespaces" if "namespaces" in parts else parts[-1]
+    found = re.match(r"/apis?/(?:[^/]+/)?v\d\w*(?:/namespaces/[^/]+)?/([^/]+)(?:/[^/]+(/[^/]+))?", path)
+    return "".join(filter(None, found.groups())) if found else path.rpartition("/")[2]
 
 
 def _find_continue(body: bytes) -> str:

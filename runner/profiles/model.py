@@ -253,6 +253,7 @@ CONTAINER_KEYS = (
     *("name", "env", "envFrom", "imagePullPolicy", "resources", "securityContext", "volumeDevices", "volumeMounts"),
 )
 """Keys of the container that an overlay may have."""
+MEASURED_RESOURCES = r"spec\.containers\[\]\.resources\.(requests|limits)\.(cpu|memory|nvidia\.com/.*|hugepages-.*)"
 REFUSALS: Mapping[str, str] = {
     "spec.shareProcessNamespace": "the cell must be process 1 of its container, which gets SIGTERM",
     "spec.nodeName": "it goes around the scheduler, which keeps two cells off one node; use `pools.*.node_selector`",
@@ -297,48 +298,35 @@ def _find_unknown_parts(overlay: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _find_refused(overlay: Mapping[str, Any]) -> Iterator[str]:
-    for path, value in _walk(overlay, ""):
-        place = ".".join(path)
-        reason = REFUSALS.get(re.sub(r"\[\d+\]", "[]", place))
-        if reason is not None and value not in (None, False):
+    for place, value in _walk(overlay, ""):
+        pattern = re.sub(r"\[\d+\]", "[]", place)
+        parent, _, key = pattern.rpartition(".")
+        reason = REFUSALS.get(pattern) if value not in (None, False) else None
+        if pattern == "spec.containers[].name" and value != CONTAINER:
+            reason = (
+                "another container would use the cell's CPUs and outlive it; the one that may be changed is called "
+                f"`{CONTAINER}`"
+            )
+        elif parent == "spec.containers[]" and key.removesuffix("[]") not in CONTAINER_KEYS:
+            reason = "the image's entry point is what is measured, alone and as it is"
+        elif re.fullmatch(MEASURED_RESOURCES, pattern):
+            reason = "it would change what is measured; set `pools.*.cpus`, `pools.*.memory` or `gpu`"
+        if reason is not None:
             yield f"{place}: is refused: {reason}"
-    for number, container in enumerate((overlay.get("spec") or {}).get("containers") or []):
-        yield from _find_refused_container_parts(container, f"spec.containers[{number}]")
+        # A variable without a value may come from a Secret.
+        text = value.get("value") if pattern == "spec.containers[].env[]" else None
+        if text and (secret := explain_secret_variable(value["name"], text)):
+            yield f"{place}.value: {secret}"
 
 
-def _find_refused_container_parts(container: Mapping[str, Any], place: str) -> Iterator[str]:
-    if container.get("name") != CONTAINER:
-        yield (
-            f"{place}: is refused: another container would use the cell's CPUs and outlive it; the one that may be "
-            f"changed is called `{CONTAINER}`"
-        )
-    for key in container:
-        if key not in CONTAINER_KEYS:
-            yield f"{place}.{key}: is refused: the image's entry point is what is measured, alone and as it is"
-    for kind in ("requests", "limits"):
-        for name in (container.get("resources") or {}).get(kind) or {}:
-            if name in ("cpu", "memory") or name.startswith(("nvidia.com/", "hugepages-")):
-                yield (
-                    f"{place}.resources.{kind}.{name}: is refused: it would change what is measured; "
-                    "set `pools.*.cpus`, `pools.*.memory` or `gpu`"
-                )
-    for index, variable in enumerate(container.get("env") or ()):
-        value = variable.get("value")  # without one it may come from a Secret
-        if value and (reason := explain_secret_variable(variable["name"], str(value))):
-            yield f"{place}.env[{index}].value: {reason}"
-
-
-def _walk(value: Any, key: str, parents: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield every value below the top with its path; items of a list follow their key as `[0]`."""
-    path = (*parents, key) if key else parents
-    if path:
-        yield path, value
-    if isinstance(value, dict):
-        for name, child in value.items():
-            yield from _walk(child, name, path)
-    elif isinstance(value, list):
-        for number, child in enumerate(value):
-            yield from _walk(child, f"{key}[{number}]", parents)
+def _walk(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """Yield every value below `place` with its own, such as `spec.volumes[0].name`."""
+    entries = [(f".{key}", child) for key, child in value.items()] if isinstance(value, dict) else []
+    items = [(f"[{number}]", child) for number, child in enumerate(value)] if isinstance(value, list) else []
+    for suffix, child in (*entries, *items):
+        path = f"{place}{suffix}".removeprefix(".")
+        yield path, child
+        yield from _walk(child, path)
 
 
 class Profile(Document):

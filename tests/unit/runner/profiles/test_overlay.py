@@ -19,7 +19,7 @@ REFUSED = [
     ),
     ("spec: {initContainers: [{name: a}]}", "spec.initContainers", "is refused: what runs in the pod beside or before"),
     ("spec: {ephemeralContainers: [{name: a}]}", "spec.ephemeralContainers", "is refused: another container"),
-    ("spec: {containers: [{name: bench}, {name: proxy}]}", "spec.containers[1]", "is refused: another container"),
+    ("spec: {containers: [{name: bench}, {name: proxy}]}", "spec.containers[1].name", "is refused: another container"),
     ("spec: {containers: [{name: bench, image: a}]}", "spec.containers[0].image", "is refused: the image's entry"),
     ("spec: {containers: [{name: bench, lifecycle: {}}]}", "spec.containers[0].lifecycle", "is refused: the image's"),
     (
