@@ -116,7 +116,8 @@ def report(
     from collector.analysis import analyze_run
     from collector.report.tables import print_summary
     from runner.price_tables import load_prices
-    from runner.stored_runs import analyze_stored, load_collection, load_history, open_existing_store, print_notices
+    from runner.reporting import analyze_stored, load_history, print_notices
+    from runner.stored_runs import load_collection, open_existing_store
 
     kind = "--site" if site else "--figure" if figure else "--text" if text else None
     if kind is None:
@@ -132,7 +133,7 @@ def report(
     loaded_prices = load_prices(prices)
     say(f"reading {'all runs' if site else run_id or 'the newest run'} from {store}")
     if site is not None:
-        from runner.stored_runs import write_site
+        from runner.reporting import write_site
 
         path = write_site(opened, site, loaded_prices, lambda line: CONSOLE.print(line, soft_wrap=True))
         CONSOLE.print(str(path), soft_wrap=True)
@@ -173,7 +174,7 @@ def _write_formats(
     from collector.report.paper import write_latex
     from collector.report.tables import list_tables
     from collector.tables.table import write_markdown
-    from runner.stored_runs import analyze_stored, choose_output, choose_report_path
+    from runner.reporting import analyze_stored, choose_output, choose_report_path
 
     folder = choose_output(output, collection.run)
     page = choose_report_path(output, collection.run) if "html" in formats else None
@@ -196,7 +197,7 @@ def _write_figure(
     """Write the panels of a figure, and print what stands above and below them in the report."""
     from collector.report.figures import PLOTS, draw_plot
     from collector.report.paper import number_paths, save_figure
-    from runner.stored_runs import choose_output
+    from runner.reporting import choose_output
 
     run = analysis.collection.run
     groups = draw_plot(name, analysis)

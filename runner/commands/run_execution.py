@@ -24,8 +24,8 @@ from runner.estimates import PoolPrice, find_pool_prices, print_dry_run
 from runner.local.run import CapOptions, LocalRun, parse_interpreters
 from runner.processes import end_like_interrupt, find_end_code
 from runner.progress import ClusterProgress, RunEvents
+from runner.reporting import RunEnd, finish_run, say_how_to_retry
 from runner.runs import NO_RETRIES, Retries, read_run
-from runner.stored_runs import RunEnd, finish_run, say_how_to_retry
 
 if TYPE_CHECKING:  # the collector takes a second to import, the package `kubernetes` half a second
     from runner.kubernetes.connection import Connection

@@ -120,7 +120,7 @@ def _say_what_next(collection: "Collection", num_missing: int, store: str, resum
 def _print_collection(collection: "Collection", counts: Counter[str], store: "Store", state: RunState) -> None:
     from collector.facts import describe_node_faults
     from collector.results.frames import MISSING, UNREADABLE
-    from runner.stored_runs import print_notices
+    from runner.reporting import print_notices
 
     others = {status: number for status, number in counts.most_common() if status != MISSING}
     ended = [

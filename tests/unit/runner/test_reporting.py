@@ -1,11 +1,11 @@
-"""runner.stored_runs: where a finished run's report is put, and in which order."""
+"""runner.reporting: where a finished run's report is put, and in which order."""
 
 from datetime import UTC, datetime, timedelta
 
 from bench.schema import Ending, Run
 from bench.store import LATEST_REPORT_KEY, LATEST_RUN_KEY, Store
 from factories import make_cell, make_run
-from runner.stored_runs import publish_report
+from runner.reporting import publish_report
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CELL = make_cell()
