@@ -9,7 +9,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
 from typing import Any, Literal
@@ -26,7 +25,7 @@ from runner.local.process import read_available_bytes
 from runner.local.run import LocalExecutor
 from runner.matrix import DEFAULT_MODES, Repeat
 from runner.progress import Observer
-from runner.terminal import can_redraw, join_printable
+from runner.terminal import join_printable
 from runner.yaml_input import suggest_word
 
 TrialOutcome = Literal["fits", "out-of-memory", "time-limit", "failure"]
@@ -192,60 +191,60 @@ class ProbeReport(BatchSearch):
         return self.ended_by in ("found", "max-batch-size") and self.largest_batch_size is not None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Probe:
-    """A search on this machine."""
+def search_here(
+    cell: Cell,
+    gpu_name: str | None,
+    interpreters: Mapping[Framework, Path],
+    lock: int,
+    console: Console,
+    *,
+    max_batch_size: int,
+    time_limit_seconds: float,
+) -> ProbeReport:
+    """Try one batch size after the other on this machine; print each trial as it ends, then what was found.
 
-    cell: Cell
-    gpu_name: str | None
-    """None for a CPU."""
-    max_batch_size: int
-    time_limit_seconds: float
-
-    def search(
-        self,
-        interpreters: Mapping[Framework, Path],
-        lock: int,
-        on_start: Callable[[int], None],
-        on_finish: Callable[[Trial], None],
-    ) -> ProbeReport:
-        """Try one batch size after the other; `on_start` gets each batch size, `on_finish` each finished trial.
-
-        `lock`: file descriptor of the host lock, which every process inherits.
-        """
-        limit_bytes = None if self.cell.device == "gpu" else int(CPU_MEMORY_SHARE * read_available_bytes())
-        deadline = time.monotonic() + self.time_limit_seconds
-        with tempfile.TemporaryDirectory(prefix="benchmatrix-probe-") as folder:
-            executor = LocalExecutor(
-                run_id="probe",
-                store=Store.open(f"file://{folder}"),
-                interpreters=interpreters,
-                lock=lock,
-                observer=Observer(),
-                memory_limit_bytes=limit_bytes,
-                variables=make_cache_variables(Path(folder), os.environ),
-            )
-
-            def try_batch(batch_size: int) -> Trial:
-                on_start(batch_size)
-                trial = _try_batch(executor, self.cell, batch_size, deadline - time.monotonic())
-                on_finish(trial)
-                return trial
-
-            found = search_largest_batch(
-                try_batch,
-                multiple=self.cell.num_gpus,
-                max_batch_size=self.max_batch_size,
-                is_time_up=lambda: time.monotonic() >= deadline,
-            )
-        return ProbeReport(
-            **dict(found),
-            cell=self.cell,
-            gpu=self.gpu_name,
-            max_batch_size=self.max_batch_size,
-            time_limit_seconds=self.time_limit_seconds,
+    `gpu_name`: None for a CPU. `lock`: file descriptor of the host lock, which every process inherits.
+    """
+    bounds = f"up to batch {max_batch_size:,} and {time_limit_seconds:,.0f} s"
+    console.print(f"probing {_describe_cell(cell)} on {gpu_name or 'the CPU'}: {bounds}", soft_wrap=True)
+    limit_bytes = None if cell.device == "gpu" else int(CPU_MEMORY_SHARE * read_available_bytes())
+    deadline = time.monotonic() + time_limit_seconds
+    with tempfile.TemporaryDirectory(prefix="benchmatrix-probe-") as folder:
+        executor = LocalExecutor(
+            run_id="probe",
+            store=Store.open(f"file://{folder}"),
+            interpreters=interpreters,
+            lock=lock,
+            observer=Observer(),
             memory_limit_bytes=limit_bytes,
+            variables=make_cache_variables(Path(folder), os.environ),
         )
+
+        def try_batch(batch_size: int) -> Trial:
+            trial = _try_batch(executor, cell, batch_size, deadline - time.monotonic())
+            console.print(describe_trial(trial), soft_wrap=True)
+            return trial
+
+        found = search_largest_batch(
+            try_batch,
+            multiple=cell.num_gpus,
+            max_batch_size=max_batch_size,
+            is_time_up=lambda: time.monotonic() >= deadline,
+        )
+    report = ProbeReport(
+        **dict(found),
+        cell=cell,
+        gpu=gpu_name,
+        max_batch_size=max_batch_size,
+        time_limit_seconds=time_limit_seconds,
+        memory_limit_bytes=limit_bytes,
+    )
+    console.print(describe_report(report), soft_wrap=True)
+    return report
+
+
+def _describe_cell(cell: Cell) -> str:
+    return f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
 
 
 def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_left: float) -> Trial:
@@ -351,40 +350,6 @@ def read_obtainable_bytes(result: Result, memory_limit_bytes: int | None) -> int
 
 
 OUTCOME_STYLES = {"fits": "green", "out-of-memory": "yellow", "time-limit": "red", "failure": "red"}
-
-
-def show_search(search: Probe, interpreters: Mapping[Framework, Path], lock: int, console: Console) -> ProbeReport:
-    """Run the search; print each trial as it ends, then what was found."""
-    console.print(_describe_search(search), soft_wrap=True)
-    status = console.status("") if can_redraw(console) else None
-
-    def show_start(batch_size: int) -> None:
-        if status is not None:
-            status.update(f"trying batch {batch_size:,}")
-            status.start()
-
-    def show_trial(trial: Trial) -> None:
-        if status is not None:
-            status.stop()
-        console.print(describe_trial(trial), soft_wrap=True)
-
-    try:
-        report = search.search(interpreters, lock, show_start, show_trial)
-    finally:
-        if status is not None:
-            status.stop()
-    console.print(describe_report(report), soft_wrap=True)
-    return report
-
-
-def _describe_search(search: Probe) -> str:
-    cell = search.cell
-    place = search.gpu_name or "the CPU"
-    name = f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
-    bounds = f"up to batch {search.max_batch_size:,} and {search.time_limit_seconds:,.0f} s"
-    # TensorFlow has no cache that other processes can use.
-    is_kept = cell.mode == "compiled" and cell.framework != "tensorflow"
-    return f"probing {name} on {place}: {bounds}{', trials share a cache of compiled kernels' if is_kept else ''}"
 
 
 def describe_trial(trial: Trial) -> Text:

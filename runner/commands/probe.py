@@ -23,8 +23,9 @@ from runner.terminal import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.schema import Cell
-    from runner.matrix import GpuKind
-    from runner.probe import Probe, ProbeReport
+    from runner.probe import ProbeReport
+
+    pass
 
 RUN_PANEL = "With --run"
 OF_RUNS = ("store", "level")
@@ -109,7 +110,7 @@ def probe(
     if model is None:
         raise UserError(f"MODEL is missing; give one of {', '.join(MODELS)}, or --run RUN_ID")
     refuse_given(context, OF_RUNS, "is for predictions from a run; add --run RUN_ID, or leave it out")
-    from runner.local.hardware import find_gpu
+    from runner.local.hardware import explain_unsupported, find_gpu
     from runner.probe import make_cell
 
     gpu = find_gpu()
@@ -124,40 +125,37 @@ def probe(
         num_classes=num_classes,
         num_gpus=num_gpus,
     )
-    planned = _plan_search(cell, gpu, max_batch_size, deadline)
-    report = _search(planned, python or [], make_error_console() if as_json else CONSOLE)
+    if max_batch_size < num_gpus:
+        raise UserError(f"--max-batch-size {max_batch_size}: is below the smallest batch, {num_gpus}; give more")
+    if reason := explain_unsupported(cell, gpu):
+        raise UserError(f"this cannot be probed here: {reason}")
+    gpu_name, console = gpu.name if gpu and cell.device == "gpu" else None, make_error_console() if as_json else CONSOLE
+    report = _search(cell, gpu_name, python or [], console, max_batch_size, deadline)
     if as_json:
         echo(report.to_json())
     raise typer.Exit(0 if report.is_conclusive else EXIT_NOT_OK)
 
 
-def _plan_search(cell: "Cell", gpu: "GpuKind | None", max_batch_size: int, deadline: float) -> "Probe":
-    """Return the search. Raise UserError if these bounds leave nothing to try, or this machine cannot run the cell."""
-    from runner.local.hardware import explain_unsupported
-    from runner.probe import Probe
-
-    if max_batch_size < cell.num_gpus:
-        raise UserError(f"--max-batch-size {max_batch_size}: is below the smallest batch, {cell.num_gpus}; give more")
-    if reason := explain_unsupported(cell, gpu):
-        raise UserError(f"this cannot be probed here: {reason}")
-    return Probe(
-        cell=cell,
-        gpu_name=gpu.name if gpu and cell.device == "gpu" else None,
-        max_batch_size=max_batch_size,
-        time_limit_seconds=deadline,
-    )
-
-
-def _search(search: "Probe", python: list[str], console: Console) -> "ProbeReport":
+def _search(
+    cell: "Cell", gpu_name: str | None, python: list[str], console: Console, max_batch_size: int, seconds: float
+) -> "ProbeReport":
     from runner.local.process import hold_host_lock
     from runner.local.run import find_interpreters, parse_interpreters
-    from runner.probe import show_search
+    from runner.probe import search_here
 
     given = parse_interpreters(python, tuple(FRAMEWORKS))
     try:
         with end_like_interrupt(), hold_host_lock("probe") as lock:
-            interpreters = find_interpreters({search.cell.framework}, given, console, lock)
-            return show_search(search, interpreters, lock, console)
+            interpreters = find_interpreters({cell.framework}, given, console, lock)
+            return search_here(
+                cell,
+                gpu_name,
+                interpreters,
+                lock,
+                console,
+                max_batch_size=max_batch_size,
+                time_limit_seconds=seconds,
+            )
     except KeyboardInterrupt as interrupt:
         console.print("interrupted")
         raise typer.Exit(find_end_code(interrupt)) from None

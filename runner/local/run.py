@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
 
@@ -38,10 +38,10 @@ from runner.images import Flavour
 from runner.local.hardware import find_gpu, plan_local_run, share_device
 from runner.local.process import ProcessEnd, ProcessNotStarted, hold_host_lock, run_processes
 from runner.local.virtual_environments import (
-    InstallProgress,
     describe_missing,
     locate_environments,
     prepare_virtual_environments,
+    print_installation,
 )
 from runner.matrix import Repeat, RepeatKey, load_matrix
 from runner.processes import BAD_ALLOC, name_signal
@@ -427,9 +427,8 @@ def find_interpreters(
     wanted = sorted(frameworks - given.keys())
     if not wanted:
         return given
-    with InstallProgress(console) as progress:
-        made = prepare_virtual_environments(wanted, _find_flavour(), progress.report, keep_open=[lock])
-    return {**made, **given}
+    report = partial(print_installation, console)
+    return {**prepare_virtual_environments(wanted, _find_flavour(), report, keep_open=[lock]), **given}
 
 
 def _find_flavour() -> Flavour:

@@ -13,14 +13,11 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
-from rich.text import Text
 
 from bench.errors import UserError
 from bench.schema import Framework
@@ -28,7 +25,6 @@ from runner.images import Flavour, locate_requirements
 from runner.local.process import end_group, start_group
 from runner.processes import delay_interrupts
 from runner.sources import find_cache_folder, find_source, has_checkout, locate_sources
-from runner.terminal import can_redraw
 
 Report = Callable[[str], None]
 
@@ -38,10 +34,8 @@ SIZE = "1 to 6 GB"
 INSTALLED = "installed in"
 """What is reported at the end of an installation, before the time that it took."""
 WAITING = "waiting for another installation"
-KEPT = (" are free in", "new environment", WAITING, INSTALLED)
-"""Lines with one of these stay on the screen."""
-STEPS = (": Downloading", ": Installing")
-"""Lines of pip with one of these are in a log besides: what takes long."""
+SHOWN = (" are free in", "new environment", WAITING, INSTALLED, ": Downloading", ": Installing")
+"""Lines with one of these are printed; the last two are pip's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,30 +175,8 @@ def describe_missing(environments: Sequence[VirtualEnvironment]) -> str:
     return f"{names}: each takes {SIZE}; {free:.1f} GB are free in {folder}"
 
 
-# Progress
-
-
-class InstallProgress(AbstractContextManager["InstallProgress"]):
-    """Shows how far installations are, one after the other: a line that moves in a terminal, pip's steps in a log."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._status = console.status("") if can_redraw(console) else None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._status:
-            self._status.stop()
-
-    def report(self, line: str) -> None:
-        """Take one line of an installation, `NAME: TEXT`."""
-        if any(word in line for word in (KEPT if self._status else (*KEPT, *STEPS))):
-            prefix = "" if INSTALLED in line else "installing "
-            self._console.print(f"{prefix}{line}", highlight=False, markup=False, soft_wrap=True)
-        if self._status:
-            self._status.update(Text(f"installing {line}", no_wrap=True, overflow="ellipsis"))
-            self._status.start()
+def print_installation(console: Console, line: str) -> None:
+    """Print one line of an installation, `NAME: TEXT`, if it says what takes long."""
+    if any(word in line for word in SHOWN):
+        prefix = "" if INSTALLED in line else "installing "
+        console.print(f"{prefix}{line}", highlight=False, markup=False, soft_wrap=True)

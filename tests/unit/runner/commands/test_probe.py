@@ -119,7 +119,7 @@ def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
     note = 'echo "$TORCHINDUCTOR_CACHE_DIR $JAX_COMPILATION_CACHE_DIR $TRITON_CACHE_DIR" >> caches'
     make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=note)
 
-    _, out, _ = call_probe("--mode", "compiled", "--max-batch-size", "4")
+    call_probe("--mode", "compiled", "--max-batch-size", "4")
 
     lines = set((workspace.folder / "caches").read_text().splitlines())
     assert len(lines) == 1
@@ -127,7 +127,6 @@ def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
     assert Path(inductor).parent == Path(jax).parent
     assert triton == str(workspace.folder / "mine")  # the user's own
     assert not Path(inductor).parent.exists()
-    assert out.splitlines()[0].endswith("1,800 s, trials share a cache of compiled kernels")
 
 
 def test_ctrl_c_ends_the_search_and_its_process(workspace: Workspace) -> None:
