@@ -84,8 +84,7 @@ def rank_programs(analysis: Analysis) -> list[Ranking]:
     Programs count where they had the device to themselves, have an interval and a repeat under sound conditions. Those
     on one machine are ranked with others on it, those on several machines with each other.
     """
-    summary = select_alone(analysis.summary)
-    known = summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()]
+    known = _select_sound(select_alone(analysis.summary))
     rows = known.assign(ran_on=known["machines"].mask(known["num_machines"] > 1, SEVERAL_MACHINES))
     groups = [list_rows(own) for _, own in rows.groupby(list(WORK_COLUMNS), dropna=False, sort=False)]
     works = [
@@ -93,33 +92,26 @@ def rank_programs(analysis: Analysis) -> list[Ranking]:
         for own in groups
         if len({(row["framework"], row["mode"]) for row in own}) > 1
     ]
-    judged = _judge_all(works, _index_judged(analysis))
+    judged = _list_judged(analysis, (FRAMEWORKS, MODES))
+    judged |= _judge_others(works, judged)
     return [
-        Ranking(
-            work=name,
-            programs=tuple(own),
-            behind=tuple(judged[_name_key(own[0]), _name_key(row)] for row in own[1:]),
-        )
+        Ranking(work=name, programs=tuple(own), behind=tuple(judged[_name_pair(own[0], row)] for row in own[1:]))
         for name, own in zip(_name_works(works), works, strict=True)
     ]
 
 
 def list_cheapest(analysis: Analysis) -> list[Cheapest]:
     """Return the cheapest cell of each work, in the order of the plan; none without prices."""
-    priced = [_price(*one) for one in _list_priced(analysis)]
+    priced = _list_priced(analysis)
     works: dict[tuple[str, ...], list[Priced]] = {}
     for one in priced:
         work = tuple("" if pd.isna(one.row[name]) else str(one.row[name]) for name in PRICED_WORK_COLUMNS)
         works.setdefault(work, []).append(one)
-    verdicts = {
-        frozenset(_name_sides(row)): row["decision"] in ("slower", "faster")
-        for comparison in (FRAMEWORKS, MODES, PRECISIONS)
-        for row in _list_judged(analysis, comparison)
-    }
+    verdicts = _list_judged(analysis, (FRAMEWORKS, MODES, PRECISIONS))
     return [_find_cheapest(cells, verdicts, len(priced)) for cells in works.values()]
 
 
-def _find_cheapest(cells: Sequence[Priced], verdicts: Mapping[frozenset[Key], bool], number: int) -> Cheapest:
+def _find_cheapest(cells: Sequence[Priced], verdicts: Mapping[frozenset[Key], Judged], number: int) -> Cheapest:
     """Return the cheapest of the cells of a work, which are among `number` that have a cost.
 
     A cell at the same price an hour of which a table says how its time compares is told from the cheapest by that
@@ -128,80 +120,63 @@ def _find_cheapest(cells: Sequence[Priced], verdicts: Mapping[frozenset[Key], bo
     first, *others = sorted(cells, key=lambda one: one.cost.center)
 
     def is_told(other: Priced) -> bool:
-        if other.offer.price_per_hour == first.offer.price_per_hour:
-            verdict = verdicts.get(frozenset((_name_key(first.row), _name_key(other.row))))
-            if verdict is not None:
-                return verdict
+        verdict = verdicts.get(_name_pair(first.row, other.row))
+        if verdict is not None and other.offer.price_per_hour == first.offer.price_per_hour:
+            return verdict.is_different
         own, theirs = (one.cost.find_joint_interval(number) for one in (first, other))
         return own is not None and theirs is not None and own[1] < theirs[0]
 
-    tied = tuple(one for one in others if not is_told(one))
-    return Cheapest(first=first, tied=tied)
+    return Cheapest(first=first, tied=tuple(one for one in others if not is_told(one)))
 
 
-def _price(row: Row, offer: OfferCost) -> Priced:
-    hours = THOUSAND / row["batch_size"] / SECONDS_PER_HOUR
-    return Priced(row=row, cost=scale_estimate(read_estimate(row), hours * offer.price_per_hour), offer=offer)
-
-
-def _list_priced(analysis: Analysis) -> list[tuple[Row, OfferCost]]:
+def _list_priced(analysis: Analysis) -> list[Priced]:
     """Return each sound row of the summary with an interval and a price, with its cheapest offer."""
     cells = () if analysis.costs is None else analysis.costs.cells
     offers = {(cell.cell_id, cell.label): cell.offers[0] for cell in cells if cell.offers}
-    summary = analysis.summary
-    rows = list_rows(summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()])
-    return [(row, offers[key]) for row in rows if (key := (row["cell_id"], row["label"])) in offers]
+    priced = []
+    for row in list_rows(_select_sound(analysis.summary)):
+        if offer := offers.get((row["cell_id"], row["label"])):
+            hours = THOUSAND / row["batch_size"] / SECONDS_PER_HOUR
+            cost = scale_estimate(read_estimate(row), hours * offer.price_per_hour)
+            priced.append(Priced(row=row, cost=cost, offer=offer))
+    return priced
 
 
-def _list_judged(analysis: Analysis, comparison: Comparison) -> list[Row]:
-    """Return the pairs of a comparison whose ratio says something of what is compared."""
-    pairs = analysis.comparisons[comparison.name]
-    sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
-    rows = list_rows(select_alone(pairs[pairs["log_standard_error"].notna() & sound]))
-    return [row for row in rows if not is_confounded(row, comparison.field)]
+def _select_sound(summary: pd.DataFrame) -> pd.DataFrame:
+    return summary[(summary["num_sound"] > 0) & summary["log_standard_error"].notna()]
 
 
-def _index_judged(analysis: Analysis) -> dict[tuple[Key, Key], Judged]:
+def _list_judged(analysis: Analysis, comparisons: Iterable[Comparison]) -> dict[frozenset[Key], Judged]:
+    """Return what the tables say of pairs whose ratio says something of what is compared."""
     found = {}
-    for comparison in (FRAMEWORKS, MODES):
-        for row in _list_judged(analysis, comparison):
-            ratio = read_estimate(row, center="ratio")
-            ratio = ratio if comparison.measure == "time ratio" else invert_estimate(ratio)
-            subject, reference = _name_sides(row)
-            found[(reference, subject) if ratio.center >= 1 else (subject, reference)] = Judged(
-                ratio=ratio if ratio.center >= 1 else invert_estimate(ratio),
-                is_different=row["decision"] in ("slower", "faster"),
-            )
+    for comparison in comparisons:
+        pairs = analysis.comparisons[comparison.name]
+        sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
+        for row in list_rows(select_alone(pairs[pairs["log_standard_error"].notna() & sound])):
+            if not is_confounded(row, comparison.field):
+                ratio = read_estimate(row, center="ratio")
+                ratio = ratio if ratio.center >= 1 else invert_estimate(ratio)
+                sides = frozenset((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
+                found[sides] = Judged(ratio=ratio, is_different=row["decision"] in ("slower", "faster"))
     return found
 
 
-def _judge_all(works: Iterable[list[Row]], known: Mapping[tuple[Key, Key], Judged]) -> dict[tuple[Key, Key], Judged]:
-    """Return what is known of every two programs of a kind of work, by (faster, slower)."""
-    pairs = {
-        (_name_key(faster), _name_key(slower)): (slower, faster)
-        for own in works
-        for faster, slower in combinations(own, 2)
-    }
-    # In a table their order is open where their times are equal.
-    found = {key: known.get(key) or known.get((key[1], key[0])) for key in pairs}
-    others = {key: _estimate(*pairs[key]) for key, judged in found.items() if judged is None}
-    judged_together = zip(others.items(), judge_together([*others.values()]), strict=True)
-    own = {key: Judged(ratio=ratio, is_different=one.is_different) for (key, ratio), one in judged_together}
-    return {key: judged or own[key] for key, judged in found.items()}
+def _judge_others(works: Iterable[list[Row]], known: Mapping[frozenset[Key], Judged]) -> dict[frozenset[Key], Judged]:
+    """Return what is known of every two programs of a kind of work that no table has, judged together."""
+    ratios = {}
+    for own in works:
+        for faster, slower in combinations(own, 2):
+            if (pair := _name_pair(faster, slower)) not in known:
+                sides = zip(SIDES, (slower, faster), strict=True)
+                ratios[pair] = estimate_pair(
+                    {f"{name}_{side}": value for side, row in sides for name, value in row.items()}
+                )
+    judged = zip(ratios.items(), judge_together([*ratios.values()]), strict=True)
+    return {pair: Judged(ratio=ratio, is_different=one.is_different) for (pair, ratio), one in judged}
 
 
-def _estimate(slower: Row, faster: Row) -> Estimate:
-    sides = zip(SIDES, (slower, faster), strict=True)
-    return estimate_pair({f"{name}_{side}": value for side, row in sides for name, value in row.items()})
-
-
-def _name_key(row: Row) -> Key:
-    return str(row["cell_id"]), str(row["environment_id"])
-
-
-def _name_sides(row: Row) -> tuple[Key, Key]:
-    subject, reference = ((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
-    return subject, reference
+def _name_pair(*rows: Row) -> frozenset[Key]:
+    return frozenset((str(row["cell_id"]), str(row["environment_id"])) for row in rows)
 
 
 def _name_works(works: Iterable[list[Row]]) -> list[str]:

@@ -41,8 +41,6 @@ from collector.audit.rates import (
 from collector.audit.rows import describe_calculation, list_rates
 from collector.audit.study import Claim, ClaimKind, ClaimVerdict, Finding, Study
 from collector.audit.table import AuditedDevice, TableRow, find_device
-from collector.forecast.fit import STUDY_YEAR, Projection, format_amount, replay_study
-from collector.forecast.series import load_series
 from collector.labels import FRAMEWORK_NAMES
 from collector.units import (
     GFLOP,
@@ -484,53 +482,6 @@ def _evaluate_table(claim: Claim, context: ClaimContext) -> ClaimResult:
     )
 
 
-LONG_AGO = 2022
-# A projection within this factor of the truth is right. The study gives no error; products of one year differ by more
-# (in 2024 141, 180 and 256 GB), so nearer than that a projection could not be called wrong.
-RIGHT_FACTOR = 1.25
-
-
-def _evaluate_memory(claim: Claim, context: ClaimContext) -> ClaimResult:
-    """Evaluate the claim by replaying it: degrees 2 to 4, fitted up to each year that the study's data may end in."""
-    projections = replay_study(load_series())
-    polynomials = [projection for projection in projections if projection.is_of_study]
-
-    def is_right(one: Projection) -> bool:
-        return one.truth / RIGHT_FACTOR <= one.value <= one.truth * RIGHT_FACTOR
-
-    right, old = [*filter(is_right, polynomials)], [one for one in polynomials if one.last_year == LONG_AGO]
-    decided: Decided = "not decided" if right else "not reproduced"
-    scope = "the study's own figures, its degree, its last year of data and what it counts as demand are not known here"
-    if polynomials:
-        scope = (
-            f"{len(right)} of {len(polynomials)} polynomials come within a factor of {RIGHT_FACTOR:g} of the largest "
-            f"GPU of {STUDY_YEAR}, {format_amount(polynomials[0].truth, 'GB')}: fitted on GPUs "
-            f"{_list_spans(polynomials)}; {scope}"
-        )
-    miss = f"fitted on GPUs {_list_spans(old)}; none is right"
-    finding = Finding(name="misses if fitted up to 2022", reason=miss)
-    return ClaimResult(
-        claim=claim,
-        verdict="not tested here" if not polynomials else "reproduced" if right == polynomials else decided,
-        reason=scope,
-        findings=(finding,) if old and not any(map(is_right, old)) else (),
-        arithmetic=tuple(
-            f"{one.method}, fitted on GPUs up to {one.last_year}: "
-            f"{format_amount(one.value, 'GB') if one.value > 0 else 'no forecast, as it is zero or less'}"
-            for one in projections
-        ),
-    )
-
-
-def _list_spans(projections: Sequence[Projection]) -> str:
-    spans = []
-    for year in dict.fromkeys(projection.last_year for projection in projections):
-        given = [projection.value for projection in projections if projection.last_year == year]
-        ends = " to ".join(format_amount(end, "GB") for end in (min(given), max(given)))
-        spans.append(f"up to {year} they give {ends}")
-    return ", ".join(spans)
-
-
 def _evaluate_stated(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Return what stands in the file, with what runs have beside it."""
     measured: tuple[str, ...] = ()
@@ -557,7 +508,6 @@ _EVALUATORS: Mapping[ClaimKind, Callable[[Claim, ClaimContext], ClaimResult]] = 
     "latency": evaluate_gain,
     "fusion": evaluate_gain,
     "table": _evaluate_table,
-    "memory": _evaluate_memory,
     "stated": _evaluate_stated,
 }
 

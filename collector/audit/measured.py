@@ -82,9 +82,9 @@ def _find_named(names: "pd.Series[str]", device: AuditedDevice) -> "pd.Series[bo
     return names.map(lambda name: pd.notna(name) and device.is_named(name)).astype(bool)
 
 
-def gather_context(summary: pd.DataFrame, study: Study | None = None) -> ClaimContext:
+def gather_context(summary: pd.DataFrame) -> ClaimContext:
     """Return what claims are judged from, of the rows of `summarize_collections`."""
-    study = (study or load_study()).count_anew(summary)
+    study = load_study()
     single = select_alone(summary[summary["num_gpus"] == 1])
     fp32 = single[single["precision"] == "fp32"]
     rows = fp32[fp32["model"].isin(study.models)]

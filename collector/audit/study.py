@@ -5,22 +5,19 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-import pandas as pd
 import yaml
 from pydantic import Field
 
-from bench.models.flops import count_step_cost
-from bench.schema import Cell, Device, Document, Phase
-from collector.audit.table import AuditedDevice, AuditTable, StatedReading, TableRow, find_device
+from bench.schema import Device, Document, Phase
+from collector.audit.table import AuditedDevice, AuditTable, TableRow, find_device
 from collector.labels import DEVICE_NAMES
-from collector.results.frames import list_rows
 
 STUDY_PATH = Path(__file__).parent / "study.yaml"
 FOLDER = Path(__file__).parent / "tables"
 STUDY_NAME = "study"
 
 Positive = Annotated[float, Field(gt=0)]
-ClaimKind = Literal["speedup", "lightness", "phases", "latency", "fusion", "table", "memory", "stated"]
+ClaimKind = Literal["speedup", "lightness", "phases", "latency", "fusion", "table", "stated"]
 ClaimVerdict = Literal[
     "reproduced",
     "not reproduced",
@@ -102,28 +99,6 @@ class Study(AuditTable):
 
     def find_device(self, device: Device) -> AuditedDevice:
         return find_device(self, next(row for row in self.rows if row.device == getattr(self, device)))
-
-    def count_anew(self, summary: pd.DataFrame) -> "Study":
-        """Return the study with the FLOPs of each reading of a cell that was measured; of several counts, the fewest.
-
-        They are counted anew from the cells, as every run does: no single record can change what a claim is judged by.
-        """
-        rows = summary.loc[summary["flops_per_step"].notna(), ["model", "input_size", "phase", "num_classes"]]
-        counted: dict[tuple[str | None, int | None, Phase], float] = {}
-        for row in list_rows(rows.drop_duplicates()):
-            cell = Cell(framework="pytorch", device="cpu", batch_size=1, **row)
-            key = (cell.model, cell.input_size, cell.phase)
-            counted[key] = min(float(count_step_cost(cell).flops), counted.get(key, float("inf")))
-
-        def count(row: TableRow, reading: StatedReading) -> StatedReading:
-            flops = counted.get((row.model, reading.input_size, row.phase)) if reading.is_model else None
-            return reading if flops is None else reading.model_copy(update={"flops_per_sample": flops})
-
-        anew = [
-            row.model_copy(update={"readings": tuple(count(row, one) for one in row.list_readings())})
-            for row in self.rows
-        ]
-        return self.model_copy(update={"rows": tuple(anew)})
 
 
 @cache

@@ -7,7 +7,6 @@ interval is too wide to say anything, the forecast is refused in words.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,10 +35,6 @@ SAME_LEVEL = 0.05
 """A candidate is no worse than the winner where chance alone gives such a difference more often than this."""
 LEAST_LOG2 = 1e-9
 """A slower growth, of one doubling in a billion years, is the rounding of a series that does not change."""
-STUDY_YEAR = 2025
-STUDY_DEGREES = (2, 3, 4)
-# The study does not say what its last year of data is: from one to four years ahead.
-STUDY_LAST_YEARS = (2021, 2022, 2023, 2024)
 
 
 def format_plain(value: float) -> str:
@@ -439,31 +434,6 @@ def _calibrate_gap(supply: Forecast, demand: Forecast, year: int) -> Calibration
     paired = sides[0].merge(sides[1], on="year", suffixes=("", "_supply"))
     paired["error_log2"] -= paired["error_log2_supply"]
     return calibrate(paired, year - min(supply.series.last_year, demand.series.last_year))
-
-
-class Projection(NamedTuple):
-    """What a method fitted on data up to a year gives for STUDY_YEAR; zero or less is no forecast."""
-
-    method: str
-    is_of_study: bool
-    last_year: int
-    value: float
-    truth: float
-
-
-def replay_study(series: Series) -> list[Projection]:
-    """Return the study's projections of GPU memory for 2025: its polynomials, and the log-linear fit beside them."""
-    observations, projections = series.observations, []
-    truth = float(observations.loc[observations["year"] == STUDY_YEAR, "value"].iloc[0])
-    methods = [(f"polynomial {n}", True, partial(fit_polynomial, degree=n)) for n in STUDY_DEGREES]
-    methods.append(("log-linear", False, partial(CANDIDATES["log-linear"], series.kind)))
-    for last_year in STUDY_LAST_YEARS:
-        known = observations[observations["year"] <= last_year]
-        dates, values = (known[name].to_numpy(dtype=float) for name in ("date", "value"))
-        for method, is_of_study, fit in methods:
-            value = float(fit(dates, values, np.array([STUDY_YEAR + 0.5]))[0])
-            projections.append(Projection(method, is_of_study, last_year, value, truth))
-    return projections
 
 
 def describe_forecast(forecast: Forecast) -> list[str]:

@@ -24,7 +24,6 @@ from collector.forecast.fit import (
     measure_growth,
     rank_candidates,
     replay_origins,
-    replay_study,
 )
 from collector.forecast.series import Series, load_series
 from collector.report.forecast_chart import make_value_axis, plot_forecast
@@ -230,16 +229,6 @@ def test_gap_is_demand_times_its_factor_over_supply_with_the_interval_of_the_rat
     assert describe_gap(refused)[-1].endswith("no forecast, as one of the two has none.")
     with pytest.raises(UserError, match="--demand-factor 0: expected a number above 0"):
         measure_gap(short, short, factor=0.0)
-
-
-def test_the_study_is_replayed_on_the_largest_gpus() -> None:
-    projections = replay_study(load_series())
-    assert {each.truth for each in projections} == {288.0}
-    assert sum(each.is_of_study for each in projections) == 12  # three degrees, data up to 2021 to 2024
-    spans = [
-        [each.value for each in projections if each.is_of_study and each.last_year == last] for last in (2021, 2024)
-    ]
-    assert [f"{min(span):.0f} to {max(span):.0f}" for span in spans] == ["197 to 682", "250 to 349"]
 
 
 def test_the_shipped_table_in_words_and_drawn() -> None:
