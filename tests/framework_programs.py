@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 Answers = dict[str, Any]
@@ -21,17 +22,23 @@ ENVIRONMENT = {
 }
 
 
-def ask(interpreter: Path, program: str, *arguments: str) -> Answers:
-    """Return the JSON object on the last line that a program of PROGRAMS prints; AssertionError where it fails."""
+def ask(interpreter: Path, program: str, *arguments: str, given: Any = None) -> Any:
+    """Return the JSON value on the last line that a program prints, which finds `given` as JSON at its stdin."""
     command = [str(interpreter), str(PROGRAMS / program), *arguments]
-    process = subprocess.run(command, env=os.environ | ENVIRONMENT, capture_output=True, text=True)
-    assert 0 == process.returncode, process.stderr[-3000:]
-    answers: Answers = json.loads(process.stdout.splitlines()[-1])
-    return answers
+    # Files: pipes would stay open as long as a worker that outlives the program.
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        done = subprocess.run(
+            command, env=os.environ | ENVIRONMENT, input=json.dumps(given), stdout=out, stderr=err, text=True
+        )
+        out.seek(0)
+        err.seek(0)
+        printed, last_words = out.read(), err.read()[-3000:]
+    assert done.returncode == 0, last_words
+    return json.loads(printed.splitlines()[-1])
 
 
 def start_program(interpreter: Path, program: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a program of `programs` with the package and the tests on its path."""
+    """Start a program of PROGRAMS with the package and the tests on its path."""
     command = [str(interpreter), str(PROGRAMS / program), *arguments]
     environment = os.environ | ENVIRONMENT
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -1,10 +1,6 @@
 """Real data through each framework's own input pipeline: what the files hold arrives, prepared as docs/data.md says."""
 
-import json
-import os
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +9,7 @@ from numpy.typing import NDArray
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
 from fake_interpreters import await_end
+from framework_programs import Answers, ask
 from tiny_data import (
     NUM_IMAGES_A,
     NUM_IMAGES_B,
@@ -23,12 +20,6 @@ from tiny_data import (
     write_image_folders,
 )
 
-Answers = dict[str, Any]
-
-PROGRAMS = Path(__file__).parent / "programs"
-ROOT = Path(__file__).parents[3]
-PYTHONPATH = os.pathsep.join(map(str, (ROOT / "images" / "bench" / "src", ROOT / "tests")))
-ANSWER = "answer: "
 # As published: see bench.data.preprocessing.
 MEAN = np.array([0.4914, 0.4822, 0.4465])
 STD = np.array([0.2470, 0.2435, 0.2616])
@@ -46,27 +37,12 @@ def framework(request: pytest.FixtureRequest) -> Framework:
     return name
 
 
-def run_program(interpreter: Path, framework: Framework, folder: Path, *arguments: str) -> Any:
-    """Return the JSON value on the last line that the framework's program prints, as soon as it has ended.
-
-    Its output goes to a file: a pipe would stay open as long as a worker that outlives the program.
-    """
-    command = [str(interpreter), str(PROGRAMS / "check_data.py"), framework, str(folder), *arguments]
-    log = folder / "output"
-    with log.open("w") as file:
-        environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
-        exit_code = subprocess.run(command, env=environment, stdout=file, stderr=subprocess.STDOUT).returncode
-    lines = log.read_text().splitlines()
-    assert exit_code == 0, lines[-30:]
-    return json.loads(next(line for line in reversed(lines) if line.startswith(ANSWER)).removeprefix(ANSWER))
-
-
 @pytest.fixture(scope="module")
 def answers(
     framework: Framework, interpreters: dict[Framework, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Answers:
     folder = make_folder(tmp_path_factory.mktemp("data"))
-    found: Answers = run_program(interpreters[framework], framework, folder)
+    found: Answers = ask(interpreters[framework], "check_data.py", framework, str(folder))
     return found
 
 
@@ -220,7 +196,7 @@ def test_damage_met_in_mid_run_is_one_message_that_names_the_file(answers: Answe
 def test_worker_processes_end_with_the_measuring_process(
     name: Framework, interpreters: dict[Framework, Path], tmp_path: Path
 ) -> None:
-    pids = run_program(interpreters[name], name, make_folder(tmp_path), "leave")
+    pids = ask(interpreters[name], "check_data.py", name, str(make_folder(tmp_path)), "leave")
     assert len(pids) == 2
     # PyTorch has a watchdog of its own, Grain has none: its workers would stay.
     for pid in pids:

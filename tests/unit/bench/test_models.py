@@ -1,13 +1,12 @@
 """The definitions of the models: sizes, types, and dropouts. test_step_cost.py has their parameters."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.registry import MODELS, Framework
-from framework_programs import finish_program, start_program
+from framework_programs import ask
 from mirror_cells import TRAINED
 
 Facts = dict[str, Any]
@@ -17,8 +16,7 @@ Facts = dict[str, Any]
 def facts(interpreters: dict[Framework, Path]) -> dict[str, Facts]:
     """What the definitions of either dialect say of themselves."""
     pythons = {"torch": interpreters["pytorch"], "keras": interpreters["tensorflow"]}
-    processes = {dialect: start_program(python, "model_facts.py", dialect) for dialect, python in pythons.items()}
-    return {dialect: json.loads(finish_program(process).splitlines()[-1]) for dialect, process in processes.items()}
+    return {dialect: ask(python, "model_facts.py", dialect) for dialect, python in pythons.items()}
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -1,8 +1,5 @@
 """The analysis of a step's cost against published counts, counts by hand and PyTorch's own counter."""
 
-import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +9,7 @@ from bench.models.flops import convolve, count_step_cost, reduce_layers
 from bench.registry import MODELS, Framework, Reference
 from bench.schema import Cell
 from factories import make_cell
-
-PROGRAM = Path(__file__).parent / "programs" / "check_flops.py"
-ROOT = Path(__file__).parents[3]
-PYTHONPATH = os.pathsep.join(map(str, (ROOT / "images" / "bench" / "src", ROOT / "tests")))
+from framework_programs import ask
 
 
 def make_sized_cell(model: str, input_size: int, num_classes: int | None, **fields: Any) -> Cell:
@@ -158,12 +152,8 @@ CELLS = [
 @pytest.fixture(scope="module")
 def pytorchs_counts(interpreters: dict[Framework, Path]) -> list[list[int]]:
     """Operations and parameters of each of CELLS, as PyTorch counts them."""
-    cells = json.dumps([cell.model_dump(mode="json") for cell in CELLS])
-    command = [str(interpreters["pytorch"]), str(PROGRAM)]
-    variables = {**os.environ, "PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": "1"}
-    process = subprocess.run(command, env=variables, input=cells, capture_output=True, text=True)
-    assert process.returncode == 0, process.stderr[-3000:]
-    counts: list[list[int]] = json.loads(process.stdout.splitlines()[-1])
+    cells = [cell.model_dump(mode="json") for cell in CELLS]
+    counts: list[list[int]] = ask(interpreters["pytorch"], "check_flops.py", given=cells)
     return counts
 
 

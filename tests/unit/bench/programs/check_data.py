@@ -1,4 +1,4 @@
-"""Collect what a framework's input pipeline delivers and print it as a line `answer: {JSON}`.
+"""Collect what a framework's input pipeline delivers and print it as a line of JSON.
 
 Arguments: the framework; a folder that tests/tiny_data.py wrote, whose docstring says what the pixels of an image show;
 `leave`: take a batch and end.
@@ -170,7 +170,7 @@ def main(framework: Framework, folder: Path, *, is_left: bool) -> None:
             "folders": questions.ask_image_folders(),
             "jpegs": questions.ask_jpegs(),
         }
-    print("answer:", json.dumps(answers), flush=True)
+    print(json.dumps(answers), flush=True)
     os._exit(0)  # as `python -m bench` ends
 
 
