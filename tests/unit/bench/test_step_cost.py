@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.models.flops import convolve, count_step_cost, reduce_layers
+from bench.models.flops import convolve, count_step_cost
 from bench.registry import MODELS, Framework, Reference
 from bench.schema import Cell
 from factories import make_cell
@@ -54,8 +54,7 @@ def test_the_best_known_algorithm_saves_multiplications_for_kernels_of_stride_1(
     kernel_size: int, stride: int, saving: float
 ) -> None:
     layer = convolve(2, 4, kernel_size, 28, stride=stride)
-    (least,) = reduce_layers([layer])
-    assert (layer.macs / least.macs, least.num_parameters) == (saving, layer.num_parameters)
+    assert layer.macs / layer.least_macs == saving
 
 
 @pytest.mark.parametrize(
@@ -108,11 +107,8 @@ def test_the_cost_of_a_matrix_product() -> None:
     assert (cost.flops, cost.least_flops, cost.min_bytes) == (2 * 2 * 10**12, 2 * 2 * 10**12, 2 * 3 * 10**8 * 2)
 
 
-def test_the_cost_of_a_text() -> None:
-    # Per layer and token: dense layers of 4 x 256^2 and 2 x 256 x 1024 weights, attention over 128 tokens twice.
-    macs = 4 * 128 * (4 * 256**2 + 2 * 256 * 1024 + 2 * 128 * 256) + 256 * 2
+def test_a_text_reads_the_embeddings_that_occur() -> None:
     cost = count_step_cost(make_sized_cell("text-classifier", 128, 2, phase="infer", batch_size=1))
-    assert (cost.flops, cost.num_parameters) == (2 * macs, 8_312_834)
     # 128 draws of 20,000 are 127.6 different embeddings: 19,872 are not read. 512 bytes of tokens, 8 of logits.
     assert cost.min_bytes == (8_312_834 - 19_872 * 256) * 4 + 512 + 8
 

@@ -70,6 +70,10 @@ class Layer:
     saving: float = 1.0
     """How many times fewer multiply-adds the best known algorithm needs."""
 
+    @property
+    def least_macs(self) -> int:
+        return int(self.macs / self.saving)
+
 
 def convolve(
     in_channels: int, out_channels: int, kernel_size: int, out_size: int, *, stride: int = 1, has_bias: bool = True
@@ -112,19 +116,6 @@ def compute_output_size(size: int, kernel_size: int, *, stride: int, padding: in
     return (size + 2 * padding - kernel_size) // stride + 1
 
 
-def count_parameters(layers: Sequence[Layer]) -> int:
-    return sum(layer.num_parameters for layer in layers)
-
-
-def count_macs(layers: Sequence[Layer]) -> int:
-    return sum(layer.macs for layer in layers)
-
-
-def reduce_layers(layers: Sequence[Layer]) -> list[Layer]:
-    """Return `layers` with the fewest multiply-adds that known algorithms need, rounded down."""
-    return [replace(layer, macs=int(layer.macs / layer.saving), saving=1.0) for layer in layers]
-
-
 def make_cost(
     cell: Cell, *, macs: int, least_macs: int, num_parameters: int, input_bytes: int, num_outputs: int
 ) -> StepCost:
@@ -155,16 +146,15 @@ def count_classifier(cell: Cell, layers: Sequence[Layer], num_features: int) -> 
     assert cell.num_classes is not None
     layers = [*layers, connect(num_features, cell.num_classes)]
 
-    def count(layers: Sequence[Layer]) -> int:
-        macs = count_macs(layers)
-        return macs if cell.phase == "infer" else 3 * macs - layers[0].macs
+    def count(macs: list[int]) -> int:
+        return sum(macs) if cell.phase == "infer" else 3 * sum(macs) - macs[0]
 
     is_text = MODELS[cell.model].task == "text-classification"
     return make_cost(
         cell,
-        macs=count(layers),
-        least_macs=count(reduce_layers(layers)),
-        num_parameters=count_parameters(layers),
+        macs=count([layer.macs for layer in layers]),
+        least_macs=count([layer.least_macs for layer in layers]),
+        num_parameters=sum(layer.num_parameters for layer in layers),
         input_bytes=cell.input_size * TOKEN_BYTES if is_text else count_image_bytes(cell),
         num_outputs=cell.num_classes,
     )
@@ -285,18 +275,15 @@ def count_cyclegan(cell: Cell) -> StepCost:
     generator, discriminator = list_generator(cell.input_size), list_discriminator(cell.input_size)
     is_training = cell.phase == "train"
 
-    def count(generator: list[Layer], discriminator: list[Layer]) -> int:
-        if not is_training:
-            return count_macs(generator)
-        first_layers = generator[0].macs + discriminator[0].macs
-        return 18 * count_macs(generator) + 16 * count_macs(discriminator) - 4 * first_layers
+    def count(g: list[int], d: list[int]) -> int:
+        return 18 * sum(g) + 16 * sum(d) - 4 * (g[0] + d[0]) if is_training else sum(g)
 
-    num_parameters = count_parameters(generator)
+    num_parameters, num_judging = (sum(layer.num_parameters for layer in net) for net in (generator, discriminator))
     return make_cost(
         cell,
-        macs=count(generator, discriminator),
-        least_macs=count(reduce_layers(generator), reduce_layers(discriminator)),
-        num_parameters=2 * (num_parameters + count_parameters(discriminator)) if is_training else num_parameters,
+        macs=count(*([layer.macs for layer in net] for net in (generator, discriminator))),
+        least_macs=count(*([layer.least_macs for layer in net] for net in (generator, discriminator))),
+        num_parameters=2 * (num_parameters + num_judging) if is_training else num_parameters,
         input_bytes=(2 if is_training else 1) * count_image_bytes(cell),
         num_outputs=3 * cell.input_size**2,
     )
