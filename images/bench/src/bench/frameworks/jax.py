@@ -219,7 +219,7 @@ class JaxWorkload:
             return (self._task.infer(*inputs),)
 
     def _train(self, state: tuple[Any, ...], *inputs: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        values: Values = {id(variable): value for variable, value in zip(self._variables, state, strict=True)}
+        values = pair(self._variables, state)
         losses: list[Any] = []
         handed_on: tuple[Any, ...] = ()
         for part in self._task.parts:
@@ -228,10 +228,11 @@ class JaxWorkload:
         return tuple(values[id(variable)] for variable in self._variables), tuple(losses)
 
     def _update(self, part: Part, values: Values, tensors: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Return the loss of a part and what it hands on; the new values of all variables enter `values`."""
         trainable, optimizer = part.trainable, part.optimizer
 
         def compute(trainable_values: list[Any]) -> tuple[Any, Any]:
-            now = values | {id(variable): value for variable, value in zip(trainable, trainable_values, strict=True)}
+            now = values | pair(trainable, trainable_values)
             mapping = [(variable, now[id(variable)]) for variable in self._variables]
             with keras.StatelessScope(mapping) as scope:
                 loss, handed_on = part.compute_loss(*tensors)
@@ -240,14 +241,15 @@ class JaxWorkload:
 
         before = [values[id(variable)] for variable in trainable]
         gradients, (loss, handed_on, after) = jax.grad(compute, has_aux=True)(before)
-        values.update((id(variable), value) for variable, value in zip(self._variables, after, strict=True))
-        optimizer_values = [values[id(variable)] for variable in optimizer.variables]
-        new_values, new_optimizer_values = optimizer.stateless_apply(optimizer_values, gradients, before)
-        values.update((id(variable), value) for variable, value in zip(trainable, new_values, strict=True))
-        values.update(
-            (id(variable), value) for variable, value in zip(optimizer.variables, new_optimizer_values, strict=True)
-        )
+        values |= pair(self._variables, after)
+        state = [values[id(variable)] for variable in optimizer.variables]
+        new_values, new_state = optimizer.stateless_apply(state, gradients, before)
+        values |= pair(trainable, new_values) | pair(optimizer.variables, new_state)
         return loss, handed_on
+
+
+def pair(variables: Sequence[keras.Variable], values: Sequence[Any]) -> Values:
+    return dict(zip(map(id, variables), values, strict=True))
 
 
 def find_devices(cell: Cell) -> list[jax.Device]:

@@ -11,8 +11,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from bench.frameworks.interface import DeviceMissingError
-from bench.frameworks.pytorch_replicas import ReplicatedWorkload
-from bench.frameworks.pytorch_workload import PyTorchWorkload, set_switches
+from bench.frameworks.pytorch_workload import PyTorchWorkload, ReplicatedWorkload, set_switches
 from bench.measure.profile import DeviceActivity, ProfilerName
 from bench.schema import Cell
 
