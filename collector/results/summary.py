@@ -213,7 +213,7 @@ def _average_rates(counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFr
 
 def _estimate_groups(collection: Collection, counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:
     """Return what is computed of each group by itself: its centre and interval, its steps, what it says in words."""
-    deviations = describe_deviations(select_sound(collection.results, READ_COLUMNS))
+    deviations = describe_deviations(compare_calibrations(select_sound(collection.results)))
     has_record = ~collection.results["status"].isin(WITHOUT_RECORD)
     places = (has_record.cumsum() - 1)[counted.index].to_numpy()
     members = pd.Series(range(len(counted))).groupby(groups.to_numpy()).indices
@@ -312,11 +312,6 @@ def list_skipped(collection: Collection) -> pd.DataFrame:
     return pd.DataFrame([(document.key, document.reason) for document in collection.skipped], columns=["key", "reason"])
 
 
-def select_sound(results: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return these columns of the repeats (rows of RESULT_COLUMNS) that ended ok under sound conditions."""
-    return results.loc[is_sound(results), list(columns)]
-
-
 MIN_DIFFERENCE = 0.05
 """By how much a machine has to differ to be named: as for clocks, above which repeats were measured on what is in
 effect another device (collector.results.summary). That it is no noise is for the p-value to say."""
@@ -331,26 +326,30 @@ CALIBRATIONS: Mapping[str, tuple[str, Sequence[str], str]] = {
 """By the column of the factor: the rate, what has to be alike for two rates to be compared, which includes the type of
 the machine, and what it does at that rate."""
 
-_PRODUCTS = ("gpu_product_flops_per_second", "cpu_product_flops_per_second")
-_KINDS = (name for _, kind, _ in CALIBRATIONS.values() for name in kind)
-READ_COLUMNS = tuple(dict.fromkeys(("machine", "copy_bytes_per_second", *_PRODUCTS, *_KINDS)))
-"""The columns of the results that are read here."""
+_OF_MACHINES = (
+    *("machine", "cell_id", "framework", "precision", "environment_id", "hardware_id", "center_step_seconds"),
+    *("copy_bytes", "copy_bytes_per_second", "gpu_product_flops_per_second", "cpu_product_flops_per_second"),
+    *("instance_type", "zone", "cpu_model", "gpu_name", "gpu_sm_clock_mhz", "gpu_max_temperature_celsius"),
+)
+"""What is read of the results: of a large run, all columns are too many to have twice in memory."""
 
 
-def add_products(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with `product_flops_per_second`: of the GPU, or else of the CPUs."""
-    of_gpu, of_cpu = _PRODUCTS
-    products = results[of_gpu].fillna(results[of_cpu])
-    return results.assign(product_flops_per_second=products)
+def select_sound(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the repeats that ended ok under sound conditions, with what is known of their machines.
 
-
-def compare_calibrations(sound: pd.DataFrame, name: str) -> dict[str, Estimate]:
-    """Return the factor `name` (of CALIBRATIONS) of each machine: its rate over that of the others of its type.
-
-    `sound`: repeats as `add_products` returns them; machines of which only one has measured a kind are left out.
+    `product_flops_per_second` is that of the GPU, or else of the CPUs.
     """
-    column, kind, _ = CALIBRATIONS[name]
-    return compare_machines(sound, column, kind)
+    sound = results.loc[is_sound(results), list(_OF_MACHINES)]
+    products = sound["gpu_product_flops_per_second"].fillna(sound["cpu_product_flops_per_second"])
+    return sound.assign(product_flops_per_second=products)
+
+
+def compare_calibrations(sound: pd.DataFrame) -> dict[str, dict[str, Estimate]]:
+    """Return, by factor of CALIBRATIONS, that of each machine: its rate over that of the others of its type.
+
+    Machines of which only one has measured a kind are left out.
+    """
+    return {name: compare_machines(sound, column, kind) for name, (column, kind, _) in CALIBRATIONS.items()}
 
 
 def compare_machines(sound: pd.DataFrame, column: str, kind: Sequence[str]) -> dict[str, Estimate]:
@@ -360,20 +359,16 @@ def compare_machines(sound: pd.DataFrame, column: str, kind: Sequence[str]) -> d
     return estimate_machine_effects(rows[column].to_list(), kinds.to_list(), rows["machine"].to_list())
 
 
-def describe_deviations(sound: pd.DataFrame) -> dict[str, str]:
+def describe_deviations(factors: Mapping[str, Mapping[str, Estimate]]) -> dict[str, str]:
     """Return in words how each machine differs by its calibration from the others of its type, if it does.
 
     A machine differs that is MIN_DIFFERENCE faster or slower, and whose interval together with those of the others
     excludes 1. Without repeats to tell, none is said to.
     """
-    rows = add_products(sound)
     found: dict[str, list[str]] = {}
-    for name, (_, _, words) in CALIBRATIONS.items():
-        tested = {
-            machine: factor
-            for machine, factor in compare_calibrations(rows, name).items()
-            if factor.p_value is not None
-        }
+    for name, by_machine in factors.items():
+        words = CALIBRATIONS[name][2]
+        tested = {machine: factor for machine, factor in by_machine.items() if factor.p_value is not None}
         for machine, factor in tested.items():
             is_large = not 1 / (1 + MIN_DIFFERENCE) < factor.center < 1 + MIN_DIFFERENCE
             if is_large and factor.excludes_one(len(tested)):

@@ -7,12 +7,9 @@ from collector.analysis import Analysis
 from collector.labels import FRAMEWORK_NAMES, PHASE_NAMES
 from collector.ratio_words import NO_DIFFERENCE, UNDECIDED, judge_rows
 from collector.results.collection import Collection
-from collector.results.frames import Columns, Row, make_frame
+from collector.results.frames import Columns, Row, list_rows, make_frame
 from collector.results.hosts import describe_environment
 from collector.results.summary import (
-    CALIBRATIONS,
-    READ_COLUMNS,
-    add_products,
     compare_calibrations,
     compare_machines,
     describe_deviations,
@@ -191,11 +188,6 @@ the machines that measured the same product; `copy_bytes_per_second` and `copy_f
 `deviation`: in words, if it differs by its calibration from others of its type. `time_factor`: its step times over
 those of the machines that measured the same cells, above 1 where it is slower. The decision states a difference where
 the interval that holds together with those of all machines, `joint_low` to `joint_high`, excludes 1."""
-OWN_COLUMNS = (
-    *("cell_id", "environment_id", "center_step_seconds", "instance_type", "zone", "cpu_model", "gpu_name"),
-    *("gpu_sm_clock_mhz", "gpu_max_temperature_celsius"),
-)
-"""The columns of the results that are read here beside those of the calibrations."""
 
 
 def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
@@ -203,31 +195,25 @@ def tabulate_machines(results: pd.DataFrame) -> pd.DataFrame:
 
     `results`: rows of RESULT_COLUMNS.
     """
-    sound = add_products(select_sound(results, list(dict.fromkeys((*READ_COLUMNS, *OWN_COLUMNS)))))
+    sound = select_sound(results)
     times = compare_machines(sound, "center_step_seconds", ["cell_id", "environment_id"])
-    factors = {name: compare_calibrations(sound, name) for name in CALIBRATIONS}
-    deviations = describe_deviations(sound)
+    factors = compare_calibrations(sound)
+    deviations = describe_deviations(factors)
+    machines = sound.groupby("machine")
+    parts = [
+        machines[["instance_type", "zone", "cpu_model", "gpu_name"]].first(),
+        machines["cell_id"].agg(num_repeats="size", num_cells="nunique"),
+        machines[["product_flops_per_second", "copy_bytes_per_second", "gpu_sm_clock_mhz"]].median(),
+        machines["gpu_max_temperature_celsius"].max(),
+    ]
     rows = [
-        _describe_machine_rows(str(machine), group)
-        | _describe_factor(times.get(str(machine)))
-        | {name: found[str(machine)].center for name, found in factors.items() if machine in found}
-        | {"deviation": deviations.get(str(machine))}
-        for machine, group in sound.groupby("machine", sort=True)
+        row
+        | _describe_factor(times.get(row["machine"]))
+        | {name: found[row["machine"]].center for name, found in factors.items() if row["machine"] in found}
+        | {"deviation": deviations.get(row["machine"])}
+        for row in list_rows(pd.concat(parts, axis="columns").reset_index())
     ]
     return make_frame(judge_rows(rows), MACHINE_TABLE_COLUMNS)
-
-
-def _describe_machine_rows(machine: str, repeats: pd.DataFrame) -> Row:
-    first = repeats.iloc[0]
-    return {
-        "machine": machine,
-        **{name: first[name] for name in ("instance_type", "zone", "cpu_model", "gpu_name")},
-        "num_repeats": len(repeats),
-        "num_cells": repeats["cell_id"].nunique(),
-        **{name: repeats[name].median() for name in ("product_flops_per_second", "copy_bytes_per_second")},
-        "gpu_sm_clock_mhz": repeats["gpu_sm_clock_mhz"].median(),
-        "gpu_max_temperature_celsius": repeats["gpu_max_temperature_celsius"].max(),
-    }
 
 
 def _describe_factor(factor: Estimate | None) -> Row:
