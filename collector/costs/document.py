@@ -1,6 +1,7 @@
 """The document of `benchmatrix cost --json`, in base units, and what is chosen among its cells and machines."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -11,7 +12,7 @@ from collector.prices.table import PriceRow
 from collector.results.frames import Row, make_frame
 from collector.tables.table import CELL, Column, Table, interval_column, make_table, number_column, text_column
 from collector.tables.table import write_markdown as write_tables
-from collector.units import JOULE, Unit, format_significant
+from collector.units import JOULE, Unit, count_things, format_significant
 
 Verdict = Literal["cpu", "gpu", "undecided", "not priced"]
 Rule = Literal["deadline", "budget"]
@@ -390,46 +391,38 @@ def _figure_columns(title: str, name: str, unit: Unit) -> list[Column]:
     ]
 
 
-def list_answer_lines(document: CostDocument) -> Iterator[str]:
-    """Yield the choices for a deadline and a budget, and where a CPU node is the cheaper answer."""
-    yield from (choice.sentence for choice in document.choices)
-    yield from (answer.sentence for answer in document.cpu_answers)
-
-
-def list_unpriced_lines(document: CostDocument) -> Iterator[str]:
-    """Yield why cells have no price, each reason once with the number of its cells."""
-    reasons = [cell.reason for cell in document.cells if cell.reason]
-    for reason in dict.fromkeys(reasons):
-        number = reasons.count(reason)
-        yield f"{number} {'cell' if number == 1 else 'cells'}: {reason}"
-
-
-def list_basis_lines(document: CostDocument) -> Iterator[str]:
-    """Yield what the costs rest on: the prices used with their days and sources, methods of energy, assumptions."""
-    yield f"Prices: {document.prices}, in {document.currency}."
+def list_texts(document: CostDocument) -> dict[str, list[str]]:
+    """Return by its title what stands below the tables: answers, why cells have no price, what the costs rest on."""
+    reasons = Counter(cell.reason for cell in document.cells if cell.reason)
     used = {
         (offer.place, f"{offer.row.price_per_hour:g}", str(offer.row.date), offer.row.source)
         for cell in document.cells
         for offer in cell.offers[:1]
     }
-    for place, price, day, source in sorted(used):
-        yield f"{place}: {price} {document.currency} per hour, {day}, {source}"
     methods = {cell.energy.method for cell in document.cells if cell.energy is not None}
-    yield from (f"Energy: {method}" for method in sorted(methods))
-    if document.job is not None:
-        yield f"{document.job.title}: {document.job.num_samples:,} samples, {document.job.source}"
-    yield from document.assumptions
+    job, currency = document.job, document.currency
+    texts = {
+        "Answers": [*(one.sentence for one in document.choices), *(one.sentence for one in document.cpu_answers)],
+        "Without a price": [f"{count_things(number, 'cell')}: {reason}" for reason, number in reasons.items()],
+        "What this rests on": [
+            f"Prices: {document.prices}, in {currency}.",
+            *(f"{place}: {price} {currency} per hour, {day}, {source}" for place, price, day, source in sorted(used)),
+            *(f"Energy: {method}" for method in sorted(methods)),
+            *([f"{job.title}: {job.num_samples:,} samples, {job.source}"] if job else []),
+            *document.assumptions,
+        ],
+    }
+    return {title: lines for title, lines in texts.items() if lines}
+
+
+def list_tables(document: CostDocument) -> list[Table]:
+    """Return the table of the job, where one was asked about, and that of 1,000 samples."""
+    return [table for table in (make_job_table(document), make_sample_table(document)) if table is not None]
 
 
 def write_markdown(document: CostDocument) -> str:
     """Return tables, answers and their basis as Markdown, in which no text of a result is read as markup."""
-    tables = [table for table in (make_job_table(document), make_sample_table(document)) if table is not None]
-    parts = [write_tables(tables)]
-    for title, lines in (
-        ("Answers", list(list_answer_lines(document))),
-        ("Without a price", list(list_unpriced_lines(document))),
-        ("What this rests on", list(list_basis_lines(document))),
-    ):
-        if lines:
-            parts.append("\n".join([f"**{title}**\n", *(f"- {escape_markdown(line)}" for line in lines), ""]))
+    parts = [write_tables(list_tables(document))]
+    for title, lines in list_texts(document).items():
+        parts.append("\n".join([f"**{title}**\n", *(f"- {escape_markdown(line)}" for line in lines), ""]))
     return "\n".join(parts)

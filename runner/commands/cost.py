@@ -141,23 +141,16 @@ def _evaluate(
 
 
 def _print_document(document: "CostDocument", console: Console) -> None:
-    from collector.costs.document import (
-        list_answer_lines,
-        list_basis_lines,
-        list_unpriced_lines,
-        make_job_table,
-        make_sample_table,
-    )
+    from collector.costs.document import list_tables, list_texts
     from collector.tables.table import print_table
 
     if not document.cells:
         console.print(NOTHING_COUNTS, soft_wrap=True)
-    for table in (make_job_table(document), make_sample_table(document)):
-        if table is not None and document.cells:
-            console.print(table.caption, soft_wrap=True)
-            print_table(console, table)
-            console.print()
-    for lines in (list_answer_lines(document), list_unpriced_lines(document), list_basis_lines(document)):
+    for table in list_tables(document) if document.cells else ():
+        console.print(table.caption, soft_wrap=True)
+        print_table(console, table)
+        console.print()
+    for lines in list_texts(document).values():
         for line in lines:
             console.print(join_printable(line), soft_wrap=True)
         console.print()

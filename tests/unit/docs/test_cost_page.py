@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from bench.store import Store
-from collector.costs.document import list_answer_lines
+from collector.costs.document import list_texts
 from collector.costs.evaluation import CostQuestion, evaluate_costs
 from collector.prices.table import CarbonRow, PowerRow, PriceRow, PriceTable
 from collector.results.load import load_runs
@@ -20,7 +20,7 @@ def test_the_example_is_what_the_stored_results_say() -> None:
     collections = load_runs(Store.open(f"file://{PAGE.parents[1] / folder}"), run_ids)
     document = evaluate_costs(collections, load_prices(), CostQuestion(machines={"cpu": "c7i.4xlarge"}))
     shown = TEXT.partition("```text\n")[2].partition("```")[0]
-    assert list(list_answer_lines(document)) == shown.splitlines()
+    assert list_texts(document)["Answers"] == shown.splitlines()
 
 
 def test_the_example_table_of_prices_loads(tmp_path: Path) -> None:
