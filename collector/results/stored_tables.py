@@ -75,7 +75,7 @@ class RunTables:
     @property
     def rows(self) -> pa.Table:
         """A row for each document that counts."""
-        return self.tables[self.kind.tables[0]]
+        return self.tables[self.kind.table]
 
     def read(self, table: str) -> pa.Table:
         """Return the rows of one of the kind's other tables; some may be of documents that do not count."""
@@ -142,14 +142,9 @@ def find_whole(attempts: pa.Table, others: Mapping[str, pa.Table]) -> npt.NDArra
 
 def read_whole(store: Store, run_id: str) -> pa.Table:
     """Return the rows of a run's results that this version wrote with all that belongs to them; StoreError."""
-    found = {}
-    for name in (ATTEMPTS, STEPS, ENVIRONMENTS, TENANTS):
-        try:
-            found[name], is_current = read_table(store, name, run_id)
-        except DamagedTableError:
-            is_current = False
-        if not is_current:
-            return make_schema(ATTEMPTS).empty_table()
+    found, is_current, damages = _read_tables(store, run_id, (ATTEMPTS, STEPS, ENVIRONMENTS, TENANTS))
+    if damages or not is_current:
+        return make_schema(ATTEMPTS).empty_table()
     return found[ATTEMPTS].filter(pa.array(find_whole(found[ATTEMPTS], found)))
 
 
@@ -164,14 +159,15 @@ def update_tables(store: Store, kind: Kind, run_id: str, *, writes: bool = False
     """
     found = RunTables(store=store, kind=kind, run_id=run_id)
     found.objects = _list_documents(found)
-    old, is_current, damages = _read_old(found, kind.tables[:1])
-    rows = old[kind.tables[0]]
-    removed = _find_removed(found) if damages or not set(rows["key"].to_pylist()) <= found.objects.keys() else {}
+    old, is_current, damages = _read_tables(store, run_id, kind.tables[:1])
+    rows = old[kind.table]
+    keys = set(rows["key"].to_pylist())
+    removed = _find_removed(found) if damages or not keys <= found.objects.keys() else {}
     kept = _find_kept(rows, found.objects, removed, is_usable=is_current and not rebuilds)
-    if kept.all() and not rebuilds and not damages and found.objects.keys() <= set(rows["key"].to_pylist()):
+    if kept.all() and not rebuilds and not damages and found.objects.keys() <= keys:
         found.tables = old
         return found
-    others, _, further = _read_old(found, kind.tables[1:])
+    others, _, further = _read_tables(store, run_id, kind.tables[1:])
     damages += further
     if kind.table == ATTEMPTS:
         kept &= find_whole(rows, others)
@@ -212,12 +208,12 @@ def _list_documents(found: RunTables) -> dict[str, StoredObject]:
     return objects
 
 
-def _read_old(found: RunTables, names: tuple[str, ...]) -> tuple[dict[str, pa.Table], bool, list[str]]:
+def _read_tables(store: Store, run_id: str, names: tuple[str, ...]) -> tuple[dict[str, pa.Table], bool, list[str]]:
     """Return tables of the store, whether this version wrote all of them, and why others cannot be read: empty here."""
     tables, is_current, damages = {name: make_schema(name).empty_table() for name in names}, True, []
     for name in names:
         try:
-            tables[name], is_own = read_table(found.store, name, found.run_id)
+            tables[name], is_own = read_table(store, name, run_id)
             is_current = is_current and is_own
         except DamagedTableError as error:
             damages.append(str(error))
