@@ -7,10 +7,10 @@ import pytest
 from pydantic import BaseModel
 
 from bench.schema import Node, export_json_schema
-from factories import make_cell, make_failed_result, make_placement, make_result, make_run
+from factories import make_failed_result, make_placement, make_result, make_run
 from node_faults import make_node_fault
 from raw_removals import make_raw_removal
-from tenancies import make_record, make_shared_result, make_window
+from tenancies import make_shared_result
 
 
 def make_validator(name: str) -> jsonschema.Draft202012Validator:
@@ -22,17 +22,11 @@ def make_validator(name: str) -> jsonschema.Draft202012Validator:
 @pytest.mark.parametrize(
     ("name", "document"),
     [
-        ("Cell", make_cell()),
         ("Result", make_result()),
-        ("Result", make_result(make_cell(device="gpu"), device_step_seconds=(0.1, 0.1, 0.1))),
         ("Result", make_failed_result(status="oom")),
         ("Result", make_shared_result()),
-        ("TenantRecord", make_record()),
-        ("CommonWindow", make_window()),
         ("Run", make_run()),
-        ("Placement", make_placement(make_result())),
         ("NodeFault", make_node_fault(make_run())),
-        ("NodeFault", make_node_fault(make_run(), node_name=None)),
         ("RawRemoval", make_raw_removal([make_result()])),
         ("Placement", make_placement(make_result(), Node(zone="a", is_spot=True, num_cpus=8))),
     ],
