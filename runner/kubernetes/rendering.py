@@ -29,7 +29,7 @@ from runner.kubernetes.names import (
     hash_store,
 )
 from runner.kubernetes.objects import MAX_WEIGHT, PREFERRED, REQUIRED, read_quantity
-from runner.profiles.model import Profile
+from runner.profiles.model import CONTAINER, Profile
 from runner.sources import find_source
 
 # The fingerprint of a run: what its Jobs measure for, and with what, in a few hex digits.
@@ -89,24 +89,25 @@ REPLACEABLE = frozenset(
 """Values of the tool that an overlay may replace."""
 
 
-def merge_overlay(job: Mapping[str, Any], overlay: Mapping[str, Any], *, source: str) -> dict[str, Any]:
-    """Return a Job whose pods have the overlay too.
+def merge_overlay(base: Any, added: Any, path: tuple[str, ...], *, source: str) -> Any:
+    """Return a part of a pod's template, at this path, with that of the overlay.
 
     UserError if the overlay gives a value that the tool sets to another one. `source` begins the message.
     """
-    template = _merge(job["spec"]["template"], overlay, (), source)
-    return {**job, "spec": {**job["spec"], "template": template}}
-
-
-def _merge(base: Any, added: Any, path: tuple[str, ...], source: str) -> Any:
     if isinstance(base, dict) and isinstance(added, dict):
-        merged = {
-            key: _merge(base[key], value, (*path, key), source) if key in base else value
+        return base | {
+            key: merge_overlay(base[key], value, (*path, key), source=source) if key in base else value
             for key, value in added.items()
         }
-        return {**base, **merged}
     if isinstance(base, list) and isinstance(added, list):
-        return _merge_lists(base, added, path, source)
+        name = MERGE_KEYS.get(path[-1])
+        if name is None:
+            return [*base, *(item for item in added if item not in base)]
+        merged = {item[name]: item for item in base}
+        for item in added:
+            known = merged.get(item[name])
+            merged[item[name]] = item if known is None else merge_overlay(known, item, path, source=source)
+        return list(merged.values())
     place = ".".join(path)
     if base != added and place not in REPLACEABLE:
         raise UserError(
@@ -116,29 +117,13 @@ def _merge(base: Any, added: Any, path: tuple[str, ...], source: str) -> Any:
     return added
 
 
-def _merge_lists(base: list[Any], added: list[Any], path: tuple[str, ...], source: str) -> list[Any]:
-    name = MERGE_KEYS.get(path[-1])
-    if name is None:
-        return [*base, *(item for item in added if item not in base)]
-    merged = {item[name]: item for item in base}
-    for item in added:
-        known = merged.get(item[name])
-        merged[item[name]] = item if known is None else _merge(known, item, path, source)
-    return list(merged.values())
-
-
 # Gives a Job's pod a container for each tenant of its cell, of which the first, `bench`, leads the others.
 #
 # One pod, so that the group is placed, preempted, evicted and measured again as a whole: see
 # docs/decisions/0036-tenants.md.
 
-LEADER = "bench"
 OWN_VOLUMES = ("tmp", "shm")
 """Volumes that each tenant has to itself, as if it were alone."""
-
-
-def name_tenant(number: int) -> str:
-    return LEADER if number == 0 else f"tenant-{number}"
 
 
 def add_tenants(job: MutableMapping[str, Any], num_tenants: int) -> None:
@@ -151,32 +136,22 @@ def add_tenants(job: MutableMapping[str, Any], num_tenants: int) -> None:
     # Else every tenant would be process 1 to itself, and none could be told from another by what NVML says of them:
     # https://kubernetes.io/docs/tasks/configure-pod-container/share-process-namespace/
     pod["shareProcessNamespace"] = True
-    leader = next(container for container in pod["containers"] if container["name"] == LEADER)
-    pod["containers"] = [_make_tenant(leader, number) for number in range(num_tenants)]
+    (leader,), pod["containers"] = pod["containers"], []
     own = [volume for volume in pod["volumes"] if volume["name"] in OWN_VOLUMES]
-    pod["volumes"] += [
-        copy.deepcopy(volume) | {"name": _name_volume(volume["name"], number)}
-        for number in range(1, num_tenants)
-        for volume in own
-    ]
+    for number in range(num_tenants):
+        names = {volume["name"]: f"{volume['name']}-{number}" for volume in own if number}
+        pod["volumes"] += [copy.deepcopy(volume) | {"name": names[volume["name"]]} for volume in own if number]
+        tenant = copy.deepcopy(leader)
+        tenant["name"] = f"tenant-{number}" if number else CONTAINER
+        tenant["env"] += [
+            {"name": "BENCH_TENANT", "value": str(number)},
+            {"name": "BENCH_TENANT_GROUP", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+        ]
+        for mount in tenant["volumeMounts"]:
+            mount["name"] = names.get(mount["name"], mount["name"])
+        pod["containers"].append(tenant)
     for rule in job["spec"]["podFailurePolicy"]["rules"]:
         rule.get("onExitCodes", {}).pop("containerName", None)
-
-
-def _make_tenant(leader: MutableMapping[str, Any], number: int) -> dict[str, Any]:
-    tenant = copy.deepcopy(dict(leader))
-    tenant["name"] = name_tenant(number)
-    tenant["env"] += [
-        {"name": "BENCH_TENANT", "value": str(number)},
-        {"name": "BENCH_TENANT_GROUP", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-    ]
-    for mount in tenant["volumeMounts"]:
-        mount["name"] = _name_volume(mount["name"], number)
-    return tenant
-
-
-def _name_volume(name: str, number: int) -> str:
-    return f"{name}-{number}" if number and name in OWN_VOLUMES else name
 
 
 # The node that a Job's pod should run on and those that it keeps off: affinity, added to what its pool asks for.
@@ -378,7 +353,8 @@ def render_shape(
     stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
     manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
     if profile.overlay:
-        manifest = merge_overlay(manifest, profile.overlay, source=f"profile {profile.name}")
+        spec = manifest["spec"]
+        spec["template"] = merge_overlay(spec["template"], profile.overlay, (), source=f"profile {profile.name}")
     if num_tenants > 1:
         add_tenants(manifest, num_tenants)
     # After the overlay: the wish is for every alternative of the node affinity, also those that came with it.

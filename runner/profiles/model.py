@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -272,51 +271,43 @@ what the tool sets, when a Job is rendered."""
 
 def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Return an overlay; ValueError with the place of the first field that is refused or that no pod has."""
-    # The second relies on what the first lets through.
-    found = next(chain(_find_unknown_parts(overlay), _find_refused(overlay)), None)
-    if found is not None:
-        raise ValueError(found)
+    for key in overlay:
+        if key not in ("metadata", "spec"):
+            raise ValueError(f"{key}: unknown key; an overlay has `metadata` and `spec`, as the template of a pod")
+    metadata, spec = overlay.get("metadata", {}), overlay.get("spec", {})
+    for key in metadata if isinstance(metadata, dict) else ():
+        if key not in ("labels", "annotations"):
+            raise ValueError(f"metadata.{key}: unknown key; an overlay adds `labels` and `annotations`")
+    # A pod needs a container. Others that a pod needs, such as its image, the tool adds.
+    whole = {"containers": [{"name": CONTAINER}]} | spec if isinstance(spec, dict) else spec
+    if mistake := find_mistake({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}):
+        raise ValueError(": ".join(mistake))
+    for place, value in _walk(overlay, ""):
+        pattern = re.sub(r"\[\d+\]", "[]", place)
+        if reason := _explain_refusal(pattern, value):
+            raise ValueError(f"{place}: is refused: {reason}")
+        # A variable without a value may come from a Secret.
+        text = value.get("value") if pattern == "spec.containers[].env[]" else None
+        if text and (reason := explain_secret_variable(value["name"], text)):
+            raise ValueError(f"{place}.value: {reason}")
     return overlay
 
 
 Overlay = Annotated[dict[str, JsonValue], AfterValidator(check_overlay)]
 
 
-def _find_unknown_parts(overlay: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is no field of a pod's template, or of the wrong kind."""
-    for key in overlay:
-        if key not in ("metadata", "spec"):
-            yield f"{key}: unknown key; an overlay has `metadata` and `spec`, as the template of a pod"
-    metadata, spec = overlay.get("metadata", {}), overlay.get("spec", {})
-    for key in metadata if isinstance(metadata, dict) else ():
-        if key not in ("labels", "annotations"):
-            yield f"metadata.{key}: unknown key; an overlay adds `labels` and `annotations`"
-    # A pod needs a container. Others that a pod needs, such as its image, the tool adds.
-    whole = {"containers": [{"name": CONTAINER}]} | spec if isinstance(spec, dict) else spec
-    if mistake := find_mistake({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}):
-        yield ": ".join(mistake)
-
-
-def _find_refused(overlay: Mapping[str, Any]) -> Iterator[str]:
-    for place, value in _walk(overlay, ""):
-        pattern = re.sub(r"\[\d+\]", "[]", place)
-        parent, _, key = pattern.rpartition(".")
-        reason = REFUSALS.get(pattern) if value not in (None, False) else None
-        if pattern == "spec.containers[].name" and value != CONTAINER:
-            reason = (
-                "another container would use the cell's CPUs and outlive it; the one that may be changed is called "
-                f"`{CONTAINER}`"
-            )
-        elif parent == "spec.containers[]" and key.removesuffix("[]") not in CONTAINER_KEYS:
-            reason = "the image's entry point is what is measured, alone and as it is"
-        elif re.fullmatch(MEASURED_RESOURCES, pattern):
-            reason = "it would change what is measured; set `pools.*.cpus`, `pools.*.memory` or `gpu`"
-        if reason is not None:
-            yield f"{place}: is refused: {reason}"
-        # A variable without a value may come from a Secret.
-        text = value.get("value") if pattern == "spec.containers[].env[]" else None
-        if text and (secret := explain_secret_variable(value["name"], text)):
-            yield f"{place}.value: {secret}"
+def _explain_refusal(pattern: str, value: Any) -> str | None:
+    parent, _, key = pattern.rpartition(".")
+    if pattern == "spec.containers[].name" and value != CONTAINER:
+        return (
+            "another container would use the cell's CPUs and outlive it; the one that may be changed is called "
+            f"`{CONTAINER}`"
+        )
+    if parent == "spec.containers[]" and key.removesuffix("[]") not in CONTAINER_KEYS:
+        return "the image's entry point is what is measured, alone and as it is"
+    if re.fullmatch(MEASURED_RESOURCES, pattern):
+        return "it would change what is measured; set `pools.*.cpus`, `pools.*.memory` or `gpu`"
+    return REFUSALS.get(pattern) if value not in (None, False) else None
 
 
 def _walk(value: Any, place: str) -> Iterator[tuple[str, Any]]:
