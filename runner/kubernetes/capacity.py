@@ -287,14 +287,12 @@ def count_cells(pods: Sequence[Mapping[str, Any]], nodes: Sequence[NodeStatus]) 
     """
     if all("podAntiAffinity" in pod.get("affinity", {}) for pod in pods):
         return len({node.name for pod in pods for node in fit_pod(pod, nodes).get("", ())})
-    return max(_count_sharing(pod, fit_pod(pod, nodes).get("", ())) for pod in pods)
-
-
-def _count_sharing(pod: Mapping[str, Any], fitting: Sequence[NodeStatus]) -> int:
-    requests = {name: amount for name, amount in sum_requests(pod).items() if amount}
-    return sum(
-        min((int(node.free[name] // amount) for name, amount in requests.items()), default=1) for node in fitting
-    )
+    counts = []
+    for pod in pods:
+        requests = {name: amount for name, amount in sum_requests(pod).items() if amount}
+        fitting = fit_pod(pod, nodes).get("", ())
+        counts.append(sum(min(int(node.free[name] // amount) for name, amount in requests.items()) for node in fitting))
+    return max(counts)
 
 
 # Estimate what a run costs, and whether its caps on nodes and on money leave room for another Job.
@@ -507,7 +505,7 @@ class QueuedJobs:
     run: OngoingRun
     _waiting_since: dict[CellKind, float] = field(default_factory=dict, repr=False)
     """Since when (time.monotonic) there are suspended Jobs of a kind, and none that Kueue has started."""
-    _next_request: float = math.inf
+    _next_request: float = 0.0
 
     def check(self) -> None:
         """Read the Workloads of suspended Jobs if it is time to; to be called about once a second."""
@@ -522,8 +520,7 @@ class QueuedJobs:
                 else:
                     self._waiting_since[kind] = now
         self._waiting_since = {kind: self._waiting_since.get(kind, now) for kind in suspended}
-        self._next_request = min(self._next_request, now + READ_SECONDS) if suspended else math.inf
-        if now >= self._next_request:
+        if suspended and now >= self._next_request:
             self._next_request = now + READ_SECONDS
             samples = {kind: sorted(jobs, key=_find_age)[:NUM_SAMPLES] for kind, jobs in suspended.items()}
             uids = [tracked.job.uid for jobs in samples.values() for tracked in jobs if tracked.job is not None]

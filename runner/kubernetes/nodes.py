@@ -22,7 +22,7 @@ from bench.store import (
     placements_prefix,
     results_prefix,
 )
-from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, Connection, read_item
+from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, read_item
 from runner.kubernetes.failures import find_last_line, find_node_fault
 from runner.kubernetes.names import select_run
 from runner.kubernetes.objects import JobStatus, PodStatus, describe_node, read_pod_status, read_quantity
@@ -552,20 +552,10 @@ def find_former_nodes(run: OngoingRun, blocks: Collection[BlockKey]) -> dict[Blo
                 counts[wanted[key]][placement.node_name] += 1
                 if placement.node is not None:
                     types[placement.node_name] = placement.node.instance_type or ""
-    existing = _list_node_names(run.connection) if counts else None
-    found = {}
-    for block, by_node in counts.items():
-        name = min(by_node, key=lambda name: (-by_node[name], name))
-        found[block] = name if existing is None or name in existing else "", types.get(name, "")
-    return found
-
-
-def _list_node_names(connection: Connection) -> frozenset[str] | None:
-    """Return the nodes that the cluster has; None: they may not be listed, so nothing is known."""
-    try:
-        names = connection.read_items(
-            "/api/v1/nodes", lambda node: str(node["metadata"]["name"]), patience_seconds=SHORT_PATIENCE_SECONDS
-        )
-    except ApiError:
-        return None
-    return frozenset(names)
+    names = {block: min(found, key=lambda name: (-found[name], name)) for block, found in counts.items()}
+    gone: set[str] = set()
+    if names:
+        with suppress(ApiError):  # nodes that may not be listed may still be there
+            read, patience = (lambda node: str(node["metadata"]["name"])), SHORT_PATIENCE_SECONDS
+            gone = {*names.values()} - {*run.connection.read_items("/api/v1/nodes", read, patience_seconds=patience)}
+    return {block: ("" if name in gone else name, types.get(name, "")) for block, name in names.items()}
