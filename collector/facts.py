@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pandas as pd
 
 from bench.registry import FRAMEWORKS
-from bench.schema import EARLIEST, LATEST, Environment, NodeFault, RawRemoval
+from bench.schema import Environment, NodeFault, RawRemoval
 from collector.labels import FRAMEWORK_NAMES, label_hardware
 from collector.results.cell_repeats import FOR_LACK, NO, YES, judge_counting
 from collector.results.collection import Collection
@@ -140,18 +140,12 @@ def describe_raw_removals(removals: Sequence[RawRemoval]) -> list[str]:
 
 
 def _describe_span(results: pd.DataFrame) -> str:
-    """Return when the first repeat began and how long all took, by the times of clocks that were set."""
+    """Return when the first repeat began and how long all took."""
     times = results[["started_at", "finished_at"]].dropna()
     if times.empty:
         return ""
-    known = times[((times > EARLIEST) & (times < LATEST)).all(axis=1)]
-    num_unknown = len(times) - len(known)
-    unset = f"of {count_things(num_unknown, 'repeat')} the machine's clock was not set" if num_unknown else ""
-    if known.empty:
-        return f"not known: {unset}"
-    start, end = known["started_at"].min(), known["finished_at"].max()
-    span = f"{_format_time(start)}, for {format_duration((end - start).total_seconds())}"
-    return f"{span}; {unset}" if unset else span
+    start, end = times["started_at"].min(), times["finished_at"].max()
+    return f"{_format_time(start)}, for {format_duration((end - start).total_seconds())}"
 
 
 def _format_time(time: datetime) -> str:

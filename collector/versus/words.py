@@ -50,10 +50,10 @@ ONE_RUN = (
     "These are ratios of one run: the verdicts rest on its repeats, and are about that run on its machines. Its report "
     "judges all ratios of a table together: where these are some of them, its intervals are wider."
 )
+ACROSS_MACHINES = "Across machines, a ratio holds their difference too, which its interval does not."
 ADVICE = (
-    f"About N repeats a side decide in {POWER_WORDS} if the true ratio and spread are the measured ones; in "
-    "simulations, they decided 3 to 10 of 10 pairs that differ, and of equal ones without a floor next to none "
-    "(docs/compare.md)."
+    f"About N repeats a side decide in {POWER_WORDS} if the true ratio and spread are the measured ones, which few "
+    "repeats know only roughly (docs/compare.md)."
 )
 NO_INTERVALS = (
     "Peak memory has no interval: its repeats are mostly equal, and else differ by whole blocks. The largest repeats "
@@ -248,42 +248,29 @@ def list_method_lines(document: CompareDocument) -> Iterator[str]:
     yield document.metric.reading
     if not METRICS[document.metric.name].has_intervals:
         yield NO_INTERVALS
-    families = [*_list_families(document)]
-    yield from families
-    if not families:
+    found = (*document.cells, *document.together)
+    number = sum(one.p_value is not None for one in found)
+    if not number:
         return
-    differs = f"B is called {document.metric.worse} or {document.metric.better} where the 95 % interval excludes 1"
-    if all(one.floor is None for one in (*document.cells, *document.together)):
-        yield f"{differs}."
-    else:
-        if not document.is_within_runs:
-            yield "The 95 % interval allows for what identical runs differ by."
-        yield (
-            f"{differs} and the ratio is beyond the floor; within the floor where the interval of {ALONE}, by the "
-            "repeats of these runs, lies within it."
+    families = "those of cells and those of their means by themselves" if document.is_within_runs else "all of them"
+    together = f", which hold together: {families}" if number > 1 else ""
+    yield f"Verdicts are read from 95 % intervals{together} (docs/compare.md)."
+    noise = floor = ""
+    if any(one.floor is not None for one in found):
+        noise = "" if document.is_within_runs else ", which allows for what identical runs differ by,"
+        floor = (
+            f" and the ratio is beyond the floor; within the floor where the interval of {ALONE}, by the repeats of "
+            "these runs, lies within it"
         )
+    words = f"{document.metric.worse} or {document.metric.better}"
+    yield f"B is called {words} where the 95 % interval{noise} excludes 1{floor}."
     yield from map(describe_noise, document.noise)
-    if document.is_within_runs:
-        if len(document.a.run_ids) == 1:
-            yield ONE_RUN
-        if any(cell.scope.startswith(ACROSS) for cell in document.cells):
-            yield "Across machines, a ratio holds their difference too, which its interval does not."
+    if document.is_within_runs and len(document.a.run_ids) == 1:
+        yield ONE_RUN
+    if document.is_within_runs and any(cell.scope.startswith(ACROSS) for cell in document.cells):
+        yield ACROSS_MACHINES
     if any(ADVISES_REPEATS in cell.reason for cell in document.cells):
         yield ADVICE
-
-
-def _list_families(document: CompareDocument) -> Iterator[str]:
-    """Yield which intervals hold together."""
-    tested = [(sum(cell.p_value is not None for cell in document.cells), "cell")]
-    means = [(len(document.together), "group of cells together")]
-    for family in (tested, means) if document.is_within_runs else ([*tested, *means],):
-        named = " and ".join(count_things(count, noun) for count, noun in family if count)
-        number = sum(count for count, _ in family)
-        if number > 1:
-            yield f"Verdicts on {named}: by their 95 % intervals, which hold together for these {number:,}."
-        elif number:
-            mean = "; it is about their mean, not about any one of them" if family is means else ""
-            yield f"Verdict on {named}: by its 95 % interval{mean}."
 
 
 def describe_noise(noise: NoiseDescription) -> str:

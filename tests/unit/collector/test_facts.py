@@ -1,13 +1,10 @@
 """collector.facts: what was run, in words."""
 
-from datetime import timedelta
-from typing import Any
-
 import pytest
 
-from bench.schema import EARLIEST, LATEST, Machine, Result, Verdict
+from bench.schema import Machine, Result, Verdict
 from collector.facts import describe_windows, list_facts, state_outcome
-from factories import START, make_cell, make_environment, make_failed_result, make_result, make_validity
+from factories import make_cell, make_environment, make_failed_result, make_result, make_validity
 from measured_runs import Collect
 
 SHORT = make_result(step_seconds=(0.25,) * 4)
@@ -61,32 +58,3 @@ def test_a_run_without_a_gpu_says_of_what_there_is_none(collect: Collect) -> Non
     facts = dict(list_facts(collect(make_result(make_cell(device="cpu")), repeats=1)))
     assert facts["GPU"] == "no GPU used"
     assert "GPU" not in dict(list_facts(collect(make_failed_result(), repeats=1)))
-
-
-LATER: dict[str, Any] = {"started_at": START + timedelta(hours=2), "finished_at": START + timedelta(hours=3)}
-UNSET: dict[str, Any] = {"started_at": EARLIEST, "finished_at": EARLIEST}
-HALF: dict[str, Any] = {"started_at": EARLIEST, "finished_at": EARLIEST + timedelta(seconds=30)}
-LATE_HALF: dict[str, Any] = {"started_at": LATEST - timedelta(seconds=30), "finished_at": LATEST}
-SET_MEANWHILE: dict[str, Any] = {"started_at": EARLIEST, "finished_at": START + timedelta(hours=4)}
-
-
-@pytest.mark.parametrize(
-    ("times", "words"),
-    [
-        ((LATER,), "for 1 h 0 min"),
-        ((LATER, UNSET), "for 1 h 0 min; of 1 repeat the machine's clock was not set"),
-        ((LATER, HALF, LATE_HALF), "for 1 h 0 min; of 2 repeats the machine's clock was not set"),
-        ((LATER, SET_MEANWHILE, UNSET), "for 1 h 0 min; of 2 repeats the machine's clock was not set"),
-    ],
-)
-def test_a_clock_that_was_not_set_does_not_say_when_a_run_began(
-    collect: Collect, times: tuple[dict[str, Any], ...], words: str
-) -> None:
-    results = [make_result(repeat=number, **one) for number, one in enumerate(times, start=1)]
-    measured = dict(list_facts(collect(*results)))["measured"]
-    assert measured == f"{START + timedelta(hours=2):%Y-%m-%d %H:%M} UTC, {words}"
-
-
-def test_when_a_run_was_is_not_known_where_no_clock_was_set(collect: Collect) -> None:
-    measured = dict(list_facts(collect(make_result(**UNSET))))["measured"]
-    assert measured == "not known: of 1 repeat the machine's clock was not set"

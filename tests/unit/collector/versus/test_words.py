@@ -108,9 +108,11 @@ def test_of_two_runs_both_intervals_stand_beside_the_verdict(tmp_path: Path) -> 
     low, high = map(float, same["this ratio alone"].split(" to "))
     assert 1 / 1.087 < low < high < 1.087
     lines = " ".join(list_method_lines(document))
-    assert "Verdicts on 2 cells and 1 group of cells together: by their 95 % intervals, which hold together" in lines
-    assert "allows for what identical runs differ by" in lines
-    assert "B is called slower or faster where the 95 % interval excludes 1 and the ratio is beyond the floor" in lines
+    assert "95 % intervals, which hold together: all of them" in lines
+    assert (
+        "slower or faster where the 95 % interval, which allows for what identical runs differ by, excludes 1 and the "
+        "ratio is beyond the floor"
+    ) in lines
     (group,) = list_group_lines(document)
     assert "; this ratio alone 1.2" in group
 
