@@ -88,3 +88,15 @@ def test_a_claim_takes_the_place_of_the_limit_and_is_met_on_a_node_with_devices(
     assert sorted((found["device"], found["pool"]) for found in results) == [("gpu-0", nodes[2]), ("gpu-1", nodes[2])]
     resources = cluster.list_pods()[0]["spec"]["containers"][0]["resources"]
     assert set(resources["limits"]) == {"cpu", "memory", "ephemeral-storage"}
+
+
+def test_several_gpus_need_a_node_that_has_them(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster("gke")
+    small = make_gke("gpu", "nvidia-tesla-t4")
+    small.gpus["nvidia.com/gpu"] = "1"
+    pools = cluster.add_nodes([small, make_gke("gpu", "nvidia-tesla-t4")])
+
+    cluster.submit(make_cell(device="gpu", num_gpus=4))
+
+    (pod,) = cluster.await_pods(num_placed=1, num_waiting=0)
+    assert list(pools)[1] == pod.node

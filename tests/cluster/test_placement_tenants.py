@@ -72,3 +72,25 @@ def test_pods_that_need_their_nodes_ipc_are_let_in_where_setup_labels_the_namesp
     assert (pod.node, pod.cell_id) == (names[0], cells[1].cell_id)
     (refusal,) = read_reasons(connection, cluster.profile.namespace).values()
     assert "host namespaces (hostIPC=true)" in refusal
+
+
+def test_a_group_waits_as_a_whole_where_only_some_of_its_tenants_fit(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(OFFERED)
+    node = make_shared_gke("time-sharing", 4)
+    node.gpus["nvidia.com/gpu"] = "3"  # a stranger has one of the four shares
+    cluster.add_nodes([node])
+
+    cluster.submit(make_tenants(4))
+
+    (pod,) = cluster.await_pods(num_placed=0, num_waiting=1, words="nvidia.com/gpu")
+    assert (pod.node, "Insufficient nvidia.com/gpu" in pod.unschedulable) == ("", True)
+
+
+def test_two_groups_do_not_share_a_node_though_it_has_shares_for_both(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster(OFFERED)
+    cluster.add_nodes([make_shared_gke("time-sharing", 4)])
+
+    cluster.submit(make_tenants(2), make_cell(device="gpu", tenants=2, seed=1))
+
+    pods = cluster.await_pods(num_placed=1, num_waiting=1)
+    assert sorted(bool(pod.node) for pod in pods) == [False, True]
