@@ -21,10 +21,10 @@ from bench.schema import Document
 from bench.store import Store, cancelled_key, cancelled_prefix, confirmation_run_id
 from collector.units import join_some
 from runner.kubernetes.connection import Connection, delete_exactly
-from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.names import POOL_LABEL, RUN_LABEL, select_run
 from runner.kubernetes.objects import JobStatus, read_remaining_job
 from runner.kubernetes.setup import CANCEL_PERMISSIONS, check_permissions
+from runner.kubernetes.tracked_jobs import Dispatcher
 from runner.matrix import read_user_name
 from runner.runs import is_stored, read_run
 

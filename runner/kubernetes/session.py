@@ -40,14 +40,13 @@ from typing import Any, TypeVar
 from bench.schema import Failure, NodeFault, Result
 from runner.kubernetes.capacity import PoolCapacity, QueuedJobs, Spending
 from runner.kubernetes.cleanup import CancellationWatcher, list_marks
-from runner.kubernetes.dispatcher import TICK_SECONDS
 from runner.kubernetes.failures import PendingPods, classify, find_interruption, find_node_fault
 from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
 from runner.kubernetes.nodes import NodeFaults, Placements, SharedNodes, read_node_faults
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
 from runner.kubernetes.submission import FinishedJobs, Submission
-from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
+from runner.kubernetes.tracked_jobs import TICK_SECONDS, OngoingRun, TrackedJob
 
 LAST_EVENTS_SECONDS = 3.0
 """How long, at the deadline, ends are waited for that the informers have not reported yet."""

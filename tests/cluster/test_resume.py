@@ -278,7 +278,7 @@ def test_a_store_that_is_away_is_waited_for_and_told_about(
     start_kubelet: StartKubelet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.dispatcher.STORE_PAUSE_SECONDS", 1.0)
+    monkeypatch.setattr("runner.kubernetes.tracked_jobs.STORE_PAUSE_SECONDS", 1.0)
     kubelet = start_kubelet(lambda pod: "crash", num_nodes=1)
     setup = Setup.make(connection, namespace, bucket, make_cells(3), max_in_flight=1)
     running = setup.start()

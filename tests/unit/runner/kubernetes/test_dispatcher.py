@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from runner.kubernetes.dispatcher import Dispatcher
+from runner.kubernetes.tracked_jobs import Dispatcher
 
 GUARD_SECONDS = 600.0
 

@@ -13,10 +13,10 @@ from factories import make_run
 from fake_nodes import KUBELET_LABELS
 from job_manifests import load
 from ongoing_runs import SameThread, finish, make_ongoing, track
+from runner.kubernetes import cleanup
 from runner.kubernetes.capacity import PoolCapacity, Spending
 from runner.kubernetes.cleanup import CancellationWatcher, RunCancelled, leave_mark
 from runner.kubernetes.connection import ApiError
-from runner.kubernetes.dispatcher import Dispatcher
 from runner.kubernetes.nodes import Placements
 from runner.kubernetes.rendering import ANY_NODE
 from runner.kubernetes.submission import (
@@ -27,7 +27,7 @@ from runner.kubernetes.submission import (
     FinishedJobs,
     Submission,
 )
-from runner.kubernetes.tracked_jobs import State, TrackedJob
+from runner.kubernetes.tracked_jobs import Dispatcher, State, TrackedJob
 
 
 class AcceptingServer:
@@ -310,3 +310,21 @@ def test_jobs_that_cannot_be_deleted_stay_until_their_ttl(tmp_path: Path) -> Non
     dispatcher = SameThread()
     add_jobs(make_finished_jobs(tmp_path, RefusingServer(), dispatcher), NUM_KEPT + BATCH_SIZE)
     assert dispatcher.warnings == ["finished Jobs are not deleted: not you: status.successful=1"]
+
+
+def test_looks_for_a_cancellation_that_are_wanted_during_one_share_the_next(
+    dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = make_submission(tmp_path, [], dispatcher=dispatcher).cancellation_watcher
+    looks: list[str] = []
+
+    def look(_: object, run_id: str) -> frozenset[str]:
+        looks.append(run_id)
+        return frozenset()
+
+    monkeypatch.setattr(cleanup, "list_marks", look)
+    for _ in range(200):
+        watcher.check()
+    while watcher.is_checking:
+        dispatcher.run_next()
+    assert len(looks) == 2
