@@ -25,8 +25,6 @@ if TYPE_CHECKING:  # help and completion need no more than the options
     from bench.schema import Cell
     from runner.probe import ProbeReport
 
-    pass
-
 RUN_PANEL = "With --run"
 OF_RUNS = ("store", "level")
 

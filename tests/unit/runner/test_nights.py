@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from bench.errors import UserError
-from bench.schema import Cell, Node, PlannedCell, Suspicion, read_decision, read_result, read_suspicion
+from bench.schema import Cell, PlannedCell, Suspicion, read_decision, read_result, read_suspicion
 from bench.store import Store
-from factories import START, make_cell, make_identity, make_placement, make_result, make_run
+from factories import START, make_cell, make_identity, make_run
 from nights import CELLS, SLOWED, SimulatedNights
 from runner.matrix import load_matrix
 from runner.nights import NightReport, Watch, describe_matrix, list_lines
@@ -162,22 +162,6 @@ def test_damaged_documents_and_clocks_that_are_wrong_are_named(nights: Simulated
         assert f"run {run_id}: began on" in warnings
     assert "nights/smoke/changes/abc/decision.json" in warnings
     assert "something.json: the key is not one of a change" in warnings
-
-
-def test_an_instance_type_that_changed_is_named(nights: SimulatedNights) -> None:
-    for number, instance_type in enumerate(("n2-standard-4", "n2-standard-4", "e2-standard-4")):
-        run = nights.put_night(number, factors=SLOWER if number == 2 else {}, executor="kubernetes")
-        for cell in CELLS:
-            for repeat in (1, 2, 3):
-                result = make_result(cell, run_id=run.run_id, repeat=repeat)
-                placement = make_placement(result, Node(instance_type=instance_type))
-                key = f"runs/{run.run_id}/placements/{cell.cell_id}/{repeat}-a1.json"
-                nights.store.put(key, placement.to_json())
-
-    (suspicion,) = look(nights).pending
-
-    assert ("instance_type", "n2-standard-4", "e2-standard-4") in list_parts(suspicion)
-    assert suspicion.instance_types == ("e2-standard-4",)
 
 
 def test_all_cells_of_some_hardware_that_got_slower_are_one_change(nights: SimulatedNights) -> None:

@@ -43,12 +43,6 @@ def list_sizes(found: BatchSearch) -> list[int]:
     return [trial.batch_size for trial in found.tries]
 
 
-def test_it_doubles_until_one_does_not_fit_and_then_bisects_what_is_left() -> None:
-    found = search(make_machine(11))
-    assert list_sizes(found) == [1, 4, 8, 16, 12, 10, 11]
-    assert (found.ended_by, found.largest_batch_size, found.smallest_failing_batch_size) == ("found", 11, 12)
-
-
 @pytest.mark.parametrize(("multiple", "bound", "sizes"), [(1, 6, [1, 4, 6]), (4, 15, [4, 12]), (1, 1, [1])])
 def test_it_ends_at_the_upper_bound_which_is_tried(multiple: int, bound: int, sizes: list[int]) -> None:
     found = search(make_machine(1000), multiple=multiple, max_batch_size=bound)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 
 import pytest
 
@@ -22,17 +21,3 @@ def test_an_interrupt_at_the_start_waits_until_the_process_is_known(number: int)
         assert handled == [number, number]
     finally:
         signal.signal(number, previous)
-
-
-def test_in_a_thread_nothing_is_delayed() -> None:
-    """Python lets the main thread alone change handlers."""
-    entered = threading.Event()
-
-    def start() -> None:
-        with delay_interrupts():
-            entered.set()
-
-    thread = threading.Thread(target=start)
-    thread.start()
-    thread.join()
-    assert entered.is_set()

@@ -156,19 +156,6 @@ def test_a_run_with_a_raw_result_that_the_data_set_does_not_hold_stays(store: St
     assert list_raw(store, old) == there
 
 
-def test_another_file_of_the_same_size_and_time_of_writing_is_not_held(store: Store, old: Run) -> None:
-    """`cp -p`, `rsync -a` and `tar` keep both: the old rows counted, and a result that no table held was deleted."""
-    path = Path(store.url.removeprefix("file://")) / f"{results_prefix(old.run_id)}{CELL_A.cell_id}/1-a1.json"
-    status, other = path.stat(), path.with_name("copy")
-    result = make_ok(old, CELL_A)
-    other.write_bytes(result.model_copy(update={"finished_at": result.finished_at + timedelta(seconds=5)}).to_json())
-    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
-    other.rename(path)
-    assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
-
-    assert list_planned(store) == set()
-
-
 @pytest.mark.parametrize("table", ["attempts", "steps", "environments"])
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_nothing_is_held_by_tables_that_cannot_be_read_in_full(store: Store, old: Run, table: str, damage: str) -> None:
@@ -179,29 +166,6 @@ def test_nothing_is_held_by_tables_that_cannot_be_read_in_full(store: Store, old
         store.put(key, whole[:-20])
 
     assert list_planned(store) == set()
-
-
-@pytest.mark.parametrize("rebuilds", [False, True])
-def test_a_damaged_table_with_the_only_rows_of_removed_results_counts_again_when_it_is_put_back(
-    store: Store, old: Run, rebuilds: bool
-) -> None:
-    before = load_run(store, old.run_id)
-    remove(store)
-    key = table_key("attempts", old.run_id)
-    whole = store.get(key)
-    store.put(key, whole[:100])
-
-    damaged = load_run(store, old.run_id, writes_tables=True, rebuilds_tables=rebuilds)
-    assert set(damaged.results["status"]) == {"missing"}
-    assert damaged.notices[-1].startswith(
-        f"{old.run_id}: 2 results have no row that can be read, and their raw results were removed: put the files "
-    )
-    assert store.get(key) == whole[:100]
-
-    store.put(key, whole)
-    after = load_run(store, old.run_id, writes_tables=True)
-    pd.testing.assert_frame_equal(after.results, before.results)
-    assert after.notices == ()
 
 
 def test_the_newest_run_and_the_one_of_the_newest_report_stay(store: Store, old: Run) -> None:

@@ -1,7 +1,6 @@
 """`benchmatrix probe`: the search and its options as users meet them, over stand-ins and a real Python."""
 
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from bench.schema import Framework
-from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
-from local_processes import await_death
+from fake_interpreters import make_measuring_interpreter, read_log
 from memory_cgroup import MemoryCgroup
 from runner import cli
 from runner.matrix import GpuKind
 from runner.probe import ProbeReport
-from workspace import HANG_GUARD_SECONDS, PROGRAM, Workspace
+from workspace import Workspace
 
 GIB = 2**30
 REAL_SEARCH_SECONDS = 1800.0
@@ -85,19 +83,6 @@ def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallProbe) -> 
     assert len(err.splitlines()) == 9
 
 
-def test_a_trial_that_hangs_ends_with_the_time(call_probe: CallProbe, workspace: Workspace) -> None:
-    hangs = 'case "$BENCH_CELL" in *\'"batch_size":4,\'*) sleep 60;; esac'
-    make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=hangs)
-
-    code, out, _ = call_probe("--deadline", "10")
-
-    assert code == 1
-    assert "time-limit" in out.splitlines()[-2]
-    assert out.splitlines()[-1].startswith(
-        "the time was up before batch 4 had ended, which says nothing about its memory: batch 1 fits into"
-    )
-
-
 def test_a_kill_by_the_kernel_for_memory_does_not_fit(
     call_probe: CallProbe, workspace: Workspace, memory_cgroup: MemoryCgroup
 ) -> None:
@@ -127,18 +112,6 @@ def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(
     assert Path(inductor).parent == Path(jax).parent
     assert triton == str(workspace.folder / "mine")  # the user's own
     assert not Path(inductor).parent.exists()
-
-
-def test_ctrl_c_ends_the_search_and_its_process(workspace: Workspace) -> None:
-    make_interpreter(workspace.folder / "python", "sleep 1000 & echo $$ $! > hanging; wait")
-    process = workspace.start(*PROGRAM, "probe", "conv6", "--device", "cpu", "--python", "./python")
-    pids = [int(word) for word in workspace.await_file("hanging").split()]
-
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=HANG_GUARD_SECONDS)
-
-    assert (process.returncode, out.splitlines()[-1]) == (130, "interrupted")
-    await_death(pids)
 
 
 def test_a_real_search_finds_what_fits_into_the_memory_that_there_is(

@@ -63,18 +63,6 @@ def test_a_source_that_changes_changes_the_tags_of_what_it_goes_into(
     assert {name for name in before if before[name] != after[name]} == changed
 
 
-def test_another_base_changes_the_tag_and_the_default_given_explicitly_does_not(checkout: Path) -> None:
-    image = find_image("pytorch", "cpu")
-    plain = name_image("r", image, make_arguments(images.DEFAULT_BASE, ""))
-    assert name_image("r", image) == plain
-    assert name_image("r", image, make_arguments("python@sha256:00", "")) != plain
-    assert name_image("r", image, make_arguments(images.DEFAULT_BASE, "https://index.example/cpu")) != plain
-    jax = find_image("jax", "cpu")  # has no PyTorch
-    assert name_image("r", jax) == name_image(
-        "r", jax, make_arguments(images.DEFAULT_BASE, "https://index.example/cpu")
-    )
-
-
 def test_names_choose_images_with_or_without_flavour() -> None:
     def name(*words: str) -> list[str]:
         return [f"{image.name}:{image.flavour}" for image in choose_images(words)]

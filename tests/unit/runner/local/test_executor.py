@@ -11,7 +11,7 @@ import pytest
 from bench.schema import Framework, Neighbour, PlannedCell, Result, TenantRecord
 from bench.store import Store, meeting_key, result_key, results_prefix, tenants_prefix
 from factories import RUN_ID, make_cell, make_result
-from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
+from fake_interpreters import make_interpreter
 from fake_mps import install_mps
 from fake_nvml import install_nvml
 from local_processes import await_death, end_time_when, read_pids
@@ -132,16 +132,6 @@ def test_a_missing_framework_is_recorded_by_bench_itself(executor: LocalExecutor
     assert result.error.message == "ModuleNotFoundError: No module named 'torch'"
 
 
-def test_an_ok_record_counts_as_it_was_written(executor: LocalExecutor, tmp_path: Path) -> None:
-    make_measuring_interpreter(tmp_path / "python", log=tmp_path / "log")
-
-    result = executor.measure_repeat(make_repeat(3))
-
-    assert read_records(executor) == [result]
-    assert (result.status, result.written_by, result.repeat) == ("ok", "bench", 3)
-    assert read_log(tmp_path / "log") == [(result.cell_id, 3)]
-
-
 @pytest.mark.parametrize("end", ["kill -SEGV $$", "exit 9", "sleep 1000"])
 def test_a_record_that_is_there_counts_however_the_process_ends(
     end: str, executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -216,17 +206,6 @@ def test_the_others_are_told_of_a_tenant_that_died(
     assert (record.tenant, record.status, record.error.kind, record.error.signal) == (1, "failed", "killed", "SIGKILL")
     assert result.error is not None
     assert (result.status, result.written_by, result.error.exit_code) == ("failed", "runner", 7)
-
-
-def test_tenants_share_a_group_and_differ_in_their_number(executor: LocalExecutor, tmp_path: Path) -> None:
-    say = f"echo $BENCH_TENANT $BENCH_TENANT_GROUP $BENCH_ATTEMPT >> {tmp_path}/said"
-    make_interpreter(tmp_path / "python", say)
-    result = measure(executor, tenants=3)
-    said = sorted(line.split() for line in (tmp_path / "said").read_text().splitlines())
-    assert [words[0] for words in said] == ["0", "1", "2"]
-    assert {words[1] for words in said} == {result.attempt}
-    assert said[0][2] == result.attempt
-    assert len({words[2] for words in said}) == 3
 
 
 def test_tenants_under_mps_find_a_daemon_of_their_own(

@@ -107,23 +107,6 @@ def test_a_bystander_that_holds_the_lock_is_left_alone(
             os.killpg(bystander.pid, signal.SIGKILL)
 
 
-def test_what_an_orphan_started_without_the_lock_is_ended_with_it(start_runner: StartRunner) -> None:
-    start = (
-        "child = subprocess.Popen([sys.executable, '-c', 'import subprocess; "
-        'print(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, flush=True); import time; '
-        "time.sleep(1000)'], pass_fds=[lock], start_new_session=True, stdout=subprocess.PIPE, text=True); "
-        "print(child.stdout.readline(), end='')"
-    )
-    killed = start_runner(HOLD.format(start=start, seconds=1000))
-    grandchild = int(read_line(killed))
-    assert read_line(killed) == "held"
-    killed.kill()
-    killed.wait()
-
-    with hold_host_lock("run-2"):
-        await_end(grandchild)
-
-
 def test_the_lock_of_a_machine_is_where_every_user_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from runner.local.process import find_lock_path
 

@@ -170,18 +170,6 @@ def test_new_starts_another_run_though_one_is_unfinished(setup: Setup) -> None:
     assert count_results(setup.store, unfinished) == 0
 
 
-def test_a_name_makes_a_run_of_that_name_and_resumes_it(setup: Setup) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        setup.measure(run_id="mine", interpreters=dict.fromkeys(FRAMEWORKS, interrupt_caller(setup.folder)))
-    assert setup.store.list_run_ids() == ["mine"]
-
-    run, printed = setup.measure(run_id="mine")
-
-    assert run.run_id == "mine"
-    assert printed.startswith("run mine is resumed")
-    assert len(read_log(setup.log)) == 4
-
-
 def test_the_name_of_a_run_of_another_plan_is_refused_before_anything_is_measured(setup: Setup) -> None:
     setup.measure(run_id="mine")
     setup.matrix.write_text(MATRIX.replace("repeats: 2", "repeats: 3"))

@@ -1,7 +1,6 @@
 """runner.local.virtual_environments: a tiny package is installed, again, in vain, or killed; what people see of it."""
 
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -130,23 +129,6 @@ def test_a_killed_installation_is_waited_out_and_done_again(
     assert rest.startswith("pytorch-cpu: new environment\n")
     assert second.returncode == 0
     assert prepare() == (python, [])
-
-
-def test_an_interrupted_installation_ends_its_processes_and_is_done_again(
-    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WAIT_FOR", str(root / "go"))
-    interrupted = start_installation(root, quick_python)
-    assert interrupted.stdout is not None
-    interrupted.stdout.readline()
-    child = await_child(interrupted.pid)
-    interrupted.send_signal(signal.SIGINT)
-    interrupted.communicate()
-
-    await_end(child)
-    monkeypatch.delenv("WAIT_FOR")
-    monkeypatch.setattr(sys, "executable", str(quick_python))
-    assert prepare()[1][0] == "pytorch-cpu: new environment"
 
 
 def test_without_a_checkout_environments_are_in_the_cache_and_have_what_the_package_has(
