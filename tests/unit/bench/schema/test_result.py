@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from bench.schema import Cell, Phases, Samples
+from bench.schema import Cell, Samples
 from factories import (
     START,
     make_cell,
@@ -55,18 +55,6 @@ def test_step_times_of_two_clocks_must_be_equally_many() -> None:
         Samples(warmup_step_seconds=(), step_seconds=(0.1, 0.1), device_step_seconds=(0.1,), reached_steady=True)
 
 
-def test_a_failed_result_needs_nothing_but_its_error() -> None:
-    result = make_failed_result(phases=Phases(import_seconds=2.0))
-    assert (result.samples, result.window_samples_per_s) == (None, None)
-
-
-def test_a_result_that_was_cut_short_has_the_steps_that_it_came_to() -> None:
-    samples = Samples(warmup_step_seconds=(0.2,), step_seconds=(0.1,), reached_steady=False)
-    result = make_failed_result(status="timeout", samples=samples)
-    assert result.samples == samples
-    assert result.window_samples_per_s is None
-
-
 def test_the_rate_is_samples_of_the_window_over_its_seconds() -> None:
     # 4 steps of 8 samples in a window of 2.0 s, of which the steps themselves took 1.6 s: 32 / 2.0.
     steps = (0.4, 0.4, 0.4, 0.4)
@@ -74,3 +62,4 @@ def test_the_rate_is_samples_of_the_window_over_its_seconds() -> None:
         make_cell(batch_size=8), step_seconds=steps, phases=make_phases(steps, (0.2, 0.1), steady_seconds=2.0)
     )
     assert result.window_samples_per_s == 16.0
+    assert make_failed_result().window_samples_per_s is None

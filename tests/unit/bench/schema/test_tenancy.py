@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.schema import Neighbour, Tenancy, read_result
-from factories import make_cell, make_failed_result, make_result
+from factories import make_cell, make_result
 from tenancies import make_failed_record, make_record, make_shared_result, make_tenancy
 
 NEIGHBOUR = Neighbour(
@@ -91,10 +91,3 @@ def test_a_window_set_beforehand_may_have_fewer_steps_than_asked_for() -> None:
 def test_a_result_that_says_ok_has_every_tenant(tenancy: Tenancy | None) -> None:
     with pytest.raises(ValidationError, match="has a common window, and each of its tenants ended 'ok'"):
         make_result(make_cell(tenants=2), tenancy=tenancy)
-
-
-def test_a_result_that_did_not_end_well_may_keep_what_the_tenants_did() -> None:
-    tenancy = make_tenancy(make_record(0), make_failed_record(1))
-    result = make_failed_result(make_cell(tenants=2), status="oom", tenancy=tenancy)
-    assert result.tenancy == tenancy
-    assert make_failed_result(make_cell(tenants=2)).tenancy is None

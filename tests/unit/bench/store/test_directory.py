@@ -45,10 +45,8 @@ def test_a_relative_directory_is_made_where_the_process_was(tmp_path: Path, monk
         ("AKIA:secret@b", "not a URL"),
         ("s3:/AKIA:secret@b", "not a URL"),
         ("s3://AKIA1:secret@bkt", "needs a bucket and may have a prefix"),
-        ("s3:///a", "needs a bucket"),
         ("s3://bkt?region=x", "needs a bucket"),
         ("s3://bkt/../a", "needs a bucket"),
-        ("gs://", "needs a bucket"),
     ],
 )
 def test_urls_that_name_no_store_are_refused_without_their_credentials(url: str, reason: str) -> None:

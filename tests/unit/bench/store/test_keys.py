@@ -58,13 +58,11 @@ def test_what_is_known_of_an_attempt_lies_under_one_name_in_several_folders(
     "key",
     [
         "runs/smoke-1/run.json",
-        f"runs/smoke-1/results/{CELL_ID}/1.json",
         f"runs/smoke-1/results/{CELL_ID}/0-a.json",
         f"runs/smoke-1/results/{CELL_ID}/01-a.json",
         f"runs/smoke-1/results/{CELL_ID}/1-a.json.bak",
         f"runs/smoke-1/results/{CELL_ID}/1-a.json\n",
         f"runs/smoke-1/results/{CELL_ID}/x/1-a.json",
-        f"x/runs/smoke-1/results/{CELL_ID}/1-a.json",
         "runs/smoke-1/results/no-hash/1-a.json",
     ],
 )

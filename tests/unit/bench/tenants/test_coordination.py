@@ -22,7 +22,6 @@ def explain(sharing: Sharing, *fields: dict[str, Any]) -> str | None:
     ("sharing", "fields"),
     [
         ("time-slicing", [{}, {}]),
-        ("time-slicing", [{"device": None}, {}]),
         ("time-slicing", [{"is_under_mps": False}, {"is_under_mps": None}]),
         ("mps", [{"is_under_mps": True}, {"is_under_mps": True}]),
         ("mig", [{"device": "MIG-1"}, {"device": "MIG-2"}]),
