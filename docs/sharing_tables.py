@@ -15,9 +15,8 @@ from collector.labels import SHARING_NAMES, add_labels, count_tenants
 from collector.report.charts import to_spec
 from collector.report.figures import add_panels_of_cells, plot_aggregate, read_ratio
 from collector.results.frames import Row, list_rows
-from collector.tables.comparisons import make_fallen_table
 from collector.units import RATIO, format_interval, format_number
-from results_figures import StoredRun, write_markdown, write_table
+from results_figures import StoredRun, write_table
 
 PAGE = Path(__file__).parent / "sharing.md"
 PICTURE = Path(__file__).parent / "pictures" / "sharing.png"
@@ -72,8 +71,7 @@ def list_sharing_tables(analysis: Analysis) -> list[str]:
     mixed = sharing[sharing["neighbour"].notna()]
     if len(mixed):
         parts += ["Different work on one GPU: what a neighbour does.", tabulate_mixed(mixed)]
-    fallen = make_fallen_table(analysis)
-    return [*parts, "Out of memory:", write_markdown(fallen)] if len(fallen.rows) else parts
+    return parts
 
 
 def list_figures(alike: pd.DataFrame, figures: Mapping[str, str]) -> list[str]:

@@ -33,7 +33,6 @@ from collector.tables.cells import (
 )
 from collector.tables.comparisons import (
     make_comparison_table,
-    make_fallen_table,
     make_nights_table,
     make_ranking_table,
     make_shared_device_table,
@@ -184,7 +183,7 @@ SECTIONS = (
         anchor="sharing",
         title="Sharing",
         about="what tenants of one device do to each other",
-        tables=(make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table, make_fallen_table),
+        tables=(make_tenant_speed_table, make_tenant_latency_table, make_shared_device_table),
         plots=("tenants",),
     ),
     Section(

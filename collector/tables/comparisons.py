@@ -9,7 +9,7 @@ from bench.schema import Environment, NightChange
 from collector.analysis import Analysis
 from collector.changes import RecordedChange
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING, Comparison
-from collector.labels import add_labels, label_hardware, label_shared
+from collector.labels import label_hardware, label_shared
 from collector.machines import SIDES
 from collector.ranking import list_cheapest, rank_programs
 from collector.ratio_words import (
@@ -21,8 +21,7 @@ from collector.ratio_words import (
     quote_longer,
 )
 from collector.results.cell_repeats import read_estimate
-from collector.results.collection import Collection
-from collector.results.frames import CELL_COLUMNS, Row, describe_cell, list_rows, make_frame
+from collector.results.frames import Row, list_rows
 from collector.statistics import invert_estimate
 from collector.tables.cells import NOTE, REPEATS
 from collector.tables.environments import describe_libraries
@@ -30,7 +29,6 @@ from collector.tables.table import (
     CELL,
     Column,
     Table,
-    count_column,
     format_column,
     interval_column,
     make_table,
@@ -218,6 +216,7 @@ def make_tenant_speed_table(analysis: Analysis) -> Table:
         *_estimate_columns("slowdown", "slowdown", RATIO),
         *_estimate_columns("slowest tenant's", "slowest_slowdown", RATIO),
         REPEATS,
+        text_column("out of memory", "fallen", is_optional=True),
         NOT_COMPARED,
         NOTE,
     ]
@@ -260,38 +259,6 @@ def make_shared_device_table(analysis: Analysis) -> Table:
     ]
     remark = " ".join(filter(None, [DEVICE_REMARK, count_differences(rows)]))
     return make_table("Sharing: all tenants of a device together", columns, rows, remark=remark)
-
-
-def make_fallen_table(analysis: Analysis) -> Table:
-    """Return the tenants that fell out of memory, one row each."""
-    rows = add_labels(_select_fallen(analysis.collection))
-    memory = choose_memory_unit(rows[["peak_memory_reserved_bytes"]].max().dropna())
-    columns = [
-        CELL,
-        count_column("repeat", "repeat"),
-        count_column("tenant", "tenant"),
-        text_column("others that ran", "num_running"),
-        number_column("its peak reserved", "peak_memory_reserved_bytes", memory, is_optional=True),
-        text_column("message", "error_message"),
-    ]
-    return make_table("Sharing: tenants that fell out of memory", columns, rows)
-
-
-def _select_fallen(collection: Collection) -> pd.DataFrame:
-    """Return one row per tenant that fell out of memory: CELL_COLUMNS of its cell, and what it says of itself.
-
-    `num_running`: how many tenants of its repeat ran to the end, in words.
-    """
-    tenants = collection.tenants
-    cells = {planned.cell.cell_id: describe_cell(planned.cell) for planned in collection.run.cells}
-    fallen = tenants[tenants["status"] == "oom"].reset_index(drop=True)
-    ok = tenants[tenants["status"] == "ok"].groupby(["cell_id", "repeat"]).size()
-    sizes = tenants.groupby(["cell_id", "repeat"]).size()
-    keys = list(zip(fallen["cell_id"], fallen["repeat"], strict=True))
-    running = [f"{ok.get(key, 0)} of {sizes[key] - 1}" for key in keys]
-    names = ("repeat", "tenant", "peak_memory_reserved_bytes", "error_message")
-    named = make_frame([cells[cell_id] for cell_id, _ in keys], CELL_COLUMNS)
-    return named.assign(**{name: fallen[name] for name in names}, num_running=running)
 
 
 def _name_roles(sharing: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from collector.comparisons import FRAMEWORKS, STRONG_SCALING, compare_cells
+from collector.comparisons import FRAMEWORKS, compare_cells
 from collector.ratio_words import (
     count_differences,
     describe_longer,
@@ -22,7 +22,7 @@ from collector.ratio_words import (
 from collector.results.frames import Row, make_frame
 from collector.results.summary import summarize_cells
 from collector.statistics import Estimate
-from factories import make_cell, make_environment, make_gpu
+from factories import make_cell
 from measured_runs import Collect, make_repeats
 
 
@@ -108,22 +108,6 @@ def test_the_pairs_of_a_comparison_are_one_family_of_welchs_tests(collect: Colle
     assert rows["p_value"].dropna().to_dict() == pytest.approx(p_values)
     assert rows.loc[16, "p_adjusted"] == pytest.approx(2 * p_values[16])
     assert rows["decision"].to_dict() == {8: "undecided", 16: "slower", 1: "one repeat"}
-
-
-def test_an_efficiency_is_not_tested(collect: Collect) -> None:
-    results = [
-        result
-        for number in (1, 4)
-        for result in make_repeats(
-            make_cell(device="gpu", num_gpus=number),
-            0.1,
-            0.11,
-            environment=make_environment(gpus=(make_gpu(),) * number),
-        )
-    ]
-    (row,) = compare_cells(summarize_cells(collect(*results)), STRONG_SCALING).to_dict("records")
-    assert np.isnan(row["p_value"])
-    assert np.isnan(row["p_adjusted"])
 
 
 @pytest.mark.parametrize(

@@ -28,20 +28,13 @@ def read_remark(analysis: Analysis) -> str:
 
 
 def test_a_layout_that_comes_with_a_precision_is_said_beside_its_ratio(collect: Collect) -> None:
-    nchw = make_gpu_environment(memory_format="NCHW", optimizer="default Adam", cudnn_benchmark=True)
-    nhwc = make_gpu_environment(memory_format="NHWC", optimizer="default Adam", cudnn_benchmark=False)
+    nchw = make_gpu_environment(memory_format="NCHW", optimizer="default Adam", cudnn_benchmark=True, cuda_graph=False)
+    nhwc = make_gpu_environment(memory_format="NHWC", optimizer="default Adam", cudnn_benchmark=False, cuda_graph=True)
     remark = read_remark(analyze(collect, nchw, nhwc))
     assert remark.endswith(
-        "The sides differ in settings, too: layout of images NHWC / NCHW. How much of a ratio that explains is not "
-        "known."
+        "The sides differ in settings, too: layout of images NHWC / NCHW; use of CUDA graphs yes / no. How much of a "
+        "ratio that explains is not known."
     )
-
-
-def test_several_settings_are_named_together(collect: Collect) -> None:
-    first = make_gpu_environment(memory_format="NCHW", cuda_graph=False)
-    second = make_gpu_environment(memory_format="NHWC", cuda_graph=True)
-    remark = read_remark(analyze(collect, first, second))
-    assert "layout of images NHWC / NCHW; use of CUDA graphs yes / no." in remark
 
 
 @pytest.mark.parametrize("other", [{"memory_format": "NCHW"}, {}], ids=["same", "not recorded"])
