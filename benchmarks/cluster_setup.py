@@ -20,7 +20,6 @@ from bench.worker.shutdown import die_with_parent
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet
 from runner.kubernetes.connection import Connection
-from runner.kubernetes.informers import Changed, Informer, Notification
 from runner.kubernetes.objects import JobStatus
 from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.session import ClusterSession
@@ -62,18 +61,11 @@ class MeteredSession(ClusterSession):
         self.handled_ends: list[float] = []
         self._ended: set[str] = set()
 
-    def _start(self, informer: Informer[T], handle: Callable[[Notification[T]], None]) -> None:
-        def note_end(notification: Notification[T]) -> None:
-            if isinstance(notification, Changed) and isinstance(notification.item, JobStatus):
-                self._note_end(notification.item)
-            handle(notification)
-
-        super()._start(informer, note_end)
-
-    def _note_end(self, job: JobStatus) -> None:
+    def _on_job_event(self, job: JobStatus, *, is_deleted: bool) -> None:
         if job.end and job.name not in self._ended:
             self._ended.add(job.name)
             self.handled_ends.append(time.monotonic())
+        super()._on_job_event(job, is_deleted=is_deleted)
 
 
 class Observer:

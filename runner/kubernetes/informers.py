@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 import urllib3
 
@@ -24,6 +25,7 @@ from runner.kubernetes.connection import (
     read_item,
     read_watch_error,
 )
+from runner.kubernetes.tracked_jobs import raise_error
 
 WATCH_SECONDS = 240
 """After so long the server is asked to end a watch; the next goes on where it ended."""
@@ -33,31 +35,6 @@ LASTING_SECONDS = 5.0
 """A watch that stood for so long was one, even if nothing happened meanwhile."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Listed(Generic[T]):
-    """All objects that exist; what was reported before and is not in `items` was deleted in between."""
-
-    items: tuple[T, ...]
-
-
-@dataclass(frozen=True)
-class Changed(Generic[T]):
-    """One object was added, has changed, or was deleted."""
-
-    item: T
-    is_deleted: bool
-
-
-@dataclass(frozen=True)
-class InformerFailed:
-    """The informer has ended: the server refuses, or was away for longer than the connection's patience (ApiError)."""
-
-    error: Exception
-
-
-Notification: TypeAlias = Listed[T] | Changed[T] | InformerFailed
 
 
 def _make_busy(reason: str, message: str) -> BusyError:
@@ -72,27 +49,36 @@ class Informer(Generic[T]):
     path: str
     labels: str
     read: Callable[[JsonObject], T]
+    post: Callable[[Callable[[], None]], None]
+    """Queues a call of those that follow, or of what raises why the informer has ended."""
+    on_list: Callable[[list[T]], None]
+    """Called with all objects that exist; what was reported before and is not among them was deleted in between."""
+    on_change: Callable[..., None]
+    """Called with an object that was added, has changed, or was deleted, and `is_deleted`."""
     fields: str = ""
     _stop: threading.Event = field(default_factory=threading.Event)
 
-    def run(self, notify: Callable[[Notification[T]], None]) -> None:
-        """Notify of everything until `stop` is called or the informer fails; blocks, so call it in a thread."""
+    def run(self) -> None:
+        """Report everything until `stop` is called or the informer fails; blocks, so call it in a thread.
+
+        It fails where the server refuses, or was away for longer than the connection's patience: ApiError.
+        """
         try:
             lists = self._make_retries()
             while not self._stop.is_set():
                 version, items = self.connection.read_list(self.path, self.read, self._select(), stop=self._stop)
-                notify(Listed(tuple(items)))
-                if self._watch(version, notify):
+                self.post(partial(self.on_list, items))
+                if self._watch(version):
                     lists.reset()
                 else:
                     words = "the API server knows no list long enough to watch from it"
                     lists.wait(_make_busy("Expired", words), self._stop)
         except Exception as error:  # noqa: BLE001  (raised where it is handled; nobody would notice a silent end)
             if not self._stop.is_set():  # else it is how the end of its last request looks
-                notify(InformerFailed(error))
+                self.post(partial(raise_error, error))
 
     def stop(self) -> None:
-        """End the waits between requests; a watch ends at its next event or bookmark, and nothing more is notified."""
+        """End the waits between requests; a watch ends at its next event or bookmark, and nothing more is reported."""
         self._stop.set()
 
     def _make_retries(self) -> Retries:
@@ -101,8 +87,8 @@ class Informer(Generic[T]):
     def _select(self) -> dict[str, str]:
         return {"labelSelector": self.labels} | ({"fieldSelector": self.fields} if self.fields else {})
 
-    def _watch(self, version: str, notify: Callable[[Changed[T]], None]) -> bool:
-        """Notify of changes since `version`; return when the server no longer knows it, or after `stop`.
+    def _watch(self, version: str) -> bool:
+        """Report changes since `version`; return when the server no longer knows it, or after `stop`.
 
         Returns whether a watch was of any use: patience is renewed by one that brought a newer version, or stood for
         LASTING_SECONDS.
@@ -117,7 +103,7 @@ class Informer(Generic[T]):
                         return True
                     if kind != "BOOKMARK":
                         item = read_item(found, self.read, name_kind(self.path))
-                        notify(Changed(item, is_deleted=kind == "DELETED"))
+                        self.post(partial(self.on_change, item, is_deleted=kind == "DELETED"))
                     version = found["metadata"]["resourceVersion"]
             except ApiError as error:
                 problem = error

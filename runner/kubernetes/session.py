@@ -35,13 +35,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from bench.schema import Failure, NodeFault, Result
 from runner.kubernetes.capacity import PoolCapacity, QueuedJobs, Spending
 from runner.kubernetes.cleanup import CancellationWatcher, list_marks
 from runner.kubernetes.failures import PendingPods, classify, find_interruption, find_node_fault
-from runner.kubernetes.informers import Changed, Informer, InformerFailed, Listed, Notification
+from runner.kubernetes.informers import Informer
 from runner.kubernetes.nodes import NodeFaults, Placements, SharedNodes, read_node_faults
 from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, read_pod_status
 from runner.kubernetes.recording import EndedFromOutside, ResultRecorder
@@ -73,8 +73,6 @@ NODE_FAULT_PAUSE_SECONDS = 10.0
 """How long after the first fault the repeat is tried again; after each further one twice as long, so that a device
 plugin that starts again, or a driver that is being installed, has five minutes in all."""
 
-T = TypeVar("T")
-
 
 class DeadlinePassed(Exception):  # noqa: N818  (an answer rather than an error)
     """The run has taken as long as it may."""
@@ -97,8 +95,18 @@ class ClusterSession:
         self._has_begun, self._next_tick = False, 0.0
         self._held: set[str] = set()  # the uids of pods that were seen kept from ending
         run.connection.warn = run.dispatcher.warn_later
-        self._job_informer = self._make_informer("jobs", read_job_status)
-        self._pod_informer = self._make_informer("pods", read_pod_status, POD_FIELDS)
+        reach: dict[str, Any] = {"connection": run.connection, "labels": run.labels, "post": run.dispatcher.post}
+        self._job_informer = Informer(
+            path=run.path("jobs"), read=read_job_status, on_list=self._on_jobs, on_change=self._on_job_event, **reach
+        )
+        self._pod_informer = Informer(
+            path=run.path("pods"),
+            fields=POD_FIELDS,
+            read=read_pod_status,
+            on_list=self._on_pods,
+            on_change=self._on_pod_event,
+            **reach,
+        )
         self._watcher = CancellationWatcher(
             dispatcher=run.dispatcher,
             store=run.store,
@@ -123,10 +131,6 @@ class ClusterSession:
             find_wish=lambda tracked: self._shared_nodes.find_wish(tracked, self._node_faults.find_avoided(tracked)),
         )
 
-    def _make_informer(self, kind: str, read: Callable[[dict[str, Any]], T], fields: str = "") -> Informer[T]:
-        run = self.run
-        return Informer(connection=run.connection, path=run.path(kind), labels=run.labels, read=read, fields=fields)
-
     def measure(self) -> None:
         """Measure everything that is missing, and return when each repeat has its terminal record.
 
@@ -137,10 +141,10 @@ class ClusterSession:
         """
         with self.run.dispatcher, self.run.connection.explain_refusals():
             try:
-                self._start(self._job_informer, self._on_jobs)
+                _start(self._job_informer)
                 while not self._has_begun:
                     self._run_next()
-                self._start(self._pod_informer, self._on_pods)
+                _start(self._pod_informer)
                 while self.run.jobs.count("done") < len(self.run.jobs) or self._placements.num_pending:
                     self._submission.submit_more()
                     # Before an end is handled that leaves more room than was expected.
@@ -150,12 +154,6 @@ class ClusterSession:
             finally:
                 self._job_informer.stop()
                 self._pod_informer.stop()
-
-    def _start(self, informer: Informer[T], handle: Callable[[Notification[T]], None]) -> None:
-        def notify(notification: Notification[T]) -> None:
-            self.run.dispatcher.post(partial(handle, notification))
-
-        threading.Thread(target=informer.run, args=(notify,), name="informer", daemon=True).start()
 
     def _run_next(self) -> None:
         self._handle_events()
@@ -222,25 +220,19 @@ class ClusterSession:
 
     # What the informers report.
 
-    def _on_jobs(self, notification: Notification[JobStatus]) -> None:
-        match notification:
-            case InformerFailed(error):
-                raise error
-            case Changed(job, is_deleted):
-                self._on_job_event(job, is_deleted=is_deleted)
-            case Listed(jobs):
-                # While nothing was watched, the run may have been cancelled, and its marked Jobs be gone.
-                self._watcher.check()
-                if not self._has_begun:
-                    self._begin(jobs)
-                existing = {job.name for job in jobs}
-                for tracked in self.run.jobs:
-                    if tracked.name not in existing:
-                        self._on_job_deleted(tracked)
-                for job in jobs:
-                    self._on_job_event(job, is_deleted=False)
+    def _on_jobs(self, jobs: list[JobStatus]) -> None:
+        # While nothing was watched, the run may have been cancelled, and its marked Jobs be gone.
+        self._watcher.check()
+        if not self._has_begun:
+            self._begin(jobs)
+        existing = {job.name for job in jobs}
+        for tracked in self.run.jobs:
+            if tracked.name not in existing:
+                self._on_job_deleted(tracked)
+        for job in jobs:
+            self._on_job_event(job, is_deleted=False)
 
-    def _begin(self, jobs: tuple[JobStatus, ...]) -> None:
+    def _begin(self, jobs: list[JobStatus]) -> None:
         """Find out what is missing. Finished Jobs of other repeats have been recorded by an earlier runner."""
         self._has_begun = True
         self.run.jobs.add(self._list_missing())
@@ -276,18 +268,12 @@ class ClusterSession:
         if tracked.state == "in-flight":
             self._handle_missing_job(tracked)
 
-    def _on_pods(self, notification: Notification[PodStatus]) -> None:
-        match notification:
-            case InformerFailed(error):
-                raise error
-            case Changed(pod, is_deleted):
-                self._on_pod_event(pod, is_deleted=is_deleted)
-            case Listed(pods):
-                self._shared_nodes.forget_pods()
-                for tracked in self.run.jobs:
-                    tracked.pods = {name: pod for name, pod in tracked.pods.items() if pod.phase == "Failed"}
-                for pod in pods:
-                    self._on_pod_event(pod, is_deleted=False)
+    def _on_pods(self, pods: list[PodStatus]) -> None:
+        self._shared_nodes.forget_pods()
+        for tracked in self.run.jobs:
+            tracked.pods = {name: pod for name, pod in tracked.pods.items() if pod.phase == "Failed"}
+        for pod in pods:
+            self._on_pod_event(pod, is_deleted=False)
 
     def _on_pod_event(self, pod: PodStatus, *, is_deleted: bool) -> None:
         self._placements.note(pod)
@@ -490,6 +476,10 @@ class ClusterSession:
                 self.run.dispatcher.warn(f"Job {tracked.name} was deleted before it had finished; it is created again")
             tracked.forget_pods()
             self._submission.retry(tracked)
+
+
+def _start(informer: Informer[Any]) -> None:
+    threading.Thread(target=informer.run, name="informer", daemon=True).start()
 
 
 def _explain_disruptions(cause: str) -> Failure:

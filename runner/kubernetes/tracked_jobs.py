@@ -166,14 +166,14 @@ class Dispatcher:
             try:
                 result = work()
             except Exception as error:  # noqa: BLE001  (raised on the main thread)
-                self.post(partial(_raise, error))
+                self.post(partial(raise_error, error))
             else:
                 self.post(partial(then, result))
 
         threads.submit(run)
 
 
-def _raise(error: Exception) -> NoReturn:
+def raise_error(error: Exception) -> NoReturn:
     raise error
 
 
