@@ -40,21 +40,6 @@ OPTIONAL_FIELDS = {
 }
 """Fields that the name of a row holds only where the rows vary them, and how they are written."""
 ABSENT_FIELDS = {"num_classes": "no classes", "data_dir": "synthetic data"}
-MODE_WORDS = {
-    "eager": "operation by operation",
-    "graph": "TensorFlow's graph (tf.function), without XLA",
-    "unfused": "the graph without TensorFlow's remapper, which fuses kernels",
-    "fused-norm": "the graph with each batch norm as one operation",
-    "compiled": "torch.compile in PyTorch, XLA in TensorFlow and JAX",
-}
-"""What a mode is, in words."""
-PRECISION_WORDS = {
-    "fp32": "float32, TF32 switched off",
-    "tf32": "float32 with matrix products and convolutions in TF32",
-    "fp16": "training in mixed precision with float16, inference with weights of float16",
-    "bf16": "training in mixed precision with bfloat16, inference with weights of bfloat16",
-}
-"""What a precision is, in words."""
 SHARING_NAMES = {"time-slicing": "time-slicing", "mps": "MPS", "mig": "MIG"}
 
 

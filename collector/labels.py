@@ -7,15 +7,11 @@ import pandas as pd
 
 from bench.registry import FRAMEWORKS, Mode
 from bench.schema import Precision
-from collector.cell_words import ABSENT_FIELDS as ABSENT_FIELDS
 from collector.cell_words import DEVICE_NAMES as DEVICE_NAMES
 from collector.cell_words import FRAMEWORK_NAMES as FRAMEWORK_NAMES
-from collector.cell_words import MODE_WORDS as MODE_WORDS
 from collector.cell_words import OPTIONAL_FIELDS as OPTIONAL_FIELDS
 from collector.cell_words import PHASE_NAMES as PHASE_NAMES
-from collector.cell_words import PRECISION_WORDS as PRECISION_WORDS
 from collector.cell_words import SHARING_NAMES as SHARING_NAMES
-from collector.cell_words import SIZE_UNITS as SIZE_UNITS
 from collector.cell_words import count_gpus as count_gpus
 from collector.cell_words import count_tenants as count_tenants
 from collector.cell_words import describe_field as describe_field

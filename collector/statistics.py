@@ -39,8 +39,6 @@ the next ones lies above or below."""
 POWER_WORDS = "most cases"
 """What is said of that chance. The spread is known from few repeats: with four a side and more, a number that is chosen
 by it shows a true difference of that size in 0.7 to 0.84 of the cases, with two or three in 0.55 to 0.83."""
-FEW_REPEATS = 3
-"""Of no more repeats than this a side, the spread is so uncertain that no share of cases is named."""
 MAX_REPEATS = 50
 """More repeats than this are not proposed: from here on each further digit costs a hundred times as many."""
 MIN_REPEATS = 2
