@@ -69,12 +69,6 @@ def test_an_asynchronous_workload_is_timed_to_the_end_of_its_work_and_every_phas
     assert (samples.device_step_seconds, samples.data_wait_seconds, samples.max_queued_batches) == (None, None, None)
 
 
-def test_work_left_over_by_whoever_built_the_workload_is_in_no_timed_step(clock: Clock) -> None:
-    workload = ScriptedWorkload(clock, chain([1.0], repeat(0.5)), is_asynchronous=True)
-    _, samples, _ = measure(workload, make_cell(num_steps=2), BUILT)
-    assert samples.step_seconds == (0.5, 0.5)
-
-
 def test_the_clock_is_read_before_a_step_and_after_the_device_has_finished(clock: Clock) -> None:
     run(clock, make_cell(num_warmup_steps=6, num_steps=2), 0.5)
     first_step = ["clock", "step", "synchronize", "clock"]

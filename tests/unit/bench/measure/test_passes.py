@@ -36,12 +36,6 @@ def test_the_number_of_steps_follows_from_a_synchronised_step_within_bounds(
     assert run_pipelined(workload, 1.0, step_seconds).num_steps == expected
 
 
-def test_work_left_over_from_before_is_not_in_the_window(clock: Clock) -> None:
-    workload = ScriptedWorkload(clock, repeat(0.5), is_asynchronous=True)
-    workload.run_step()
-    assert run_pipelined(workload, 1.0, 1.0).seconds == 1.0
-
-
 def run(clock: Clock, durations: Iterator[float], max_seconds: float) -> SustainedRun:
     return run_sustained(ScriptedWorkload(clock, durations, is_asynchronous=True), max_seconds)
 

@@ -1,4 +1,4 @@
-"""Measure a cell whose input pipeline is slower than its steps, and count what its queues hold; print one line of JSON.
+"""Count what the queues of a framework's input pipeline hold where nobody takes a batch; print one line of JSON.
 
 Arguments: the framework and a folder with CIFAR-10's files. Every image that is read leaves a byte in a file, whichever
 process reads it, and takes SECONDS_PER_IMAGE.
@@ -8,16 +8,13 @@ import json
 import os
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from bench.data.files import Cifar10Records
-from bench.frameworks.interface import load_framework
-from bench.measure.harness import measure
-from bench.schema import Framework, Phases
-from bench.verdicts import judge_validity
+from bench.registry import FRAMEWORKS
 from factories import make_cell
-from validity_inputs import make_inputs
 
 SECONDS_PER_IMAGE = 0.5
 # A queue into which no image has come for so long is full: far longer than it takes to read one.
@@ -46,31 +43,17 @@ def await_full_queue(log: Path) -> int:
     return num_read
 
 
-def main(framework: Framework, folder: Path) -> None:
-    """Print what the queue held when nobody took a batch, and the verdict on the steps that followed."""
+def main(framework: Any, folder: Path) -> None:
     SlowRecords.log = str(folder / f"{framework}.log")
-    if framework == "pytorch":
-        from bench.data import pytorch as pipeline
-    else:
-        from bench.data import jax as pipeline  # type: ignore[no-redef]
-    pipeline.Cifar10Records = SlowRecords  # type: ignore[attr-defined]
-    fields: dict[str, Any] = {"mode": "eager" if framework == "pytorch" else "compiled", "data_dir": str(folder)}
-    cell = make_cell(framework=framework, phase="infer", batch_size=1, num_steps=10, **fields)
-    workload = load_framework(cell, 1).build_workload(cell)
-    workload.run_step()  # starts Grain's workers
-    workload.synchronize()
-    num_read = await_full_queue(Path(SlowRecords.log))
-    phases, samples, _ = measure(workload, cell, Phases(import_seconds=1.0, build_seconds=1.0))
-    validity = judge_validity(make_inputs(samples=samples, phases=phases))
-    answer = {
-        "num_read": num_read - 1,
-        "max_queued_batches": samples.max_queued_batches,
-        "num_warmup_steps": len(samples.warmup_step_seconds),
-        "verdict": validity.verdict,
-    }
-    print(json.dumps(answer), flush=True)
+    pipeline: Any = import_module(f"bench.data.{framework}")
+    pipeline.Cifar10Records = SlowRecords
+    fields: dict[str, Any] = {"mode": FRAMEWORKS[framework].modes[0], "data_dir": str(folder)}
+    feed = pipeline.open_pipeline(make_cell(framework=framework, phase="infer", batch_size=1, **fields), 1)
+    next(feed)  # starts Grain's workers
+    num_queued = await_full_queue(Path(SlowRecords.log)) - 1
+    print(json.dumps({"num_queued": num_queued, "max_queued_batches": feed.max_queued_batches}), flush=True)
     os._exit(0)  # as `python -m bench` ends: closing Grain's pipeline waits for its workers
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))  # type: ignore[arg-type]
+    main(sys.argv[1], Path(sys.argv[2]))

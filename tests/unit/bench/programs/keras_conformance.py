@@ -102,37 +102,6 @@ def check_real_data_come_batch_by_batch_in_the_precision_of_the_weights(examiner
         assert name_dtype(workload.inputs[0]) == "bfloat16"
 
 
-def check_cyclegans_losses_are_those_of_its_authors_of_six_generators_and_six_discriminators(_: Examiner) -> None:
-    """By hand: a = 1, b = -1; generators multiply by 0.5 (a to b) and 3 (b to a), discriminators by 1.
-
-    Fakes: of b 0.5, of a -3. Generators: least squares (0.5 - 1)^2 + (-3 - 1)^2 = 16.25, cycle |1.5 - 1| + |-1.5 + 1|
-    = 1, identity |-0.5 + 1| + |3 - 1| = 2.5; together 16.25 + 10 x 1 + 10 x 0.5 x 2.5. Discriminators: of a
-    (1 - 1)^2 + (-3)^2 = 9, of b (-1 - 1)^2 + 0.5^2 = 4.25; half of it.
-    """
-    from bench.tasks.keras import make_translation_parts
-
-    calls: list[str] = []
-
-    def make_network(name: str, factor: float) -> Callable[..., Any]:
-        def network(images: Any, *, training: bool) -> Any:
-            assert training
-            calls.append(name)
-            return factor * images
-
-        return network
-
-    factors = {"generator_ab": 0.5, "generator_ba": 3.0, "discriminator_a": 1.0, "discriminator_b": 1.0}
-    networks = {name: make_network(name, factor) for name, factor in factors.items()}
-    generators, discriminators = make_translation_parts(networks, image_size=2, seed=0)
-    images = [value * np.ones((1, 2, 2, 3), np.float32) for value in (1.0, -1.0)]
-    loss, fakes = generators.compute_loss(*images)
-    assert (float(loss), [float(np.asarray(fake)[0, 0, 0, 0]) for fake in fakes]) == (38.75, [-3.0, 0.5])
-    assert [calls.count(name) for name in factors] == [3, 3, 1, 1]
-    loss, handed_on = discriminators.compute_loss(*images, *fakes)
-    assert (float(loss), handed_on) == (6.625, ())
-    assert [calls.count(name) for name in factors] == [3, 3, 3, 3]
-
-
 def make_replicas(make_workload: Callable[[Any, int], Any], **fields: Any) -> list[Any]:
     """Return workloads of equal weights on one and on two devices, as `make_workload(cell, number)` makes them."""
     from bench.tasks.keras import set_precision

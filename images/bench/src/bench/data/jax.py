@@ -22,7 +22,7 @@ from bench.schema import Cell
 
 # Beside its queue a worker holds one batch that waits for room in it. In this process Grain has a thread for each
 # worker, which holds one more, a queue for one, and one ahead of them (grain 0.2, process_prefetch.py, interleave.py;
-# counted by tests/unit/bench/test_slow_loader.py).
+# counted by tests/unit/bench/test_data.py).
 EXTRA_BATCHES_PER_WORKER = 4
 
 Pixels = NDArray[np.uint8]
