@@ -84,14 +84,11 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
 
 def _find_base(base: Node, folder: Path) -> Path:
     found = _find_file(base.value, folder) if isinstance(base.value, str) else None
-    advice = f"{', '.join(BUILTIN_PROFILES)} or the path of a .yaml file"
-    if found is None:
+    if found is None or not found.is_file():
         shown = quote(base.text) if isinstance(base.value, str) else "no name"
+        advice = f"{', '.join(BUILTIN_PROFILES)} or the path of a .yaml file, seen from the folder of this one"
         near = suggest_near_word(base.text, BUILTIN_PROFILES)
         raise base.error(f"found {shown}, expected a profile: {advice}" + (f"; {near}" if near else ""))
-    if not os.path.isfile(found):
-        message = f"there is no file {quote(base.text)}, seen from the folder of this one, expected a profile: {advice}"
-        raise base.error(message)
     return found
 
 

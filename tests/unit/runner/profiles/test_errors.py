@@ -61,13 +61,13 @@ MESSAGES = [
     ),
     (
         "extends: gkee",
-        "1: extends: found 'gkee', expected a profile: aks, eks, eks-auto, gke, "
-        "gke-autopilot, k3s, kind, openshift or the path of a .yaml file; did you mean 'gke'?",
+        "1: extends: found 'gkee', expected a profile: aks, eks, eks-auto, gke, gke-autopilot, k3s, kind, openshift or "
+        "the path of a .yaml file, seen from the folder of this one; did you mean 'gke'?",
     ),
     (
         "extends: no.yaml",
-        "1: extends: there is no file 'no.yaml', seen from the folder of this one, expected a profile: aks, eks, "
-        "eks-auto, gke, gke-autopilot, k3s, kind, openshift or the path of a .yaml file",
+        "1: extends: found 'no.yaml', expected a profile: aks, eks, eks-auto, gke, gke-autopilot, k3s, kind, openshift "
+        "or the path of a .yaml file, seen from the folder of this one",
     ),
     (
         "name: a",
