@@ -207,14 +207,14 @@ def list_groups(collection: Collection) -> list[CellGroup]:
 def _gather_tenants(
     collection: Collection, cell: Row, counted: Sequence[Row], by_repeat: Mapping[tuple[str, int], list[Row]]
 ) -> dict[Role, Tenants]:
-    steps, memory = collection.steps, MEMORY_COLUMN[cell["device"]]
+    memory = MEMORY_COLUMN[cell["device"]]
     parts: dict[Role, slice] = {"cell": slice(None)}
     if cell["neighbour"] is not None:
         parts = {"cell": slice(1), "neighbour": slice(1, None)}
     found = {role: Tenants([], [], []) for role in parts}
     for row in counted:
         records = by_repeat.get((row["cell_id"], row["repeat"]), [row])
-        series = steps.read_timed(steps.find_tenants(row["place"]))
+        series = collection.steps.read_tenants(row["place"])
         for role, own in parts.items():
             found[role].rates.append([one["window_samples_per_s"] for one in records[own]])
             found[role].peaks.append([int(one[memory]) for one in records[own] if one[memory] is not None])

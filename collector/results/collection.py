@@ -88,10 +88,9 @@ class StepTimes:
         for _, piece in order.groupby(pieces, sort=False):
             yield self._tabulate(piece)
 
-    def find_tenants(self, place: int) -> list[int]:
-        """Return the places of the series of all tenants of the attempt at a place, tenant 0 first."""
-        found: list[int] = self._places_by_owner[place]
-        return found
+    def read_tenants(self, place: int) -> list[FloatArray]:
+        """Return the timed steps of all tenants of the attempt at a place, tenant 0 first."""
+        return self.read_timed(self._places_by_owner[place])
 
     @cached_property
     def _places_by_owner(self) -> dict[int, list[int]]:
