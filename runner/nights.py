@@ -36,7 +36,7 @@ from bench.store.documents import find_future_runs, read_runs
 from collector.changes import ChangeHistory, RecordedChange, read_history
 from collector.files import replace_steering, replace_text
 from collector.nights.detection import MIN_NIGHTS_BEFORE
-from collector.nights.series import read_cell_nights, unify_centers, unify_hosts
+from collector.nights.series import read_cell_nights, unify
 from collector.nights.suspicions import Confirmation, NightRun, decide, suspect
 from collector.results.frames import WITHOUT_RECORD
 from collector.results.load import load_run
@@ -233,7 +233,7 @@ def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[st
 def _unify(nights: Sequence[NightRun]) -> tuple[NightRun, ...]:
     """Return the nights with one statistic and one name of each host for all repeats, those of confirmations too."""
     again = [night.confirmation for night in nights if night.confirmation is not None]
-    cells = iter(unify_hosts(unify_centers([*(night.cells for night in nights), *(found.cells for found in again)])))
+    cells = iter(unify([*(night.cells for night in nights), *(found.cells for found in again)]))
     own = [replace(night, cells=next(cells)) for night in nights]
     confirmed = (found and replace(found, cells=next(cells)) for found in (night.confirmation for night in nights))
     return tuple(replace(night, confirmation=found) for night, found in zip(own, confirmed, strict=True))

@@ -102,7 +102,7 @@ class CellNight:
     """Of the means of their steps; where their step times are these means already, `is_mean`."""
     is_mean: bool = False
     places: tuple[Place, ...] = ()
-    """Where they were measured, as each says by itself; `facts` has the host names until `unify_hosts`."""
+    """Where they were measured, as each says by itself; `facts` has the host names until `unify`."""
 
     @property
     def instance_types(self) -> tuple[str, ...]:
@@ -113,10 +113,6 @@ class CellNight:
     def join(self, other: "CellNight") -> "CellNight":
         """Return both as one night; the environment is this one's."""
         return replace(self, logs=self.logs + other.logs, mean_logs=self.mean_logs + other.mean_logs)
-
-    def by_mean(self) -> "CellNight":
-        """Return the night with the means of the steps as the step times of its repeats."""
-        return replace(self, logs=self.mean_logs, is_mean=True)
 
 
 CellNights = Mapping[SeriesKey, CellNight]
@@ -142,24 +138,23 @@ def read_cell_nights(collection: Collection) -> dict[SeriesKey, CellNight]:
     return found
 
 
-def unify_centers(nights: Sequence[CellNights]) -> list[CellNights]:
-    """Return the nights in which the mean stands for all repeats of a series of which one was on two levels.
+def unify(nights: Sequence[CellNights]) -> list[CellNights]:
+    """Return the nights with one statistic of all repeats of a series, and with one name of each host.
 
-    Within a run it is so already (collector.results.load); a night of medians beside one of means would differ.
+    The mean stands for all repeats of a series of which one was on two levels. Within a run it is so already
+    (collector.results.attempts); a night of medians beside one of means would differ. Which names are of one host,
+    whatever its boots, all nights together tell.
     """
     by_mean = {key for night in nights for key, found in night.items() if found.is_mean}
-    return [{key: found.by_mean() if key in by_mean else found for key, found in night.items()} for night in nights]
-
-
-def unify_hosts(nights: Sequence[CellNights]) -> list[CellNights]:
-    """Return the nights with their hosts as all nights together tell: which are one host, whatever their boots."""
     hosts = name_hosts({place for night in nights for found in night.values() for place in found.places})
 
-    def name(found: CellNight) -> CellNight:
-        names = _join(host for place in found.places if (host := hosts[place]) is not None)
-        return replace(found, facts=found.facts | {"hostname": names})
+    def change(key: SeriesKey, found: CellNight) -> CellNight:
+        if found.places:
+            names = _join(host for place in found.places if (host := hosts[place]) is not None)
+            found = replace(found, facts=found.facts | {"hostname": names})
+        return replace(found, logs=found.mean_logs, is_mean=True) if key in by_mean else found
 
-    return [{key: name(found) if found.places else found for key, found in night.items()} for night in nights]
+    return [{key: change(key, found) for key, found in night.items()} for night in nights]
 
 
 def _select_counted(results: pd.DataFrame) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """The figures of the report: which questions they answer, of which cells, and the words around them."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,6 @@ import pandas as pd
 from bench.schema import WHOLE_DEVICE
 from collector.analysis import Analysis
 from collector.batches import CARDS, CONTEXT_BYTES
-from collector.changes import RecordedChange
 from collector.comparisons import DEVICES, FRAMEWORKS, MODES, PRECISIONS, STRONG_SCALING, WEAK_SCALING
 from collector.labels import (
     FRAMEWORK_NAMES,
@@ -129,11 +129,10 @@ def name_panels(rows: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
 
 def name_series(summary: pd.DataFrame) -> pd.DataFrame:
     """Return panel (work and device), series (what did it), framework, batch, precision, soundness and cell."""
-    rows = list_rows(summary[["framework", "mode", "precision", "num_gpus"]])
-    series = [
-        ", ".join([f"{FRAMEWORK_NAMES[row['framework']]} {row['mode']}", row["precision"], *_name_gpus(row)])
-        for row in rows
-    ]
+    series = []
+    for row in list_rows(summary[["framework", "mode", "precision", "num_gpus"]]):
+        gpus = [count_gpus(row["num_gpus"])] if row["num_gpus"] > 1 else []
+        series.append(", ".join([f"{FRAMEWORK_NAMES[row['framework']]} {row['mode']}", row["precision"], *gpus]))
     hardware = name_devices(summary)
     panels = [f"{work}, {device}" for work, device in zip(label_panels(summary), hardware, strict=True)]
     named = summary[["cell_id", "batch_size", "precision"]]
@@ -143,10 +142,6 @@ def name_series(summary: pd.DataFrame) -> pd.DataFrame:
         framework=summary["framework"].map(FRAMEWORK_NAMES),
         is_sound=summary["num_sound"] > 0,
     )
-
-
-def _name_gpus(row: Row) -> list[str]:
-    return [count_gpus(row["num_gpus"])] if row["num_gpus"] > 1 else []
 
 
 def name_devices(summary: pd.DataFrame) -> list[str]:
@@ -319,14 +314,20 @@ def show_scaling(analysis: Analysis) -> FigureGroup:
 
 
 def show_changes(analysis: Analysis) -> FigureGroup:
-    """Return the changes over the nights of the run's matrix, the newest first."""
-    changes = list(reversed(analysis.history.changes))
-    labels = dict(zip(analysis.summary["cell_id"], analysis.summary["label"], strict=True))
-    rows = pd.DataFrame(
-        [_describe_change(change, labels) for change in changes], columns=None if changes else ["panel"]
-    )
+    """Return the changes over the nights of the run's matrix, the newest first.
+
+    Their names begin with the short parts, since a plot in a file cuts off the end of a long one.
+    """
+    labels, found = dict(zip(analysis.summary["cell_id"], analysis.summary["label"], strict=True)), []
+    for change in reversed(analysis.history.changes):
+        suspicion, shift = change.suspicion, change.shift
+        state = "not decided" if change.decision is None else change.decision.outcome
+        cell_id = suspicion.cell_ids[0]
+        what = labels.get(cell_id, cell_id) if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells"
+        name = f"{suspicion.first_run_id}, {state}: {what}"
+        found.append(("", name, shift.ratio, shift.low, shift.high))
     return show_panels(
-        rows,
+        pd.DataFrame(found, columns=["panel", "name", "ratio", "ratio_low", "ratio_high"]),
         partial(plot_ratios, better="faster", worse="slower", above_is_better=False, of="time after / time before"),
         "{name}: {ratio} times",
         question="What changed over the nights?",
@@ -335,19 +336,6 @@ def show_changes(analysis: Analysis) -> FigureGroup:
         value="ratio",
         limit=ROWS._replace(what="changes, the newest first"),
     )
-
-
-def _describe_change(change: RecordedChange, labels: Mapping[str, str]) -> Row:
-    """Return the row of a change.
-
-    Its name begins with the short parts, since a plot in a file cuts off the end of a long name.
-    """
-    suspicion, decision, shift = change.suspicion, change.decision, change.shift
-    state = "not decided" if decision is None else decision.outcome
-    cell_id = suspicion.cell_ids[0]
-    what = labels.get(cell_id, cell_id) if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells"
-    name = f"{suspicion.first_run_id}, {state}: {what}"
-    return {"panel": "", "name": name, "ratio": shift.ratio, "ratio_low": shift.low, "ratio_high": shift.high}
 
 
 VERDICT_CAPTION = "The colour is the verdict of the table; the intervals are those of the table, which hold together."
@@ -493,7 +481,8 @@ def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
     ]
     rows = pd.concat(named, ignore_index=True)
     rows = name_panels(rows[rows["ratio_low"].notna()], rows.loc[rows["ratio_low"].notna(), "label"].to_list())
-    rests = [sorted(rest.split(", "), key=_is_of_cell) for rest in rows["rest"]]
+    # What is of the tenants stands first: a narrow plot cuts off the end of a name.
+    rests = [sorted(rest.split(", "), key=lambda part: not re.search("tenant|^beside ", part)) for rest in rows["rest"]]
     names = [", ".join([percentile, *rest]) for percentile, rest in zip(rows["percentile"], rests, strict=True)]
     return show_panels(
         rows.assign(name=names),
@@ -511,11 +500,6 @@ def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
         value="ratio",
         limit=ROWS,
     )
-
-
-def _is_of_cell(part: str) -> bool:
-    """Return whether a part of a label is of the cell and not of its tenants, which a narrow plot shows first."""
-    return "tenant" not in part and not part.startswith("beside ")
 
 
 def read_ratio(rows: pd.DataFrame, column: str) -> pd.DataFrame:
