@@ -143,15 +143,11 @@ PROFILE_KEYS = {"BASE": "image_base", "CPU_INDEX": "image_cpu_index"}
 """The keys of a profile for the arguments of a build that change a tag."""
 
 
-class DockerMissingError(UserError):
-    """The Docker client is not installed."""
-
-
 def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
     """Return what `docker WORDS` prints, run at the root of the sources. Raise UserError if it fails or hangs."""
     docker = shutil.which("docker")
     if docker is None:
-        raise DockerMissingError("docker: is not installed; on Debian: apt-get install docker.io")
+        raise UserError("docker: is not installed; on Debian: apt-get install docker.io")
     command, folder = [docker, *words], locate_sources()
     try:
         with subprocess.Popen(
@@ -176,12 +172,7 @@ def run_docker(*words: str, limit_seconds: float = QUESTION_SECONDS) -> str:
 
 
 def is_built(name: str) -> bool:
-    try:
-        return bool(run_docker("image", "ls", "--quiet", name))
-    except DockerMissingError:
-        raise
-    except UserError as error:
-        raise UserError(f"{error}\nis the Docker engine running?") from error
+    return bool(run_docker("image", "ls", "--quiet", name))
 
 
 def build_image(image: ImageSpec, name: str, arguments: Mapping[str, str], *, network: str = "") -> int:

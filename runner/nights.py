@@ -91,20 +91,20 @@ class Watch:
         """
         runs, left_out = list_runs(self.store, self.matrix)
         matrix = choose_matrix(runs, left_out, self.store, self.matrix)
-        loaded = load_nights(self.store, matrix, runs, left_out)
-        if not loaded.nights:
-            raise UserError(f"store {self.store.url}: no run of {matrix} can be read: {'; '.join(loaded.warnings)}")
+        nights, warnings = load_nights(self.store, matrix, runs, left_out)
+        if not nights:
+            raise UserError(f"store {self.store.url}: no run of {matrix} can be read: {'; '.join(warnings)}")
         history = read_history(self.store, matrix)
-        history = self._decide_open(loaded.nights, history, is_final=is_final)
-        history = self._suspect_new(loaded.nights, history)
-        newest = loaded.nights[-1]
+        history = self._decide_open(nights, history, is_final=is_final)
+        history = self._suspect_new(nights, history)
+        newest = nights[-1]
         return NightReport(
             matrix=matrix,
             night=newest.run,
-            num_nights=len(loaded.nights),
-            **_count_cells(loaded.nights),
+            num_nights=len(nights),
+            **_count_cells(nights),
             history=history,
-            warnings=(*loaded.warnings, *(f"{document.key}: {document.reason}" for document in history.skipped)),
+            warnings=(*warnings, *(f"{document.key}: {document.reason}" for document in history.skipped)),
         )
 
     def _decide_open(self, nights: Sequence[NightRun], history: ChangeHistory, *, is_final: bool) -> ChangeHistory:
@@ -163,14 +163,6 @@ MAX_NIGHTS = 90
 is one of less than 1 % a month."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoadedNights:
-    """The nights of a matrix, the oldest first, and what could not be read."""
-
-    nights: tuple[NightRun, ...]
-    warnings: tuple[str, ...] = ()
-
-
 def list_runs(store: Store, matrix: str | None = None) -> tuple[list[Run], Mapping[str, str]]:
     """Return the runs of a store without confirmations, the oldest first, and why others are left out, by run id.
 
@@ -207,8 +199,10 @@ def choose_matrix(runs: list[Run], left_out: Mapping[str, str], store: Store, na
     return name
 
 
-def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[str, str]) -> LoadedNights:
-    """Return the newest MAX_NIGHTS runs of a matrix with their repeats. StoreError if the store cannot be used."""
+def load_nights(
+    store: Store, matrix: str, runs: list[Run], left_out: Mapping[str, str]
+) -> tuple[tuple[NightRun, ...], list[str]]:
+    """Return the newest MAX_NIGHTS runs of a matrix, the oldest first, and what could not be read; StoreError."""
     own = [run for run in runs if run.matrix == matrix][-MAX_NIGHTS:]
     warnings = [f"run {run_id}: {reason}; it is not looked at" for run_id, reason in left_out.items()]
     run_ids = set(store.list_run_ids())
@@ -227,7 +221,7 @@ def load_nights(store: Store, matrix: str, runs: list[Run], left_out: Mapping[st
         again = confirmation_run_id(matrix, run.run_id)
         confirmation = _load_confirmation(store, again, warnings) if again in run_ids else None
         nights.append(NightRun(run=run, cells=read_cell_nights(collection), confirmation=confirmation))
-    return LoadedNights(nights=_unify(nights), warnings=tuple(warnings))
+    return _unify(nights), warnings
 
 
 def _unify(nights: Sequence[NightRun]) -> tuple[NightRun, ...]:

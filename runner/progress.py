@@ -164,8 +164,6 @@ def describe_end(result: Result, repeat: Repeat, *extras: str) -> Text:
     if result.samples:
         milliseconds = result.samples.center_step_seconds * 1e3
         line.append(f"  step {milliseconds:,.0f} ms" if milliseconds >= 100 else f"  step {milliseconds:.3g} ms")
-        if (factor := find_lengthening(result)) > 1:
-            line.append(f"  window {factor} times as long (steps on two levels)")
     if result.validity and result.validity.verdict != "valid":
         line.append(f"  {describe_verdict(result.validity)}", style="yellow")
     if result.error:
@@ -182,24 +180,6 @@ def describe_verdict(validity: Validity) -> str:
     messages = (reason.message for reason in validity.reasons if reason.verdict == validity.verdict)
     reason = join_printable(DETAIL.split(next(messages, ""), maxsplit=1)[0])
     return f"{validity.verdict} ({reason})" if reason else validity.verdict
-
-
-def find_lengthening(result: Result) -> int:
-    """Return how many times as long as its cell asks for the timed window was: 1, or 2 or 4 for steps on two levels.
-
-    A window that was not lengthened ends with the first step that has its number and its time, so that it never has
-    twice of both. The window of a cell with tenants lasts until the last of them has its own.
-    """
-    cell, seconds = result.cell, result.phases.steady_seconds
-    if result.samples is None or seconds is None or result.tenancy is not None:
-        return 1
-    num_steps = len(result.samples.step_seconds)
-    factors = (
-        factor
-        for factor in (4, 2)
-        if num_steps >= factor * cell.num_steps and seconds >= factor * cell.min_seconds and num_steps > 2
-    )
-    return next(factors, 1)
 
 
 class Progress(ABC):

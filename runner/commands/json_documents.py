@@ -1,11 +1,8 @@
-"""Define the JSON documents of commands whose figures have no model, and export the schemas of all kinds."""
+"""The JSON documents of commands whose figures have no model."""
 
-from pydoc import locate
 from typing import Any, Literal
 
 from bench.schema import Decision, Document, Suspicion
-
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class NotCountedDocument(Document):
@@ -117,26 +114,3 @@ class WatchDocument(Document):
     """Cells with too few nights to say anything."""
     changes: tuple[WatchedChange, ...]
     warnings: tuple[str, ...]
-
-
-MODELS = {
-    "audit": "runner.commands.json_documents.AuditDocument",
-    "compare": "collector.versus.question.CompareDocument",
-    "cost": "collector.costs.document.CostDocument",
-    "doctor": "runner.commands.json_documents.DoctorDocument",
-    "probe": "runner.probe.ProbeReport",
-    "render": "bench.schema.PlannedCell",
-    "run": "runner.progress.RunEvent",
-    "status": "runner.commands.json_documents.StatusDocument",
-    "watch": "runner.commands.json_documents.WatchDocument",
-}
-
-
-def export_schema(kind: str) -> dict[str, Any]:
-    """Return the JSON Schema of `stored`, or of what a command prints with --json; of `render` and `run`, of a line."""
-    if kind == "stored":
-        from bench.schema import export_json_schema
-
-        return export_json_schema()
-    model: Any = locate(MODELS[kind])
-    return {"$schema": DRAFT, **model.model_json_schema()}

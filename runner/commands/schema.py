@@ -1,14 +1,27 @@
 """The command `schema`."""
 
 import json
-from typing import Annotated
+from pydoc import locate
+from typing import Annotated, Any
 
 import typer
 
 from bench.errors import UserError
 from runner.terminal import echo
 
-KINDS = ("stored", "audit", "compare", "cost", "doctor", "probe", "render", "run", "status", "watch")
+MODELS = {
+    "audit": "runner.commands.json_documents.AuditDocument",
+    "compare": "collector.versus.question.CompareDocument",
+    "cost": "collector.costs.document.CostDocument",
+    "doctor": "runner.commands.json_documents.DoctorDocument",
+    "probe": "runner.probe.ProbeReport",
+    "render": "bench.schema.PlannedCell",
+    "run": "runner.progress.RunEvent",
+    "status": "runner.commands.json_documents.StatusDocument",
+    "watch": "runner.commands.json_documents.WatchDocument",
+}
+"""What a command prints with --json."""
+KINDS = ("stored", *MODELS)
 
 
 def schema(
@@ -25,8 +38,16 @@ def schema(
 
     Of `render` and `run`, each line is such a document.
     """
-    from runner.commands.json_documents import export_schema
-
     if kind not in KINDS:
         raise UserError(f"KIND {kind}: expected one of {', '.join(KINDS)}")
     echo(json.dumps(export_schema(kind), indent=2))
+
+
+def export_schema(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema of `stored`, or of what a command prints with --json; of `render` and `run`, of a line."""
+    if kind == "stored":
+        from bench.schema import export_json_schema
+
+        return export_json_schema()
+    model: Any = locate(MODELS[kind])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}

@@ -22,9 +22,7 @@ from runner.progress import (
     LocalProgress,
     RunEvent,
     RunEvents,
-    describe_end,
     describe_verdict,
-    find_lengthening,
     name_busiest,
     read_others,
 )
@@ -180,20 +178,6 @@ def test_a_scrape_finds_the_counts_of_the_run_and_of_its_requests() -> None:
 def test_a_verdict_stands_with_the_short_form_of_its_reason(verdict: Verdict, message: str, expected: str) -> None:
     reasons = (Reason(verdict="noisy", message="another: reason"), Reason(verdict=verdict, message=message))
     assert describe_verdict(Validity(verdict=verdict, reasons=reasons[verdict == "noisy" :])) == expected
-
-
-@pytest.mark.parametrize(
-    ("num_steps", "expected"),
-    [(10, 1), (19, 1), (20, 2), (40, 4)],
-    ids=("as asked for", "nearly twice", "twice", "four times"),
-)
-def test_a_line_says_why_a_repeat_took_longer(num_steps: int, expected: int) -> None:
-    """Two repeats of one cell that take 9 and 15 s look as if something went wrong with the second."""
-    cell = make_cell(num_steps=10, min_seconds=1.0)
-    result = make_result(cell, step_seconds=(0.1, 0.12) * (num_steps // 2) + (0.1,) * (num_steps % 2))
-    assert find_lengthening(result) == expected
-    line = describe_end(result, make_repeats(1)[0]).plain
-    assert (f"window {expected} times as long (steps on two levels)" in line) is (expected > 1)
 
 
 def test_the_busiest_of_others_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
