@@ -290,9 +290,8 @@ class TrackedJobs:
 
     def add(self, jobs: Iterable[TrackedJob]) -> None:
         for tracked in jobs:
-            if tracked.name not in self._by_name:
-                self._by_name[tracked.name] = tracked
-                self._count(tracked, 1)
+            self._by_name[tracked.name] = tracked
+            self._count(tracked, 1)
 
     def find(self, job_name: str) -> TrackedJob | None:
         return self._by_name.get(job_name)

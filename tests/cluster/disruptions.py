@@ -31,7 +31,7 @@ class FirstHangs:
 
     def await_running(self, setup: Setup) -> Pod:
         """Return the first pod once its Job reports it as ready."""
-        wait_for(lambda: any(job["status"].get("ready") for job in setup.list_jobs()), "a pod that runs")
+        wait_for(setup.count_ready, "a pod that runs")
         return self.pods[0]
 
 

@@ -163,6 +163,17 @@ class Setup:
         """Return how many Jobs of the namespace have ended."""
         return sum(bool(job["status"].get("conditions")) for job in self.list_jobs())
 
+    def count_ready(self) -> int:
+        """Return how many cells run, as their Jobs say."""
+        return sum(job["status"].get("ready", 0) for job in self.list_jobs())
+
+    def submit(self) -> None:
+        """Make the Jobs of the run, and follow none of them."""
+        cluster_run, path = self.make_cluster_run(), f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs"
+        renderer = cluster_run.make_renderer(self.run)
+        for tracked in cluster_run.list_missing(self.run):
+            self.connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
+
     def list_jobs(self) -> list[dict[str, Any]]:
         return self.connection.list_items(f"/apis/batch/v1/namespaces/{self.profile.namespace}/jobs")
 

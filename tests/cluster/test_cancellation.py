@@ -21,10 +21,6 @@ from runner.runs import read_run
 from s3_server import S3Server
 
 
-def count_ready(setup: Setup) -> int:
-    return sum(job["status"].get("ready", 0) for job in setup.list_jobs())
-
-
 def list_marks(setup: Setup) -> list[str]:
     return list(setup.store.list_keys(cancelled_prefix(setup.run.run_id)))
 
@@ -42,7 +38,7 @@ def test_a_runner_that_lists_anew_after_a_cancellation_makes_no_job(
     setup = make_setup(make_cells(12), max_in_flight=3)
     through = connect_through(faulty)
     runner = setup.start(through)
-    wait_for(lambda: count_ready(setup) == 3, "three cells that run")
+    wait_for(lambda: setup.count_ready() == 3, "three cells that run")
     keep_watches_shut(faulty)
 
     code, out, err = call_main("cancel", namespace, "--on", "current", "--store", store.url)
@@ -94,7 +90,7 @@ def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
     call_main: CallMain,
 ) -> None:
     setup = make_setup(make_cells(3))
-    submit_all(setup)
+    setup.submit()
     num_marks_at_writes: list[int] = []
 
     def note_marks(method: str, path: str) -> Fault | None:
@@ -121,14 +117,6 @@ def test_the_mark_is_there_before_a_job_is_touched_and_in_nobodys_way(
     assert len(setup.make_cluster_run().list_missing(setup.run)) == 3
 
 
-def submit_all(setup: Setup) -> None:
-    cluster_run = setup.make_cluster_run()
-    renderer = cluster_run.make_renderer(setup.run)
-    for tracked in cluster_run.list_missing(setup.run):
-        path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
-        setup.connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
-
-
 def test_a_cancelled_night_ends_the_run_that_measures_it_again(
     make_setup: MakeSetup, namespace: str, store: Store, start_kubelet: StartKubelet, call_main: CallMain
 ) -> None:
@@ -137,7 +125,7 @@ def test_a_cancelled_night_ends_the_run_that_measures_it_again(
     again = confirmation_run_id(night.run.matrix, namespace)
     confirmation = make_setup(make_cells(1), run_id=again)
     runner = confirmation.start()
-    wait_for(lambda: count_ready(confirmation) == 1, "a cell that is measured again")
+    wait_for(lambda: confirmation.count_ready() == 1, "a cell that is measured again")
 
     code, out, _ = call_main("cancel", namespace, "--on", "current", "--store", store.url)
 

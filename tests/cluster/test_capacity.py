@@ -44,7 +44,7 @@ def test_no_more_jobs_wait_than_the_nodes_can_take_next(
     profile = make_profile(namespace, pools=load_profile("kind").pools)
     setup = make_setup(make_cells(6), profile=profile)
     running = setup.start()
-    wait_for(lambda: any(job["status"].get("ready") for job in setup.list_jobs()), "a cell that runs")
+    wait_for(setup.count_ready, "a cell that runs")
     num_ticks = setup.observed.num_ticks
     wait_for(lambda: setup.observed.num_ticks >= num_ticks + 2, "another look")
     assert len(setup.list_jobs()) == 2  # it was all 6 before in flight followed the nodes

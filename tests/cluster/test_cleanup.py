@@ -36,10 +36,6 @@ def list_jobs(setup: Setup) -> list[JobStatus]:
     return [read_job_status(job) for job in found if "deletionTimestamp" not in job["metadata"]]
 
 
-def count_ready(setup: Setup) -> int:
-    return sum(job.num_ready for job in list_jobs(setup))
-
-
 def list_ended(setup: Setup) -> list[str]:
     return [job.name for job in list_jobs(setup) if job.end]
 
@@ -87,7 +83,7 @@ def test_clean_refuses_while_cells_run_and_removes_all_with_force(
     other = make_setup(make_cells(1), run_id="other")
     other.measure()
     runner = setup.start()
-    wait_for(lambda: count_ready(setup) == 1 and len(list_ended(setup)) == 1, "one cell that runs and one that ended")
+    wait_for(lambda: setup.count_ready() == 1 and len(list_ended(setup)) == 1, "one cell that runs and one that ended")
     words = ("clean", namespace, "--on", "current", "--store", store.url)
 
     code, out, err = call_main(*words)
@@ -122,7 +118,7 @@ def test_status_tells_what_a_kubelet_says_of_a_pod_that_it_does_not_start(
 ) -> None:
     kubelet = start_kubelet(lambda pod: "stuck", num_nodes=1)
     setup = make_setup(make_cells(1))
-    submit(setup)
+    setup.submit()
     (pod,) = wait_for(lambda: [pod for pod in setup.list_pods() if "ContainerCreating" in str(pod)], "the pod")
     kubelet.put_event(pod, "FailedCreatePodSandBox", "plugin type=calico failed")
 
@@ -148,8 +144,8 @@ def test_status_tells_what_runs_and_why_the_rest_waits(
     )
     queued = make_setup(make_cells(2), run_id="queued", queue="team")
     for started in (setup, setup_large, queued):
-        submit(started)
-    wait_for(lambda: count_ready(setup) == 1 and list_ended(setup), "one that runs and one that ended")
+        started.submit()
+    wait_for(lambda: setup.count_ready() == 1 and list_ended(setup), "one that runs and one that ended")
     wait_for(lambda: "ImagePullBackOff" in str(setup.list_pods()), "the pod without an image")
     wait_for(lambda: str(setup.list_pods()).count("Unschedulable") >= 2, "two without a node")
 
@@ -172,15 +168,6 @@ def run_status(call_main: CallMain, run_id: str, store: Store) -> list[str]:
     code, out, err = call_main("status", run_id, "--store", store.url, "--on", "current")
     assert (code, err) == (0, "")
     return out.splitlines()
-
-
-def submit(setup: Setup) -> None:
-    """Make the Jobs of a run, and follow none of them."""
-    cluster_run = setup.make_cluster_run()
-    renderer = cluster_run.make_renderer(setup.run)
-    for tracked in cluster_run.list_missing(setup.run):
-        path = f"/apis/batch/v1/namespaces/{setup.profile.namespace}/jobs"
-        setup.connection.request("create", path, body=renderer.render(tracked.repeat.planned, tracked.key))
 
 
 def test_the_rate_is_that_of_the_last_ten_minutes() -> None:

@@ -34,7 +34,7 @@ def measure(setup: Setup) -> None:
 def start_jobs(setup: Setup, number: int) -> None:
     """Submit Jobs as a runner does that is killed when so many run."""
     setup.start()
-    wait_for(lambda: sum(job["status"].get("ready", 0) for job in setup.list_jobs()) >= number, "Jobs that run")
+    wait_for(lambda: setup.count_ready() >= number, "Jobs that run")
 
 
 def list_uids(setup: Setup) -> set[str]:

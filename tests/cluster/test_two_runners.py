@@ -59,7 +59,7 @@ def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
     twins = make_twins(connection, namespace, store, 12, max_in_flight=3)
     through = connect_through(faulty)
     seeing, blind = (twin.start(used) for twin, used in zip(twins, (connection, through), strict=True))
-    wait_for(lambda: sum(job["status"].get("ready", 0) for job in twins[0].list_jobs()) == 3, "cells that run")
+    wait_for(lambda: twins[0].count_ready() == 3, "cells that run")
     keep_watches_shut(faulty)
     num_before = through.num_requests["create jobs"]
 

@@ -102,16 +102,6 @@ def test_jobs_are_submitted_in_order_as_far_as_there_is_room(
     assert find_submitted(submission) == [order[index] for index in submitted]
 
 
-def test_the_next_job_follows_when_one_has_its_record(dispatcher: Dispatcher, tmp_path: Path) -> None:
-    order = [track("cpu", seed) for seed in range(4)]
-    submission = make_submission(tmp_path, order, dispatcher=dispatcher, max_in_flight=2)
-    submission.submit_more()
-    await_state(dispatcher, order[0], "in-flight")
-    finish(submission.run.jobs, order[0])
-    submission.submit_more()
-    assert find_submitted(submission) == order[:3]
-
-
 def test_nothing_is_submitted_while_the_records_of_many_ended_jobs_are_still_to_be_found(
     dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

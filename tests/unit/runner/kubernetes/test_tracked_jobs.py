@@ -50,14 +50,3 @@ def test_a_job_moves_from_one_count_to_the_other_where_that_state_may_follow(bef
     assert jobs.list_unfinished() == [
         tracked for tracked in (moved, other) if tracked.state in ("submitting", "in-flight")
     ]
-
-
-def test_a_job_that_is_tracked_already_is_not_added_again() -> None:
-    first = make_tracked(state="in-flight")
-    jobs = TrackedJobs([first])
-
-    jobs.add([make_tracked(), make_tracked(2)])
-
-    assert len(jobs) == 2
-    assert jobs.find(first.name) is first
-    assert jobs.count("in-flight", "to-submit") == 2
