@@ -14,8 +14,8 @@ from runner.local.process import ProcessEnd, run_processes
 from workspace import HANG_GUARD_SECONDS
 
 
-def run_shell(script: str, *, timeout_seconds: float = HANG_GUARD_SECONDS, **options: Any) -> ProcessEnd:
-    return run_command("/bin/sh", "-c", script, timeout_seconds=timeout_seconds, **options)
+def run_shell(script: str, **options: Any) -> ProcessEnd:
+    return run_command("/bin/sh", "-c", script, **options)
 
 
 def run_command(

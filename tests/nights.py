@@ -29,7 +29,6 @@ class SimulatedNights:
         number: int,
         *,
         factors: Mapping[str, float] | None = None,
-        repeats: int = 3,
         environment: Mapping[str, Any] | None = None,
         disturbed: Collection[Cell] = (),
         **overrides: Any,
@@ -43,7 +42,7 @@ class SimulatedNights:
             "created_at": START + timedelta(days=number),
             "matrix": self.matrix,
         }
-        run = make_run(self.cells, repeats=repeats, **(fields | overrides))
+        run = make_run(self.cells, **(fields | overrides))
         self._put(run, factors or {}, environment or {}, disturbed)
         return run
 

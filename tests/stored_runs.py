@@ -25,9 +25,9 @@ def make_ok(run: Run, cell: Cell, repeat: int = 1, attempt: str = "a1") -> Resul
     return make_result(cell, run_id=run.run_id, repeat=repeat, attempt=attempt)
 
 
-def make_contaminated(run: Run, cell: Cell, repeat: int = 1, attempt: str = "a1") -> Result:
+def make_contaminated(run: Run, cell: Cell, attempt: str = "a1") -> Result:
     """Return a record that says ok, of a measurement that others disturbed."""
-    return make_ok(run, cell, repeat, attempt).model_copy(update={"validity": make_validity("contaminated", "noisy")})
+    return make_ok(run, cell, attempt=attempt).model_copy(update={"validity": make_validity("contaminated", "noisy")})
 
 
 def make_failed(run: Run, cell: Cell, repeat: int = 1, attempt: str = "a1") -> Result:

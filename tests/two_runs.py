@@ -34,7 +34,6 @@ def put_run(
     run_id: str,
     medians: Mapping[Cell, Sequence[float]],
     *results: Result,
-    repeats: int = 3,
     day: int = 0,
     **overrides: Any,
 ) -> None:
@@ -43,7 +42,7 @@ def put_run(
     `overrides`: fields of all results, such as `environment`.
     """
     cells = list(dict.fromkeys([*medians, *(result.cell for result in results)]))
-    run = make_run(cells, repeats=repeats, run_id=run_id, created_at=START + timedelta(days=day))
+    run = make_run(cells, run_id=run_id, created_at=START + timedelta(days=day))
     start = START + timedelta(days=day, microseconds=crc32(run_id.encode()) % 10**6)  # each run has its own times
     times = {"started_at": start, "finished_at": start + timedelta(seconds=10)}
     overrides = times | overrides

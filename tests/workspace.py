@@ -47,9 +47,9 @@ class Workspace:
         """The file with a line for each measurement that began; see `fake_interpreters.read_log`."""
         return self.folder / "log"
 
-    def make_python(self, *, before: str = "", after: str = "") -> None:
-        """Make the interpreter run shell commands before or after it measures."""
-        make_measuring_interpreter(self.folder / "python", log=self.log, before=before, after=after)
+    def make_python(self, *, before: str = "") -> None:
+        """Make the interpreter run shell commands before it measures."""
+        make_measuring_interpreter(self.folder / "python", log=self.log, before=before)
 
     def make_hanging_python(self) -> None:
         """Make second repeats hang, with a child, while there is no file `go`; the file `hanging` gets their pids."""
