@@ -186,10 +186,7 @@ def build_image(image: ImageSpec, name: str, arguments: Mapping[str, str], *, ne
     run_docker(
         *("build", "--quiet", "--tag", name, "--file", image.dockerfile, *words, "."), limit_seconds=TRANSFER_SECONDS
     )
-    found = run_docker("image", "inspect", "--format", "{{.Size}}", name)
-    if not found.isdecimal():
-        raise UserError(f"docker image inspect {name}: printed {found[:100]!r}, expected a number of bytes")
-    return int(found)
+    return int(run_docker("image", "inspect", "--format", "{{.Size}}", name))
 
 
 def push_images(

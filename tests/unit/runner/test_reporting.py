@@ -46,11 +46,3 @@ def test_a_latest_run_of_another_version_is_replaced(store: Store) -> None:
     store.put(LATEST_RUN_KEY, b'{"schema_version": 99}')
     publish(store, make_scheduled_run("one"))
     assert read_latest(store).run_id == "one"
-
-
-def test_publishing_leaves_the_runs_own_document_and_the_list_of_runs_alone(store: Store) -> None:
-    run = make_scheduled_run("one")
-    store.put("runs/one/run.json", run.to_json())
-    publish(store, run)
-    assert Run.model_validate_json(store.get("runs/one/run.json")) == run
-    assert store.list_run_ids() == ["one"]

@@ -15,7 +15,6 @@ from bench.schema import Run
 from bench.store import LATEST_RUN_KEY, Store, StoreError, cancelled_key, report_key, results_prefix
 from bench.store.documents import read_raw_removals
 from collector.results.load import load_run
-from collector.results.stored_tables import table_key
 from factories import make_validity, put_documents
 from runner.retention import RemovalPlan, plan_removal, remove_raw_results
 from runner.runs import Retries
@@ -154,18 +153,6 @@ def test_a_run_with_a_raw_result_that_the_data_set_does_not_hold_stays(store: St
     assert "raw results are not in the data set as they are now" in plan(store).kept_runs[old.run_id]
     remove(store)
     assert list_raw(store, old) == there
-
-
-@pytest.mark.parametrize("table", ["attempts", "steps", "environments"])
-@pytest.mark.parametrize("damage", ["cut", "gone"])
-def test_nothing_is_held_by_tables_that_cannot_be_read_in_full(store: Store, old: Run, table: str, damage: str) -> None:
-    key = table_key(table, old.run_id)
-    whole = store.get(key)
-    store.delete_many([key])
-    if damage == "cut":
-        store.put(key, whole[:-20])
-
-    assert list_planned(store) == set()
 
 
 def test_the_newest_run_and_the_one_of_the_newest_report_stay(store: Store, old: Run) -> None:

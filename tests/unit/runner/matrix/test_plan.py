@@ -83,15 +83,6 @@ def test_a_run_is_planned_with_a_seed_of_its_own() -> None:
     assert len(seeds) == 3
 
 
-def test_cells_for_a_gpu_are_left_out_with_the_reason_where_there_is_none() -> None:
-    gpu = make_cell(device="gpu")
-
-    run = plan_local_run(make_matrix(CELL_A, gpu, CELL_B), gpu=None, run_id=None)
-
-    assert [planned.cell for planned in run.cells] == [CELL_A, CELL_B]
-    assert [(left.cell, left.reason) for left in run.left_out] == [(gpu, "no NVIDIA GPU is visible on this machine")]
-
-
 def test_compiled_cells_are_left_out_where_there_is_no_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
