@@ -182,21 +182,15 @@ def list_runs(store: Store, matrix: str | None = None) -> tuple[list[Run], Mappi
 
 def choose_matrix(runs: list[Run], left_out: Mapping[str, str], store: Store, name: str | None) -> str:
     """Return the matrix to watch: the one named, else that of the newest run. UserError if there is none."""
-    example = ": ".join(next(iter(left_out.items()), ()))
-    if not runs and left_out:
-        raise UserError(f"store {store.url}: none of {len(left_out):,} runs can be looked at, such as {example}")
-    if not runs and name is None:
-        raise UserError(
-            f"store {store.url}: no run here; name the right one with --store, or begin one with `benchmatrix run`"
-        )
-    if name is None:
-        return runs[-1].matrix
     known = sorted({run.matrix for run in runs})
-    if name not in known:
-        others = f"; it has runs of {', '.join(known)}" if known else ""
-        passed_over = f"; not looked at: {example}" if example else ""
-        raise UserError(f"--matrix {name}: store {store.url} has no run of it{others}{passed_over}")
-    return name
+    if runs and name in (None, *known):
+        return name or runs[-1].matrix
+    said = [f"no run{f' of {name}' if name else ''} here"]
+    said += [f"it has runs of {', '.join(known)}"] if known else []
+    said += [f"not looked at: {run_id}: {reason}" for run_id, reason in [*left_out.items()][:1]]
+    raise UserError(
+        f"store {store.url}: {'; '.join(said)}; name the right one with --store, or begin one with `benchmatrix run`"
+    )
 
 
 def load_nights(
