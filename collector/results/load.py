@@ -62,7 +62,6 @@ def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds
     results anew. Raises UserError where the run is not there or cannot be read.
     """
     run = _read_run(store, run_id)
-
     kinds = [RESULT_KIND, *([PLACEMENT_KIND] if run.executor == "kubernetes" else [])]
     try:
         tables = [update_tables(store, kind, run_id, writes=writes_tables, rebuilds=rebuilds_tables) for kind in kinds]
@@ -212,9 +211,10 @@ def _select_tenants(results: RunTables, counted: pd.DataFrame) -> pd.DataFrame:
 def _read_node_faults(store: Store, run_id: str) -> tuple[list[NodeFault], list[SkippedDocument]]:
     found, skipped = [], []
     for key, data in store.get_listed(store.list_keys(node_faults_prefix(run_id))):
+        if isinstance(data, UnreadableObject):
+            skipped.append(SkippedDocument(key=key, reason=f"cannot be read: {data}", is_unread=True))
+            continue
         try:
-            if isinstance(data, UnreadableObject):
-                raise InvalidDocumentError(f"cannot be read: {data}")
             fault = read_node_fault(data)
             if node_fault_key(fault.run_id, fault.cell_id, fault.repeat, fault.attempt) != key:
                 raise InvalidDocumentError("the node fault is of another attempt than its key says")
