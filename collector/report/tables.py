@@ -55,24 +55,15 @@ def make_grid_table(grid: Grid) -> Table:
         place = grid.places.get((work, program))
         if place is None:
             continue
-        said = describe_ratio(grid, metric, (work, program), grid.baseline)
-        is_measured = place.state in ("ok", "unsound")
-        ratio = "baseline" if program == grid.baseline else said["text"] if said else ""
-        row = {
-            "work": "" if work == former else work,
-            "program": program,
-            "time": format_figure(metric, place.row) if is_measured else "",
-            "half": format_half_width(place.row) if is_measured else "",
-            "ratio": f"{SIGNS[said['verdict']]}{ratio}" if said and is_measured else ratio if is_measured else "",
-            "state": ""
-            if place.state == "ok"
-            else "left out"
-            if place.state == "left-out"
-            else place.status or place.state,
-        }
-        rows.append(row)
+        row = {name: "" for name in ("time", "half", "ratio")}
+        if place.state in ("ok", "unsound"):
+            said = describe_ratio(grid, metric, (work, program), grid.baseline)
+            ratio = f"{SIGNS[said['verdict']]}{said['text']}" if said else ""
+            row = {"time": format_figure(metric, place.row), "half": format_half_width(place.row)}
+            row["ratio"] = "baseline" if program == grid.baseline else ratio
+        state = {"ok": "", "left-out": "left out"}.get(place.state, place.status or place.state)
+        rows.append({"work": "" if work == former else work, "program": program, "state": state} | row)
         former = work
-    names = ("work", "program", "time", "half", "ratio", "state")
     columns = [
         text_column(f"work ({grid.shared})" if grid.shared else "work", "work"),
         text_column("program", "program"),
@@ -81,7 +72,8 @@ def make_grid_table(grid: Grid) -> Table:
         text_column("ratio", "ratio"),
         text_column("", "state", is_optional=True),
     ]
-    return make_table("Step times", columns, pd.DataFrame(rows, columns=list(names)))
+    names = ["work", "program", "time", "half", "ratio", "state"]
+    return make_table("Step times", columns, pd.DataFrame(rows, columns=names))
 
 
 def print_summary(console: Console, analysis: Analysis) -> None:
