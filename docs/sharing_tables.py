@@ -71,7 +71,9 @@ def list_sharing_tables(analysis: Analysis) -> list[str]:
     mixed = sharing[sharing["neighbour"].notna()]
     if len(mixed):
         parts += ["Different work on one GPU: what a neighbour does.", tabulate_mixed(mixed)]
-    return parts
+    fallen = sharing[sharing["fallen"].notna()].drop_duplicates("cell_id")
+    texts = [f"{escape_markdown(row['label'])}, {row['fallen']}" for row in list_rows(fallen)]
+    return [*parts, f"Out of memory: {'; '.join(texts)}."] if texts else parts
 
 
 def list_figures(alike: pd.DataFrame, figures: Mapping[str, str]) -> list[str]:

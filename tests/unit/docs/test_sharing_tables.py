@@ -63,5 +63,5 @@ def test_a_table_has_a_row_for_each_work_and_a_column_for_each_way_of_sharing(fo
     assert lines[second + 2] == f"| {name} | 2.00 (2.00 to 2.00) | 1.60 (1.60 to 1.60) |"
     assert any("its neighbour | the run has no cell that is its neighbour alone" in line for line in lines)
     assert any("| the cell | 4.00 | 4.00 | too few steps | too few steps |" in line for line in lines)
-    assert any("8 tenants by time-slicing" in line and "6 of 7" not in line and "7 of 7" in line for line in lines)
+    assert any("8 tenants by time-slicing" in line and "1 of 8 tenants in 1 repeat" in line for line in lines)
     assert make_sharing_page(page.replace("1.25", "1.35"), [("2026-03-01-t4", load(folder))]) == page
