@@ -19,6 +19,7 @@ from bench.errors import UserError
 from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import Cell, Cluster, LeftOutCell, Name, Neighbour, PlannedCell, Precision, Run, bound_time
 from runner import __version__
+from runner.kubernetes.names import VariableName, VariableValue
 from runner.sources import BUILTIN_FOLDER, list_builtin_matrices, read_git_revision
 from runner.yaml_input import (
     Node,
@@ -44,7 +45,7 @@ MAX_PLANNED_REPEATS = 1_000_000
 CELL_KEYS = tuple(key for key in Cell.model_fields if key != "schema_version")
 EXECUTION_KEYS = tuple(key for key in PlannedCell.model_fields if key != "cell")
 NEIGHBOUR_KEYS = tuple(Neighbour.model_fields)
-TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include", "neighbours")
+TOP_KEYS = ("name", "description", "axes", "defaults", "exclude", "include", "neighbours", "environment")
 _REQUIRED_KEYS = tuple(
     key for key, field in Cell.model_fields.items() if field.is_required() and key not in ("input_size", "num_classes")
 )
@@ -84,6 +85,7 @@ _FILE = create_model(
     exclude=(_ENTRIES, []),
     include=(_ENTRIES, []),
     neighbours=(_NEIGHBOURS, {}),
+    environment=(dict[VariableName, VariableValue], {}),
 )
 _VALIDATOR: NodeValidator[Any] = NodeValidator(TypeAdapter(_FILE), documentation="docs/matrix.md", keeps_null=True)
 
@@ -98,6 +100,8 @@ class Matrix:
     description: str
     cells: tuple[PlannedCell, ...]
     source: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the measuring processes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +128,7 @@ class MatrixDefinition:
     include: tuple[Entry, ...]
     neighbours: dict[str, Settings]
     """What `neighbour` can name: for each name the fields in which the other tenants differ."""
+    environment: dict[str, str]
     root: Node
 
 
@@ -149,7 +154,13 @@ def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
     if not cells:
         message = "leave no cell: every combination of the axes is excluded; remove an 'exclude' entry"
         raise definition.exclude[0].node.error(message, key="exclude")
-    return Matrix(name=definition.name, description=definition.description, cells=cells, source=source)
+    return Matrix(
+        name=definition.name,
+        description=definition.description,
+        cells=cells,
+        source=source,
+        environment=definition.environment,
+    )
 
 
 def read_definition(root: Node) -> MatrixDefinition:
@@ -174,6 +185,7 @@ def read_definition(root: Node) -> MatrixDefinition:
         exclude=exclude,
         include=tuple(_read_entries(file.include, _find_part(root, "include"), axes)),
         neighbours={name: given.model_dump(exclude_unset=True) for name, given in file.neighbours.items()},
+        environment=file.environment,
         root=root,
     )
 
@@ -481,6 +493,7 @@ def plan_run(
             LeftOutCell(cell=planned.cell, reason=reason) for planned, reason in explained if reason is not None
         ),
         order_seed=secrets.randbits(SEED_BITS),
+        environment=dict(matrix.environment),
     )
 
 

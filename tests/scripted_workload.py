@@ -65,6 +65,9 @@ class ScriptedWorkload:
     def device_kind(self) -> Device:
         return "cpu"
 
+    def is_compiled(self) -> bool:
+        return False
+
     def _finish(self) -> None:
         self._clock.advance(self._pending)
         self._pending = 0.0

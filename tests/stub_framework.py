@@ -57,6 +57,9 @@ class StubFramework:
     def device_kind(self) -> Device:
         return "cpu"
 
+    def is_compiled(self) -> bool:
+        return False
+
     def read_peak_memory(self) -> tuple[int, int]:
         return 1000 + self.num_steps, 2000
 

@@ -52,7 +52,7 @@ def compute_fingerprint(run: Run, profile: Profile, store_url: str) -> str:
     parts = {
         "store": store_url.rstrip("/"),
         "store_secret": profile.store_secret,
-        "environment": profile.environment,
+        "environment": profile.environment | run.environment,
         "plan": run.plan_id,
         "images": {" ".join(kind): profile.find_image(cell) for kind, cell in cells.items()},
         "cpus": {device: profile.pools[device].cpus for _, device in cells if device in profile.pools},

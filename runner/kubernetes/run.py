@@ -129,7 +129,7 @@ class ClusterRun:
     def make_renderer(self, run: Run) -> JobRenderer:
         """Return the renderer of the run's Jobs, each shape of them checked. UserError if one is not valid."""
         renderer = JobRenderer(
-            profile=self.target.profile,
+            profile=self.target.profile.add_variables(run.environment),
             store_url=self.store.url,
             git_revision=run.git_revision,
             queue=self.target.queue,

@@ -262,7 +262,8 @@ def write_manifests(folder: Path, run: Run, profile: Profile, store_url: str, qu
 
 
 def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) -> dict[str, str]:
-    renderer = JobRenderer(profile=profile, store_url=store_url, git_revision=run.git_revision, queue=queue)
+    own = profile.add_variables(run.environment)
+    renderer = JobRenderer(profile=own, store_url=store_url, git_revision=run.git_revision, queue=queue)
     fingerprint = compute_fingerprint(run, profile, store_url)
     files = {}
     for repeat in order_repeats(run.cells, run.order_seed):

@@ -33,12 +33,13 @@ from bench.schema import (
     read_time_of_day,
 )
 from bench.store import KeyMissing, Store, meeting_key, result_key
-from bench.worker.request import Order
+from bench.worker.request import Order, read_timing_variables
 from runner.images import Flavour
 from runner.local.hardware import find_gpu, plan_local_run, share_device
 from runner.local.process import ProcessEnd, ProcessNotStarted, hold_host_lock, run_processes
 from runner.local.virtual_environments import (
     describe_missing,
+    hide_python_path,
     locate_environments,
     prepare_virtual_environments,
     print_installation,
@@ -144,6 +145,8 @@ class LocalExecutor:
     lock: int
     """File descriptor of the lock on this machine, which every measuring process inherits."""
     observer: Observer
+    own_python_path: Set[Framework] = frozenset()
+    """Frameworks whose interpreter the user gave: PYTHONPATH and the user's packages are a part of it."""
     memory_limit_bytes: int | None = None
     """Memory that the processes of a repeat may take before they are killed; None for no limit."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -189,12 +192,15 @@ class LocalExecutor:
 
         started_at, start = read_time_of_day(), time.monotonic()
         end: ProcessEnd | ProcessNotStarted
+        inherited = make_neutral(os.environ)
+        if cell.framework not in self.own_python_path:
+            inherited = hide_python_path(inherited)
         try:
             with share_device(cell, keep_open=[self.lock]) as shared:
                 pairs = zip(orders, shared, strict=True)
                 end = run_processes(
                     [str(self.interpreters[cell.framework]), "-m", "bench"],
-                    variables=[_make_variables(order, {**self.variables, **own}) for order, own in pairs],
+                    variables=[_make_variables(order, {**inherited, **self.variables, **own}) for order, own in pairs],
                     timeout_seconds=timeout_seconds,
                     on_tick=self.observer.tick,
                     on_end=record_end,
@@ -291,16 +297,21 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
     return "failed", Failure(kind="exit", message=message, exit_code=end.returncode, stderr_tail=tail)
 
 
-def _make_variables(order: Order, added: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a measuring process: this one's, those `added`, the order, `bench` first on the path."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
-    path = [str(locate_sources() / "images" / "bench" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+def make_neutral(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables without those that would change what is measured, and without an order's."""
+    held_back = read_timing_variables(variables)
+    return {name: value for name, value in variables.items() if not name.startswith("BENCH_") and name not in held_back}
+
+
+def _make_variables(order: Order, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a measuring process: those `given`, the order, `bench` first on the path."""
+    path = [str(locate_sources() / "images" / "bench" / "src"), *filter(None, [given.get("PYTHONPATH")])]
     python = {
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONSAFEPATH": "1",  # else a bench.py in the working directory would run instead
         "PYTHONUNBUFFERED": "1",
     }
-    return inherited | dict(added) | order.to_variables() | python
+    return {**given} | order.to_variables() | python
 
 
 # What an interpreter needs to measure, by module and by the name that pip knows it by.
@@ -391,6 +402,11 @@ class LocalRun:
             describe_damage(snapshot, console.print)
             for reason in reasons:
                 console.print(f"left out: {reason}", style="yellow", highlight=False, soft_wrap=True)
+            if held_back := sorted(read_timing_variables(os.environ).keys() - run.environment.keys()):
+                text = (
+                    f"not set for what is measured: {', '.join(held_back)}; a matrix sets variables under `environment`"
+                )
+                console.print(text, highlight=False, soft_wrap=True)
             console.print(f"to resume after an interruption: {resume_command}", style="dim", soft_wrap=True)
             frameworks = {repeat.planned.cell.framework for repeat in repeats}
             progress = LocalProgress(console, repeats, events, retry_command)
@@ -398,6 +414,8 @@ class LocalRun:
                 run_id=run.run_id,
                 store=self.store,
                 interpreters=find_interpreters(frameworks, self.interpreters, console, lock),
+                own_python_path=self.interpreters.keys(),
+                variables=run.environment,
                 lock=lock,
                 observer=progress,
             )

@@ -7,12 +7,15 @@ without it (a killed installation) is created again.
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
+from ast import literal_eval
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +37,18 @@ SIZE = "1 to 6 GB"
 INSTALLED = "installed in"
 """What is reported at the end of an installation, before the time that it took."""
 WAITING = "waiting for another installation"
-SHOWN = (" are free in", "new environment", WAITING, INSTALLED, ": Downloading", ": Installing")
+SHOWN = (" are free in", "new environment", "installed anew", WAITING, INSTALLED, ": Downloading", ": Installing")
 """Lines with one of these are printed; the last two are pip's."""
+REACH = re.compile(
+    "(extra-)?index-url|no-index|find-links|proxy|(client-)?cert|trusted-host|(no-)?cache-dir|(default-)?timeout|"
+    "(resume-)?retries|keyring-provider|use-deprecated|use-feature"
+)
+"""Settings of pip that say how it reaches packages: all others of the user's are meant for other projects."""
+CONNECTION_SIGNS = (
+    *("NewConnectionError", "ConnectionError", "ConnectTimeout", "ReadTimeout", "SSLError", "ProxyError"),
+    *("Could not fetch URL", "Could not find a version", "No matching distribution", "DO NOT MATCH THE HASHES"),
+)
+"""What pip prints where it reached no index, or one that does not have the packages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +77,22 @@ class VirtualEnvironment:
         return digest.hexdigest()
 
     def is_up_to_date(self) -> bool:
-        """Return whether the installation was completed, from the requirements as they are now."""
+        """Return whether all lies there that the requirements name as they are now."""
+        return self._is_stamped() and not self.list_missing()
+
+    def describe_damage(self) -> str | None:
+        """Say what was lost since the installation; None where nothing was, or where there was none."""
+        missing = self.list_missing() if self._is_stamped() else []
+        return f"{', '.join(missing)} no longer there, installed anew" if missing else None
+
+    def list_missing(self) -> list[str]:
+        """Return the locked distributions that do not lie in the environment's own folder."""
+        locked = re.findall(r"^([\w.-]+)==[^;]*?$", self.requirements.read_text(), re.MULTILINE)
+        places = self.directory.glob("lib/python*/site-packages/*.dist-info")
+        there = {_normalize(place.name.partition("-")[0]) for place in places}
+        return [name for name in locked if _normalize(name) not in there]
+
+    def _is_stamped(self) -> bool:
         return self.stamp.is_file() and self.stamp.read_text() == self.compute_fingerprint()
 
 
@@ -118,30 +146,60 @@ def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
 
 def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequence[int]) -> None:
     name = environment.directory.name
-    fingerprint = environment.compute_fingerprint()
+    fingerprint, damage = environment.compute_fingerprint(), environment.describe_damage()
     began = time.monotonic()
-    report(f"{name}: new environment")
+    report(f"{name}: {damage or 'new environment'}")
     report(describe_missing([environment]))
     shutil.rmtree(environment.directory, ignore_errors=True)
     pip = [str(environment.python), "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
     project = [] if environment.project is None else [[*pip, "--no-deps", "-e", str(environment.project)]]
-    for command in (
-        [sys.executable, "-m", "venv", str(environment.directory)],
-        [*pip, "--require-hashes", "-r", str(environment.requirements)],
-        *project,
-    ):
-        _run(command, name, report, keep_open)
+    variables = hide_python_path(os.environ)
+    _run([sys.executable, "-m", "venv", str(environment.directory)], name, report, variables, keep_open)
+    variables = _keep_reach(environment.python, variables)
+    for command in ([*pip, "--require-hashes", "-r", str(environment.requirements)], *project):
+        _run(command, name, report, variables, keep_open)
+    if missing := environment.list_missing():
+        raise UserError(f"environment {name}: pip ended well, but {', '.join(missing)} cannot be found in it")
     environment.stamp.write_text(fingerprint)
     report(f"{name}: {INSTALLED} {time.monotonic() - began:.0f} s")
 
 
-def _run(command: Sequence[str], name: str, report: Report, keep_open: Sequence[int]) -> None:
+def hide_python_path(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return variables by which Python finds its environment's packages alone, and none of the user's."""
+    kept = {name: value for name, value in variables.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    return kept | {"PYTHONNOUSERSITE": "1"}
+
+
+def _keep_reach(python: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return variables by which pip has those of the user's settings that are in REACH, from its files and variables.
+
+    A constraint, a target or a format that is meant for another project would decide over this one's packages.
+    """
+    command = [str(python), "-m", "pip", "config", "list", "--disable-pip-version-check"]
+    listed = subprocess.run(command, env=variables, capture_output=True, text=True, check=False).stdout
+    settings = re.findall(r"^(global|install|:env:)\.([\w-]+)=(.*)$", listed, re.MULTILINE)
+    kept = {name: value for name, value in variables.items() if not name.startswith("PIP_")}
+    kept["PIP_CONFIG_FILE"] = os.devnull
+    for section in ("global", "install", ":env:"):  # the later goes before
+        for found, key, value in settings:
+            if found == section and REACH.fullmatch(key):
+                kept[f"PIP_{key.upper().replace('-', '_')}"] = literal_eval(value)
+    return kept
+
+
+def _normalize(name: str) -> str:
+    return re.sub("[-_.]+", "_", name).lower()
+
+
+def _run(
+    command: Sequence[str], name: str, report: Report, variables: Mapping[str, str], keep_open: Sequence[int]
+) -> None:
     """Run a command and report what it prints; raise UserError with its last lines if it fails."""
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     process = None
     try:
         with delay_interrupts():
-            process = start_group(command, keep_open=keep_open)
+            process = start_group(command, variables=variables, keep_open=keep_open)
         for line in process.stdout or ():
             tail.append(line.decode(errors="replace").rstrip())
             report(f"{name}: {tail[-1].strip()}")
@@ -161,8 +219,10 @@ def _explain_failure(name: str, tail: list[str], code: int) -> str:
         hint = "install your system's venv package (Debian: apt-get install python3-venv)"
     elif "No space left on device" in text:
         hint = f"the disk is full: an environment takes {SIZE}"
-    else:
+    elif any(sign in text for sign in CONNECTION_SIGNS):
         hint = "check that pip reaches a package index, then run the same command again"
+    else:
+        hint = "the last lines say why; run the same command again once that is mended"
     return f"environment {name}: the installation failed; {hint}. The end of its output:\n{text}"
 
 

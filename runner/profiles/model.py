@@ -431,6 +431,13 @@ class Profile(Document):
                 raise ValueError(f"environment.{name}: {reason}")
         return self
 
+    def add_variables(self, variables: Mapping[str, str]) -> Self:
+        """Return the profile with a matrix's variables too; UserError for one that is a secret."""
+        for name, value in variables.items():
+            if reason := explain_secret_variable(name, value):
+                raise UserError(f"the matrix's environment.{name}: {reason}")
+        return self.model_copy(update={"environment": self.environment | dict(variables)})
+
     @property
     def pod_annotations(self) -> dict[str, str]:
         return (NO_DISRUPTION if self.do_not_disrupt else {}) | self.annotations

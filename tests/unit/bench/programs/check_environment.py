@@ -1,6 +1,7 @@
 """Set a framework up as an attempt does and print the threads that it took and its Environment, as JSON."""
 
 import json
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +12,7 @@ from bench.probes.cpu import count_threads, limit_library_threads
 from bench.probes.machine import read_environment
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
+from bench.worker.request import read_timing_variables
 from factories import make_cell
 
 
@@ -18,11 +20,11 @@ def main(name: Framework) -> None:
     """Print one JSON object on the last line."""
     modules = ("numpy", "torch", "tensorflow", "jax", "keras")
     loaded_too_early = [module for module in modules if module in sys.modules]
-    num_threads = count_threads()
+    num_threads, variables = count_threads(), read_timing_variables(os.environ)
     limit_library_threads(num_threads)
     cell = make_cell(framework=name, mode=FRAMEWORKS[name].modes[0])
     framework = load_framework(cell, num_threads)
-    environment = read_environment(cell, framework, num_threads, image=None, git_revision="abc")
+    environment = read_environment(cell, framework, num_threads, image=None, git_revision="abc", variables=variables)
     threads = describe_threads(name)
     print(
         json.dumps({"early": loaded_too_early, "threads": threads, "environment": environment.model_dump(mode="json")})

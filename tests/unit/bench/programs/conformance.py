@@ -127,6 +127,7 @@ def check_every_mode_trains_every_weight_in_float32_and_learns_the_same(examiner
             workload = examiner.build(model, mode=mode, precision=precision)
             before = read_weights(workload)
             losses[mode] = train(workload)
+            assert workload.is_compiled() == (mode != "eager"), mode
             assert count_changes(before, read_weights(workload)) == len(before), (model, precision, mode)
             assert {"float32"} == {name_dtype(tensor) for tensor in list_tensors(workload)}, (model, precision, mode)
             assert workload.device_kind() == "cpu"

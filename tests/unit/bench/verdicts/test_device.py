@@ -18,6 +18,15 @@ def test_an_output_on_another_device_is_the_gravest_reason() -> None:
     assert validity.reasons[0].message == "the step's output lives on the cpu, the cell asks for the gpu"
 
 
+def test_a_mode_and_threads_that_something_turned_off_are_said_so() -> None:
+    assert list_verdicts(make_inputs(cell=make_cell(mode="compiled"), is_compiled=False)) == ["not-as-asked"]
+    for fine in (make_cell(mode="compiled"), True), (make_cell(mode="compiled"), None), (make_cell(), False):
+        assert list_verdicts(make_inputs(cell=fine[0], is_compiled=fine[1])) == []
+    for busy_cores, verdicts in (1.0, ["not-as-asked"]), (1.3, []), (None, []):
+        peak = make_host_figures(busy_cores=busy_cores)
+        assert list_verdicts(make_inputs(num_threads=2, host_peak=peak)) == verdicts
+
+
 OVER: list[Verdict] = ["over-peak"]
 # A GeForce RTX 4090 whose highest clock is 3105 MHz: 3105 / 2520 is 1.232.
 RTX_4090 = make_gpu_use(max_sm_clock_mhz=3105, sm_clock_mhz=(2970, 2970, 2970))

@@ -9,7 +9,7 @@ from bench.worker.compilers import (
     FOLDERS,
     LIMITS,
     explain_missing_compiler,
-    read_chosen_caches,
+    read_chosen_variables,
     read_compiler_version,
     use_compile_cache,
 )
@@ -100,7 +100,7 @@ def test_every_kind_of_processor_has_a_folder_of_its_own(tmp_path: Path) -> None
 def test_a_cache_that_the_user_names_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCH_COMPILE_CACHE", "/cache")
     monkeypatch.setenv("TRITON_CACHE_DIR", "/mine")
-    chosen = read_chosen_caches()
+    chosen = read_chosen_variables()
     (tmp_path / "cpuinfo").write_text(XEON)
     use_compile_cache("/cache", tmp_path / "cpuinfo")
     assert os.environ["TRITON_CACHE_DIR"] == "/mine"

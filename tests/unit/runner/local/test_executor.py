@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,10 @@ def test_the_order_and_the_package_reach_the_process_and_old_orders_do_not(
 ) -> None:
     monkeypatch.setenv("BENCH_IMAGE", "left-over")
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    for name in ("OMP_THREAD_LIMIT", "TORCHDYNAMO_DISABLE", "LD_PRELOAD", "JAX_DISABLE_JIT"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    executor = replace(executor, variables={"OMP_PROC_BIND": "close"})
     make_interpreter(tmp_path / "python", f'echo "$@" > {tmp_path}/arguments; env > {tmp_path}/env; exec sleep 0')
 
     executor.measure_repeat(make_repeat(2))
@@ -163,10 +167,23 @@ def test_the_order_and_the_package_reach_the_process_and_old_orders_do_not(
     variables = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
     assert (tmp_path / "arguments").read_text() == "-m bench\n"
     assert "BENCH_IMAGE" not in variables
-    assert variables["PYTHONPATH"] == f"{BENCH}:/elsewhere"
-    assert (variables["OMP_NUM_THREADS"], variables["PYTHONUNBUFFERED"]) == ("3", "1")
+    assert not {"OMP_THREAD_LIMIT", "TORCHDYNAMO_DISABLE", "LD_PRELOAD", "JAX_DISABLE_JIT"} & variables.keys()
+    assert (variables["CUDA_VISIBLE_DEVICES"], variables["OMP_PROC_BIND"]) == ("1", "close")
+    assert (variables["PYTHONPATH"], variables["PYTHONNOUSERSITE"]) == (str(BENCH), "1")
+    assert variables["PYTHONUNBUFFERED"] == "1"
     assert (variables["BENCH_RUN_ID"], variables["BENCH_REPEAT"]) == (executor.run_id, "2")
     assert (str(os.getpid()), executor.store.url) == (variables["BENCH_PARENT_PID"], variables["BENCH_STORE"])
+
+
+def test_an_interpreter_of_the_user_keeps_the_path_that_he_set(
+    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    make_interpreter(tmp_path / "python", f"env > {tmp_path}/env")
+
+    replace(executor, own_python_path=frozenset({"pytorch"})).measure_repeat(make_repeat())
+
+    assert f"PYTHONPATH={BENCH}:/elsewhere\n" in (tmp_path / "env").read_text()
 
 
 def measure(executor: LocalExecutor, **fields: Any) -> Result:

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from runner.local.virtual_environments import (
     locate_environments,
     prepare_virtual_environments,
 )
-from tiny_checkout import PROJECT, make_checkout, write_requirements
+from tiny_checkout import PROJECT, make_checkout, make_wheel, write_requirements
 from workspace import HANG_GUARD_SECONDS
 
 IMPORT = "import importlib.metadata as m; print(m.version('tiny-framework'), m.version('benchmatrix-bench'))"
@@ -84,16 +85,57 @@ def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
     assert prepare()[1] == []
 
 
+def test_the_users_settings_of_pip_and_python_for_other_projects_do_not_reach_an_environment(
+    root: Path, quick_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(quick_python))
+    (tmp_path / "constraints.txt").write_text("tiny-framework==0.5\n")
+    (tmp_path / "pip.conf").write_text(
+        f"[install]\nconstraint = {tmp_path}/constraints.txt\ntarget = {tmp_path}/else\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.setenv("PIP_USER", "1")
+    make_wheel(tmp_path, "tiny_framework", "1.0")
+    with zipfile.ZipFile(tmp_path / "tiny_framework-1.0-py3-none-any.whl") as wheel:
+        wheel.extractall(tmp_path / "site")  # pip takes what lies there for installed
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+
+    python, _ = prepare()
+
+    monkeypatch.delenv("PYTHONPATH")
+    assert subprocess.run([python, "-c", IMPORT], capture_output=True, text=True).stdout == "1.0 0.1.0\n"
+    assert not (tmp_path / "else").exists()
+
+
+def test_an_environment_that_lost_a_package_is_said_so_and_made_anew(
+    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(quick_python))
+    python, _ = prepare()
+    folder = next((python.parents[1] / "lib").glob("python*/site-packages/tiny_framework-1.0.dist-info"))
+    shutil.rmtree(folder)
+
+    assert not locate_environments(["pytorch"], "cpu")["pytorch"].is_up_to_date()
+    assert prepare()[1][0] == "pytorch-cpu: tiny-framework no longer there, installed anew"
+    assert folder.exists()
+    assert prepare()[1] == []
+
+
 def test_a_failed_installation_is_one_message_with_the_end_of_pips(
     root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(quick_python))
+    requirements = (root / "images" / "pytorch" / "requirements-cpu.txt").read_text()
     write_requirements(root, "tiny-framework==1.0 --hash=sha256:" + "0" * 64)
 
     with pytest.raises(UserError) as failure:
         prepare()
     write_requirements(root, "no-such-package==9.9 --hash=sha256:" + "0" * 64)
     with pytest.raises(UserError, match="No matching distribution found for no-such-package==9.9"):
+        prepare()
+    (root / "images" / "bench" / "backend.py").write_text("raise SystemExit('a fault of the build')")
+    write_requirements(root, requirements)
+    with pytest.raises(UserError, match="the last lines say why(?s:.)*a fault of the build"):
         prepare()
 
     message = str(failure.value)

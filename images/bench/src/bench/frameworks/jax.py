@@ -194,6 +194,9 @@ class JaxWorkload:
         outputs = plan.output_size_in_bytes - plan.alias_size_in_bytes
         return int(plan.argument_size_in_bytes + plan.temp_size_in_bytes + outputs)
 
+    def is_compiled(self) -> bool:
+        return int(self._step._cache_size()) > 0
+
     def device_kind(self) -> Literal["cpu", "gpu"]:
         (platform,) = {device.platform for device in self._outputs[0].devices()}
         return "gpu" if platform == "gpu" else "cpu"

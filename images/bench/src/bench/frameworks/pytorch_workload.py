@@ -56,6 +56,7 @@ class PyTorchWorkload:
         self._is_compiled = cell.mode == "compiled"
         self._is_graphed = self._is_compiled and self._is_on_gpu and self.may_capture
         self._half_type = HALF_TYPES.get(cell.precision)
+        self._num_graphs_before = count_compiled_graphs() if self._is_compiled else 0
         self._memory_format = choose_memory_format(cell)
         self.device_timer = CudaEvents() if self._is_on_gpu else None
         self.task = build_task(cell)
@@ -122,6 +123,9 @@ class PyTorchWorkload:
     def reset_peak_memory(self) -> None:
         if self._is_on_gpu:
             torch.cuda.reset_peak_memory_stats(self._device)
+
+    def is_compiled(self) -> bool:
+        return self._is_compiled and count_compiled_graphs() > self._num_graphs_before
 
     def device_kind(self) -> str:
         device_type = self._outputs[0].device.type
@@ -221,6 +225,13 @@ def open_share(cell: Cell, num_threads: int, rank: int) -> BatchFeed | None:
     """Return one GPU's batches of the cell's real data, drawn from its own seed; None where the data are synthetic."""
     share = {"batch_size": cell.batch_size // cell.num_gpus, "num_gpus": 1, "seed": (cell.seed + rank) % 2**32}
     return open_feed(cell.model_copy(update=share), max(1, num_threads // cell.num_gpus))
+
+
+def count_compiled_graphs() -> int:
+    """Return how many graphs torch.compile has made in this process: none where a variable has turned it off."""
+    from torch._dynamo.utils import counters  # takes a second to import
+
+    return int(counters["stats"]["unique_graphs"])
 
 
 def keep_busy(device: torch.device) -> None:

@@ -13,6 +13,7 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 import keras  # noqa: E402  the backend is chosen when Keras is imported
 import tensorflow as tf  # noqa: E402
 from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace  # noqa: E402
+from tensorflow.types.experimental import PolymorphicFunction  # noqa: E402
 
 from bench.data.feed import open_feed  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
@@ -151,6 +152,9 @@ class TensorFlowWorkload:
     def reset_peak_memory(self) -> None:
         for device in filter(is_gpu, self._devices):
             tf.config.experimental.reset_memory_stats(device)
+
+    def is_compiled(self) -> bool:
+        return isinstance(self._step, PolymorphicFunction) and self._step.experimental_get_tracing_count() > 0
 
     def device_kind(self) -> Literal["cpu", "gpu"]:
         output = self._outputs[0]

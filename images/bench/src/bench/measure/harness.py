@@ -84,6 +84,9 @@ class Workload(Protocol):
     def device_kind(self) -> Device:
         """Return where the last step's result lives."""
 
+    def is_compiled(self) -> bool:
+        """Return whether the steps ran as programs that the framework made of them, by what it shows of that."""
+
 
 WatchWindow = Callable[[], AbstractContextManager[None]]
 """Is entered just before a timed window and left just after it."""

@@ -9,7 +9,8 @@ import gc
 from collections.abc import Callable, Collection
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import TypeVar
 
 from bench.measure.harness import Workload, run_steps
 from bench.measure.roofline import Peaks
@@ -48,6 +49,7 @@ AMX_FLOPS = 1024
 TILE_FLAGS: dict[Precision, str] = {"bf16": "amx_bf16", "fp16": "amx_fp16"}
 VECTOR_FLAGS: dict[Precision, str] = {"bf16": "avx512_bf16", "fp16": "avx512_fp16"}
 
+T = TypeVar("T")
 BuildWorkload = Callable[[Cell], Workload]
 
 
@@ -55,11 +57,12 @@ def make_host_peak(
     cell: Cell,
     num_threads: int,
     *,
-    before: float | None,
-    after: float | None,
+    before: tuple[float, float] | None,
+    after: tuple[float, float] | None,
     cpuinfo: Path = CPUINFO,
     system_cpu: Path = SYSTEM_CPU,
 ) -> HostPeak:
+    """Return the peak by the products that `measure_undisturbed` returned `before` the window and `after` it."""
     allowed = read_affinity()
     cores = {list_siblings(cpu, system_cpu) or frozenset({cpu}) for cpu in allowed}
     first_processor = cpuinfo.read_text().strip().split("\n\n")[0] if cpuinfo.exists() else ""
@@ -76,8 +79,9 @@ def make_host_peak(
         flops_per_cycle=flops_per_cycle,
         clock_hertz=clock_hertz,
         theoretical_flops_per_second=theoretical,
-        before_flops_per_second=before,
-        after_flops_per_second=after,
+        before_flops_per_second=before and before[0],
+        after_flops_per_second=after and after[0],
+        busy_cores=max((busy for _, busy in filter(None, (before, after))), default=None),
     )
 
 
@@ -121,11 +125,12 @@ def find_host_peaks(host: HostPeak | None) -> Peaks:
     return Peaks(flops_per_second=host.flops_per_second, source=source)
 
 
-def measure_undisturbed(cell: Cell, num_threads: int, build: BuildWorkload) -> float | None:
+def measure_undisturbed(cell: Cell, num_threads: int, build: BuildWorkload) -> tuple[float, float] | None:
+    """Return what `measure_matrix_product` does; None if other processes kept the threads from their cores."""
     return repeat_undisturbed(num_threads, lambda: measure_matrix_product(cell, build), MAX_MEASUREMENTS)
 
 
-def repeat_undisturbed(num_threads: int, measure: Callable[[], float], max_measurements: int) -> float | None:
+def repeat_undisturbed(num_threads: int, measure: Callable[[], T], max_measurements: int) -> T | None:
     """Return what `measure` does on so many threads; None if other processes kept them from their cores each time."""
     for _ in range(max_measurements):
         counters = read_cpu_counters()
@@ -135,23 +140,27 @@ def repeat_undisturbed(num_threads: int, measure: Callable[[], float], max_measu
     return None
 
 
-def measure_matrix_product(cell: Cell, build: BuildWorkload) -> float:
-    """Return the highest rate of a square matrix product in operations per second, over SIZES, as `cell` is run."""
-    best = 0.0
+def measure_matrix_product(cell: Cell, build: BuildWorkload) -> tuple[float, float]:
+    """Return the highest rate of a square matrix product in operations per second, over SIZES, as `cell` is run.
+
+    And how many cores this process kept busy during those of the largest size.
+    """
+    best = busy_cores = 0.0
     for size in SIZES:
         workload = build(make_product_cell(cell, size))
         run_steps(workload, seconds=0)
-        ends = [perf_counter()]
+        ends, cpu_seconds = [perf_counter()], process_time()
         while len(ends) <= MIN_PRODUCTS or ends[-1] - ends[0] < SECONDS_PER_SIZE:
             run_steps(workload, seconds=0)
             ends.append(perf_counter())
+        busy_cores = (process_time() - cpu_seconds) / (ends[-1] - ends[0])
         step_seconds = min(end - start for start, end in pairwise(ends))
         del workload
         gc.collect()  # Keras's models are cycles, which keep their matrices
         best = max(best, 2 * size**3 / step_seconds)
         if 8 * step_seconds > SECONDS_PER_SIZE:  # what one product of the next size takes
             break
-    return best
+    return best, busy_cores
 
 
 def make_product_cell(cell: Cell, size: int) -> Cell:

@@ -145,17 +145,6 @@ def read_place(device: Device) -> TenantPlace:
     )
 
 
-# Switches that a user can set from outside and that change times or precision. A set one is recorded with the settings.
-TIMING_VARIABLES = (
-    *("CC", "CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING", "CXX", "DNNL_MAX_CPU_ISA"),
-    *("GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_BLOCKTIME", "LD_PRELOAD", "MALLOC_CONF"),
-    *("NVIDIA_TF32_OVERRIDE", "OMP_PLACES", "OMP_PROC_BIND", "OMP_WAIT_POLICY", "ONEDNN_DEFAULT_FPMATH_MODE"),
-    *("ONEDNN_MAX_CPU_ISA", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "TF_DETERMINISTIC_OPS"),
-    *("TF_ENABLE_ONEDNN_OPTS", "TF_GPU_ALLOCATOR", "TF_GPU_THREAD_MODE", "TF_XLA_FLAGS"),
-    *("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "XLA_FLAGS"),
-)
-
-
 def read_environment(
     cell: Cell,
     framework: Framework,
@@ -164,12 +153,12 @@ def read_environment(
     image: str | None,
     git_revision: str | None,
     node: str | None = None,
-    chosen_caches: Mapping[str, str] = MappingProxyType({}),
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Environment:
     """Return everything that is known about this process's machine, libraries and switches.
 
-    `node`: the machine's name, where the host name is the container's. `chosen_caches`: variables of compile caches
-    that were set from outside.
+    `node`: the machine's name, where the host name is the container's. `variables`: those set from outside that can
+    change a time.
     """
     on_gpu = cell.device == "gpu"
     return Environment(
@@ -186,11 +175,7 @@ def read_environment(
         memory_total_bytes=read_memory_total_bytes(),
         memory_limit_bytes=read_memory_limit_bytes(),
         versions={**framework.versions, "numpy": version("numpy"), **read_compiler_version(cell)},
-        settings={
-            **framework.settings,
-            **{name: os.environ[name] for name in TIMING_VARIABLES if name in os.environ},
-            **chosen_caches,
-        },
+        settings={**framework.settings, **variables},
         gpus=read_gpus(cell.num_gpus, framework.cuda_version, framework.cudnn_version) if on_gpu else (),
         image=image,
         git_revision=git_revision,

@@ -23,6 +23,7 @@ from bench.schema.document import (
 # From the gravest to none at all.
 Verdict = Literal[
     "wrong-device",
+    "not-as-asked",
     "over-peak",
     "contaminated",
     "throttled",
@@ -188,6 +189,8 @@ class HostPeak(Document):
     """The fastest matrix product between the build and the first step."""
     after_flops_per_second: PositiveAmount | None
     """The fastest matrix product after the timed window."""
+    busy_cores: Amount | None = None
+    """Cores that the process kept busy during the largest products."""
 
     @property
     def flops_per_second(self) -> float | None:

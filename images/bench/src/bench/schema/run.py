@@ -109,6 +109,8 @@ class Run(CheckedDocument, StoredDocument):
     left_out: tuple[LeftOutCell, ...]
     order_seed: Integer | None = None
     """What the order of the cells in each round of repeats was drawn from; null: their order in the matrix, always."""
+    environment: dict[str, str] = {}
+    """Variables of the measuring processes that the matrix sets."""
     ending: Ending | None = None
     """Only in `latest/run.json`: a run's own document is written before anything is measured."""
 
@@ -120,8 +122,9 @@ class Run(CheckedDocument, StoredDocument):
 
     @property
     def plan_id(self) -> str:
-        """8 hex digits, equal for equal plans: same cells, each with as many repeats. Time limits may differ."""
-        return hash_text(json.dumps(sorted((planned.cell.cell_id, planned.repeats) for planned in self.cells)))
+        """8 hex digits, equal for equal plans: same cells, repeats and variables. Time limits may differ."""
+        plan: list[object] = [sorted((planned.cell.cell_id, planned.repeats) for planned in self.cells)]
+        return hash_text(json.dumps([*plan, self.environment] if self.environment else plan[0]))
 
     @property
     def num_repeats(self) -> int:

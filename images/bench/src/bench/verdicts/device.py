@@ -1,4 +1,4 @@
-"""Checks that the work was done, and on the device asked for: wrong-device, over-peak."""
+"""Checks that the work was done, and as the cell asks for: wrong-device, not-as-asked, over-peak."""
 
 from collections.abc import Iterator
 
@@ -16,6 +16,9 @@ from bench.verdicts.inputs import ValidityInputs
 MAX_SHARE_OF_TABLE_PEAK = 1.0
 MAX_SHARE_OF_TENSOR_PEAK = 1.15
 MAX_SHARE_OF_HOST_PEAK = 1.1
+# not-as-asked. Half of the threads or fewer work where a limit for another program was inherited (OMP_THREAD_LIMIT) or
+# where several threads were put on one core; large products keep 90 % and more of them busy.
+MIN_BUSY_SHARE = 0.6
 # What identical runs differ by anyway (TorchBench, issue 1681).
 MAX_HOST_DRIFT = 0.10
 
@@ -24,6 +27,20 @@ def check_device(inputs: ValidityInputs) -> Iterator[str]:
     asked = inputs.cell.device
     if inputs.device_kind not in (None, asked):
         yield f"the step's output lives on the {inputs.device_kind}, the cell asks for the {asked}"
+
+
+def check_mode(inputs: ValidityInputs) -> Iterator[str]:
+    if inputs.cell.mode != "eager" and inputs.is_compiled is False:
+        yield f"mode '{inputs.cell.mode}': the framework made no program of the step and ran it op by op"
+
+
+def check_threads(inputs: ValidityInputs) -> Iterator[str]:
+    host = inputs.host_peak
+    if host is not None and host.busy_cores is not None and host.busy_cores < MIN_BUSY_SHARE * inputs.num_threads:
+        yield (
+            f"undisturbed matrix products kept {host.busy_cores:.1f} cores busy, with {inputs.num_threads} threads: "
+            "something else limits the threads"
+        )
 
 
 def check_roofline(inputs: ValidityInputs) -> Iterator[str]:

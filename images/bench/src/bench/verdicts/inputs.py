@@ -22,5 +22,7 @@ class ValidityInputs:
     roofline: Roofline | None
     is_under_mps: bool = False
     """Whether the GPU is used through MPS, whose server may have been there before with memory of its own."""
+    is_compiled: bool | None = None
+    """Whether the steps ran as programs that the framework made of them; None: not known."""
     host_peak: HostPeak | None = None
     """Of a CPU cell."""

@@ -6,7 +6,14 @@ from typing import get_args
 
 from bench.schema import CpuUse, Reason, Validity, Verdict
 from bench.verdicts.clocks import check_clocks, list_unchecked_clocks, note_clocks
-from bench.verdicts.device import check_device, check_roofline, list_unchecked_work, note_host_drift
+from bench.verdicts.device import (
+    check_device,
+    check_mode,
+    check_roofline,
+    check_threads,
+    list_unchecked_work,
+    note_host_drift,
+)
 from bench.verdicts.inputs import ValidityInputs
 from bench.verdicts.neighbours import check_cpu_neighbours, check_gpu_neighbours, list_unchecked_neighbours
 from bench.verdicts.series import (
@@ -25,6 +32,8 @@ GRAVITY: tuple[Verdict, ...] = get_args(Verdict)
 EACH, SHARED, ALONE, TENANT = "each process", "the machine, once", "a process that is alone", "each of several tenants"
 RULES: tuple[tuple[Verdict, Callable[[ValidityInputs], Iterator[str]], str], ...] = (
     ("wrong-device", check_device, EACH),
+    ("not-as-asked", check_mode, EACH),
+    ("not-as-asked", check_threads, SHARED),
     ("over-peak", check_roofline, EACH),
     ("contaminated", check_gpu_neighbours, SHARED),
     ("contaminated", check_cpu_neighbours, SHARED),

@@ -30,11 +30,11 @@ from bench.schema import (
 from bench.store import interrupted_key, result_key
 from bench.tenants.meeting import GroupOverError
 from bench.verdicts import ValidityInputs, judge_validity
-from bench.worker.compilers import read_chosen_caches, use_compile_cache
+from bench.worker.compilers import read_chosen_variables, use_compile_cache
 from bench.worker.failures import describe_failure, is_node_fault, summarize_error
 from bench.worker.observe import Observer
 from bench.worker.preflight import check_place
-from bench.worker.request import Order
+from bench.worker.request import Order, read_timing_variables
 
 
 class Alone:
@@ -104,7 +104,7 @@ class Attempt:
         self._probes = Observer(self._cell, self._num_threads, is_under_mps=order.cell.sharing == "mps")
         self._phases = Phases()
         self._environment: Environment | None = None
-        self._chosen_caches: dict[str, str] = {}
+        self._variables: dict[str, str] = {}
         self._framework: Framework | None = None
         self._recorder = StepRecorder(self._probes.failures)
         self.result: Result | None = None
@@ -158,6 +158,7 @@ class Attempt:
         self._phases, samples, cpu_use = self.part.measure(workload, self._phases, self._recorder, probes.watch_window)
         memory = probes.read_memory(framework)
         device_kind = probes.run("device of the output", None, workload.device_kind)
+        is_compiled = probes.run("compiled programs", None, workload.is_compiled)
         passes = self.part.run_passes(probes, workload, framework, samples)
         del workload  # what follows on a CPU needs memory of its own
         roofline = probes.make_roofline(framework, environment, samples)
@@ -167,6 +168,7 @@ class Attempt:
             phases=self._phases,
             samples=samples,
             device_kind=device_kind,
+            is_compiled=is_compiled,
             num_threads=self._num_threads,
             cpu_use=cpu_use,
             gpu_use=probes.gpu_use,
@@ -178,9 +180,9 @@ class Attempt:
         return parts | passes | {"validity": self.part.judge(inputs)}
 
     def _set_variables(self) -> None:
+        self._variables = read_timing_variables(os.environ) | read_chosen_variables()
         # The libraries read these variables when they are imported.
         limit_library_threads(self._num_threads)
-        self._chosen_caches = read_chosen_caches()
         if self._order.compile_cache is not None:
             use_compile_cache(self._order.compile_cache)
         if self._cell.device == "cpu":
@@ -214,7 +216,7 @@ class Attempt:
             image=self._order.image,
             git_revision=self._order.git_revision,
             node=self._order.node,
-            chosen_caches=self._chosen_caches,
+            variables=self._variables,
         )
 
     def _make_result(self, status: Status, error: Failure | None = None, **fields: Any) -> Result:

@@ -106,9 +106,9 @@ def use_compile_cache(folder: str, cpuinfo: Path = Path("/proc/cpuinfo")) -> Non
         os.environ.setdefault(name, value)
 
 
-def read_chosen_caches() -> dict[str, str]:
-    """Return the variables of caches that are set.
+def read_chosen_variables() -> dict[str, str]:
+    """Return the variables of compilers and caches that are set.
 
     Call it before the framework is imported: Inductor sets its own to the default.
     """
-    return {name: os.environ[name] for name in (COMPILE_CACHE_VARIABLE, *FOLDERS) if name in os.environ}
+    return {name: os.environ[name] for name in (COMPILE_CACHE_VARIABLE, *FOLDERS, "CC", "CXX") if name in os.environ}

@@ -50,7 +50,7 @@ class Observer:
         self._is_under_mps = is_under_mps
         self._num_threads = num_threads
         self._idle_watch: IdleWatch | None = None
-        self._host_rate_before: float | None = None
+        self._host_before: tuple[float, float] | None = None
         self._peak_rss_before_bytes = 0
         self.host_peak: HostPeak | None = None
         """Of a CPU cell, once its roofline was made."""
@@ -79,7 +79,7 @@ class Observer:
         if not self._measures_host:
             return
         self._peak_rss_before_bytes = self._read_peak_rss() or 0
-        self._host_rate_before = self._measure_host(framework, "before")
+        self._host_before = self._measure_host(framework, "before")
         self.run("peak memory without the matrix product", None, reset_peak_rss)
 
     @contextmanager
@@ -153,7 +153,7 @@ class Observer:
         if cell.device == "gpu":
             peaks = find_gpu_peaks([gpu.name for gpu in environment.gpus], cell.precision)
         else:
-            calculate = partial(make_host_peak, cell, self._num_threads, before=self._host_rate_before)
+            calculate = partial(make_host_peak, cell, self._num_threads, before=self._host_before)
             after = self._measure_host(framework, "after")
             self.host_peak = self.run("peak of the host", None, calculate, after=after)
             peaks = find_host_peaks(self.host_peak)
@@ -182,7 +182,7 @@ class Observer:
     def _measures_host(self) -> bool:
         return self._cell.device == "cpu" and self._cell.sampling_seconds > 0
 
-    def _measure_host(self, framework: Framework, when: str) -> float | None:
+    def _measure_host(self, framework: Framework, when: str) -> tuple[float, float] | None:
         if not self._measures_host:
             return None
         measure = partial(measure_undisturbed, self._cell, self._num_threads, framework.build_workload)

@@ -1,5 +1,6 @@
 """Order: what one measuring process is asked to do, passed to it in environment variables."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Self
 
@@ -11,9 +12,23 @@ from bench.schema import MAX_TENANTS, Cell, InvalidDocumentError, Name, describe
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
 TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
 
+TIMING_VARIABLE = re.compile(
+    "(?!CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH|VERSION|MPS_.*)$|(NCCL|CUDNN)_VERSION$|TORCH_HOME$|TF_CPP_|"
+    "(TORCHINDUCTOR|TRITON|JAX_COMPILATION)_CACHE_DIR$|(OMP|MKL|OPENBLAS)_NUM_THREADS$|TF_NUM_INT(RA|ER)OP_THREADS$)"
+    "(TORCH|PYTORCH|ATEN|OMP_|GOMP_|KMP_|MKL_|DNNL_|ONEDNN_|OPENBLAS|JAX_|XLA_|TF_|TRITON_|CUDA_|NVIDIA_TF32_|NCCL_|"
+    "CUBLAS|CUDNN|MALLOC_|GLIBC_TUNABLES$|LD_PRELOAD$)"
+)
+"""Variables that change times or precision from outside: by their beginnings, for a list of names would miss what the
+next version of a library reads. Not those that say where things lie, or that each measuring process sets itself."""
+
 Count = Annotated[int, Field(ge=1, le=999_999_999)]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
 """Of at most a year."""
+
+
+def read_timing_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return those that were set from outside; called before this process sets its own."""
+    return {name: value for name, value in sorted(variables.items()) if TIMING_VARIABLE.match(name)}
 
 
 class Order(BaseModel):
