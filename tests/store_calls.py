@@ -43,6 +43,7 @@ def serve(answers: Answers, certificate: Path | None = None) -> Iterator[str]:
         def answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             status, text = answers.pop(0) if len(answers) > 1 else answers[0]
+            text = text.replace("{host}", self.headers["Host"])
             self.send_response(status)
             self.send_header("ETag", '"0"')
             self.send_header("Content-Length", str(len(text)))

@@ -33,6 +33,7 @@ from bench.schema import (
     read_time_of_day,
 )
 from bench.store import KeyMissing, Store, meeting_key, result_key
+from bench.worker.delivery import find_spare
 from bench.worker.request import Order, read_timing_variables
 from runner.images import Flavour
 from runner.local.hardware import find_gpu, plan_local_run, share_device
@@ -246,6 +247,11 @@ class LocalExecutor:
             return read_result(self.store.get(key))
         except KeyMissing:
             status, error = explain_end(end, timeout_seconds)
+            if (spare := find_spare(key)).exists():
+                raise UserError(  # noqa: B904  (that there is no record is no cause)
+                    f"{self.store.url}: the record of a measured repeat could not be written; it lies in {spare}, from "
+                    f"where it can be copied to {key}. What the cell wrote last:\n{error.stderr_tail.strip()}"
+                )
         except InvalidDocumentError as reason:
             raise UserError(
                 f"{self.store.url}/{key}: the record that the cell wrote cannot be read ({reason}); give the same "

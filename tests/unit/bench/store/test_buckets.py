@@ -1,6 +1,8 @@
 """Buckets: each error is one message that says how to fix it, without secrets; puts outlive servers, and Ctrl-C not."""
 
 import json
+import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import benchmatrix
 from bench.errors import TransientError, UserError
 from bench.store import Store, StoreError, StoreUnreachable
 from s3_server import S3Server
@@ -79,6 +82,13 @@ def test_a_certificate_that_is_not_accepted_is_named(tmp_path: Path, monkeypatch
         (403, "<Code>RequestTimeTooSkewed</Code>", "this machine's clock is wrong, or the server's", StoreError),
         (400, f"<Code>AccessDenied</Code><Message>{SKEWED}</Message>", "clock is wrong, or the server's", StoreError),
         (400, "<Code>ExpiredToken</Code><Token-0>hunter2</Token-0>", "credentials (ExpiredToken)", StoreError),
+        (
+            403,
+            "<Code>QuotaExceeded</Code><Message>Your quota\nis used up</Message>",
+            "(QuotaExceeded: Your quota is used up)",
+            StoreError,
+        ),
+        (403, "<Code>KMS.DisabledException</Code>", "refuses this with status 403 (KMS.DisabledException)", StoreError),
         (301, "<Code>PermanentRedirect</Code>", "the bucket is not in the region that was asked", StoreError),
         (400, "<Code>AuthorizationHeaderMalformed</Code>", "the bucket is not in the region", StoreError),
     ],
@@ -157,6 +167,35 @@ def test_endpoint_and_credentials_come_from_a_profile(
     store = Store.open(f"s3://{s3_server.bucket}")
     store.put("x", b"1")
     assert list(store.get_listed(store.list_keys(""))) == [("x", b"1")]
+
+
+def test_the_bucket_is_a_part_of_the_host_where_the_profile_says_so(
+    answers: Answers, s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = "aws_access_key_id = a\naws_secret_access_key = b\ns3 =\n  addressing_style = virtual"
+    monkeypatch.setenv("http_proxy", os.environ["AWS_ENDPOINT_URL"])  # knows every name
+    use_profile(monkeypatch, tmp_path / "config", s3_server, keys)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://oss.example")
+    answers.append((403, "<Error><Code>PathStyleDomainForbidden</Code><Message>{host}</Message></Error>"))
+    fail_every_call(Store.open("s3://bkt"), "(PathStyleDomainForbidden: bkt.oss.example)")
+
+
+def test_a_forked_process_is_told_to_be_spawned(s3_server: S3Server) -> None:
+    store = Store.open(f"s3://{s3_server.bucket}")
+    store.put("x", b"1")
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        for work in (_list_keys, _read_cells):
+            with pytest.raises(UserError, match=r'was forked .*get_context\("spawn"\)'):
+                pool.apply(work, (store.url,))
+    assert list(store.list_keys("")) == ["x"]
+
+
+def _list_keys(url: str) -> list[str]:
+    return list(Store.open(url).list_keys(""))
+
+
+def _read_cells(url: str) -> None:
+    benchmatrix.load_cells("run", url)
 
 
 def test_credentials_that_cannot_be_renewed_are_named(

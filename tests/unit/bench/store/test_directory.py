@@ -1,15 +1,18 @@
 """Directories as stores: which are opened, errors of the file system, and writers that were killed."""
 
+import errno
 import os
 import resource
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from bench.store import Store, StoreError
+from bench.store import Store, StoreError, result_key
+from factories import make_cell
 from store_calls import wait_until
 
 
@@ -88,6 +91,30 @@ def test_a_directory_that_may_not_be_written_is_named(mounted_directory: Path) -
     subprocess.run(["mount", "-o", "remount,ro", str(mounted_directory)], check=True)
     with pytest.raises(StoreError, match=f"the file system of {mounted_directory}.* is read-only; mount it"):
         store.check_writable()
+
+
+def test_a_folder_that_the_record_will_lie_in_is_tried_and_named() -> None:
+    key = result_key("r", make_cell().cell_id, 1, "a")
+    with TemporaryDirectory() as root:  # others may enter it
+        folder = (Path(root) / key).parent
+        folder.mkdir(parents=True)
+        for place in (Path(root), Path(root) / "runs"):
+            place.chmod(0o777)
+        program = f"store.Store.open('file://{root}').check_writable({key!r})"
+        code = f"import os; from bench import store; os.getuid() or os.setuid(65534); {program}"
+        folder.chmod(0o555)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert f"no permission to use {folder}; change its permissions" in done.stderr.splitlines()[-1]
+
+
+def test_a_directory_without_hard_links_takes_new_objects_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")  # as exFAT, SMB and FUSE answer
+
+    monkeypatch.setattr("os.link", refuse)
+    store = Store.open(f"file://{tmp_path}")
+    assert [store.put_new("runs/x", data) for data in (b"1", b"2")] == [True, False]
+    assert [path.read_bytes() for path in (tmp_path / "runs").iterdir()] == [b"1"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

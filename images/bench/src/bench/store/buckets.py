@@ -31,6 +31,8 @@ LIST_ATTEMPTS = 5  # of boto3, which waits 8 s between them in all
 CREDENTIALS_TTL = timedelta(seconds=600)
 SETTINGS = "the variables AWS_*, GOOGLE_* or AZURE_*, or ~/.aws/config"
 SYSTEM_CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
+OPENED_BY = os.getpid()
+"""The process that imported this module, which is when a bucket is opened first."""
 EPOCH = datetime.fromtimestamp(0, UTC)
 KEY_SETTINGS = {"access_key": "ACCESS_KEY_ID", "secret_key": "SECRET_ACCESS_KEY", "token": "SESSION_TOKEN"}
 
@@ -43,6 +45,17 @@ class Bucket:
     objects: Any
     """obstore's store."""
     errors: ClassVar = (BaseError, OSError, BotoCoreError, ClientError)
+
+    def check_process(self) -> None:
+        """Raise StoreError in a forked process: the threads of obstore stayed behind, and a call would never return."""
+        if os.getpid() != OPENED_BY:
+            raise StoreError(
+                f"this process was forked from one that has used a bucket, which {self.place} cannot be reached from; "
+                'start processes by multiprocessing.get_context("spawn")'
+            )
+
+    def check_folder(self, key: str) -> None:
+        """Do nothing: the rights to a part of a bucket show when it is written."""
 
     def write(self, key: str, data: bytes) -> None:
         """Write an object in one request: obstore retries it as a whole, and an aborted one leaves no parts behind."""
@@ -178,6 +191,8 @@ def _open_s3(url: str, retries: Any) -> S3Bucket:
         )
     if type(credentials) is Credentials:  # others ask a server, or a program, when they are read
         _check_keys(credentials)
+    settings = session._session.get_scoped_config().get("s3", {})
+    is_virtual = isinstance(settings, dict) and settings.get("addressing_style") == "virtual"
     client = session.client(
         "s3",
         # AWS_REGION, which boto3 alone of AWS's libraries does not read, comes first.
@@ -186,7 +201,7 @@ def _open_s3(url: str, retries: Any) -> S3Bucket:
             connect_timeout=5,
             read_timeout=30,
             retries={"mode": "standard", "total_max_attempts": LIST_ATTEMPTS},
-            s3={"addressing_style": "path"},
+            s3={"addressing_style": "virtual" if is_virtual else "path"},
         ),
         verify=_find_certificates(),
     )
@@ -199,9 +214,10 @@ def _open_s3(url: str, retries: Any) -> S3Bucket:
         objects=obstore.store.S3Store(
             bucket,
             prefix=prefix or None,
-            endpoint=endpoint,
+            # obstore leaves it to the caller to put the bucket before the host.
+            endpoint=endpoint.replace("://", f"://{bucket}.", 1) if is_virtual else endpoint,
             region=client.meta.region_name,
-            virtual_hosted_style_request=False,
+            virtual_hosted_style_request=is_virtual,
             client_options={"allow_http": True},
             credential_provider=Boto3CredentialProvider(session, ttl=CREDENTIALS_TTL),
             retry_config=retries,

@@ -1,5 +1,6 @@
 """Objects in a directory: whole files or none, whoever is killed while writing."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -42,6 +43,9 @@ class Directory:
     """The directory and those above it that were not there: gone again once they are empty, innermost first."""
     errors: ClassVar = (OSError,)
 
+    def check_process(self) -> None:
+        """Do nothing: files are any process's."""
+
     @classmethod
     def open(cls, url: str) -> "Directory":
         root = find_directory(url)
@@ -63,7 +67,19 @@ class Directory:
                 os.link(staged, self.root / key)
             except FileExistsError:
                 return False
+            except OSError:  # a file system without hard links, such as exFAT, SMB and most of FUSE
+                try:
+                    (self.root / key).open("xb").close()
+                except FileExistsError:
+                    return False
+                os.replace(staged, self.root / key)
         return True
+
+    def check_folder(self, key: str) -> None:
+        """Raise PermissionError, which names the folder, where this user may not write an object of this key."""
+        folder = next(place for place in (self.root / key).parents if os.path.exists(place))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder / "object"))
 
     @contextmanager
     def _stage(self, key: str, data: bytes) -> Iterator[Path]:

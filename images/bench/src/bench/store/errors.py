@@ -1,6 +1,7 @@
 """The store's errors, and what the system, obstore and botocore say as one sentence each that says what to fix."""
 
 import errno
+import os
 import re
 from typing import Any
 
@@ -19,6 +20,10 @@ class StoreUnreachable(StoreError, TransientError):  # noqa: N818  (a state rath
     """The store does not answer at present, or its server reports an error of its own; a later try may succeed."""
 
 
+class LastingStoreError(StoreError):
+    """A directory cannot be written, and waiting changes nothing."""
+
+
 class UnreadableObject(StoreError):  # noqa: N818  (what an object is rather than what happened)
     """One object cannot be read, such as one that is too large. The others can be."""
 
@@ -27,7 +32,7 @@ class KeyMissing(LookupError):  # noqa: N818  (an answer rather than an error)
     """There is no object with that key."""
 
 
-OWN_ERROR = "{place} answers with status {status} ({code}), an error of its own"
+OWN_ERROR = "{place} answers with status {status} ({code}{said}), an error of its own"
 NOT_S3 = (
     "{place} answers with status {status}, and not as S3 does; is it the address of the S3 server, and not of its "
     "console or of a proxy?"
@@ -37,7 +42,9 @@ ELSEWHERE = " or name another place with --store"
 # (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html#ErrorCodeList) and of Azure.
 MESSAGES = {
     f"Errno ({errno.ENOSPC}|{errno.EDQUOT})]": "the disk of {place} is full; free some space" + ELSEWHERE,
-    f"Errno ({errno.EACCES}|{errno.EPERM})]": "no permission to use {place}; change its permissions" + ELSEWHERE,
+    f"Errno {errno.EACCES}]": "no permission to use {place}; change its permissions" + ELSEWHERE,
+    f"Errno {errno.EPERM}]": "{place}: not permitted, by its permissions or by what its file system can do; change it"
+    + ELSEWHERE,
     f"Errno ({errno.EEXIST}|{errno.ENOTDIR}|{errno.EISDIR})]": "{place} is a file, or has one where a directory is "
     "needed; move it" + ELSEWHERE,
     f"Errno {errno.EFBIG}]": "no file may be so large at {place}; raise the limit (`ulimit -f`)" + ELSEWHERE,
@@ -52,6 +59,7 @@ MESSAGES = {
     "<Code>(AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraintException)<|status code: 301"
     "|redirect without LOCATION": "the bucket is not in the region that was asked at {place}; set AWS_REGION to the "
     "bucket's region",
+    "status code: 40[13].*<Code>(?!AccessDenied<)": "{place} refuses this with status {status} ({code}{said})",
     "status code: 40[13]": "{place} does not permit this (status {status}); the account needs the right to list, read, "
     "write and delete",
     "status code: (5|429).*<Code>": OWN_ERROR,
@@ -66,6 +74,8 @@ MESSAGES = {
     "credential provider: ": "the AWS credentials cannot be renewed ({text}); log in again",
     "": "{text}",
 }
+LASTING = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT})
+"""Of the system: no later try succeeds."""
 SIGNS_OF_ABSENCE = ("status code: (5|429)", "HTTP error:")
 """Which of them mean that a later try may succeed."""
 CAUSES = {
@@ -85,16 +95,23 @@ CAUSES = {
 def explain(error: BaseException, place: str) -> StoreError:
     """Return the error for one of the system, obstore or botocore."""
     text = _write_out(error)
-    status, code = re.search(r"status code: (\d+)", text), re.search(r"<Code>(\w+)<", text)
+    status, code = re.search(r"status code: (\d+)", text), re.search(r"<Code>([\w.]+)<", text)
     sign = next(sign for sign in MESSAGES if re.search(sign, text, re.DOTALL))
     cause = next(meaning for sign, meaning in CAUSES.items() if re.search(sign, text))
+    said = re.search("<Message>(.+?)</Message>", text, re.DOTALL)
+    is_of_system = isinstance(error, OSError) and error.errno in LASTING
+    if is_of_system and error.filename:  # type: ignore[attr-defined]
+        place = os.path.dirname(error.filename)  # type: ignore[attr-defined]
     message = MESSAGES[sign].format(
         place=place,
+        said=f": {hide_secrets(' '.join(said[1].split()))[:MAX_SHOWN]}" if said else "",
         status=status[1] if status else 200,
         code=code[1] if code else "",
         cause=cause,
         text=hide_secrets(" ".join(text.rpartition("credential provider: ")[2].split()))[:MAX_SHOWN],
     )
+    if is_of_system:
+        return LastingStoreError(message)
     return StoreUnreachable(message) if sign.startswith(SIGNS_OF_ABSENCE) else StoreError(message)
 
 
@@ -110,7 +127,7 @@ def _write_out(error: Any) -> str:
         answer, status = error.response["Error"], error.response["ResponseMetadata"]["HTTPStatusCode"]
         code = answer.get("Code", "")
         shown = "" if code.isdigit() else f"<Code>{code}</Code>"  # botocore's own where there is no XML
-        return f"status code: {status} {shown} {answer.get('Message', '')}"
+        return f"status code: {status} {shown} <Message>{answer.get('Message', '')}</Message>"
     if isinstance(error, ConnectionError | HTTPClientError):
         return f"HTTP error: {error} {error.kwargs.get('error')!r}"
     if isinstance(error, ResponseParserError):

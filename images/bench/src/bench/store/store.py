@@ -128,8 +128,14 @@ class Store:
         if chosen := [check_key(key) for key in keys]:
             self._wait(lambda: self.backend.delete(chosen))
 
-    def check_writable(self) -> None:
-        """Write an object of `CHECK_BYTES` and delete it again; raise StoreError with the reason where that fails."""
+    def check_writable(self, key: str | None = None) -> None:
+        """Write an object of `CHECK_BYTES` and delete it again; raise StoreError with the reason where that fails.
+
+        `key`: of an object that is going to be written; the folder where it will lie is looked at, too.
+        """
+        if key is not None:
+            checked = check_key(key)
+            self._wait(lambda: self.backend.check_folder(checked))
         key = f"runs/write-check-{uuid4().hex}"
         self.put_with_short_retries(key, bytes(CHECK_BYTES))
         self.delete(key)
@@ -168,6 +174,7 @@ class Store:
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         try:
+            self.backend.check_process()
             yield
         except (StoreError, *self.backend.errors) as error:
             problem = error if isinstance(error, StoreError) else explain(error, self.backend.place)

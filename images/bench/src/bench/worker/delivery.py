@@ -7,12 +7,14 @@ from there and stores it.
 import base64
 import random
 import sys
+import tempfile
 import time
 import zlib
 from contextlib import suppress
+from pathlib import Path
 
 from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
-from bench.store import Store, StoreError
+from bench.store import LastingStoreError, Store, StoreError
 
 MARK = "BENCH_RESULT"
 MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 15.0
@@ -20,21 +22,33 @@ LAST_SECONDS = 5.0
 """Time kept before the deadline for writing the record to the log."""
 
 
-def deliver(store: Store, key: str, data: bytes, *, is_ok: bool, deadline: float) -> int:
-    """Try to store a record until `deadline` (of time.monotonic) is near, then log it; return the exit code."""
+def deliver(store: Store, key: str, data: bytes, *, is_ok: bool, deadline: float, spare: Path | None = None) -> int:
+    """Try to store a record until `deadline` (of time.monotonic) is near, then log it; return the exit code.
+
+    `spare`: the file that takes it in place of the log, where there is no container.
+    """
     wait = MIN_WAIT_SECONDS
     while True:
         try:
             store.put_with_short_retries(key, data)
             return EXIT_OK if is_ok else EXIT_NOT_OK
         except StoreError as error:
-            if time.monotonic() + wait > deadline - LAST_SECONDS:
-                print(f"error: {error}; the record follows in the log", file=sys.stderr, flush=True)
-                print(mark_record(data), file=sys.stderr, flush=True)
+            if isinstance(error, LastingStoreError) or time.monotonic() + wait > deadline - LAST_SECONDS:
+                place = "follows in the log" if spare is None else f"lies in {spare}"
+                print(f"error: {error}; the record {place}", file=sys.stderr, flush=True)
+                if spare is None:
+                    print(mark_record(data), file=sys.stderr, flush=True)
+                else:
+                    spare.write_bytes(data)
                 return EXIT_RESULT_IN_LOG
             print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
         time.sleep(wait * random.uniform(0.5, 1.0))
         wait = min(2 * wait, MAX_WAIT_SECONDS)
+
+
+def find_spare(key: str) -> Path:
+    """Return the file that takes a record of this key on a machine whose store cannot be written."""
+    return Path(tempfile.gettempdir()) / f"benchmatrix-{key.replace('/', '-')}"
 
 
 def mark_record(data: bytes) -> str:

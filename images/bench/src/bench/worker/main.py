@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NoReturn
 
 from bench.errors import NodeFaultError, UserError
@@ -24,11 +25,11 @@ from bench.exit_codes import (
     EXIT_USER_ERROR,
 )
 from bench.schema import Failure, Result
-from bench.store import Store, StoreUnreachable
+from bench.store import Store, StoreUnreachable, result_key
 from bench.tenants.meeting import GroupOverError
 from bench.tenants.tenant import Tenant
 from bench.worker.attempt import Alone, Attempt
-from bench.worker.delivery import deliver
+from bench.worker.delivery import deliver, find_spare
 from bench.worker.failures import name_node_fault
 from bench.worker.preflight import DeviceInUseError
 from bench.worker.request import Order
@@ -102,7 +103,8 @@ def main(listener: SigtermListener | None) -> int:
         store = Store.open(order.store_url)
         if order.parent_pid is not None:
             die_with_parent(order.parent_pid)
-        _await_store(store, start if listener is None else start + START_PATIENCE_SECONDS)
+        key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
+        _await_store(store, key, start if listener is None else start + START_PATIENCE_SECONDS)
         part = Alone(order) if order.cell.tenants == 1 else Tenant(order, store)
         part.begin(is_container=listener is not None)
         attempt = Attempt(order, part)
@@ -121,23 +123,32 @@ def main(listener: SigtermListener | None) -> int:
     if result.error is not None:
         print(f"{result.status}: {result.error.message}", file=sys.stderr)
     left = start + (order.timeout_seconds or 0.0) - time.monotonic()
-    exit_code = _deliver(attempt, store, result, seconds=max(left, DELIVERY_SECONDS))
+    spare = None if order.parent_pid is None else find_spare(key)
+    exit_code = _deliver(attempt, store, result, seconds=max(left, DELIVERY_SECONDS), spare=spare)
     if exit_code in (EXIT_OK, EXIT_NOT_OK):
         part.end()
     return exit_code
 
 
-def _deliver(attempt: Attempt, store: Store, result: Result, *, seconds: float, is_interrupted: bool = False) -> int:
+def _deliver(
+    attempt: Attempt,
+    store: Store,
+    result: Result,
+    *,
+    seconds: float,
+    is_interrupted: bool = False,
+    spare: Path | None = None,
+) -> int:
     """Try for so many seconds to store the record, or log it; return the exit code."""
     key, data = attempt.part.encode(result, is_interrupted=is_interrupted)
-    return deliver(store, key, data, is_ok=result.status == "ok", deadline=time.monotonic() + seconds)
+    return deliver(store, key, data, is_ok=result.status == "ok", deadline=time.monotonic() + seconds, spare=spare)
 
 
-def _await_store(store: Store, deadline: float) -> None:
+def _await_store(store: Store, key: str, deadline: float) -> None:
     """Return when the store accepts an object; raise StoreUnreachable where it could not be reached by the deadline."""
     while True:  # each call retries for a while by itself
         try:
-            return store.check_writable()
+            return store.check_writable(key)
         except StoreUnreachable as error:
             if time.monotonic() > deadline:
                 raise
