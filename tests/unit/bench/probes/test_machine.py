@@ -38,6 +38,29 @@ def test_the_peak_of_memory_stays_when_it_is_freed_and_is_not_that_of_the_parent
     assert peak - before == pytest.approx(300_000_000, abs=10_000_000)
 
 
+FORK = """
+import os
+from bench.probes.memory import read_peak_rss_bytes
+shared = bytearray(b"x") * 200_000_000
+alone = read_peak_rss_bytes()
+ready, go = os.pipe(), os.pipe()
+if os.fork() == 0:
+    own = bytearray(b"x") * 100_000_000
+    os.write(ready[1], b"1")
+    os.read(go[0], 1)
+    os._exit(0)
+os.read(ready[0], 1)
+print(alone, read_peak_rss_bytes())
+os.write(go[1], b"1")
+"""
+
+
+def test_a_process_that_takes_part_adds_what_it_alone_holds() -> None:
+    process = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
+    alone, together = map(int, process.stdout.split())
+    assert together - alone == pytest.approx(100_000_000, abs=10_000_000)
+
+
 X86 = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\n"
 ARM_SERVER = "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
 ARM_BOARD = ARM_SERVER + "\nHardware\t: BCM2835\nModel\t\t: Raspberry Pi 4 Model B Rev 1.4\n"

@@ -5,7 +5,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -77,7 +77,8 @@ def test_a_file_in_the_place_of_the_directory_is_named(tmp_path: Path) -> None:
 def test_a_full_disk_is_named_and_mended_by_freeing_space(mounted_directory: Path) -> None:
     store = Store.open(f"file://{mounted_directory}/results")
     (mounted_directory / "ballast").write_bytes(bytes(1_000_000))
-    for call in (lambda: store.check_writable(), lambda: store.put("x", bytes(100_000))):
+    calls: list[Callable[[], object]] = [store.check_writable, lambda: store.put("x", bytes(100_000))]
+    for call in calls:
         with pytest.raises(StoreError, match=f"the disk of {mounted_directory}/results is full; free some space"):
             call()
     assert list(store.list_keys("")) == []

@@ -19,6 +19,7 @@ from bench.errors import UserError
 from bench.registry import Device
 from bench.schema import Framework, Run, read_result
 from bench.store import Store, results_prefix, run_key
+from bench.worker.request import read_timing_variables
 from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.process import hold_host_lock
@@ -38,7 +39,9 @@ FRAMEWORKS: tuple[Framework, ...] = ("pytorch", "tensorflow")
 
 
 @pytest.fixture
-def setup(tmp_path: Path, lock_folder: Path) -> "Setup":
+def setup(tmp_path: Path, lock_folder: Path, monkeypatch: pytest.MonkeyPatch) -> "Setup":
+    for name in read_timing_variables(os.environ):  # a line would name them
+        monkeypatch.delenv(name)
     return Setup(tmp_path)
 
 
@@ -80,6 +83,20 @@ class Setup:
 
 def count_results(store: Store, run: Run) -> int:
     return len(list(store.list_keys(results_prefix(run.run_id))))
+
+
+def test_variables_that_are_held_back_are_named_unless_the_matrix_sets_them(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_THREAD_LIMIT", "1")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    setup.matrix.write_text(MATRIX + 'environment: {LD_PRELOAD: ""}\n')
+    run, printed = setup.measure()
+    assert run.environment == {"LD_PRELOAD": ""}
+    assert "not set for what is measured: OMP_THREAD_LIMIT; a matrix sets" in printed
+    assert setup.make(matrix=str(setup.matrix)).choose_run().plan_id == run.plan_id
+    setup.matrix.write_text(MATRIX)
+    assert setup.make().choose_run().plan_id != run.plan_id
 
 
 def test_a_new_run_measures_every_repeat_once_in_turns(setup: Setup) -> None:

@@ -6,6 +6,7 @@ passes counts, and a copied byte is one read and one written (https://www.cs.vir
 """
 
 import mmap
+import os
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,7 +15,15 @@ from threading import Barrier
 from time import perf_counter
 from typing import Any
 
-from bench.probes.cpu import CGROUP_MEMBERSHIP, CGROUP_ROOT, SYSTEM_CPU, list_cgroups, parse_cpu_list, read_affinity
+from bench.probes.cpu import (
+    CGROUP_MEMBERSHIP,
+    CGROUP_ROOT,
+    SYSTEM_CPU,
+    list_cgroups,
+    list_own_pids,
+    parse_cpu_list,
+    read_affinity,
+)
 
 LIMIT_FILES = ("memory.max", "memory.limit_in_bytes")
 NO_LIMIT_BYTES = 2**60
@@ -23,8 +32,32 @@ PEAK_FILES = ("memory.peak", "memory.max_usage_in_bytes")  # cgroup v2 (Linux 5.
 
 
 def read_peak_rss_bytes() -> int:
-    """Return the process's peak resident set (VmHWM). It never falls: import and build are in it."""
-    return _read_kibibytes("/proc/self/status", "VmHWM")
+    """Return the peak resident set (VmHWM) of this process, with what the processes beside it hold that take part.
+
+    It never falls: import and build are in it. With others, such as those that read data, each process counts with its
+    share of what it holds now (PSS: a page that several hold counts once) and by how much it has held more before.
+    """
+    others = [pid for pid in list_own_pids() if pid != os.getpid() and not _is_compiler(pid)]
+    if not others:
+        return _read_kibibytes("/proc/self/status", "VmHWM")
+    return _read_share("self") + sum(map(_read_share, others))
+
+
+def _read_share(pid: int | str) -> int:
+    """Return a process's share of memory, and by how much it has held more before; 0 for one that has ended."""
+    try:
+        present, peak = (_read_kibibytes(f"/proc/{pid}/status", key) for key in ("VmRSS", "VmHWM"))
+        return _read_kibibytes(f"/proc/{pid}/smaps_rollup", "Pss") + peak - present
+    except (FileNotFoundError, ProcessLookupError, KeyError):
+        return 0
+
+
+def _is_compiler(pid: int) -> bool:
+    """Return whether a process is one of Inductor's, which compile before the window and then wait."""
+    try:
+        return b"compile_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return True  # it has ended
 
 
 def reset_peak_rss() -> None:
@@ -53,7 +86,7 @@ def _read_bytes(names: Collection[str], membership: Path, root: Path) -> Iterato
 
 
 def _read_kibibytes(path: str, key: str) -> int:
-    fields = dict(line.split(":", 1) for line in Path(path).read_text().splitlines())
+    fields = dict(line.split(":", 1) for line in Path(path).read_text().splitlines() if ":" in line)
     return int(fields[key].split()[0]) * 1024
 
 

@@ -123,7 +123,8 @@ class Memory(Document):
     """Peaks of memory. None: not measurable there."""
 
     peak_rss_bytes: Bytes | None
-    """Peak resident set of the process, VmHWM of /proc/self/status, import and build included."""
+    """Peak resident set of the process, VmHWM of /proc/self/status, import and build included; of several processes
+    that take part (workers that read data, replicas), each with its share (PSS)."""
     peak_cgroup_bytes: Bytes | None = None
     """Peak of the process's cgroup, page cache and neighbours in it included: memory.peak (v2) or
     memory.max_usage_in_bytes (v1)."""

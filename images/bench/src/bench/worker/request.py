@@ -13,13 +13,15 @@ COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
 TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
 
 TIMING_VARIABLE = re.compile(
-    "(?!CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH|VERSION|MPS_.*)$|(NCCL|CUDNN)_VERSION$|TORCH_HOME$|TF_CPP_|"
+    "(?!CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH|VERSION|MPS_.*)$|(NCCL|CUDNN)_VERSION$|TORCH_HOME$|"
+    "TF_(CPP_|CLI_|VAR_|TOKEN_|LOG|INPUT$|DATA_DIR$|IN_AUTOMATION$|WORKSPACE$|PLUGIN_CACHE_DIR$|REGISTRY_)|"
     "(TORCHINDUCTOR|TRITON|JAX_COMPILATION)_CACHE_DIR$|(OMP|MKL|OPENBLAS)_NUM_THREADS$|TF_NUM_INT(RA|ER)OP_THREADS$)"
     "(TORCH|PYTORCH|ATEN|OMP_|GOMP_|KMP_|MKL_|DNNL_|ONEDNN_|OPENBLAS|JAX_|XLA_|TF_|TRITON_|CUDA_|NVIDIA_TF32_|NCCL_|"
     "CUBLAS|CUDNN|MALLOC_|GLIBC_TUNABLES$|LD_PRELOAD$)"
 )
 """Variables that change times or precision from outside: by their beginnings, for a list of names would miss what the
-next version of a library reads. Not those that say where things lie, or that each measuring process sets itself."""
+next version of a library reads. Not those that say where things lie, that each measuring process sets itself, or that
+are Terraform's."""
 
 Count = Annotated[int, Field(ge=1, le=999_999_999)]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
