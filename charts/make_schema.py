@@ -138,6 +138,7 @@ def make_matrix_schema() -> Schema:
             "type": "object",
             "additionalProperties": _make_object({key: values[key] for key in NEIGHBOUR_KEYS}) | {"minProperties": 1},
         },
+        "environment": {"type": "object", "additionalProperties": {"type": "string"}},
     }
     if set(parts) != set(TOP_KEYS):
         raise AssertionError(f"keys of a matrix: {TOP_KEYS}")

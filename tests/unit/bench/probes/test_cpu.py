@@ -289,6 +289,7 @@ def test_the_peak_is_that_of_as_many_cores_as_there_are_threads_for(
         theoretical_flops_per_second=32 * 2.6005e9,
         before_flops_per_second=1e11,
         after_flops_per_second=None,
+        busy_cores=1.9,
     )
     assert calculate(64).theoretical_flops_per_second == 2 * 32 * 2.6005e9
     assert calculate(64, "none").num_cores == 4  # where no siblings are shown
