@@ -65,8 +65,10 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Call:
     assert sorted(path.name for path in site.iterdir()) == ["benchmatrix", f"benchmatrix-{__version__}.dist-info"]
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))  # its own .pth files are not read there
     (folder / "empty").mkdir()
+    for name in ("bench", "runner", "collector"):  # the user's own
+        (folder / "empty" / f"{name}.py").write_text("raise SystemExit('a program of the user ran')")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "BENCHMATRIX"))}
-    variables |= {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache")}
+    variables |= {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": "."}
 
     def call(*words: str) -> str:
         command = [str(folder / "venv" / "bin" / "python"), "-m", "benchmatrix", *words]
@@ -77,7 +79,7 @@ def call(tmp_path_factory: pytest.TempPathFactory) -> Call:
     return call
 
 
-def test_the_wheel_works_in_an_empty_folder(call: Call) -> None:
+def test_the_wheel_works_beside_files_of_the_same_names(call: Call) -> None:
     assert call("--version") == f"{__version__}\n"
     assert len(call("render", "smoke").splitlines()) == 16
     report = Path(call("report", "study-h200-2", "--store", STORE, "--output", "report").strip())
