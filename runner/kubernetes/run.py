@@ -123,7 +123,6 @@ class ClusterRun:
             matrix, self.target.profile.explain_unsupported, run_id=self.run_id, cluster=self.target.cluster
         )
         check_prices(self.target.profile, (planned.cell.device for planned in plan.cells), self.max_cost)
-        self.store.check_writable()
         return plan
 
     def make_renderer(self, run: Run) -> JobRenderer:
@@ -145,6 +144,7 @@ class ClusterRun:
         UserError if the cluster or the store refuses.
         """
         renderer = self.make_renderer(run)
+        self.store.check_writable()
         if is_stored(self.store, run.run_id):
             console.print(f"run {run.run_id} is resumed (--new starts another)")
         else:

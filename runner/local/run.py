@@ -32,7 +32,7 @@ from bench.schema import (
     read_result,
     read_time_of_day,
 )
-from bench.store import KeyMissing, Store, meeting_key, result_key
+from bench.store import KeyMissing, Store, meeting_key, result_key, run_key
 from bench.worker.delivery import find_spare
 from bench.worker.request import Order, read_timing_variables
 from runner.images import Flavour
@@ -371,7 +371,6 @@ class LocalRun:
     def _plan(self) -> Run:
         plan = plan_local_run(load_matrix(self.matrix), gpu=find_gpu(), run_id=self.run_id)
         self.caps.check_prices(planned.cell.device for planned in plan.cells)
-        self.store.check_writable()
         return plan
 
     def measure(
@@ -393,6 +392,7 @@ class LocalRun:
         if not select_missing(run, records.read_snapshot(), self.retries):
             console.print(f"run {run.run_id}: all {run.num_repeats} repeats are there, nothing is measured")
             return
+        self.store.check_writable(run_key(run.run_id))
         with hold_host_lock(run.run_id) as lock:
             snapshot = records.read_snapshot()  # again: a dead runner's last process may have ended well since
             missing = select_missing(run, snapshot, self.retries)

@@ -1,5 +1,7 @@
 """bench.worker.delivery: a record reaches the store, or the log, and nothing is lost on the way."""
 
+import errno
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,23 @@ def test_a_store_that_stays_away_leaves_the_record_in_the_log(
     err = capsys.readouterr().err
     assert find_marked_record(f"before\n{err}after\n") == b"record"
     assert "cannot be reached" in err
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EDQUOT])
+def test_a_directory_that_cannot_be_written_is_not_waited_for_and_the_record_lies_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number), f"{tmp_path}/r/1.json")
+
+    monkeypatch.setattr("bench.store.directory.Directory.write", refuse)
+    store, spare = Store.open(f"file://{tmp_path}"), tmp_path / "spare"
+    deadline = time.monotonic() + 1e9  # a second try would hang
+    monkeypatch.setattr("bench.worker.delivery.time.sleep", lambda _: pytest.fail("it waits"))
+    assert deliver(store, "r/1.json", b"record", is_ok=True, deadline=deadline, spare=spare) == EXIT_RESULT_IN_LOG
+    assert spare.read_bytes() == b"record"
+    assert f"{tmp_path}/r" in (err := capsys.readouterr().err)
+    assert f"the record lies in {spare}" in err
 
 
 def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server, capsys: pytest.CaptureFixture[str]) -> None:

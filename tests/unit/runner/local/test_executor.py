@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bench.errors import UserError
 from bench.schema import Framework, Neighbour, PlannedCell, Result, TenantRecord
 from bench.store import Store, meeting_key, result_key, results_prefix, tenants_prefix
 from factories import RUN_ID, make_cell, make_result
@@ -173,6 +174,20 @@ def test_the_order_and_the_package_reach_the_process_and_old_orders_do_not(
     assert variables["PYTHONUNBUFFERED"] == "1"
     assert (variables["BENCH_RUN_ID"], variables["BENCH_REPEAT"]) == (executor.run_id, "2")
     assert (str(os.getpid()), executor.store.url) == (variables["BENCH_PARENT_PID"], variables["BENCH_STORE"])
+
+
+def test_a_record_that_the_store_did_not_take_is_named_with_its_place(executor: LocalExecutor, tmp_path: Path) -> None:
+    code = (
+        "import os; from bench.worker.delivery import find_spare; from bench.worker.request import Order; "
+        "from bench.store import result_key; order = Order.from_variables(os.environ); "
+        "spare = find_spare(result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)); "
+        "spare.write_text('{}'); print('no permission'); raise SystemExit(6)"
+    )
+    make_interpreter(tmp_path / "python", f"exec {shlex.quote(sys.executable)} -c {shlex.quote(code)}")
+    with pytest.raises(UserError, match=r"it lies in (?P<place>\S+), from(?s:.*)no permission") as caught:
+        executor.measure_repeat(make_repeat())
+    Path(str(caught.value).partition("it lies in ")[2].partition(",")[0]).unlink()
+    assert read_records(executor) == []
 
 
 def test_an_interpreter_of_the_user_keeps_the_path_that_he_set(

@@ -1,5 +1,6 @@
 """runner.local.run: which run is begun or resumed, what of it is measured, until when; stand-ins for bench."""
 
+import errno
 import io
 import os
 import shutil
@@ -97,6 +98,19 @@ def test_variables_that_are_held_back_are_named_unless_the_matrix_sets_them(
     assert setup.make(matrix=str(setup.matrix)).choose_run().plan_id == run.plan_id
     setup.matrix.write_text(MATRIX)
     assert setup.make().choose_run().plan_id != run.plan_id
+
+
+def test_a_run_is_planned_without_the_right_to_write_and_measures_nothing_without_it(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", f"{setup.folder}/store/runs/x")
+
+    monkeypatch.setattr("bench.store.directory.Directory.write", refuse)
+    run = setup.make().choose_run()
+    with pytest.raises(UserError, match="no permission to use .*/store/runs; change its"):
+        setup.make().measure(run, Console(file=io.StringIO()), resume_command="COMMAND")
+    assert read_log(setup.log) == []
 
 
 def test_a_new_run_measures_every_repeat_once_in_turns(setup: Setup) -> None:
