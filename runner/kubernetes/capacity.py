@@ -367,21 +367,29 @@ class Spending:
         pool that have ended cost on average; as long as none has, its whole timeout. While no Job is unfinished, one is
         allowed until the estimate has reached the cap.
         """
-        unfinished, max_cost = self.run.jobs.list_unfinished(), self.run.max_cost
-        if self.run.max_nodes is not None and len(unfinished) >= self.run.max_nodes:
+        num_unfinished, max_cost = self.run.jobs.count(*UNFINISHED), self.run.max_cost
+        if self.run.max_nodes is not None and num_unfinished >= self.run.max_nodes:
             return False
         if max_cost is None:
             return True
-        if not unfinished and not self._num_ended[tracked.pool]:
+        if not num_unfinished and not self._num_ended[tracked.pool]:
             return self.cost.amount < max_cost
-        expected = defaultdict(float, self._ended_seconds)
-        for each in (*unfinished, tracked):
-            expected[each.pool] += self._expect_seconds(each)
+        expected = defaultdict(float, {pool: self._expect_seconds(pool) for pool in self.prices})
+        number = self._num_ended[tracked.pool]
+        mean = self._ended_seconds[tracked.pool] / number if number else tracked.repeat.planned.timeout_seconds
+        expected[tracked.pool] += mean
         return self._price(expected) <= max_cost
 
-    def _expect_seconds(self, tracked: TrackedJob) -> float:
-        number = self._num_ended[tracked.pool]
-        return self._ended_seconds[tracked.pool] / number if number else tracked.repeat.planned.timeout_seconds
+    def _expect_seconds(self, pool: str) -> float:
+        """Return what the cells of a pool will have taken when all that are unfinished have ended.
+
+        Asked for each Job: all of them are looked at only as long as none has ended.
+        """
+        ended, number = self._ended_seconds[pool], self._num_ended[pool]
+        if number:
+            return ended + self.run.jobs.count(*UNFINISHED, pool=pool) * ended / number
+        unfinished = (each for each in self.run.jobs.list_unfinished() if each.pool == pool)
+        return ended + sum(each.repeat.planned.timeout_seconds for each in unfinished)
 
     def _price(self, seconds: Mapping[str, float]) -> float:
         return sum(price * seconds[pool] / SECONDS_PER_HOUR for pool, price in self.prices.items())

@@ -310,7 +310,8 @@ def inspect_run(connection: Connection, namespace: str, run_id: str, store_url: 
         said = _read_reasons(connection, namespace) if any(find_state(job) == "waiting" for job in jobs) else {}
         reasons = {job.name: said.get(job.name, "") for job in jobs if not job.num_active}
         for pod in sorted(pods, key=lambda pod: pod.created_at):
-            reasons[pod.job_name] = (is_starting(pod) and said.get(pod.uid)) or _find_reason(pod)
+            found = (is_starting(pod) and said.get(pod.uid)) or _find_reason(pod)
+            reasons[pod.job_name] = found or reasons.get(pod.job_name, "")
         queued = [job.uid for job in jobs if find_state(job) == "queued"]
         waits = explain_queued_jobs(connection, namespace, queued) if queued else {}
     waiting = [reasons.get(job.name) or "no reason given yet" for job in jobs if find_state(job) == "waiting"]

@@ -334,7 +334,10 @@ class ClusterSession:
 
         Kubernetes would wait for that container until the pod's deadline, and measure again in another pod.
         """
-        if tracked.state != "in-flight" or tracked.running_pod is None or tracked.running_pod.uid != pod.uid:
+        is_same = tracked.job is not None and tracked.job.uid == job.uid
+        if tracked.state != "in-flight" or not is_same or tracked.running_pod is None:
+            return
+        if tracked.running_pod.uid != pod.uid:
             return
         names = ", ".join(pod.other_containers)
         self.run.dispatcher.warn(

@@ -84,7 +84,7 @@ def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
 
 def _find_base(base: Node, folder: Path) -> Path:
     found = _find_file(base.value, folder) if isinstance(base.value, str) else None
-    if found is None or not found.is_file():
+    if found is None or not os.path.isfile(found):
         shown = quote(base.text) if isinstance(base.value, str) else "no name"
         advice = f"{', '.join(BUILTIN_PROFILES)} or the path of a .yaml file, seen from the folder of this one"
         near = suggest_near_word(base.text, BUILTIN_PROFILES)

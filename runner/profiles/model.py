@@ -287,7 +287,10 @@ def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if reason := _explain_refusal(pattern, value):
             raise ValueError(f"{place}: is refused: {reason}")
         # A variable without a value may come from a Secret.
-        text = value.get("value") if pattern == "spec.containers[].env[]" else None
+        is_variable = pattern == "spec.containers[].env[]"
+        if is_variable and not isinstance(value, dict):
+            raise ValueError(f"{place}: expected a variable with `name` and `value`")
+        text = value.get("value") if is_variable else None
         if text and (reason := explain_secret_variable(value["name"], text)):
             raise ValueError(f"{place}.value: {reason}")
     return overlay

@@ -18,6 +18,7 @@ ERRORS = [
     ("extends: gke\ngpu: T5", 2, "gpu.name"),
     ("extends: gke\ngpu_kinds: {T5: {}}", 2, "gpu_kinds"),
     ("extends: gke\ngpu: {name: 4}", 2, "gpu.name"),
+    (f"extends: {'a' * 300}.yaml", 1, "extends"),  # longer than the name of a file can be
 ]
 
 
@@ -84,6 +85,10 @@ MESSAGES = [
     (
         "extends: gke\nlabels: {benchmatrix/pool: x}",
         "2: labels: benchmatrix/pool is set by the tool; take another key",
+    ),
+    (
+        "extends: gke\noverlay: {spec: {containers: [{name: bench, env: [null]}]}}",
+        "2: overlay.spec.containers[0].env[0]: expected a variable with `name` and `value`",
     ),
     (
         "extends: gke\nenvironment: {HOME: x}",
