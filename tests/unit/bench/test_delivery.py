@@ -55,6 +55,9 @@ def test_a_directory_that_cannot_be_written_is_not_waited_for_and_the_record_lie
     assert spare.read_bytes() == b"record"
     assert f"{tmp_path}/r" in (err := capsys.readouterr().err)
     assert f"the record lies in {spare}" in err
+    assert deliver(store, "r/1.json", b"other", is_ok=True, deadline=deadline, spare=spare) == EXIT_RESULT_IN_LOG
+    assert find_marked_record(capsys.readouterr().err) == b"other"  # the file is not written over
+    assert spare.read_bytes() == b"record"
 
 
 def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server, capsys: pytest.CaptureFixture[str]) -> None:

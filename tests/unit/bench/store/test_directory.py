@@ -116,6 +116,11 @@ def test_a_directory_without_hard_links_takes_new_objects_once(tmp_path: Path, m
     store = Store.open(f"file://{tmp_path}")
     assert [store.put_new("runs/x", data) for data in (b"1", b"2")] == [True, False]
     assert [path.read_bytes() for path in (tmp_path / "runs").iterdir()] == [b"1"]
+    (tmp_path / "runs" / "y").touch()  # a writer that was killed, or is about to write
+    assert not store.put_new("runs/y", b"1")
+    os.utime(tmp_path / "runs" / "y", (0, 0))
+    assert store.put_new("runs/y", b"1")
+    assert store.get("runs/y") == b"1"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

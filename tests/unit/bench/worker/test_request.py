@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bench.errors import UserError
-from bench.worker.request import Order
+from bench.worker.request import Order, read_timing_variables
 from factories import make_cell
 
 CELL = make_cell()
@@ -80,3 +80,9 @@ def test_a_tenant_that_does_not_belong_to_its_cell_is_refused(changes: dict[str,
     variables = SHARED.to_variables() | changes
     with pytest.raises(UserError, match=message):
         Order.from_variables({name: value for name, value in variables.items() if value is not None})
+
+
+def test_variables_that_can_change_a_time_are_known_by_their_beginnings() -> None:
+    timing = ["OMP_THREAD_LIMIT", "TORCHINDUCTOR_MAX_AUTOTUNE", "JAX_DISABLE_JIT", "TF_XLA_FLAGS", "GLIBC_TUNABLES"]
+    others = ["CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "TRITON_CACHE_DIR", "TF_VAR_x", "TF_HTTP_PASSWORD", "HOME"]
+    assert read_timing_variables(dict.fromkeys([*timing, *others, "NCCL_API_TOKEN"], "1")).keys() == set(timing)

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import ClassVar
 from bench.store.errors import StoreError, UnreadableObject
 from bench.store.keys import HOSTILE_PART, StoredObject
 
+ABANDONED_SECONDS = 60.0
 PAGE_SIZE = 1000
 """Files that are looked at by one call of a thread."""
 
@@ -71,9 +73,15 @@ class Directory:
                 try:
                     (self.root / key).open("xb").close()
                 except FileExistsError:
-                    return False
+                    if not self._is_abandoned(key):
+                        return False
                 os.replace(staged, self.root / key)
         return True
+
+    def _is_abandoned(self, key: str) -> bool:
+        """Return whether a writer without hard links was killed between taking the name and filling it."""
+        found = (self.root / key).stat()
+        return found.st_size == 0 and found.st_mtime < time.time() - ABANDONED_SECONDS
 
     def check_folder(self, key: str) -> None:
         """Raise PermissionError, which names the folder, where this user may not write an object of this key."""

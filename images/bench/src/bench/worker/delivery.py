@@ -34,12 +34,11 @@ def deliver(store: Store, key: str, data: bytes, *, is_ok: bool, deadline: float
             return EXIT_OK if is_ok else EXIT_NOT_OK
         except StoreError as error:
             if isinstance(error, LastingStoreError) or time.monotonic() + wait > deadline - LAST_SECONDS:
-                place = "follows in the log" if spare is None else f"lies in {spare}"
+                is_spared = spare is not None and _write_spare(spare, data)
+                place = f"lies in {spare}" if is_spared else "follows in the log"
                 print(f"error: {error}; the record {place}", file=sys.stderr, flush=True)
-                if spare is None:
+                if not is_spared:
                     print(mark_record(data), file=sys.stderr, flush=True)
-                else:
-                    spare.write_bytes(data)
                 return EXIT_RESULT_IN_LOG
             print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
         time.sleep(wait * random.uniform(0.5, 1.0))
@@ -49,6 +48,16 @@ def deliver(store: Store, key: str, data: bytes, *, is_ok: bool, deadline: float
 def find_spare(key: str) -> Path:
     """Return the file that takes a record of this key on a machine whose store cannot be written."""
     return Path(tempfile.gettempdir()) / f"benchmatrix-{key.replace('/', '-')}"
+
+
+def _write_spare(spare: Path, data: bytes) -> bool:
+    """Return whether the file could be made: there is none yet, and no link of somebody else."""
+    try:
+        with spare.open("xb") as file:
+            file.write(data)
+    except OSError:
+        return False
+    return True
 
 
 def mark_record(data: bytes) -> str:

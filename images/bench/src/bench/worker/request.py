@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from bench.errors import UserError
+from bench.redaction import is_secret_variable
 from bench.schema import MAX_TENANTS, Cell, InvalidDocumentError, Name, describe_error, read_document
 
 COMPILE_CACHE_VARIABLE = "BENCH_COMPILE_CACHE"
@@ -14,7 +15,7 @@ TENANT_VARIABLE, TENANT_GROUP_VARIABLE = "BENCH_TENANT", "BENCH_TENANT_GROUP"
 
 TIMING_VARIABLE = re.compile(
     "(?!CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH|VERSION|MPS_.*)$|(NCCL|CUDNN)_VERSION$|TORCH_HOME$|"
-    "TF_(CPP_|CLI_|VAR_|TOKEN_|LOG|INPUT$|DATA_DIR$|IN_AUTOMATION$|WORKSPACE$|PLUGIN_CACHE_DIR$|REGISTRY_)|"
+    "TF_(HTTP_|CPP_|CLI_|VAR_|TOKEN_|LOG|INPUT$|DATA_DIR$|IN_AUTOMATION$|WORKSPACE$|PLUGIN_CACHE_DIR$|REGISTRY_)|"
     "(TORCHINDUCTOR|TRITON|JAX_COMPILATION)_CACHE_DIR$|(OMP|MKL|OPENBLAS)_NUM_THREADS$|TF_NUM_INT(RA|ER)OP_THREADS$)"
     "(TORCH|PYTORCH|ATEN|OMP_|GOMP_|KMP_|MKL_|DNNL_|ONEDNN_|OPENBLAS|JAX_|XLA_|TF_|TRITON_|CUDA_|NVIDIA_TF32_|NCCL_|"
     "CUBLAS|CUDNN|MALLOC_|GLIBC_TUNABLES$|LD_PRELOAD$)"
@@ -30,7 +31,11 @@ Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
 
 def read_timing_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return those that were set from outside; called before this process sets its own."""
-    return {name: value for name, value in sorted(variables.items()) if TIMING_VARIABLE.match(name)}
+    return {
+        name: value
+        for name, value in sorted(variables.items())
+        if TIMING_VARIABLE.match(name) and not is_secret_variable(name, value)
+    }
 
 
 class Order(BaseModel):
