@@ -11,7 +11,7 @@ from random import Random
 from statistics import median
 
 from bench.measure.levels import find_levels
-from bench.verdicts.series import MAD_TO_DEVIATION, MAX_SPREAD, measure_spread
+from bench.verdicts.checks import MAD_TO_DEVIATION, MAX_SPREAD, measure_spread
 
 SEED = 20261122
 NUM_WINDOWS = 4000

@@ -434,7 +434,7 @@ MIN_NAMED_CORES = 0.05
 NUM_NAMES = 3
 """Processes that are named: who has more to close looks for them anyway."""
 MAX_OTHER_SHARE = 0.10
-"""Of the cores. As bench.verdicts.neighbours: a CPU cell that lacks a tenth of its cores is contaminated."""
+"""Of the cores. As bench.verdicts.checks: a CPU cell that lacks a tenth of its cores is contaminated."""
 NUM_IN_A_ROW = 2
 """One contaminated repeat may be a passing backup; after two, the next will most likely be so too."""
 

@@ -45,7 +45,7 @@ def judge_counting(results: pd.DataFrame) -> "pd.Series[str]":
 SEPARATOR = "; "
 # A number that stands alone, with its sign and unit: not the digits of a GPU's UUID.
 LEVELS = re.compile(r"steps on two levels, (?P<shares>.*): the mean of the steps counts")
-"""What a measuring process says of its own steps (`bench.verdicts.series`), which knows no other repeat."""
+"""What a measuring process says of its own steps (`bench.verdicts.checks`), which knows no other repeat."""
 NUMBER = re.compile(r"(?<![\w-])[+-]?\d+(\.\d+)?(?=[\s%,;)]|$)")
 
 
@@ -86,7 +86,7 @@ def _describe_levels(shares: str, number: int, num_repeats: int, num_by_mean: in
 
 
 MIN_GAP = 0.05
-"""As the bound of drift (bench.verdicts.series.MAX_DRIFT): below it no difference is worth reporting."""
+"""As the bound of drift (bench.verdicts.checks.MAX_DRIFT): below it no difference is worth reporting."""
 SHARE_BEYOND = 0.1
 """The share of a repeat's steps that may lie across the gap: single slow steps say nothing of a repeat."""
 MAX_LISTED = 5

@@ -257,7 +257,7 @@ def _hash_document(document: dict[str, Any]) -> str:
 
 # The framework of figures in results that do not hold a HostPeak: those were the highest so far, of all frameworks.
 ALL_FRAMEWORKS = "all frameworks"
-# As bench.verdicts.device.MAX_HOST_DRIFT: what identical runs differ by anyway.
+# As bench.verdicts.checks.MAX_HOST_DRIFT: what identical runs differ by anyway.
 MAX_DRIFT = 0.10
 HOST_COLUMNS = ["host", "cpu_model", "precision", "num_threads"]
 PEAK_COLUMNS = [

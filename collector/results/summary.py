@@ -71,7 +71,7 @@ NO_INTERVAL = "one repeat says nothing about the spread between repeats"
 
 
 # Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
-# what is worth reporting (bench.verdicts.clocks).
+# what is worth reporting (bench.verdicts.checks).
 MAX_CLOCK_SPREAD = 0.05
 QUANTILES = ("q1_step_seconds", "q3_step_seconds", "p95_step_seconds", "p99_step_seconds")
 """Of the timed steps of all repeats, pooled."""

@@ -4,7 +4,7 @@ import pytest
 
 from bench.measure.roofline import Peaks, find_bound, find_gpu_peaks, make_roofline, read_gpu_table
 from bench.schema import Precision
-from bench.verdicts.device import MAX_SHARE_OF_TENSOR_PEAK
+from bench.verdicts.checks import MAX_SHARE_OF_TENSOR_PEAK
 from factories import make_cell
 
 

@@ -1,4 +1,4 @@
-"""bench.tenants.common_window: which steps count, with steps of scripted lengths on a clock that only they move."""
+"""bench.tenants.tenant: which steps count, with steps of scripted lengths on a clock that only they move."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -8,8 +8,8 @@ import pytest
 
 from bench.measure.harness import StepRecorder
 from bench.schema import CommonWindow
-from bench.tenants.common_window import TenantStepper
 from bench.tenants.meeting import NoCommonWindowError
+from bench.tenants.tenant import TenantStepper
 from scripted_workload import Clock, ScriptedWorkload
 from tenancies import make_window
 

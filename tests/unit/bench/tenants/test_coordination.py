@@ -1,11 +1,11 @@
-"""bench.tenants.coordination: whether tenants share one device, their window, and how their repeat ended."""
+"""bench.tenants.meeting: whether tenants share one device, their window, and how their repeat ended."""
 
 from typing import Any
 
 import pytest
 
 from bench.schema import Failure, Sharing
-from bench.tenants.coordination import explain_apart, judge_group
+from bench.tenants.meeting import explain_apart, judge_group
 from tenancies import make_failed_record, make_place, make_record
 
 GPU = "GPU-5c1e2f6a-0000-0000-0000-000000000001"

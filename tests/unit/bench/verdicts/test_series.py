@@ -7,7 +7,7 @@ import pytest
 
 from bench.schema import Samples, Verdict
 from bench.verdicts import judge_validity
-from bench.verdicts.series import check_rate, check_rate_drift, find_drift_bound, measure_drift, measure_spread
+from bench.verdicts.checks import check_rate, check_rate_drift, find_drift_bound, measure_drift, measure_spread
 from factories import make_cpu_use
 from validity_inputs import list_verdicts, make_inputs
 

@@ -25,7 +25,7 @@ from bench.probes.cpu import (
 )
 from bench.registry import FRAMEWORKS, MODELS
 from bench.schema import Cell, HostPeak, Precision
-from bench.verdicts.neighbours import is_short_of_cores
+from bench.verdicts.checks import is_short_of_cores
 
 # From a size at which any CPU is done in an instant to one that fills many cores; more than that is no faster.
 SIZES = (512, 1024, 2048, 4096)

@@ -15,7 +15,7 @@ from statistics import median
 MIN_STEPS = 20
 # The smaller level holds this share of the steps at the least: less is a few outliers, which no median follows.
 MIN_SHARE = 0.10
-# As the bounds of drift (bench.verdicts.series.MAX_DRIFT): below it no difference is worth reporting.
+# As the bounds of drift (bench.verdicts.checks.MAX_DRIFT): below it no difference is worth reporting.
 MIN_JUMP = 0.05
 # How many deviations of the steps within the levels these are apart. Any series can be cut in two: the halves of
 # normally distributed steps are 2.4 of such deviations apart, those of evenly distributed ones 2.7.

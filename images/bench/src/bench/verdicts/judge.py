@@ -5,52 +5,35 @@ from dataclasses import replace
 from typing import get_args
 
 from bench.schema import CpuUse, Reason, Validity, Verdict
-from bench.verdicts.clocks import check_clocks, list_unchecked_clocks, note_clocks
-from bench.verdicts.device import (
-    check_device,
-    check_mode,
-    check_roofline,
-    check_threads,
-    list_unchecked_work,
-    note_host_drift,
-)
-from bench.verdicts.inputs import ValidityInputs
-from bench.verdicts.neighbours import check_cpu_neighbours, check_gpu_neighbours, list_unchecked_neighbours
-from bench.verdicts.series import (
-    check_drift,
-    check_input,
-    check_length,
-    check_quota,
-    check_rate,
-    check_rate_drift,
-    check_spread,
-    list_unchecked_input,
-    note_levels,
-)
+from bench.verdicts import checks
+from bench.verdicts.checks import ValidityInputs
 
 GRAVITY: tuple[Verdict, ...] = get_args(Verdict)
 EACH, SHARED, ALONE, TENANT = "each process", "the machine, once", "a process that is alone", "each of several tenants"
 RULES: tuple[tuple[Verdict, Callable[[ValidityInputs], Iterator[str]], str], ...] = (
-    ("wrong-device", check_device, EACH),
-    ("not-as-asked", check_mode, EACH),
-    ("not-as-asked", check_threads, SHARED),
-    ("over-peak", check_roofline, EACH),
-    ("contaminated", check_gpu_neighbours, SHARED),
-    ("contaminated", check_cpu_neighbours, SHARED),
-    ("throttled", check_clocks, SHARED),
-    ("throttled", check_quota, EACH),
-    ("input-bound", check_input, EACH),
-    ("too-short", check_length, EACH),
-    ("not-steady", check_drift, ALONE),
-    ("noisy", check_spread, ALONE),
+    ("wrong-device", checks.check_device, EACH),
+    ("not-as-asked", checks.check_mode, EACH),
+    ("not-as-asked", checks.check_threads, SHARED),
+    ("over-peak", checks.check_roofline, EACH),
+    ("contaminated", checks.check_gpu_neighbours, SHARED),
+    ("contaminated", checks.check_cpu_neighbours, SHARED),
+    ("throttled", checks.check_clocks, SHARED),
+    ("throttled", checks.check_quota, EACH),
+    ("input-bound", checks.check_input, EACH),
+    ("too-short", checks.check_length, EACH),
+    ("not-steady", checks.check_drift, ALONE),
+    ("noisy", checks.check_spread, ALONE),
     # A turn of time-slicing is no noise, so the rate takes the place of the steps.
-    ("not-steady", check_rate_drift, TENANT),
-    ("noisy", check_rate, TENANT),
+    ("not-steady", checks.check_rate_drift, TENANT),
+    ("noisy", checks.check_rate, TENANT),
 )
 """Each verdict with the check that yields the reasons for it, one line each, and what that judges."""
-UNCHECKED = (list_unchecked_work, list_unchecked_neighbours, list_unchecked_clocks, list_unchecked_input)
+UNCHECKED = (
+    *(checks.list_unchecked_work, checks.list_unchecked_neighbours),
+    *(checks.list_unchecked_clocks, checks.list_unchecked_input),
+)
 """What each kind of check could not check."""
-NOTES = (note_host_drift, note_clocks, note_levels)
+NOTES = (checks.note_host_drift, checks.note_clocks, checks.note_levels)
 """What a reader should know that counts for nothing in the verdict."""
 
 
@@ -64,7 +47,7 @@ def judge_validity(inputs: ValidityInputs) -> Validity:
 
 
 def judge_tenant(inputs: ValidityInputs) -> Validity:
-    return _make_validity(_find_reasons(inputs, EACH, TENANT), unchecked=list_unchecked_work(inputs))
+    return _make_validity(_find_reasons(inputs, EACH, TENANT), unchecked=checks.list_unchecked_work(inputs))
 
 
 def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]], *, tenant_cores: float) -> Validity:
@@ -83,7 +66,7 @@ def judge_tenants(inputs: ValidityInputs, reasons: Mapping[int, Sequence[Reason]
     return _make_validity(
         [*_find_reasons(inputs, SHARED), *of_tenants],
         unchecked=[text for list_unchecked in UNCHECKED for text in list_unchecked(inputs)],
-        notes=note_clocks(inputs),
+        notes=checks.note_clocks(inputs),
     )
 
 

@@ -7,7 +7,7 @@ from bench.probes.cuda import explain_failed_start, explain_unseen_driver
 from bench.probes.gpu import read_gpu_baselines, read_gpus
 from bench.probes.memory import read_memory_limit_bytes
 from bench.schema import Cell, GpuUse
-from bench.verdicts.neighbours import MAX_FOREIGN_BYTES
+from bench.verdicts.checks import MAX_FOREIGN_BYTES
 from bench.worker.compilers import explain_missing_compiler
 from bench.worker.failures import explain_full_disk, name_node_fault
 from bench.worker.request import Order
