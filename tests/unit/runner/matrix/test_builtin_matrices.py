@@ -7,7 +7,7 @@ import pytest
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell, PlannedCell
-from bench.verdicts import series
+from bench.verdicts import checks
 from matrix_files import expand, pick
 from runner.matrix import MAX_COMBINATIONS, load_matrix
 from runner.sources import ROOT, list_builtin_matrices
@@ -25,10 +25,10 @@ def test_every_built_in_matrix_loads_and_bears_the_name_of_its_file() -> None:
 @pytest.mark.parametrize("name", list_builtin_matrices())
 def test_every_window_of_the_built_in_matrices_is_long_enough_to_be_valid(name: str) -> None:
     cells = [planned.cell for planned in load_matrix(name).cells]
-    seconds = series.MIN_WINDOW_SECONDS
+    seconds = checks.MIN_WINDOW_SECONDS
     assert [cell.cell_id for cell in cells if cell.min_seconds < seconds] == []
-    few = [cell for cell in cells if cell.num_steps < series.MIN_STEPS]
-    enough = (series.MIN_LONG_STEPS, series.MIN_LONG_WINDOW_SECONDS)
+    few = [cell for cell in cells if cell.num_steps < checks.MIN_STEPS]
+    enough = (checks.MIN_LONG_STEPS, checks.MIN_LONG_WINDOW_SECONDS)
     assert [c.cell_id for c in few if c.num_steps < enough[0] or c.min_seconds < enough[1]] == []
 
 
