@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -128,18 +127,6 @@ def test_a_directory_of_somebody_else_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(StoreError, match="no permission to use"):
         Store.open(f"file://{tmp_path}/results").check_writable()
-
-
-def test_a_limit_of_the_size_of_files_is_named(tmp_path: Path) -> None:
-    store = Store.open(f"file://{tmp_path}/results")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    try:
-        with pytest.raises(StoreError, match=r"no file may be so large at .*results; raise the limit \(`ulimit -f`\)"):
-            store.put("x", bytes(100_000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert list(store.list_keys("")) == []
 
 
 def test_what_a_killed_writer_left_is_not_listed_and_not_in_the_way(tmp_path: Path) -> None:

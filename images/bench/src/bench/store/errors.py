@@ -47,7 +47,6 @@ MESSAGES = {
     + ELSEWHERE,
     f"Errno ({errno.EEXIST}|{errno.ENOTDIR}|{errno.EISDIR})]": "{place} is a file, or has one where a directory is "
     "needed; move it" + ELSEWHERE,
-    f"Errno {errno.EFBIG}]": "no file may be so large at {place}; raise the limit (`ulimit -f`)" + ELSEWHERE,
     f"Errno {errno.EROFS}]": "the file system of {place} is read-only; mount it for writing" + ELSEWHERE,
     "RequestTimeTooSkewed|request time and": "{place} refuses requests whose date is not that of its own clock: this "
     "machine's clock is wrong, or the server's; set it (`timedatectl` shows this one's)",  # rclone: AccessDenied
