@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.schema import Environment, Framework, Result
-from collector.audit.claims import ClaimResult, evaluate_claims
-from collector.audit.measured import gather_context
+from collector.audit.claims import ClaimResult, evaluate_claims, gather_context
 from collector.results.summary import summarize_cells
 from factories import make_cell, make_cpu_use, make_environment, make_gpu, make_roofline
 from measured_runs import collect_results, make_repeats

@@ -3,45 +3,30 @@
 Three verdicts are measured, on the stated hardware where the claim is about hardware, on any GPU where it is about a
 framework: `reproduced`, `not reproduced`, `not decided`. Three are arithmetic on a time that the claim rests on, under
 every reading of its work: `implausible without Winograd`, `implausible on the stated hardware`, `impossible on the
-stated hardware` (see rates.py). `peak rates only`: the figure is a ratio of data sheets. `not tested here`: all
+stated hardware` (see rows.py). `peak rates only`: the figure is a ratio of data sheets. `not tested here`: all
 else. Findings stand beside a verdict and decide nothing.
 
 The study's own configuration is TensorFlow's graph mode on synthetic data at the stated batch and a stated input size;
 all else is listed only.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, product
 from math import inf, sqrt
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
 from bench.schema import Phase
-from collector.audit.measured import (
-    ClaimContext,
-    Decided,
-    Place,
-    decide,
-    explain_missing_intervals,
-    list_energies,
-    list_intervals,
-    list_measured,
-    place_interval,
-)
-from collector.audit.rates import (
-    TOLERANCE,
-    Algorithm,
-    Rate,
-    describe_algorithm,
-    explain_too_slow,
-    is_too_slow,
-)
-from collector.audit.rows import describe_calculation, list_rates
-from collector.audit.study import Claim, ClaimKind, ClaimVerdict, Finding, Study
-from collector.audit.table import AuditedDevice, TableRow, find_device
-from collector.labels import FRAMEWORK_NAMES
+from collector.audit.rows import TOLERANCE, Algorithm, Rate
+from collector.audit.study import Claim, ClaimKind, ClaimVerdict, Finding, Study, load_study
+from collector.audit.table import AuditedDevice
+from collector.comparisons import DEVICES, FRAMEWORKS, Comparison, compare_cells
+from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared
+from collector.machines import SIDES
+from collector.results.cell_repeats import read_estimate
+from collector.results.frames import Row, list_rows, select_alone
 from collector.units import (
     GFLOP,
     PERCENT,
@@ -52,9 +37,15 @@ from collector.units import (
     format_significant,
 )
 
-ReasonedVerdict = tuple[ClaimVerdict, str]
-KINDEST_FIRST: tuple[Decided, ...] = ("reproduced", "not decided", "not reproduced")
-"""Of several readings of a model's work the one that is kindest to the claim counts."""
+# A device that does less than this part of even the lowest peak that it may have is no baseline: a speedup over it says
+# nothing of the faster device. The study's CPU reaches 0.9 to 1.2 of that peak in training ResNet18 and VGG16, and
+# a two-core CPU trains Conv6 at 32 px at 0.69 of its measured matrix product (636 ms a step of 64, 134 GFLOP/s).
+BASELINE_SHARE = 0.1
+GAIN_TOLERANCE = 0.05
+""""About 15 %": from 10 to 20 %."""
+CLASSES = (("conv6",), ("vgg16", "resnet18"), ("cyclegan",))
+"""The models as the abstract sorts them: light, mid-sized, complex."""
+MAX_LINES = 12
 VERDICTS: Mapping[Algorithm | None, ClaimVerdict] = {
     "direct convolutions": "not tested here",
     "F(2x2, 3x3)": "implausible without Winograd",
@@ -62,6 +53,16 @@ VERDICTS: Mapping[Algorithm | None, ClaimVerdict] = {
     None: "impossible on the stated hardware",
 }
 """The verdict on a claim that rests on a time, by the plainest algorithm that reaches it."""
+PHASES = Comparison(name="phases", field="phase", pairs=(("train", "infer"),), measure="time ratio")
+# What TensorFlow's modes cost beside each other: with fusion, without it, and with batch norms as one operation.
+FUSION = Comparison(
+    name="fusion",
+    field="mode",
+    pairs=(("graph", "unfused"), ("fused-norm", "graph"), ("compiled", "graph")),
+    measure="time ratio",
+)
+
+ReasonedVerdict = tuple[ClaimVerdict, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,38 +78,139 @@ class ClaimResult:
     measured: tuple[str, ...] = ()
 
 
-class Time(NamedTuple):
-    """A time of the study's table under one reading of its work."""
+@dataclass(frozen=True, kw_only=True)
+class ClaimContext:
+    """What claims are judged from: the study, and cells of its models at fp32 on one GPU at most, alone on it.
 
-    who: str
-    row: TableRow
-    device: AuditedDevice
-    rate: Rate
+    `pairs`: `speedups`, GPU over CPU; `phases`, training over inference on a CPU; `latencies` and `fusion`, TensorFlow
+    over PyTorch and modes of TensorFlow, of inference on a GPU at the stated input sizes on synthetic data.
+    """
 
-    def describe(self) -> str:
-        return f"{self.who}: {describe_calculation(self.row, self.rate, self.device)}"
+    study: Study
+    rows: pd.DataFrame
+    pairs: Mapping[str, pd.DataFrame]
 
-    @property
-    def severity(self) -> tuple[bool, float]:
-        return self.rate.severity
+    def find_stated_batches(self, rows: pd.DataFrame) -> "pd.Series[bool]":
+        stated = {str(row.model): row.batch_size for row in self.study.rows}
+        return (rows["batch_size"] == rows["model"].map(stated)).astype(bool)
+
+    def select(self, name: Literal["speedups", "phases"], model: str, phase: Phase | None = None) -> pd.DataFrame:
+        """Return the pairs of a model and phase, the study's own configuration first, then the others at its work.
+
+        Columns are added: `is_own` (at the stated work in TensorFlow's graph mode), and `is_stated_hardware`: both
+        sides ran on the study's kind of device, the CPU with as many threads.
+        """
+        pairs = self.pairs[name]
+        pairs = pairs[(pairs["model"] == model) & (phase is None or pairs["phase"] == phase)]
+        is_work = self.find_stated_batches(pairs) & _find_stated_sizes(pairs, self.study)
+        is_own = is_work & (pairs["framework"] == "tensorflow") & (pairs["mode"] == "graph")
+        cpu = self.study.find_device("cpu")
+        has_threads = (pairs["num_threads_reference"] == cpu.stated.num_threads).fillna(False).astype(bool)
+        is_hardware = _find_named(pairs["cpu_model_reference"], cpu) & has_threads
+        if name == "speedups":
+            is_hardware &= _find_named(pairs["gpu_name_subject"], self.study.find_device("gpu"))
+        order = pd.DataFrame({"own": is_own, "work": is_work})
+        places = order.sort_values([*order], ascending=False, kind="stable").index
+        return pairs.assign(is_own=is_own, is_stated_hardware=is_hardware).loc[places]
 
 
-def _read_times(study: Study, row: TableRow | None) -> list[Time]:
-    """Return the time of a row under each reading of its work; none where the table has no such row."""
-    if row is None:
-        return []
-    who, device = (
-        f"{FRAMEWORK_NAMES[str(row.framework)]} {row.phase} on the {study.name_device(row)}",
-        find_device(study, row),
-    )
-    return [Time(who, row, device, rate) for rate in list_rates(row, device)]
+def _find_stated_sizes(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
+    """Return which rows are of an input size that a cell of the study's work is read at, on synthetic data."""
+    stated = {(row.model, one.input_size) for row in study.rows for one in row.list_readings() if one.is_model}
+    sizes = zip(rows["model"], rows["input_size"], strict=True)
+    return pd.Series([size in stated for size in sizes], index=rows.index, dtype=bool) & rows["data_dir"].isna()
+
+
+def _find_named(names: "pd.Series[str]", device: AuditedDevice) -> "pd.Series[bool]":
+    return names.map(lambda name: pd.notna(name) and device.is_named(name)).astype(bool)
+
+
+def gather_context(summary: pd.DataFrame) -> ClaimContext:
+    """Return what claims are judged from, of the rows of `summarize_collections`."""
+    study = load_study()
+    rows = select_alone(summary[(summary["num_gpus"] == 1) & (summary["precision"] == "fp32")])
+    rows = rows[rows["model"].isin(study.models)]
+    infer = rows[(rows["phase"] == "infer") & (rows["device"] == "gpu") & _find_stated_sizes(rows, study)]
+    latencies = compare_cells(infer, FRAMEWORKS)
+    pairs = {
+        "speedups": compare_cells(rows, DEVICES),
+        "phases": compare_cells(rows[rows["device"] == "cpu"], PHASES),
+        "latencies": latencies[latencies["framework_subject"] == "tensorflow"],
+        "fusion": compare_cells(infer[infer["framework"] == "tensorflow"], FUSION),
+    }
+    return ClaimContext(study=study, rows=rows, pairs=pairs)
+
+
+def evaluate_claims(context: ClaimContext) -> tuple[ClaimResult, ...]:
+    """Return a result for each claim of the study, in its order."""
+    return tuple(_EVALUATORS[claim.kind](claim, context) for claim in context.study.claims)
+
+
+# How intervals lie to a band
+
+Interval = tuple[float, float]
+Place = Literal["inside", "across", "outside"]
+"""The kindest first: of several readings of a model's work the one that is kindest to the claim counts."""
+DECIDED: Mapping[Place, ClaimVerdict] = {
+    "inside": "reproduced",
+    "across": "not decided",
+    "outside": "not reproduced",
+}
+RANK = [*DECIDED]
+
+
+def _place(interval: Interval, band: Interval) -> Place:
+    """Return where an interval lies: inside the band, outside without touching it, or across one of its edges."""
+    low, high = interval
+    if band[0] <= low and high <= band[1]:
+        return "inside"
+    return "outside" if high < band[0] or low > band[1] else "across"
+
+
+def _find_kindest(places: Iterable[Place]) -> Place:
+    return min(places, key=RANK.index)
+
+
+def _find_worst(places: Iterable[Place]) -> Place:
+    return max(places, key=RANK.index)
+
+
+def _list_intervals(pairs: pd.DataFrame) -> list[Interval]:
+    """Return the intervals of the ratios that have one."""
+    known = pairs[pairs["ratio_low"].notna()]
+    return list(zip(known["ratio_low"], known["ratio_high"], strict=True))
 
 
 # Ratios of two times: GPU over CPU, training over inference
 
 
+def evaluate_ratio(claim: Claim, context: ClaimContext) -> ClaimResult:
+    """Evaluate a claim of GPU over CPU, or of training over inference on that CPU, by its two times, then by runs."""
+    study = context.study
+    if claim.kind == "speedup":
+        sides = study.pair_rates(claim.model, (study.cpu, claim.phase), (study.gpu, claim.phase))
+        pairs, hardware = context.select("speedups", claim.model, claim.phase), f"{study.gpu} over a {study.cpu}"
+        findings = tuple(_find_slow_baselines(sides, study))
+        arithmetic, listed = _calculate_speedup(claim, sides, study), pairs
+    else:
+        sides = study.pair_rates(claim.model, (study.cpu, "train"), (study.cpu, "infer"))
+        pairs, hardware, findings = context.select("phases", claim.model), study.cpu, ()
+        times = (study.describe_time(rate) for side in zip(*sides, strict=True) for rate in side)
+        arithmetic, listed = iter([*_list_ratios(study), *times, _describe_bound(study)]), pairs.copy()
+        listed["phase"] = "train over infer"
+    verdict, reason = _judge_ratio(claim.figure, sides, pairs, hardware, study)
+    return ClaimResult(
+        claim=claim,
+        verdict=verdict,
+        reason=reason,
+        findings=findings,
+        arithmetic=tuple(arithmetic),
+        measured=list_measured(listed),
+    )
+
+
 def _judge_ratio(
-    claim: Claim, sides: Sequence[tuple[Time, Time]], pairs: pd.DataFrame, hardware: str
+    figure: float, sides: Sequence[tuple[Rate, Rate]], pairs: pd.DataFrame, hardware: str, study: Study
 ) -> ReasonedVerdict:
     """Return the verdict on a ratio of two times, `sides` under each reading; `pairs`: of `ClaimContext.select`.
 
@@ -119,7 +221,7 @@ def _judge_ratio(
     same = own[own["is_stated_hardware"]]
     verdict: ClaimVerdict = "not tested here"
     if same["ratio_low"].notna().any():
-        verdict, reason = _place_ratio(claim.figure, same[same["ratio_low"].notna()])
+        verdict, reason = _place_ratio(figure, same)
     elif not same.empty:
         reason = f"measured on the stated hardware, but {explain_missing_intervals(same)}"
     elif own["ratio"].notna().any():
@@ -133,67 +235,56 @@ def _judge_ratio(
         )
     else:
         reason = explain_missing_intervals(pairs) or "no cell of this work was measured on both sides"
-    worst = min((max(pair, key=lambda time: time.severity) for pair in sides), key=lambda time: time.severity)
+    worst = min((max(pair, key=lambda rate: rate.severity) for pair in sides), key=lambda rate: rate.severity)
     is_decided = verdict in ("reproduced", "not reproduced")
-    if worst.rate.plausibility == "impossible" or (worst.rate.plausibility == "implausible" and not is_decided):
-        return VERDICTS[worst.rate.algorithm], f"{worst.describe()}: {describe_algorithm(worst.rate)}"
+    if worst.plausibility == "impossible" or (worst.plausibility == "implausible" and not is_decided):
+        return VERDICTS[worst.algorithm], f"{study.describe_time(worst)}: {worst.describe_algorithm()}"
     return verdict, reason
 
 
-def _place_ratio(figure: float, decisive: pd.DataFrame) -> tuple[Decided, str]:
+def _place_ratio(figure: float, pairs: pd.DataFrame) -> ReasonedVerdict:
     """Return whether the intervals of a reading's pairs lie within TOLERANCE of the figure; the kindest size counts."""
     band = (figure * (1 - TOLERANCE), figure * (1 + TOLERANCE))
     words = {"inside": "inside", "outside": "outside", "across": "too wide to decide, across an edge of"}
-    found: dict[Decided, list[str]] = {}
-    for size, group in decisive.groupby("input_size", sort=False):
-        intervals = list_intervals(group)
-        places = [place_interval(interval, band) for interval in intervals]
-        sized = [
-            f"{format_interval(*interval, RATIO)} times ({words[place]} the band)"
-            for interval, place in zip(intervals, places, strict=True)
-        ]
-        found.setdefault(decide(places), []).append(f"at {size} px {', '.join(sized)}")
-    texts = "; ".join(text for own in found.values() for text in own)
-    return next(verdict for verdict in KINDEST_FIRST if verdict in found), (
-        f"on the stated hardware, the 95 % interval of the ratio alone is {texts}; "
+    sizes, texts = [], []
+    for size, group in pairs[pairs["ratio_low"].notna()].groupby("input_size", sort=False):
+        placed = [(interval, _place(interval, band)) for interval in _list_intervals(group)]
+        spans = [f"{format_interval(*interval, RATIO)} times ({words[place]} the band)" for interval, place in placed]
+        sizes.append(_find_worst(place for _, place in placed))
+        texts.append(f"at {size} px {', '.join(spans)}")
+    return DECIDED[_find_kindest(sizes)], (
+        f"on the stated hardware, the 95 % interval of the ratio alone is {'; '.join(texts)}; "
         f"the band {format_interval(*band, RATIO)} times, the figure within {TOLERANCE * 100:.0f} %"
     )
 
 
-def evaluate_speedup(claim: Claim, context: ClaimContext) -> ClaimResult:
-    """Evaluate a claim of GPU over CPU in training or inference."""
-    study = context.study
-    rows = (study.find_row(claim.model, "tensorflow", device, claim.phase) for device in (study.cpu, study.gpu))
-    sides = list(zip(*(_read_times(study, row) for row in rows), strict=True))
-    pairs = context.select("speedups", claim.model, claim.phase)
-    verdict, reason = _judge_ratio(claim, sides, pairs, f"{study.gpu} over a {study.cpu}")
-    lowest_peak = study.lowest_cpu_gflops * 1e9
-    findings = [
-        Finding(
-            name="too slow to be a baseline",
-            scope=f"at {cpu.rate.work.label}",
-            reason=f"{cpu.describe()}, and {explain_too_slow(cpu.rate, lowest_peak)}",
-        )
-        for cpu, _ in sides
-        if is_too_slow(cpu.rate, lowest_peak)
-    ]
-    return ClaimResult(
-        claim=claim,
-        verdict=verdict,
-        reason=reason,
-        findings=tuple(findings),
-        arithmetic=tuple(_calculate_speedup(claim, sides, study)),
-        measured=list_measured(pairs),
-    )
+def _is_too_slow(cpu: Rate, study: Study, most_flops: float = inf) -> bool:
+    """Return whether a time is too slow for a baseline even at the most FLOPs of its reading, up to `most_flops`."""
+    return min(cpu.most_flops, most_flops) / cpu.seconds < BASELINE_SHARE * study.lowest_cpu_gflops * 1e9
 
 
-def _calculate_speedup(claim: Claim, sides: Sequence[tuple[Time, Time]], study: Study) -> Iterator[str]:
-    yield from (side.describe() for pair in sides for side in pair)
+def _find_slow_baselines(sides: Sequence[tuple[Rate, Rate]], study: Study) -> Iterator[Finding]:
+    lowest = study.lowest_cpu_gflops * 1e9
+    unit = choose_rate_unit([lowest])
+    for cpu, _ in sides:
+        if _is_too_slow(cpu, study):
+            share = format_number(cpu.most_flops_per_second / lowest, PERCENT)
+            reason = (
+                f"{study.describe_time(cpu)}, and {share} % of the lowest peak that it may have, "
+                f"{format_number(lowest, unit)} {unit.label}. Under {100 * BASELINE_SHARE:g} % is too slow to be a "
+                "baseline: a speedup over it says nothing of the faster device"
+            )
+            yield Finding(name="too slow to be a baseline", scope=f"at {cpu.label}", reason=reason)
+
+
+def _calculate_speedup(claim: Claim, sides: Sequence[tuple[Rate, Rate]], study: Study) -> Iterator[str]:
+    yield from (study.describe_time(rate) for pair in sides for rate in pair)
     labels = [
-        cpu.rate.work.label
+        cpu.label
         for cpu, gpu in sides
-        if cpu.rate.plausibility == gpu.rate.plausibility == "possible"
-        and not is_too_slow(_keep_possible(cpu.rate, gpu.rate), study.lowest_cpu_gflops * 1e9)
+        if cpu.plausibility == gpu.plausibility == "possible"
+        # The CPU computed no more than the GPU can have done.
+        and not _is_too_slow(cpu, study, most_flops=gpu.limit * gpu.seconds)
     ]
     yield (
         f"one network has to explain both times, by direct convolutions on the GPU and fast enough for a baseline on "
@@ -206,14 +297,6 @@ def _calculate_speedup(claim: Claim, sides: Sequence[tuple[Time, Time]], study: 
     ratios = [f"{format_significant(gain)}x in {FRAMEWORK_NAMES[name]}" for name, gain in gains.items() if gain]
     yield f"{study.provenance} gives {' and '.join(ratios)}"
     yield from filter(None, [study.remarks.get(claim.model)])
-
-
-def _keep_possible(cpu: Rate, gpu: Rate) -> Rate:
-    """Return the rate of the CPU with no more FLOPs than the GPU can have done."""
-    if cpu.work.most_flops is None:
-        return cpu
-    most = min(cpu.work.most_flops, gpu.limit.flops_per_second * gpu.seconds)
-    return replace(cpu, work=replace(cpu.work, most_flops=most))
 
 
 def _describe_bound(study: Study) -> str:
@@ -239,53 +322,29 @@ def _compare_peaks(figure: float, study: Study) -> str:
 
 def _find_gain(study: Study, model: str, phase: Phase = "train", framework: str = "tensorflow") -> float | None:
     """Return the table's time on the CPU over that on the GPU; None where it lacks one."""
-    cpu, gpu = (study.find_row(model, framework, device, phase) for device in (study.cpu, study.gpu))
-    return None if cpu is None or gpu is None else _divide_times(cpu, gpu)
-
-
-def _divide_times(row: TableRow, other: TableRow) -> float:
-    """Return how many times as long as the other a row takes, both of one batch."""
-    return other.samples_per_second_stated / row.samples_per_second_stated
-
-
-def evaluate_phases(claim: Claim, context: ClaimContext) -> ClaimResult:
-    """Evaluate a claim of training over inference: by its two times, then by TensorFlow's graph mode on that CPU."""
-    study = context.study
-    rows = (study.find_row(claim.model, "tensorflow", study.cpu, phase) for phase in ("train", "infer"))
-    train, infer = (_read_times(study, row) for row in rows)
-    pairs = context.select("phases", claim.model)
-    verdict, reason = _judge_ratio(claim, list(zip(train, infer, strict=True)), pairs, study.cpu)
-    times = [time.describe() for time in (*train, *infer)]
-    return ClaimResult(
-        claim=claim,
-        verdict=verdict,
-        reason=reason,
-        arithmetic=(*_list_ratios(study), *times, _describe_bound(study)),
-        measured=list_measured(pairs.assign(phase="train over infer")),
-    )
+    rates = [study.find_rates(model, framework, device, phase) for device in (study.cpu, study.gpu)]
+    return rates[0][0].seconds / rates[1][0].seconds if all(rates) else None
 
 
 def _list_ratios(study: Study) -> Iterator[str]:
-    for train in study.rows:
-        infer = study.find_row(train.model, train.framework, train.device, "infer")
-        if train.phase == "train" and infer is not None:
-            pairs = zip(*(list_rates(row, find_device(study, row)) for row in (train, infer)), strict=True)
-            works = dict.fromkeys(format_significant(one.work.flops / other.work.flops) for one, other in pairs)
-            name = FRAMEWORK_NAMES[str(train.framework)]
+    for row in study.rows:
+        work = (str(row.model), str(row.framework), row.device)
+        train, infer = (study.find_rates(*work, phase) for phase in ("train", "infer"))
+        if row.phase == "train" and infer:
+            works = dict.fromkeys(
+                format_significant(one.flops / other.flops) for one, other in zip(train, infer, strict=True)
+            )
             yield (
-                f"{train.model}, {name} on the {study.name_device(train)}: "
-                f"{format_significant(_divide_times(train, infer))} to 1 in time, "
+                f"{row.model}, {FRAMEWORK_NAMES[str(row.framework)]} on the {study.name_device(row)}: "
+                f"{format_significant(train[0].seconds / infer[0].seconds)} to 1 in time, "
                 f"{' or '.join(works)} to 1 in operations"
             )
 
 
 # The order of the models
 
-# As the abstract sorts them: light, mid-sized, complex.
-CLASSES = (("conv6",), ("vgg16", "resnet18"), ("cyclegan",))
 
-
-def evaluate_lightness(claim: Claim, context: ClaimContext) -> ClaimResult:
+def _evaluate_lightness(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Check whether heavier models gain more from the GPU in training, in the order that the study states.
 
     Only pairs on the stated hardware, at the study's own work, decide.
@@ -305,25 +364,26 @@ def evaluate_lightness(claim: Claim, context: ClaimContext) -> ClaimResult:
 
 
 def _compare_classes(pairs: Mapping[str, pd.DataFrame], study: Study) -> ReasonedVerdict:
-    intervals: dict[str, list[tuple[float, float]]] = {}
-    for model, found in pairs.items():
-        is_own = found["is_own"] & found["is_stated_hardware"] & found["ratio_low"].notna()
-        intervals[model] = list_intervals(found[is_own])
+    intervals = {
+        model: _list_intervals(found[found["is_own"] & found["is_stated_hardware"]]) for model, found in pairs.items()
+    }
     if missing := [model for model, found in intervals.items() if not found]:
         return "not tested here", (
             f"the order is of a {study.gpu} over a {study.cpu}, in TensorFlow's graph mode at the study's own work; "
             f"not measured there: {', '.join(missing)}"
         )
     words = {"inside": "gains more than", "outside": "gains less than", "across": "is not shown to gain more than"}
-    places: dict[tuple[str, str], Place] = {}
+    places: list[Place] = []
+    texts: list[str] = []
     for lighter, heavier in zip(CLASSES[:-1], CLASSES[1:], strict=True):
         for light, heavy in product(lighter, heavier):
             # How far it is ahead, in the worst and in the best case; the kindest of the readings counts.
             leads = product(intervals[light], intervals[heavy])
-            own = {place_interval((low - above, high - below), (0, inf)) for (low, high), (below, above) in leads}
-            places[light, heavy] = next(place for place in ("inside", "across", "outside") if place in own)
-    texts = ", ".join(f"{light} {words[place]} {heavy}" for (light, heavy), place in places.items())
-    return decide(places.values()), f"on the stated hardware {texts}"
+            places.append(
+                _find_kindest(_place((low - above, high - below), (0, inf)) for (low, high), (below, above) in leads)
+            )
+            texts.append(f"{light} {words[places[-1]]} {heavy}")
+    return DECIDED[_find_worst(places)], f"on the stated hardware {', '.join(texts)}"
 
 
 def _find_disagreements(study: Study) -> Iterator[Finding]:
@@ -346,8 +406,6 @@ def _find_disagreements(study: Study) -> Iterator[Finding]:
 
 
 # Latency, by frameworks and by fusion
-# "About 15 %": from 10 to 20 %.
-GAIN_TOLERANCE = 0.05
 
 
 class _Gain(NamedTuple):
@@ -364,7 +422,7 @@ class _Gain(NamedTuple):
         return f"{self.name} {size} % {'lower' if self.value >= 0 else 'higher'}"
 
 
-def evaluate_gain(claim: Claim, context: ClaimContext) -> ClaimResult:
+def _evaluate_gain(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Evaluate a claim that latency falls by about the figure: by TensorFlow instead of PyTorch, or by fusion.
 
     It is judged by the mean over the study's models at its own work: the study states one figure for four models, of
@@ -388,8 +446,8 @@ def evaluate_gain(claim: Claim, context: ClaimContext) -> ClaimResult:
 def _describe_table_gains(study: Study) -> str:
     gains = []
     for model in study.models:
-        own, other = (study.find_row(model, name, study.gpu, "infer") for name in ("tensorflow", "pytorch"))
-        gain = 1 - _divide_times(own, other) if own and other else 0.0
+        own, other = (study.find_rates(model, name, study.gpu, "infer") for name in ("tensorflow", "pytorch"))
+        gain = 1 - own[0].seconds / other[0].seconds
         gains.append(_Gain(model, gain, gain, gain))
     listed = ", ".join(gain.describe() for gain in gains)
     return f"{study.provenance} says {listed}; {_average_gains(gains).describe()}"
@@ -411,29 +469,16 @@ def _judge_gains(figure: float, own: pd.DataFrame, study: Study, what: str) -> R
             f"the claim is a mean over {len(study.models)} models at the study's own batches and sizes, of which these "
             f"runs have {measured or 'none'}{f': {missing}' if missing else ''}"
         )
-    band = (figure - GAIN_TOLERANCE, figure + GAIN_TOLERANCE)
-    readings = []
+    band, places, texts = (figure - GAIN_TOLERANCE, figure + GAIN_TOLERANCE), [], []
     for gpu, gains in decisive.items():
-        decided, mean, chosen = min(
-            (
-                (decide([place_interval((mean.low, mean.high), band)]), mean, chosen)
-                for chosen, mean in _list_means(gains)
-            ),
-            key=lambda reading: KINDEST_FIRST.index(reading[0]),
-        )
+        means = [(chosen, _average_gains(chosen)) for chosen in product(*gains.values())]  # a size of each model
+        chosen, mean = min(means, key=lambda one: RANK.index(_place(one[1][2:], band)))
+        places.append(_place((mean.low, mean.high), band))
         low, high = (mean.low, mean.high) if mean.value >= 0 else (-mean.high, -mean.low)
         interval = f"(95 % interval {format_interval(low, high, PERCENT)})"
         listed = ", ".join(gain.describe() for gain in chosen)
-        readings.append(
-            (decided, f"on {gpu}, {what} at the study's own work: {mean.describe()} {interval}, of {listed}")
-        )
-    verdict = max((decided for decided, _ in readings), key=KINDEST_FIRST.index)
-    return verdict, f"{'; '.join(text for _, text in readings)}; the band is {format_interval(*band, PERCENT)} %"
-
-
-def _list_means(gains: Mapping[str, list[_Gain]]) -> Iterator[tuple[tuple[_Gain, ...], _Gain]]:
-    """Yield the gains of all models and their mean, one input size of each model at a time."""
-    return ((chosen, _average_gains(chosen)) for chosen in product(*gains.values()))
+        texts.append(f"on {gpu}, {what} at the study's own work: {mean.describe()} {interval}, of {listed}")
+    return DECIDED[_find_worst(places)], f"{'; '.join(texts)}; the band is {format_interval(*band, PERCENT)} %"
 
 
 def _collect_gains(pairs: pd.DataFrame) -> dict[str, list[_Gain]]:
@@ -460,21 +505,21 @@ def _average_gains(gains: Sequence[_Gain]) -> _Gain:
 def _evaluate_table(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Evaluate the table by its least plausible time, under the reading that is kindest to each time."""
     study = context.study
-    kindest = [min(_read_times(study, row), key=lambda time: time.severity) for row in study.rows]
-    found = [time for time in kindest if time.rate.plausibility != "possible"]
-    found.sort(key=lambda time: time.severity, reverse=True)
-    impossible = sum(time.rate.plausibility == "impossible" for time in found)
+    kindest = [min(study.read_row(row), key=lambda rate: rate.severity) for row in study.rows]
+    found = [rate for rate in kindest if rate.plausibility != "possible"]
+    found.sort(key=lambda rate: rate.severity, reverse=True)
+    impossible = sum(rate.plausibility == "impossible" for rate in found)
     reason = (
         f"under every reading of its work, {len(found)} of its {len(study.rows)} times are shorter than the "
         f"stated device can do the work in by direct convolutions; {impossible} of them even by Winograd's F(4x4, 3x3)"
     )
     return ClaimResult(
         claim=claim,
-        verdict=VERDICTS[found[0].rate.algorithm] if found else "not tested here",
-        reason=reason + (f". The worst: {found[0].row.model}, {found[0].describe()}" if found else ""),
+        verdict=VERDICTS[found[0].algorithm] if found else "not tested here",
+        reason=reason + (f". The worst: {found[0].row.model}, {study.describe_time(found[0])}" if found else ""),
         arithmetic=(
-            *(f"{time.row.model} ({time.rate.plausibility}): {time.describe()}" for time in found),
-            *(describe_algorithm(time.rate) for time in found[:1]),
+            *(f"{rate.row.model} ({rate.plausibility}): {study.describe_time(rate)}" for rate in found),
+            *(rate.describe_algorithm() for rate in found[:1]),
             *claim.facts,
             _describe_bound(study),
             *study.remarks.values(),
@@ -483,35 +528,57 @@ def _evaluate_table(claim: Claim, context: ClaimContext) -> ClaimResult:
 
 
 def _evaluate_stated(claim: Claim, context: ClaimContext) -> ClaimResult:
-    """Return what stands in the file, with what runs have beside it."""
-    measured: tuple[str, ...] = ()
-    if claim.measured == "speedups":
-        measured = list_measured(context.select("speedups", claim.model, claim.phase))
-    elif claim.measured == "energies":
-        measured = list_energies(context.select("speedups", claim.model, claim.phase))
-    elif claim.measured == "precisions":
-        measured = list_measured(context.pairs["precisions"])
+    """Return what stands in the file: no run can decide it."""
     return ClaimResult(
-        claim=claim,
-        verdict=claim.verdict,
-        reason=claim.reason,
-        findings=claim.findings,
-        arithmetic=claim.facts,
-        measured=measured,
+        claim=claim, verdict=claim.verdict, reason=claim.reason, findings=claim.findings, arithmetic=claim.facts
     )
 
 
 _EVALUATORS: Mapping[ClaimKind, Callable[[Claim, ClaimContext], ClaimResult]] = {
-    "speedup": evaluate_speedup,
-    "lightness": evaluate_lightness,
-    "phases": evaluate_phases,
-    "latency": evaluate_gain,
-    "fusion": evaluate_gain,
+    "speedup": evaluate_ratio,
+    "lightness": _evaluate_lightness,
+    "phases": evaluate_ratio,
+    "latency": _evaluate_gain,
+    "fusion": _evaluate_gain,
     "table": _evaluate_table,
     "stated": _evaluate_stated,
 }
 
 
-def evaluate_claims(context: ClaimContext) -> tuple[ClaimResult, ...]:
-    """Return a result for each claim of the study, in its order."""
-    return tuple(_EVALUATORS[claim.kind](claim, context) for claim in context.study.claims)
+# What was measured, in lines
+
+
+def list_measured(pairs: pd.DataFrame) -> tuple[str, ...]:
+    """Return a line for each pair that has a ratio, MAX_LINES at most, and one on those that have no interval."""
+    known = pairs[pairs["ratio"].notna()]
+    lines = [f"{label}, {_describe(row)}" for label, row in zip(label_shared(known), list_rows(known), strict=True)]
+    if len(lines) > MAX_LINES:
+        more = len(lines) - MAX_LINES + 1
+        lines = [*lines[: MAX_LINES - 1], f"and {more} more, see the comparisons of the runs' reports"]
+    return (*lines, *filter(None, [explain_missing_intervals(pairs)]))
+
+
+def explain_missing_intervals(pairs: pd.DataFrame) -> str:
+    """Return why pairs have no interval: left out, of a single repeat, not comparable; empty where all have one."""
+    single = int((pairs["ratio"].notna() & pairs["ratio_low"].isna()).sum())
+    without = pairs[pairs["ratio"].isna()]
+    counts = (without["decision"] + ": " + without["reason"]).value_counts()
+    reasons = [f"{reason} ({count} of {len(pairs)} pairs)" for reason, count in counts.items()]
+    reasons += [f"no interval for {single} of {len(pairs)} pairs, as a side has one repeat" if single else ""]
+    return "; ".join(filter(None, reasons))
+
+
+def _describe(pair: Row) -> str:
+    """Return what was compared on what, with the ratio: that of speeds for devices, else of times."""
+    hardware = (
+        label_hardware(pair[f"cpu_model_{side}"], pair[f"num_threads_{side}"]) if pd.isna(gpu) else str(gpu)
+        for side in SIDES
+        for gpu in [pair[f"gpu_name_{side}"]]
+    )
+    devices = " over ".join(dict.fromkeys(hardware))
+    ends = read_estimate(pair, center="ratio").find_joint_interval(1)
+    interval = "no interval, one repeat" if ends is None else f"95 % interval {format_interval(*ends, RATIO)}"
+    ratio = (
+        f"{format_significant(pair['ratio'])} times the {'speed' if 'device_subject' in pair else 'time'} ({interval})"
+    )
+    return f"{devices}: {pair['subject']} over {pair['reference']} {ratio}"

@@ -7,10 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from collector.audit.claims import ClaimResult, evaluate_claims
-from collector.audit.measured import ClaimContext, gather_context
-from collector.audit.rates import LARGER_TILE_SAVING, TOLERANCE, WINOGRAD_SAVING
-from collector.audit.rows import AuditedRow
+from collector.audit.claims import ClaimContext, ClaimResult, evaluate_claims, gather_context
+from collector.audit.rows import LARGER_TILE_SAVING, TOLERANCE, WINOGRAD_SAVING, AuditedRow
 from collector.audit.study import load_study
 from collector.audit.table import AuditTable
 from collector.facts import list_facts
@@ -50,19 +48,17 @@ def make_audit_table(table: AuditTable, rows: Sequence[AuditedRow]) -> Table:
 
     Where no run was given, the verdict is that by arithmetic, and the columns of the two are left out.
     """
-    found = [(row, row.arithmetic, row.measured) for row in rows]
-    frame = pd.DataFrame(
-        {
-            "name": [f"{row.number}. {row.name}" for row in rows],
-            "figure": [row.figure for row in rows],
-            "rate": [arithmetic.flops_per_second for _, arithmetic, _ in found],
-            "most_rate": [arithmetic.most_flops_per_second for _, arithmetic, _ in found],
-            "bound": pd.Series([arithmetic.bound_flops_per_second for _, arithmetic, _ in found], dtype="float64"),
-            "arithmetic": [row.arithmetic_in_words if measured.reason else "" for row, _, measured in found],
-            "measurement": [measured.verdict if measured.reason else "" for _, _, measured in found],
-            "verdict": [row.verdict_in_words for row in rows],
-        }
-    )
+    columns = {
+        "name": [f"{row.number}. {row.name}" for row in rows],
+        "figure": [row.figure for row in rows],
+        "rate": [row.kindest.flops_per_second for row in rows],
+        "most_rate": [row.most_flops_per_second for row in rows],
+        "bound": pd.Series([row.bound_flops_per_second for row in rows], dtype="float64"),
+        "arithmetic": [row.arithmetic_in_words if row.measured.reason else "" for row in rows],
+        "measurement": [row.measured.verdict if row.measured.reason else "" for row in rows],
+        "verdict": [row.verdict_in_words for row in rows],
+    }
+    frame = pd.DataFrame(columns)
     frame = frame.assign(share=frame["rate"] / frame["bound"], most_share=frame["most_rate"] / frame["bound"])
 
     def make_span(title: str, source: str, unit: Unit, priority: int = ESSENTIAL) -> Column:
@@ -72,7 +68,7 @@ def make_audit_table(table: AuditTable, rows: Sequence[AuditedRow]) -> Table:
         sources = (source, f"most_{source}")
         return Column(title=title, sources=sources, format=format_span, unit=unit, align="right", priority=priority)
 
-    columns = [
+    shown = [
         text_column("row", "name"),
         text_column("stated", "figure"),
         make_span("implied", "rate", choose_rate_unit(frame["rate"]), 2),
@@ -81,14 +77,14 @@ def make_audit_table(table: AuditTable, rows: Sequence[AuditedRow]) -> Table:
         text_column("by measurement", "measurement", priority=4, is_optional=True),
         text_column("verdict", "verdict"),
     ]
-    return make_table(introduce_table(table), columns, frame)
+    return make_table(introduce_table(table), shown, frame)
 
 
 def list_explanations(rows: Sequence[AuditedRow]) -> Iterator[tuple[str, list[str]]]:
     """Yield for each row its numbered name, and the lines of its calculation and reasons."""
     for row in rows:
         source = [f"stated by {row.row.source}"] if row.row.source else []
-        yield f"{row.number}. {row.name}", [*row.arithmetic.lines, *row.reasons, *source]
+        yield f"{row.number}. {row.name}", [*row.lines, *row.reasons, *source]
 
 
 def write_audit_page(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
@@ -106,23 +102,22 @@ def write_audit_json(table: AuditTable, rows: Sequence[AuditedRow]) -> str:
 
 def describe_row(row: AuditedRow) -> dict[str, Any]:
     """Return what was stated, calculated and found of one row. Base units."""
-    arithmetic, device = row.arithmetic, row.device
     return {
         "row": row.number,
         "name": row.name,
         "stated": row.row.model_dump(mode="json", exclude_none=True),
         "verdict": row.verdict,
-        "by_arithmetic": arithmetic.verdict,
+        "by_arithmetic": row.arithmetic.verdict,
         "by_measurement": row.measured.verdict,
         "samples_per_second": row.row.samples_per_second_stated,
-        "flops_per_second": arithmetic.flops_per_second,
-        "most_flops_per_second": arithmetic.most_flops_per_second,
-        "device": device.name,
-        "peak_flops_per_second_of_one": device.peak_flops_per_second,
-        "bound_flops_per_second": arithmetic.bound_flops_per_second,
-        "peak_source": device.source,
-        "share_of_bound": arithmetic.share_of_bound,
-        "arithmetic": list(arithmetic.lines),
+        "flops_per_second": row.kindest.flops_per_second,
+        "most_flops_per_second": row.most_flops_per_second,
+        "device": row.device.name,
+        "peak_flops_per_second_of_one": row.device.peak_flops_per_second,
+        "bound_flops_per_second": row.bound_flops_per_second,
+        "peak_source": row.device.source,
+        "share_of_bound": row.share_of_bound,
+        "arithmetic": row.lines,
         "reasons": list(row.reasons),
     }
 

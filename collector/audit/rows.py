@@ -1,14 +1,18 @@
-"""Judge the rows of a table: by arithmetic, by measured cells of their work, and by both."""
+"""Judge the rows of a table: by arithmetic, by measured cells of their work, and by both.
 
-from dataclasses import dataclass, replace
-from typing import Literal
+By arithmetic, a figure is judged by the reading of its work that is kindest to it, so `implausible` and `impossible`
+hold under every reading.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
 from bench.measure.roofline import CACHE_TRANSFERS
 from bench.models.flops import count_step_cost
 from bench.registry import FRAMEWORKS, MODELS
-from collector.audit.rates import LARGER_TILE_SAVING, TOLERANCE, Algorithm, Rate, Work, describe_algorithm
 from collector.audit.table import (
     PEAK_PRECISIONS,
     AuditedDevice,
@@ -31,79 +35,176 @@ from collector.units import (
     format_significant,
 )
 
-ArithmeticVerdict = Literal["possible", "implausible", "impossible", "unknown"]
-MeasuredVerdict = Literal["reproduced", "not reproduced", "not tested"]
+# How many times fewer multiplications 3x3 convolutions of stride 1 need by Winograd's F(2x2, 3x3) and F(4x4, 3x3): A.
+# Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2015, arXiv 1509.09308: 36 over 16, 144 over 36.
+# Larger tiles save more multiplications and lose more of float32's accuracy; their transforms grow too.
+WINOGRAD_SAVING = 2.25
+LARGER_TILE_SAVING = 4.0
+# The noise of identical runs reaches 10 % (TorchBench, pytorch/benchmark issue 1681): nearer is the same figure.
+TOLERANCE = 0.10
 # The least bytes of a weight that is read in this precision; amp may keep weights in fp16.
 WEIGHT_BYTES: dict[StatedPrecision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "amp": 2, "int8": 1}
 TASK_SAMPLES = {"image-classification": "image", "image-translation": "image"}
 
+ArithmeticVerdict = Literal["possible", "implausible", "impossible", "unknown"]
+MeasuredVerdict = Literal["reproduced", "not reproduced", "not tested"]
+AuditVerdict = Literal[ArithmeticVerdict, "reproduced", "not reproduced"]
+Algorithm = Literal["direct convolutions", "F(2x2, 3x3)", "F(4x4, 3x3)"]
+SAVINGS: Mapping[Algorithm, float] = {
+    "direct convolutions": 1.0,
+    "F(2x2, 3x3)": WINOGRAD_SAVING,
+    "F(4x4, 3x3)": LARGER_TILE_SAVING,
+}
+
 
 @dataclass(frozen=True, kw_only=True)
-class Arithmetic:
-    """What arithmetic says of a row."""
+class Rate:
+    """The arithmetic rate, over all devices, that a row's figure implies under one reading of its work."""
 
-    verdict: ArithmeticVerdict
-    """Holds under every reading of the row's work."""
-    algorithm: Algorithm | None
-    """What an implausible figure needs at the least. None: it is not implausible."""
-    flops_per_second: float
-    """The rate, over all devices, of the reading that is kindest to the row."""
-    most_flops_per_second: float
-    """The largest rate of any reading."""
-    bound_flops_per_second: float | None
-    """What the row's devices together are not taken to exceed. None: it is not known."""
-    lines: tuple[str, ...]
-    """The calculation, one line for each reading."""
-    reason: str
-    """Why it is not possible, or what a reader should know; may be empty."""
+    row: TableRow
+    device: AuditedDevice
+    label: str
+    """What tells this reading from others, such as `224 px`."""
+    flops: float
+    """FLOPs of the step as direct convolutions do them, a multiply-add as two; the fewest where they are a range."""
+    most_flops: float
+    """The most where they are a range."""
+    winograd_share: float
+    """The part of `flops` in 3x3 convolutions of stride 1, from 0 to 1; 1, the kindest, where it is not known."""
 
     @property
-    def share_of_bound(self) -> float | None:
-        """The kindest rate over the bound."""
-        return None if self.bound_flops_per_second is None else self.flops_per_second / self.bound_flops_per_second
+    def seconds(self) -> float:
+        return _count_samples(self.row) / self.row.samples_per_second_stated
+
+    @property
+    def limit(self) -> float:
+        """The FLOP/s that the row's devices together are not taken to exceed; 1 for each where nothing is known."""
+        return self.row.num_devices * (self.device.bound_flops_per_second or 1.0)
+
+    @property
+    def flops_per_second(self) -> float:
+        """The arithmetic rate of the step: its FLOPs, counted as direct convolutions, divided by its time."""
+        return self.flops / self.seconds
+
+    @property
+    def most_flops_per_second(self) -> float:
+        """The same with the most FLOPs of the reading, where they are a range."""
+        return self.most_flops / self.seconds
+
+    def compute_share(self, saving: float) -> float:
+        """Return the share of the limit that is needed where 3x3 convolutions of stride 1 take `saving` times fewer
+        FLOPs, transforms not counted.
+        """
+        least = self.flops * (1 - self.winograd_share + self.winograd_share / saving)
+        return least / self.seconds / self.limit
+
+    @property
+    def algorithm(self) -> Algorithm | None:
+        """The plainest algorithm by which the device can do the work in the time; None: not even by F(4x4, 3x3).
+
+        Winograd's algorithms are taken to save in every 3x3 convolution of stride 1, in full, at no cost of transforms.
+        """
+        return next((name for name, saving in SAVINGS.items() if self.compute_share(saving) <= 1), None)
+
+    @property
+    def plausibility(self) -> Literal["possible", "implausible", "impossible"]:
+        """Whether the device can do the work in the time.
+
+        `possible`: by direct convolutions. `implausible`: only by a Winograd algorithm. `impossible`: not even so.
+        """
+        if self.algorithm is None:
+            return "impossible"
+        return "possible" if self.algorithm == "direct convolutions" else "implausible"
+
+    @property
+    def severity(self) -> tuple[bool, float]:
+        """What orders rates from the most plausible to the least."""
+        return self.plausibility == "impossible", self.flops_per_second / self.limit
+
+    def describe(self) -> str:
+        """Return `64 images x 8.18 GFLOP / 152.73 ms = 3.43 TFLOP/s, 42.3 % of the 8.10 TFLOP/s of the T4 at fp32`.
+
+        The reading's label stands in front of it where the row has several.
+        """
+        row, peak, bound = self.row, self.device.peak_flops_per_second, self.device.bound_flops_per_second
+        unit = choose_rate_unit([self.flops_per_second, row.num_devices * (bound or 0)])
+        operations = "OP" if row.precision == "int8" else "FLOP"
+        rates = (self.flops_per_second, self.most_flops_per_second)
+
+        def write_rate(*values: float) -> str:
+            numbers = dict.fromkeys(format_number(value, unit) for value in values)
+            return f"{' to '.join(numbers)} {unit.label.replace('FLOP', operations)}"
+
+        def write_share(whole: float) -> str:
+            return " to ".join(dict.fromkeys(format_number(rate / whole, PERCENT) for rate in rates))
+
+        works = (flops / _count_samples(row) / GFLOP.size for flops in (self.flops, self.most_flops))
+        work = f"{' to '.join(dict.fromkeys(map(format_significant, works)))} G{operations}"
+        figure = row.figure_with(name_samples(row))
+        line = f"{self.label}: " if len(row.list_readings()) > 1 else ""
+        if row.samples_per_second is not None:
+            line += f"{figure} x {work}"
+        else:
+            line += f"{row.batch_size:,} {name_samples(row)} x {work} / {figure}"
+        line += f" = {write_rate(*rates)}"
+        if peak is None or bound is None:
+            return line
+        devices, rated = name_devices(row, self.device, "the "), row.num_devices * peak
+        line += f", {write_share(rated)} % of the {write_rate(rated)} of {devices} at {row.precision}"
+        return line + (f", {write_share(self.limit)} % of its bound of {write_rate(bound)}" if bound > peak else "")
+
+    def describe_algorithm(self) -> str:
+        """Return what reaches a time that direct convolutions cannot, at what share; empty where they can."""
+        if self.plausibility == "possible":
+            return ""
+        is_rated = self.device.bound_flops_per_second == self.device.peak_flops_per_second
+        word = "peak" if is_rated else "bound"
+        small, large = (
+            format_number(self.compute_share(one), PERCENT) for one in (WINOGRAD_SAVING, LARGER_TILE_SAVING)
+        )
+        source = "Lavin and Gray, arXiv 1509.09308; their transforms are not counted"
+        if self.plausibility == "impossible":
+            return (
+                f"out of reach even if every 3x3 convolution of stride 1 were done by Winograd's F(4x4, 3x3) with "
+                f"{LARGER_TILE_SAVING:g} times fewer multiplications, which would need {large} % of the {word} "
+                f"({source})"
+            )
+        return (
+            f"out of reach of direct convolutions. Winograd's F(2x2, 3x3), with {WINOGRAD_SAVING:g} times fewer "
+            f"multiplications in 3x3 convolutions of stride 1, would need {small} % of the {word}, F(4x4, 3x3), with "
+            f"{LARGER_TILE_SAVING:g} times fewer, {large} % ({source})"
+        )
 
 
-def judge_by_arithmetic(row: TableRow, device: AuditedDevice) -> Arithmetic:
-    """Return whether the devices of `row` can do its work in its time, with the calculation."""
-    rates = list_rates(row, device)
-    kindest = min(rates, key=lambda rate: rate.severity)
-    verdict: ArithmeticVerdict = kindest.plausibility
-    if device.bound_flops_per_second is None:
-        verdict, reason = "unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})"
-    elif reason := _explain_memory(row, device):
-        verdict = "impossible"
-    else:
-        reason = _explain(row, kindest, device)
-    return Arithmetic(
-        verdict=verdict,
-        algorithm=kindest.algorithm if verdict == "implausible" else None,
-        flops_per_second=kindest.flops_per_second,
-        most_flops_per_second=max(rate.most_flops_per_second for rate in rates),
-        bound_flops_per_second=None if device.bound_flops_per_second is None else kindest.limit.flops_per_second,
-        lines=tuple(describe_calculation(row, rate, device) for rate in rates),
-        reason=reason,
-    )
-
-
-def list_rates(row: TableRow, device: AuditedDevice) -> list[Rate]:
+def list_rates(row: TableRow, device: AuditedDevice) -> tuple[Rate, ...]:
     """Return the rate over all devices that the row's figure implies, under each reading of its work."""
-    samples = row.batch_size or row.samples_per_second_stated
-    seconds, limit = samples / row.samples_per_second_stated, device.find_limit(row.num_devices)
-    return [
-        Rate(work=_make_work(row, reading, samples), seconds=seconds, limit=limit) for reading in row.list_readings()
-    ]
+    return tuple(_read_rate(row, device, reading) for reading in row.list_readings())
 
 
-def _make_work(row: TableRow, reading: StatedReading, samples: float) -> Work:
-    """Return the work of a reading; of a counted model the Winograd share is what would leave its least operations.
+def _read_rate(row: TableRow, device: AuditedDevice, reading: StatedReading) -> Rate:
+    """Return the rate of a reading; of a counted model the Winograd share is what would leave its least operations.
 
     It is the part in 3x3 convolutions of stride 1, and more where FFT saves in larger kernels; at most 1.
     """
     if reading.flops_per_sample is not None:
-        return reading.make_work(samples)
-    cost = count_step_cost(row.make_cell(reading))
-    share = (1 - cost.least_flops / cost.flops) / (1 - 1 / LARGER_TILE_SAVING)
-    return Work(label=reading.name, flops=samples * cost.flops, winograd_share=min(1.0, share))
+        flops, share = reading.flops_per_sample, 1.0 if reading.winograd_share is None else reading.winograd_share
+    else:
+        cost = count_step_cost(row.make_cell(reading))
+        flops, share = cost.flops, min(1.0, (1 - cost.least_flops / cost.flops) / (1 - 1 / LARGER_TILE_SAVING))
+    samples = _count_samples(row)
+    return Rate(
+        row=row,
+        device=device,
+        label=reading.name,
+        flops=samples * flops,
+        most_flops=samples * (reading.most_flops_per_sample or flops),
+        winograd_share=share,
+    )
+
+
+def _count_samples(row: TableRow) -> float:
+    """Return the samples of a step, of a rate without a batch those of a second."""
+    return row.batch_size or row.samples_per_second_stated
 
 
 def name_samples(row: TableRow) -> str:
@@ -112,57 +213,51 @@ def name_samples(row: TableRow) -> str:
     return word if row.batch_size == 1 and row.samples_per_second is None else f"{word}s"
 
 
-def describe_calculation(row: TableRow, rate: Rate, device: AuditedDevice) -> str:
-    """Return `64 images x 8.18 GFLOP / 152.73 ms = 3.43 TFLOP/s, 42.3 % of the 8.10 TFLOP/s of the Tesla T4 at fp32`.
-
-    The reading's label stands in front of it where the row has several.
-    """
-    peak, bound = device.peak_flops_per_second, device.bound_flops_per_second
-    samples = row.batch_size or row.samples_per_second_stated
-    unit = choose_rate_unit([rate.flops_per_second, row.num_devices * (bound or 0)])
-    operations = "OP" if row.precision == "int8" else "FLOP"
-    most = rate.work.flops if rate.work.most_flops is None else rate.work.most_flops
-
-    def write_rate(*values: float) -> str:
-        numbers = dict.fromkeys(format_number(value, unit) for value in values)
-        return f"{' to '.join(numbers)} {unit.label.replace('FLOP', operations)}"
-
-    def write_share(flops_per_second: float) -> str:
-        shares = [value / flops_per_second for value in (rate.flops_per_second, rate.most_flops_per_second)]
-        return " to ".join(dict.fromkeys(format_number(share, PERCENT) for share in shares))
-
-    works = dict.fromkeys(format_significant(work / samples / GFLOP.size) for work in (rate.work.flops, most))
-    is_rate = row.samples_per_second is not None
-    line = f"{rate.work.label}: " if len(row.list_readings()) > 1 else ""
-    line += row.figure_with(name_samples(row)) if is_rate else f"{row.batch_size:,} {name_samples(row)}"
-    line += f" x {' to '.join(works)} G{operations}"
-    line += "" if is_rate else f" / {row.figure_with(name_samples(row))}"
-    line += f" = {write_rate(rate.flops_per_second, rate.most_flops_per_second)}"
-    if peak is None or bound is None:
-        return line
-    devices = f"the {device.name}" if row.num_devices == 1 else f"{row.num_devices} x {device.name}"
-    rated = row.num_devices * peak
-    line += f", {write_share(rated)} % of the {write_rate(rated)} of {devices} at {row.precision}"
-    if bound > peak:
-        line += f", {write_share(row.num_devices * bound)} % of its bound of {write_rate(bound)}"
-    return line
+def name_devices(row: TableRow, device: AuditedDevice, article: str = "") -> str:
+    """Return `Tesla T4`, `8 x Tesla T4`; `article` stands before a single one."""
+    return f"{article}{device.name}" if row.num_devices == 1 else f"{row.num_devices} x {device.name}"
 
 
-def _explain(row: TableRow, kindest: Rate, device: AuditedDevice) -> str:
+class ByArithmetic(NamedTuple):
+    """What arithmetic says of a row, under every reading of its work."""
+
+    verdict: ArithmeticVerdict
+    reason: str
+    """Why it is not possible, or what a reader should know; may be empty."""
+
+
+class ByMeasurement(NamedTuple):
+    """What measured cells say of a row."""
+
+    verdict: MeasuredVerdict
+    reason: str
+    """Empty where no run was given."""
+
+
+def _judge_by_arithmetic(kindest: Rate) -> ByArithmetic:
+    """Return whether the devices of a row can do its work in its time."""
+    row, device = kindest.row, kindest.device
+    if device.bound_flops_per_second is None:
+        return ByArithmetic("unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})")
+    if reason := _explain_memory(row, device):
+        return ByArithmetic("impossible", reason)
+    return ByArithmetic(kindest.plausibility, _explain(kindest))
+
+
+def _explain(kindest: Rate) -> str:
+    row, device = kindest.row, kindest.device
     if kindest.plausibility == "possible":
         is_rated = kindest.flops_per_second <= row.num_devices * (device.peak_flops_per_second or 0)
         return "" if is_rated else "beyond the rated peak, within the bound: it needs a clock above the rated one"
-    parts = [describe_algorithm(kindest)]
+    parts = [kindest.describe_algorithm()]
     if any(reading.flops_per_sample and reading.winograd_share is None for reading in row.list_readings()):
         parts.append("which convolutions the work has is not known: judged as if all of it were 3x3 of stride 1")
-    tf32 = device.fp32_is_tf32_flops_per_second
-    if row.precision == "fp32" and tf32 is not None:
-        limit = replace(kindest.limit, flops_per_second=row.num_devices * tf32)
-        if replace(kindest, limit=limit).plausibility == "possible":
-            parts.append(
-                "in TF32, which frameworks use for float32 convolutions on such a GPU unless told otherwise, it would "
-                "be possible"
-            )
+    _, tf32 = device.stated.find_peak("tf32")
+    if row.precision == "fp32" and tf32 is not None and kindest.flops_per_second <= row.num_devices * tf32:
+        parts.append(
+            "in TF32, which frameworks use for float32 convolutions on such a GPU unless told otherwise, it would be "
+            "possible"
+        )
     if row.precision in ("fp16", "amp") and device.is_half_rate:
         parts.append("with accumulation in float16 the tensor cores of such a card are twice as fast as this peak")
     return "; ".join(parts)
@@ -173,18 +268,19 @@ def _explain_memory(row: TableRow, device: AuditedDevice) -> str:
 
     Of inference only: how often a training step crosses the memory depends on its optimiser.
     """
-    readings = row.list_readings()
+    readings, gigabytes_per_second = row.list_readings(), device.stated.gigabytes_per_second
     is_counted = all(reading.flops_per_sample is None for reading in readings)
-    if row.phase != "infer" or row.batch_size is None or device.bytes_per_second is None or not is_counted:
+    if row.phase != "infer" or row.batch_size is None or gigabytes_per_second is None or not is_counted:
         return ""
     parameters = min(count_step_cost(row.make_cell(reading)).num_parameters for reading in readings)
     weights = parameters * WEIGHT_BYTES[row.precision]
-    least_seconds = max(0.0, weights - CACHE_TRANSFERS * device.cache_bytes) / device.bytes_per_second
+    cached = CACHE_TRANSFERS * device.stated.cache_mebibytes * 2**20
+    least_seconds = max(0.0, weights - cached) / (gigabytes_per_second * 1e9)
     if row.batch_size / row.samples_per_second_stated >= least_seconds:
         return ""
     return (
         f"reading the weights once, {weights / 1e6:,.0f} MB less what the cache keeps, takes "
-        f"{format_number(least_seconds, MILLISECOND)} ms at {device.bytes_per_second / 1e9:,.0f} GB/s"
+        f"{format_number(least_seconds, MILLISECOND)} ms at {gigabytes_per_second:,.0f} GB/s"
     )
 
 
@@ -192,40 +288,30 @@ def _explain_memory(row: TableRow, device: AuditedDevice) -> str:
 TOO_WIDE = 2.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What measured cells say of a row."""
-
-    verdict: MeasuredVerdict
-    reason: str
-    """Empty where no run was given."""
-
-
-def judge_by_measurement(row: TableRow, device: AuditedDevice, summary: pd.DataFrame | None) -> Measured:
+def _judge_by_measurement(row: TableRow, device: AuditedDevice, summary: pd.DataFrame | None) -> ByMeasurement:
     """Return whether the row's figure lies inside the interval of a matching cell, widened by TOLERANCE.
 
     `summary`: rows of `summarize_collections`; None where no run was given. Cells match in device, model, input size,
     phase, precision, batch size, number of devices and, where the row gives one, framework; in any mode, on synthetic
     data, without other tenants on the device.
     """
-    obstacle = "" if summary is None else _find_obstacle(row)
-    if summary is None or obstacle:
-        return Measured(verdict="not tested", reason=obstacle)
+    if summary is None:
+        return ByMeasurement("not tested", "")
+    if obstacle := _find_obstacle(row):
+        return ByMeasurement("not tested", obstacle)
     cells = _find_cells(row, device, summary)
     if cells.empty:
-        reason = "no cell of this work, measured on this device under sound conditions"
-        return Measured(verdict="not tested", reason=reason)
+        return ByMeasurement("not tested", "no cell of this work, measured on this device under sound conditions")
     seconds = (row.batch_size or 0) / row.samples_per_second_stated
     low, high = cells["interval_low_seconds"], cells["interval_high_seconds"]
     is_decisive = high < TOO_WIDE * low
-    decisive = cells[is_decisive]
-    agreeing = cells[is_decisive & (low * (1 - TOLERANCE) <= seconds) & (seconds <= high * (1 + TOLERANCE))]
-    if decisive.empty:
-        return Measured(verdict="not tested", reason=f"no interval, or one too wide to tell: {_describe_cells(cells)}")
+    if not is_decisive.any():
+        return ByMeasurement("not tested", f"no interval, or one too wide to tell: {_describe_cells(cells)}")
+    agrees = is_decisive & (low * (1 - TOLERANCE) <= seconds) & (seconds <= high * (1 + TOLERANCE))
     band = f"widened by {TOLERANCE / PERCENT.size:g} %"
-    if len(agreeing):
-        return Measured(verdict="reproduced", reason=f"inside {_describe_cells(agreeing)}, {band}")
-    return Measured(verdict="not reproduced", reason=f"outside {_describe_cells(decisive)}, {band}")
+    if agrees.any():
+        return ByMeasurement("reproduced", f"inside {_describe_cells(cells[agrees])}, {band}")
+    return ByMeasurement("not reproduced", f"outside {_describe_cells(cells[is_decisive])}, {band}")
 
 
 def _find_obstacle(row: TableRow) -> str:
@@ -270,7 +356,11 @@ def _is_on_device(cell: Row, device: AuditedDevice) -> bool:
     name = cell["gpu_name"] if cell["device"] == "gpu" else cell["cpu_model"]
     if pd.isna(name):
         return False
-    if device.num_threads is not None and cell["device"] == "cpu" and cell["num_threads"] != device.num_threads:
+    if (
+        device.stated.num_threads is not None
+        and cell["device"] == "cpu"
+        and cell["num_threads"] != device.stated.num_threads
+    ):
         return False
     return (cell["device"] == "gpu" or not device.measured_names) and device.is_named(name)
 
@@ -285,8 +375,6 @@ def _describe_cells(cells: pd.DataFrame) -> str:
     return "; ".join(texts)
 
 
-AuditVerdict = Literal["possible", "implausible", "impossible", "unknown", "reproduced", "not reproduced"]
-
 CONTRADICTION = (
     "measured cells agree with it nevertheless: the stated peak or the counted operations are wrong, or the cells are"
 )
@@ -300,8 +388,33 @@ class AuditedRow:
     """Its place in the table, from 1."""
     row: TableRow
     device: AuditedDevice
-    arithmetic: Arithmetic
-    measured: Measured
+    rates: tuple[Rate, ...]
+    """What its figure implies, one for each reading."""
+    kindest: Rate
+    """The one by which it is judged."""
+    arithmetic: ByArithmetic
+    measured: ByMeasurement
+
+    @property
+    def bound_flops_per_second(self) -> float | None:
+        """What the row's devices together are not taken to exceed. None: it is not known."""
+        return None if self.device.bound_flops_per_second is None else self.kindest.limit
+
+    @property
+    def most_flops_per_second(self) -> float:
+        """The largest rate of any reading."""
+        return max(rate.most_flops_per_second for rate in self.rates)
+
+    @property
+    def share_of_bound(self) -> float | None:
+        """The kindest rate over the bound."""
+        bound = self.bound_flops_per_second
+        return None if bound is None else self.kindest.flops_per_second / bound
+
+    @property
+    def lines(self) -> list[str]:
+        """The calculation, one line for each reading."""
+        return [rate.describe() for rate in self.rates]
 
     @property
     def verdict(self) -> AuditVerdict:
@@ -321,7 +434,7 @@ class AuditedRow:
         What F(2x2, 3x3) reaches, which float32 libraries ordinarily use, is `implausible without Winograd`; what only
         the larger tiles of F(4x4, 3x3) reach is `implausible`.
         """
-        is_ordinary = self.arithmetic.algorithm == "F(2x2, 3x3)"
+        is_ordinary = self.arithmetic.verdict == "implausible" and self.kindest.algorithm == "F(2x2, 3x3)"
         return f"{self.arithmetic.verdict} without Winograd" if is_ordinary else self.arithmetic.verdict
 
     @property
@@ -339,9 +452,8 @@ class AuditedRow:
         """What was timed on what: `PyTorch AMP, Tesla T4, batch 64, amp`."""
         row = self.row
         what = row.label or " ".join(filter(None, (row.framework, row.model or "model", row.phase)))
-        devices = self.device.name if row.num_devices == 1 else f"{row.num_devices} x {self.device.name}"
         batch = f"batch {row.batch_size}" if row.batch_size is not None else ""
-        return ", ".join(filter(None, (what, devices, batch, row.precision)))
+        return ", ".join(filter(None, (what, name_devices(row, self.device), batch, row.precision)))
 
     @property
     def figure(self) -> str:
@@ -353,9 +465,18 @@ def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple
 
     Raises UnknownDeviceError for a row whose device neither the table nor `bench.measure.roofline` knows.
     """
-    audited = []
-    for number, row in enumerate(table.rows, start=1):
-        device = find_device(table, row)
-        arithmetic, measured = judge_by_arithmetic(row, device), judge_by_measurement(row, device, summary)
-        audited.append(AuditedRow(number=number, row=row, device=device, arithmetic=arithmetic, measured=measured))
-    return tuple(audited)
+    return tuple(_audit_row(number, row, find_device(table, row), summary) for number, row in enumerate(table.rows, 1))
+
+
+def _audit_row(number: int, row: TableRow, device: AuditedDevice, summary: pd.DataFrame | None) -> AuditedRow:
+    rates = list_rates(row, device)
+    kindest = min(rates, key=lambda rate: rate.severity)
+    return AuditedRow(
+        number=number,
+        row=row,
+        device=device,
+        rates=rates,
+        kindest=kindest,
+        arithmetic=_judge_by_arithmetic(kindest),
+        measured=_judge_by_measurement(row, device, summary),
+    )

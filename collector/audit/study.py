@@ -9,8 +9,9 @@ import yaml
 from pydantic import Field
 
 from bench.schema import Device, Document, Phase
+from collector.audit.rows import Rate, list_rates
 from collector.audit.table import AuditedDevice, AuditTable, TableRow, find_device
-from collector.labels import DEVICE_NAMES
+from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 
 STUDY_PATH = Path(__file__).parent / "study.yaml"
 FOLDER = Path(__file__).parent / "tables"
@@ -62,8 +63,6 @@ class Claim(Document):
     findings: tuple[Finding, ...] = ()
     facts: tuple[str, ...] = ()
     """What arithmetic gives, what others measured, and what else is known."""
-    measured: Literal["speedups", "energies", "precisions"] | None = None
-    """What is listed of runs beside a stated verdict."""
 
 
 class Study(AuditTable):
@@ -90,9 +89,25 @@ class Study(AuditTable):
         """Return who reports what the claim is read in."""
         return " and ".join(self.sources[source] for source in claim.sources)
 
-    def find_row(self, model: str | None, framework: str | None, device: str, phase: Phase) -> TableRow | None:
+    def read_row(self, row: TableRow) -> tuple[Rate, ...]:
+        """Return the rate of a row's time under each reading of its work."""
+        return list_rates(row, find_device(self, row))
+
+    def find_rates(self, model: str, framework: str, device: str, phase: Phase) -> tuple[Rate, ...]:
+        """Return the rates of the row of this work; none where the table has no such row."""
         sought = (model, framework, device, phase)
-        return next((row for row in self.rows if (row.model, row.framework, row.device, row.phase) == sought), None)
+        rows = (row for row in self.rows if (row.model, row.framework, row.device, row.phase) == sought)
+        return next((self.read_row(row) for row in rows), ())
+
+    def pair_rates(self, model: str, one: tuple[str, Phase], other: tuple[str, Phase]) -> list[tuple[Rate, Rate]]:
+        """Return TensorFlow's rates on two (device, phase), together under each reading of the model's work."""
+        first, second = (self.find_rates(model, "tensorflow", *side) for side in (one, other))
+        return list(zip(first, second, strict=True))
+
+    def describe_time(self, rate: Rate) -> str:
+        """Return whose time it is, on what, with the calculation."""
+        row = rate.row
+        return f"{FRAMEWORK_NAMES[str(row.framework)]} {row.phase} on the {self.name_device(row)}: {rate.describe()}"
 
     def name_device(self, row: TableRow) -> str:
         return DEVICE_NAMES["gpu" if row.device == self.gpu else "cpu"]

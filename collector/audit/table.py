@@ -1,7 +1,7 @@
 """Define a table that is audited: the devices that it states, and its rows as people write them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Literal, Self, get_args
@@ -12,7 +12,6 @@ from bench.measure.roofline import GpuRow, read_gpu_table
 from bench.registry import MODELS, Phase
 from bench.schema import Cell, Precision
 from bench.schema.document import MAX_STEP_SECONDS, Count, Document, StepSeconds
-from collector.audit.rates import Limit, Work
 from collector.prices.table import split_name
 
 StatedPrecision = Literal["fp32", "tf32", "fp16", "bf16", "int8", "amp"]
@@ -23,7 +22,6 @@ Tera = Annotated[float, Field(ge=1e-6, le=1e9)]
 Gigahertz = Annotated[float, Field(ge=1e-6, le=1000)]
 StatedFlops = Annotated[float, Field(ge=1, le=1e24)]
 """Of one sample: the most are those that 10^9 devices of a PFLOP/s have in a second."""
-MAX_ROWS = 100_000
 TIMES = ("milliseconds", "seconds", "samples_per_second")
 
 # The precision whose peak bounds a row. None: no cell and no row of `bench.measure.roofline` has it.
@@ -77,6 +75,17 @@ class StatedDevice(Document):
                 raise ValueError("bound_tflops: is less than tflops, or there is none in that precision")
         return self
 
+    def find_peak(self, precision: StatedPrecision) -> tuple[float | None, float | None]:
+        """Return the rated peak and the bound in FLOP/s; None where they are not known."""
+        for name in (precision, PEAK_PRECISIONS[precision]):
+            if name is not None and name in self.tflops:
+                peak = self.tflops[name]
+                return peak * 1e12, self.bound_tflops.get(name, peak) * 1e12
+        if precision != "fp32" or self.cores is None or self.flops_per_cycle is None or self.gigahertz is None:
+            return None, None
+        flops_per_cycle = self.cores * self.flops_per_cycle * 1e9
+        return flops_per_cycle * self.gigahertz, flops_per_cycle * (self.bound_gigahertz or self.gigahertz)
+
 
 class StatedReading(Document):
     """One way to read the work of a row; the row's own fields hold where it leaves one out."""
@@ -92,17 +101,6 @@ class StatedReading(Document):
     """The part of `flops_per_sample` in 3x3 convolutions of stride 1. None: not known, judged as if all were."""
     is_model: bool = True
     """Whether the work is that of the row's model, so that measured cells of it can answer."""
-
-    def make_work(self, samples: float) -> Work:
-        """Return the work of a step of so many samples; `flops_per_sample` must be known."""
-        assert self.flops_per_sample is not None
-        most = self.most_flops_per_sample
-        return Work(
-            label=self.name,
-            flops=samples * self.flops_per_sample,
-            most_flops=None if most is None else samples * most,
-            winograd_share=1.0 if self.winograd_share is None else self.winograd_share,
-        )
 
     @property
     def name(self) -> str:
@@ -126,7 +124,7 @@ class TableRow(Document):
     input_size: Annotated[int, Field(ge=2, le=65_536)] | None = None
     num_classes: Annotated[int, Field(ge=2, le=10**7)] | None = None
     flops_per_sample: StatedFlops | None = None
-    readings: Annotated[tuple[StatedReading, ...], Field(min_length=1, max_length=20)] | None = None
+    readings: Annotated[tuple[StatedReading, ...], Field(min_length=1)] | None = None
     phase: Phase
     precision: StatedPrecision
     batch_size: Count | None = None
@@ -228,7 +226,7 @@ class AuditTable(Document):
     remark: Words | None = None
     """What a reader of the verdicts should know."""
     devices: tuple[StatedDevice, ...] = ()
-    rows: Annotated[tuple[TableRow, ...], Field(min_length=1, max_length=MAX_ROWS)]
+    rows: Annotated[tuple[TableRow, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _check_devices(self) -> Self:
@@ -275,104 +273,68 @@ class UnknownDeviceError(ValueError):
 class AuditedDevice:
     """One device of a row, with its peaks in the row's precision. None: not known."""
 
-    name: str
+    stated: StatedDevice
+    """What the table or the row states, or this tool knows of it."""
     peak_flops_per_second: float | None
     """The rated peak."""
     bound_flops_per_second: float | None
     """What no such device is taken to exceed; the rated peak unless the table states more."""
-    bytes_per_second: float | None
-    cache_bytes: float
-    fp32_is_tf32_flops_per_second: float | None
-    """The TF32 peak of a device that has TF32 units: what fp32 may have meant."""
-    source: str
     measured_names: tuple[str, ...]
     """The names that NVML reports for such a GPU."""
-    measured_words: str | None
-    """Words that the measured name holds. None, and no `measured_names`: it is `name`, but for the vendor's words."""
-    num_threads: int | None
+
+    @property
+    def name(self) -> str:
+        return self.stated.name
+
+    @property
+    def source(self) -> str:
+        return self.stated.source
 
     @property
     def is_half_rate(self) -> bool:
         """Whether its fp16 peak is half of what accumulation in float16 would give."""
         return bool(self.measured_names) and ("GeForce" in self.name or self.name in HALF_RATE_NAMES)
 
-    def find_limit(self, number: int) -> Limit:
-        """Return what so many of these devices together are not taken to exceed; 1 FLOP/s each if unknown."""
-        bound = self.bound_flops_per_second
-        word = "peak" if bound == self.peak_flops_per_second else "bound"
-        return Limit(device=self.name, flops_per_second=number * (bound or 1.0), word=word)
-
     def is_named(self, measured: str) -> bool:
         """Return whether a measured device of this name is of this kind."""
         if self.measured_names:
             return measured in self.measured_names
-        if self.measured_words is None:
+        words = self.stated.measured_as
+        if words is None:
             return split_name(measured) == split_name(self.name)
-        return re.search(rf"(?<!\w){re.escape(self.measured_words)}(?!\w)", measured, re.IGNORECASE) is not None
+        return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", measured, re.IGNORECASE) is not None
 
 
 def find_device(table: AuditTable, row: TableRow) -> AuditedDevice:
     """Return the device of `row`; UnknownDeviceError where nothing says what it can do."""
-    stated = next((one for one in table.devices if one.name.casefold() == row.device.casefold()), None)
+    names: tuple[str, ...] = ()
+    device = next((one for one in table.devices if one.name.casefold() == row.device.casefold()), None)
     if row.peak_tflops is not None:
-        own = StatedDevice(
-            name=row.device,
-            source=row.peak_source or "",
-            tflops={row.precision: row.peak_tflops},
-            measured_as=stated.measured_as if stated else None,
-            num_threads=stated.num_threads if stated else None,
-        )
-        return _describe_device(own, row.precision)
-    if stated is not None:
-        return _describe_device(stated, row.precision)
-    gpu = _find_known(row.device, table)
-    tops = next((INT8_TOPS[one] for one in gpu.names if one in INT8_TOPS), None)
+        kept = device.model_dump(include={"measured_as", "num_threads"}) if device else {}
+        peaks = {row.precision: row.peak_tflops}
+        device = StatedDevice(name=row.device, source=row.peak_source or "", tflops=peaks, **kept)
+    elif device is None:
+        gpu = _find_known(row.device, table)
+        device, names = _state_device(gpu), gpu.names
+    peak, bound = device.find_peak(row.precision)
+    return AuditedDevice(stated=device, peak_flops_per_second=peak, bound_flops_per_second=bound, measured_names=names)
+
+
+def _state_device(gpu: GpuRow) -> StatedDevice:
+    """Return what this tool knows of a GPU as a table would state it."""
     tflops: dict[StatedPrecision, float] = {precision: peak for precision, peak in gpu.tflops.items()}
-    if tops is not None:
-        tflops["int8"] = tops
-    known = StatedDevice(
+    if gpu.names[0] in INT8_TOPS:
+        tflops["int8"] = INT8_TOPS[gpu.names[0]]
+    has_tensor_cores = "fp16" in tflops
+    headroom = 1.0 if has_tensor_cores and "GeForce" not in gpu.names[0] else BOOST_HEADROOM
+    return StatedDevice(
         name=gpu.names[0],
         source=gpu.source,
         tflops=tflops,
-        bound_tflops={name: _find_headroom(gpu) * peak for name, peak in tflops.items()},
+        bound_tflops={name: headroom * peak for name, peak in tflops.items()},
         gigabytes_per_second=gpu.gigabytes_per_second,
         cache_mebibytes=gpu.l2_mebibytes,
     )
-    return _describe_device(known, row.precision, gpu.names)
-
-
-def _describe_device(
-    device: StatedDevice, precision: StatedPrecision, measured_names: tuple[str, ...] = ()
-) -> AuditedDevice:
-    peak, bound = _find_peak(device, precision)
-    return AuditedDevice(
-        name=device.name,
-        peak_flops_per_second=peak,
-        bound_flops_per_second=bound,
-        bytes_per_second=None if device.gigabytes_per_second is None else device.gigabytes_per_second * 1e9,
-        cache_bytes=device.cache_mebibytes * 2**20,
-        fp32_is_tf32_flops_per_second=_find_peak(device, "tf32")[1],
-        source=device.source,
-        measured_names=measured_names,
-        measured_words=device.measured_as,
-        num_threads=device.num_threads,
-    )
-
-
-def _find_peak(device: StatedDevice, precision: StatedPrecision) -> tuple[float | None, float | None]:
-    for name in (precision, PEAK_PRECISIONS[precision]):
-        if name is not None and name in device.tflops:
-            peak = device.tflops[name]
-            return peak * 1e12, device.bound_tflops.get(name, peak) * 1e12
-    if precision != "fp32" or device.cores is None or device.flops_per_cycle is None or device.gigahertz is None:
-        return None, None
-    flops_per_cycle = device.cores * device.flops_per_cycle * 1e9
-    return flops_per_cycle * device.gigahertz, flops_per_cycle * (device.bound_gigahertz or device.gigahertz)
-
-
-def _find_headroom(gpu: GpuRow) -> float:
-    has_tensor_cores = "fp16" in gpu.tflops
-    return 1.0 if has_tensor_cores and "GeForce" not in gpu.names[0] else BOOST_HEADROOM
 
 
 def _find_known(name: str, table: AuditTable) -> GpuRow:
@@ -385,7 +347,7 @@ def _find_known(name: str, table: AuditTable) -> GpuRow:
     if len(found) == 1:
         return found[0]
     if found:
-        raise UnknownDeviceError(f"{name!r} can be {_join(gpu.names[0] for gpu in found)}; write which")
+        raise UnknownDeviceError(f"{name!r} can be {' or '.join(gpu.names[0] for gpu in found)}; write which")
     known = [device.name for device in table.devices] + [gpu.names[0] for gpu in read_gpu_table()]
     by_folded = {one.casefold(): one for one in known}
     near = get_close_matches(name.casefold(), by_folded, n=1)
@@ -394,8 +356,3 @@ def _find_known(name: str, table: AuditTable) -> GpuRow:
         f"found {name!r}, which neither the table states nor this tool knows; {hint} state it under `devices`, or give "
         "peak_tflops and peak_source in the row"
     )
-
-
-def _join(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} or {last}"

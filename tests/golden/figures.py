@@ -15,8 +15,7 @@ import pandas as pd
 
 from bench.store import Store
 from collector.analysis import Analysis, analyze_run
-from collector.audit.claims import evaluate_claims
-from collector.audit.measured import gather_context
+from collector.audit.claims import evaluate_claims, gather_context
 from collector.batches import fit_lines
 from collector.doubts import list_doubts
 from collector.forecast.fit import fit_forecast

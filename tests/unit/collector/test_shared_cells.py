@@ -8,7 +8,7 @@ import pytest
 
 from audit_tables import audit_row, make_row
 from bench.schema import Cell, Result
-from collector.audit.measured import gather_context
+from collector.audit.claims import gather_context
 from collector.comparisons import compare_all
 from collector.nights.series import read_cell_nights
 from collector.results.frames import SHARING_FIELDS
