@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bench.schema import Result, Validity, Verdict
-from collector.audit.measured import explain_missing_intervals
+from collector.audit.claims import explain_missing_intervals
 from collector.comparisons import (
     DEVICES,
     FRAMEWORKS,
