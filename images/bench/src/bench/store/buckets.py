@@ -39,7 +39,7 @@ KEY_SETTINGS = {"access_key": "ACCESS_KEY_ID", "secret_key": "SECRET_ACCESS_KEY"
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """Objects of one bucket below one prefix. Methods raise `errors`; FileNotFoundError is of an absent object."""
+    """Objects of one bucket below one prefix. Methods raise `errors`."""
 
     place: str
     objects: Any
@@ -79,9 +79,13 @@ class Bucket:
             self.write(key, data)
         return True
 
-    def read(self, key: str, max_bytes: int) -> bytes:
-        with self._find_bucket():
-            answer = self.objects.get(key)
+    def read(self, key: str, max_bytes: int) -> bytes | None:
+        """Return an object's bytes; None where there is none."""
+        try:
+            with self._find_bucket():
+                answer = self.objects.get(key)
+        except FileNotFoundError:
+            return None
         num_bytes = answer.meta["size"]  # what the server says: it is asked before memory is taken for it
         if num_bytes > max_bytes:
             raise UnreadableObject(f"'{key}' has {num_bytes:,} bytes, expected at most {max_bytes:,}")

@@ -41,17 +41,10 @@ class Directory:
     """The objects below a directory, which the first of them makes. Methods raise OSError, and UnreadableObject."""
 
     root: Path
-    absent: tuple[Path, ...] = ()
-    """The directory and those above it that were not there: gone again once they are empty, innermost first."""
     errors: ClassVar = (OSError,)
 
     def check_process(self) -> None:
         """Do nothing: files are any process's."""
-
-    @classmethod
-    def open(cls, url: str) -> "Directory":
-        root = find_directory(url)
-        return cls(root, tuple(folder for folder in (root, *root.parents) if not os.path.exists(folder)))
 
     @property
     def place(self) -> str:
@@ -106,15 +99,16 @@ class Directory:
         finally:
             staged.unlink(missing_ok=True)
 
-    def read(self, key: str, max_bytes: int) -> bytes:
+    def read(self, key: str, max_bytes: int) -> bytes | None:
+        """Return a file's bytes; None where there is none. A folder is none: a bucket has no object of its name."""
         path = self.root / key
         try:
             if (num_bytes := path.stat().st_size) > max_bytes:
                 raise UnreadableObject(f"'{key}' has {num_bytes:,} bytes, expected at most {max_bytes:,}")
             return path.read_bytes()
-        except IsADirectoryError:  # a bucket has no object of a folder's name
-            raise FileNotFoundError(key) from None
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, IsADirectoryError):
+            return None
+        except NotADirectoryError:
             raise
         except OSError as error:
             raise UnreadableObject(f"'{key}' cannot be read: {error.strerror}") from None
@@ -128,7 +122,7 @@ class Directory:
             path = self.root / key
             path.unlink(missing_ok=True)
             with suppress(OSError):  # one that is not empty, or is gone
-                for folder in (*path.parents[: key.count("/")], *self.absent):
+                for folder in path.parents[: key.count("/")]:
                     folder.rmdir()
 
     def list_pages(self, folder: str) -> Iterator[list[StoredObject]]:

@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing.pool import ThreadPool
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import uuid4
 
 from bench.redaction import hide_url_users
-from bench.store.directory import Directory
+from bench.store.directory import Directory, find_directory
 from bench.store.errors import KeyMissing, StoreError, StoreUnreachable, UnreadableObject, explain
 from bench.store.keys import NAME, StoredObject, check_key, find_key_problem, find_limit
 
@@ -47,7 +47,7 @@ class Store:
             shown = re.sub(r"[^\s/]*:[^\s/]*@", "...@", url)
             raise StoreError(f"store '{shown}': not a URL; for a directory write file://{shown}")
         if scheme == "file":
-            return cls(url=url, backend=Directory.open(url))
+            return cls(url=url, backend=Directory(find_directory(url)))
         if scheme not in SCHEMES:
             raise StoreError(f"store: '{scheme}://' is unknown; known are {', '.join(SCHEMES)}")
         if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest) or find_key_problem(rest.rstrip("/")):
@@ -80,7 +80,10 @@ class Store:
     def get(self, key: str) -> bytes:
         """Return an object's bytes; raise KeyMissing where there is none, and UnreadableObject."""
         check_key(key)
-        return submit(lambda: self._read(key)).result()
+        data = self._wait(lambda: self.backend.read(key, find_limit(key)))
+        if data is None:
+            raise KeyMissing(f"store {self.url}: no object '{key}'")
+        return data
 
     def holds(self, key: str) -> bool:
         """Return whether there is an object of this key, without reading it."""
@@ -157,19 +160,12 @@ class Store:
             return submit(work).result()
 
     def _try(self, key: str) -> tuple[str, bytes | UnreadableObject] | None:
-        with suppress(KeyMissing):
-            try:
-                return key, self._read(key)
-            except UnreadableObject as error:
-                return key, error
-        return None
-
-    def _read(self, key: str) -> bytes:
-        with self._translate_errors():
-            try:
-                return self.backend.read(key, find_limit(key))
-            except FileNotFoundError:
-                raise KeyMissing(f"store {self.url}: no object '{key}'") from None
+        try:
+            with self._translate_errors():
+                data = self.backend.read(key, find_limit(key))
+        except UnreadableObject as error:
+            return key, error
+        return None if data is None else (key, data)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
