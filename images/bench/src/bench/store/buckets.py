@@ -4,7 +4,7 @@ import os
 import re
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -82,9 +82,10 @@ class Bucket:
     def read(self, key: str, max_bytes: int) -> bytes | None:
         """Return an object's bytes; None where there is none."""
         try:
-            with self._find_bucket():
-                answer = self.objects.get(key)
-        except FileNotFoundError:
+            answer = self.objects.get(key)
+        except FileNotFoundError as error:
+            if re.search("NoSuchBucket|ContainerNotFound", str(error)):
+                raise explain(error, self.place) from None
             return None
         num_bytes = answer.meta["size"]  # what the server says: it is asked before memory is taken for it
         if num_bytes > max_bytes:
@@ -93,8 +94,7 @@ class Bucket:
 
     def holds(self, key: str) -> bool:
         try:
-            with self._find_bucket():
-                self.objects.head(key)
+            self.objects.head(key)
         except FileNotFoundError:
             return False
         return True
@@ -105,7 +105,7 @@ class Bucket:
             self.objects.delete(keys)
         except FileNotFoundError:  # Google and Azure stop at the first that is gone
             for key in keys:
-                with suppress(FileNotFoundError), self._find_bucket():
+                with suppress(FileNotFoundError):
                     self.objects.delete(key)
 
     def list_pages(self, folder: str) -> Iterator[list[StoredObject]]:
@@ -117,15 +117,6 @@ class Bucket:
         """Return the names of the folders directly in `folder`."""
         found = self.objects.list_with_delimiter(folder)
         return [prefix.rpartition("/")[2] for prefix in found["common_prefixes"]]
-
-    @contextmanager
-    def _find_bucket(self) -> Iterator[None]:
-        """Let FileNotFoundError say that the object is absent, and not that the bucket is."""
-        try:
-            yield
-        except FileNotFoundError as error:
-            is_of_bucket = re.search("NoSuchBucket|ContainerNotFound", str(error))
-            raise (explain(error, self.place) if is_of_bucket else error) from None
 
 
 @dataclass(frozen=True, kw_only=True)
