@@ -38,8 +38,6 @@ SHIFT = alt.ExprRef("datum.shift")
 """The `xOffset` of marks that stand beside each other, by the column that `spread_sideways` makes."""
 MakeAxis = Callable[[str], Any]
 """Makes the place of a column: layers have to agree in their axis."""
-# Where an axis has one place alone, its label is the value there, with all of its digits.
-LOG_AXIS = alt.Axis(labelExpr="format(datum.value, '.4~r')", tickCount=8, labelOverlap="greedy", labelSeparation=6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,34 +214,6 @@ def draw_cards(cards: pd.DataFrame, make_y: MakeAxis) -> list[alt.Chart]:
     base = alt.Chart(cards).encode(y=make_y("gib:Q"))
     names = base.mark_text(color=INK, fontSize=9, dy=-5, dx=2).encode(x=alt.value(0), text="card:N")
     return [base.mark_rule(color=GREY, strokeDash=[4, 3]), names]
-
-
-def plot_costs(rows: pd.DataFrame, currency: str) -> alt.LayerChart:
-    """Draw the cost of 1,000 samples over their time, on log axes, with the intervals of both.
-
-    `rows`: framework (for people), machine, seconds, seconds_low, seconds_high, cost, cost_low, cost_high.
-    """
-    scale = alt.Scale(type="log", nice=False, padding=12)
-    make_x = partial(alt.X, title="s for 1,000 samples, log scale", scale=scale, axis=LOG_AXIS)
-    make_y = partial(alt.Y, title=f"{currency} for 1,000 samples, log scale", scale=scale, axis=LOG_AXIS)
-    x, y, base = make_x("seconds:Q"), make_y("cost:Q"), alt.Chart().encode(color=encode_frameworks(rows))
-    machines = alt.Legend(
-        title=None,
-        orient="bottom",
-        columns=1,
-        labelLimit=LABEL_PIXELS,
-        symbolFillColor=INK,
-        symbolStrokeColor=INK,
-    )
-    known = base.transform_filter("isValid(datum.cost_low)").mark_rule(strokeWidth=1.5)
-    layers = [
-        known.encode(x=make_x("seconds_low:Q"), x2="seconds_high:Q", y=y),
-        known.encode(x=x, y=make_y("cost_low:Q"), y2="cost_high:Q"),
-        base.mark_point(filled=True, size=80, opacity=0.9).encode(
-            x=x, y=y, shape=alt.Shape("machine:N", legend=machines)
-        ),
-    ]
-    return alt.LayerChart(data=rows, layer=layers, width="container", height=HEIGHT_PIXELS)
 
 
 ROOFLINE_PIXELS = 300

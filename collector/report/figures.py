@@ -31,7 +31,6 @@ from collector.report.charts import (
     Figure,
     draw_cards,
     draw_level,
-    plot_costs,
     plot_lines,
     plot_ratios,
     plot_roofline,
@@ -260,32 +259,6 @@ def show_memory(analysis: Analysis) -> FigureGroup:
     )
 
 
-def show_costs(analysis: Analysis) -> FigureGroup:
-    """Return the cost of 1,000 samples over their time, of each kind of work on the cheapest machine of each cell."""
-    costs = analysis.costs
-    frameworks = dict(zip(analysis.summary["cell_id"], analysis.summary["framework"], strict=True))
-    found = []
-    for cell in () if costs is None else costs.cells:
-        for offer in cell.offers[:1]:
-            ends = {"seconds": cell.seconds_per_1000_samples, "cost": offer.cost_per_1000_samples}
-            values = {name: figure.value for name, figure in ends.items()}
-            lows = {f"{name}_low": figure.low for name, figure in ends.items()}
-            highs = {f"{name}_high": figure.high for name, figure in ends.items()}
-            framework = FRAMEWORK_NAMES[frameworks[cell.cell_id]]
-            named = {"panel": cell.work, "name": cell.label, "machine": offer.place, "framework": framework}
-            found.append(named | values | lows | highs | {"cell_id": cell.cell_id})
-    currency = "" if costs is None else costs.currency
-    return show_panels(
-        pd.DataFrame(found, columns=None if found else ["panel"]),
-        lambda rows: plot_costs(rows, currency),
-        f"{{name}}: {{seconds}} s, {{cost}} {currency}",
-        question="What does speed cost?",
-        caption="1,000 samples of each cell on the cheapest machine of the price table that has its device: the further"
-        " left the faster, the lower the cheaper. Lines: 95 % intervals.",
-        value="cost",
-    )
-
-
 def show_scaling(analysis: Analysis) -> FigureGroup:
     """Return the efficiency along the number of GPUs."""
     frames = []
@@ -310,31 +283,6 @@ def show_scaling(analysis: Analysis) -> FigureGroup:
         caption=f"Throughput of n GPUs over n times that of one, with its 95 % interval. {CROSS_CAPTION}",
         value="ratio",
         limit=LINES,
-    )
-
-
-def show_changes(analysis: Analysis) -> FigureGroup:
-    """Return the changes over the nights of the run's matrix, the newest first.
-
-    Their names begin with the short parts, since a plot in a file cuts off the end of a long one.
-    """
-    labels, found = dict(zip(analysis.summary["cell_id"], analysis.summary["label"], strict=True)), []
-    for change in reversed(analysis.history.changes):
-        suspicion, shift = change.suspicion, change.shift
-        state = "not decided" if change.decision is None else change.decision.outcome
-        cell_id = suspicion.cell_ids[0]
-        what = labels.get(cell_id, cell_id) if suspicion.num_cells == 1 else f"{suspicion.num_cells} cells"
-        name = f"{suspicion.first_run_id}, {state}: {what}"
-        found.append(("", name, shift.ratio, shift.low, shift.high))
-    return show_panels(
-        pd.DataFrame(found, columns=["panel", "name", "ratio", "ratio_low", "ratio_high"]),
-        partial(plot_ratios, better="faster", worse="slower", above_is_better=False, of="time after / time before"),
-        "{name}: {ratio} times",
-        question="What changed over the nights?",
-        caption="The step time after a change over that before it, with its 95 % interval. A change that was not "
-        "measured again, or was dismissed, is named as such.",
-        value="ratio",
-        limit=ROWS._replace(what="changes, the newest first"),
     )
 
 
@@ -533,10 +481,8 @@ PLOTS: Mapping[str, tuple[str, Show]] = {
     "latencies": ("cells at two batches or more", show_latencies),
     "roofline": ("cells with a FLOP count", show_roofline),
     "memory": ("GPU cells whose framework says its memory", show_memory),
-    "costs": ("cells with a price", show_costs),
     "scaling": ("the same cells on one GPU and on several", show_scaling),
     "tenants": ("cells with tenants, and the same cells alone", show_sharing),
-    "nights": ("changes that `benchmatrix watch` recorded", show_changes),
 }
 """By name, what a run has to have for there to be something to draw, and what draws it."""
 

@@ -169,7 +169,6 @@ SECTIONS = (
         title="Cost",
         about="1,000 samples at listed prices",
         tables=(_make_cost_table,),
-        plots=("costs",),
     ),
     Section(
         anchor="sharing",
@@ -189,7 +188,6 @@ SECTIONS = (
         title="Changes over the nights",
         about="changes that were seen, with what became of them",
         tables=(make_nights_table,),
-        plots=("nights",),
     ),
     Section(
         anchor="not-counted",

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 from bench.errors import UserError
-from bench.schema import Result, Shift, Suspicion
+from bench.schema import Result
 from collector.analysis import analyze_run
-from collector.changes import ChangeHistory, RecordedChange
 from collector.report.charts import plot_ratios, to_spec
 from collector.report.figures import (
     PLOTS,
@@ -18,8 +17,6 @@ from collector.report.figures import (
     FigureGroup,
     draw_plot,
     name_panels,
-    show_changes,
-    show_costs,
     show_latencies,
     show_memory,
     show_panels,
@@ -27,7 +24,6 @@ from collector.report.figures import (
 )
 from collector.report.paper import number_paths, save_figure, set_width
 from factories import (
-    START,
     make_cell,
     make_failed_result,
     make_memory,
@@ -36,12 +32,9 @@ from factories import (
     make_validity,
 )
 from measured_runs import Collect, make_repeats
-from price_tables import make_price, make_price_table
 from runner.commands.report import FigureName
 from shared_runs import SEVEN_OF_EIGHT, TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
 from spread_runs import GPU_PYTORCH, make_framework_pair, make_spread
-
-PRICES = make_price_table(make_price("plain", 0.001, cpu="Xeon 2.20GHz"), make_price("card", 0.01, gpu="T4"))
 
 
 def list_rows_with(group: FigureGroup, column: str) -> list[dict[str, Any]]:
@@ -88,28 +81,6 @@ def test_the_roofline_is_intensity_against_rate_under_the_roof_of_the_device(col
     assert [figure.title for figure in group.figures] == ["Tesla T4"]
 
 
-def test_a_plot_of_changes_names_them_by_what_is_short_first(collect: Collect) -> None:
-    shift = Shift(ratio=1.1, low=1.05, high=1.2, p_value=1e-6, num_nights_before=7, num_nights_after=1)
-    cell = make_cell()
-    suspicion = Suspicion(
-        matrix="smoke",
-        change_id="0011aabb",
-        night_run_id="night-9",
-        direction="slower",
-        cell_ids=(cell.cell_id,),
-        num_cells=1,
-        device="cpu",
-        hardware="Xeon",
-        first_run_id="night-8",
-        seen_at=START,
-        shift=shift,
-        night_deviation=0.01,
-    )
-    history = ChangeHistory(changes=(RecordedChange(suspicion=suspicion),))
-    (row,) = list_rows_with(show_changes(analyze_run(collect(*make_spread(cell, 0.1)), history=history)), "name")
-    assert row["name"] == "night-8, not decided: conv6 train, CPU, batch 64, 32 px, PyTorch eager"
-
-
 def test_memory_is_drawn_under_what_cards_leave_for_tensors(collect: Collect) -> None:
     cells = [make_cell(device="gpu", batch_size=size) for size in (8, 16)]
     results = [
@@ -125,15 +96,9 @@ def test_memory_is_drawn_under_what_cards_leave_for_tensors(collect: Collect) ->
     assert len(limits) == 5
 
 
-def test_cost_and_speedup_are_drawn_of_what_both_devices_do(collect: Collect) -> None:
+def test_a_speedup_is_drawn_of_what_both_devices_do(collect: Collect) -> None:
     results = [*make_spread(make_cell(device="gpu"), 0.0064, GPU_PYTORCH), *make_spread(make_cell(), 0.128)]
-    analysis = analyze_run(collect(*results), prices=PRICES)
-    costs = {row["machine"]: row for row in list_rows_with(show_costs(analysis), "cost")}
-    assert {name: round(row["cost"], 4) for name, row in costs.items()} == {
-        "X north plain": 0.002,
-        "X north card (T4)": 0.001,
-    }
-    (speedup,) = list_rows_with(draw_plot("speedups", analysis)[0], "finding")
+    (speedup,) = list_rows_with(draw_plot("speedups", analyze_run(collect(*results)))[0], "finding")
     assert (speedup["name"], round(speedup["ratio"], 2)) == ("conv6 train, batch 64, 32 px, PyTorch eager", 20.0)
 
 
