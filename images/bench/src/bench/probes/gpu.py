@@ -256,8 +256,13 @@ def _find_complete(series: Series, name: str) -> tuple[Any, ...]:
 COUNTER_DELAY_SECONDS = 0.2
 
 
-Reading = tuple[int | None, float | None, dict[str, float]]
-"""One device at one end of the window: MHz of its SMs, joules of its energy counter, seconds for which what held it."""
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One device at one end of the window."""
+
+    sm_clock_mhz: int | None
+    energy_joules: float | None
+    held_seconds: dict[str, float]
 
 
 class WindowWatch:
@@ -285,15 +290,18 @@ class WindowWatch:
 
 def compare_readings(before: Reading, after: Reading, seconds: float, clocks: tuple[int, ...]) -> GpuWindow:
     """Return what happened between two readings that lie `seconds` apart; `clocks`: the driver's samples, MHz."""
-    (clock_before, joules_before, held_before), (clock_after, joules_after, held_after) = before, after
     energy_joules = None
-    if joules_before is not None and joules_after is not None:
-        energy_joules = max(0.0, joules_after - joules_before)
-    growth = {name: held_after[name] - held for name, held in held_before.items() if name in held_after}
+    if before.energy_joules is not None and after.energy_joules is not None:
+        energy_joules = max(0.0, after.energy_joules - before.energy_joules)
+    growth = {
+        name: after.held_seconds[name] - held
+        for name, held in before.held_seconds.items()
+        if name in after.held_seconds
+    }
     return GpuWindow(
         seconds=seconds,
-        sm_clock_before_mhz=clock_before,
-        sm_clock_after_mhz=clock_after,
+        sm_clock_before_mhz=before.sm_clock_mhz,
+        sm_clock_after_mhz=after.sm_clock_mhz,
         sm_clock_mhz=clocks,
         energy_joules=energy_joules,
         held_seconds={
@@ -303,7 +311,11 @@ def compare_readings(before: Reading, after: Reading, seconds: float, clocks: tu
 
 
 def _read_ends(device: Device) -> Reading:
-    return device.read_sm_clock_mhz(), device.read_energy_joules(), device.read_held_seconds()
+    return Reading(
+        sm_clock_mhz=device.read_sm_clock_mhz(),
+        energy_joules=device.read_energy_joules(),
+        held_seconds=device.read_held_seconds(),
+    )
 
 
 def _read_clocks(device: Device, start: float, seconds: float) -> tuple[int, ...]:
