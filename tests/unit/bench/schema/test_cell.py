@@ -1,12 +1,20 @@
-"""Cells: combinations that make no sense are refused, those at the bounds are accepted."""
+"""Cells: combinations that make no sense are refused; equal cells have one id on every machine, others another."""
 
+import json
+import os
+import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from bench.registry import FRAMEWORKS, MODELS, ModelSpec
+from bench.schema import Cell
+from bench.schema.cell import LATER_FIELDS
 from factories import make_cell
 
 
@@ -52,3 +60,97 @@ def test_a_device_that_a_framework_lacks_is_refused(monkeypatch: pytest.MonkeyPa
 def test_an_unknown_model_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(ValidationError, match=r"model: 'conv7' is unknown; known are conv6, "):
         make_cell(model="conv7")
+
+
+DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+OTHER_VALUES: dict[str, Any] = {
+    "model": "resnet18",
+    "framework": "tensorflow",
+    "device": "gpu",
+    "phase": "infer",
+    "precision": "bf16",
+    "mode": "graph",
+    "num_gpus": 2,
+    "batch_size": 65,
+    "input_size": 33,
+    "num_classes": 11,
+    "data_dir": "/data/cifar10",
+    "num_warmup_steps": 2,
+    "max_warmup_seconds": 31.0,
+    "num_steps": 2,
+    "min_seconds": 0.5,
+    "sampling_seconds": 0.0,
+    "num_profiled_steps": 0,
+    "pipelined_seconds": 0.0,
+    "sustain_seconds": 60.0,
+    "seed": 1,
+    "tenants": 2,
+    "sharing": "mps",
+    "neighbour": {
+        "model": "conv6",
+        "phase": "infer",
+        "batch_size": 1,
+        "precision": "fp32",
+        "mode": "eager",
+        "input_size": 32,
+        "num_classes": 10,
+    },
+}
+# Fields that are younger than version 2, and the value at which a cell is the one that it was without the field.
+LATER: dict[str, Any] = {
+    "num_profiled_steps": 5,
+    "pipelined_seconds": 1.0,
+    "sustain_seconds": 0.0,
+    "tenants": 1,
+    "sharing": "time-slicing",
+    "neighbour": None,
+}
+# What a field's other value is possible with, where it is not with the cell of `make_cell`.
+NEEDED: dict[str, dict[str, Any]] = {
+    "mode": {"framework": "tensorflow"},
+    "num_gpus": {"device": "gpu"},
+    "sharing": {"device": "gpu"},
+    "neighbour": {"tenants": 2},
+}
+
+
+def test_a_cells_id_is_the_same_in_every_process() -> None:
+    # printf '%s' '{"batch_size":64,"device":"cpu",...}' | sha256sum
+    expected = "conv6-pytorch-cpu-train-fp32-eager-b64-7890d9fa"
+    program = "from factories import make_cell; print(make_cell().cell_id)"
+    for seed in ("0", "1", "4711"):
+        variables = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])}
+        printed = subprocess.run(
+            [sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True
+        ).stdout
+        assert printed.strip() == expected
+
+
+@pytest.mark.parametrize(("field", "value"), OTHER_VALUES.items())
+def test_another_value_in_any_field_is_another_cell(field: str, value: Any) -> None:
+    needed = NEEDED.get(field, {})
+    assert make_cell(**needed).cell_id != make_cell(**(needed | {field: value})).cell_id
+
+
+def test_every_field_that_can_vary_was_varied() -> None:
+    assert set(Cell.model_fields) - {"schema_version"} == set(OTHER_VALUES)
+
+
+def test_a_field_that_came_later_changes_no_id_at_its_default() -> None:
+    cell = make_cell()
+    assert {name: getattr(cell, name) for name in LATER_FIELDS} == LATER
+    planned_before = {key: value for key, value in json.loads(cell.to_json()).items() if key not in LATER}
+    assert Cell.model_validate(planned_before).cell_id == cell.cell_id
+    assert set(json.loads(cell.canonical_json)) == set(planned_before)
+
+
+@pytest.mark.parametrize(("one", "other"), [(2, 2.0), (-0.0, 0.0), (0, 0.0), (1e9, 10**9)])
+def test_equal_numbers_make_equal_ids(one: float, other: float) -> None:
+    assert make_cell(min_seconds=one).cell_id == make_cell(min_seconds=other).cell_id
+
+
+def test_a_longer_name_is_cut_to_a_dns_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "a" * 53 + "-x", MODELS["conv6"])
+    cell_id = make_cell(model="a" * 53 + "-x").cell_id
+    assert cell_id[:-9] == "a" * 53  # no '-' before the one that separates the hash
+    assert DNS_LABEL.fullmatch(cell_id)

@@ -1,17 +1,24 @@
 """Tenants from their call to the Result of all: in threads of this process, with stubs for their framework."""
 
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from bench.schema import Cell, Failure, Neighbour, read_result
+from bench.measure.harness import StepRecorder
+from bench.schema import Cell, CommonWindow, Failure, Neighbour, read_result
 from bench.store import Store
-from bench.tenants.tenant import Tenant
+from bench.tenants.meeting import NoCommonWindowError
+from bench.tenants.tenant import Tenant, TenantStepper
 from bench.worker.attempt import Attempt
 from bench.worker.request import Order
 from factories import make_cell
 from fake_nvml import MIB, FakeNvml
+from scripted_workload import Clock, ScriptedWorkload
+from tenancies import make_window
 from tenant_threads import WINDOW_SECONDS, SleepingFramework, list_records, make_group
 
 
@@ -118,3 +125,76 @@ def test_an_attempt_that_is_cut_short_is_of_the_cell_of_the_repeat(tmp_path: Pat
     tenant = Tenant(order, Store.open(order.store_url))
     record = tenant.make_record(Attempt(order, tenant).cut_short("preempted", preempted))
     assert (record.tenant, record.status, record.error) == (1, "preempted", preempted)
+
+
+def make_stepper(clock: Clock, *durations: float) -> TenantStepper:
+    """Return a tenant whose steps take these times in turns."""
+    recorder = StepRecorder()
+    recorder.warmup_steps.append(0.5)
+    return TenantStepper(ScriptedWorkload(clock, cycle(durations)), recorder, clock.read)
+
+
+def test_the_pace_is_the_mean_of_the_second_half_of_the_rehearsal() -> None:
+    clock = Clock()
+    # Steps of 0.5 s while the others begin, and then of 0.2 and 0.3 s in turns.
+    durations = iter([0.5, 0.5, 0.2, 0.3, *([9.9] * 9)])
+    stepper = TenantStepper(ScriptedWorkload(clock, durations), StepRecorder(), clock.read)
+    assert stepper.rehearse() == pytest.approx(0.35)  # three steps in 1.2 s: the last two count
+    assert clock.now == pytest.approx(101.2)
+
+
+def test_steps_go_on_until_there_is_a_window() -> None:
+    clock = Clock()
+    answers: Iterator[CommonWindow | None] = iter([None, None, make_window(110.0)])
+    assert make_stepper(clock, 0.125).await_window(lambda: next(answers)) == make_window(110.0)
+    assert clock.now == pytest.approx(100.5)  # looked at once, and twice after 0.2 s and the rest of a step
+
+
+def test_a_window_that_is_called_off_ends_the_steps() -> None:
+    stepper = make_stepper(Clock(), 0.1)
+    with pytest.raises(NoCommonWindowError, match="two machines"):
+        stepper.await_window(lambda: CommonWindow(called_off="two machines"))
+
+
+def test_the_steps_within_the_window_as_a_whole_count() -> None:
+    clock, watched = Clock(), []
+
+    @contextmanager
+    def watch() -> Iterator[None]:
+        watched.append(clock.now)
+        yield
+        watched.append(clock.now)
+
+    window = make_window(101.0, seconds=2.0)
+    stepper = make_stepper(clock, 0.375)
+    stepper.run(window, watch)
+    samples, seconds, lateness = stepper.select(window, reached_steady=True)
+    # Steps begin at 100 + k * 0.375: the first within the window at 101.125, the last ends at 103.0.
+    assert samples.step_seconds == (0.375,) * 5
+    assert [seconds, lateness] == pytest.approx([1.875, 0.125])
+    assert samples.warmup_step_seconds == (0.5,)
+    assert samples.summarized_by == "mean"
+    assert watched == [101.125, 103.0]
+
+
+def test_a_window_shorter_than_a_step_holds_none() -> None:
+    stepper = make_stepper(Clock(), 5.0)
+    window = make_window(101.0, seconds=2.0)
+    stepper.run(window, ignore)
+    with pytest.raises(NoCommonWindowError, match="no step of this tenant lies within the window of 2.0 s"):
+        stepper.select(window, reached_steady=True)
+
+
+def test_a_tenant_that_began_late_was_not_in_the_window() -> None:
+    clock = Clock()
+    stepper = make_stepper(clock, 0.5)
+    clock.now = 102.0
+    window = make_window(101.0, seconds=4.0)
+    stepper.run(window, ignore)
+    with pytest.raises(NoCommonWindowError, match="did not step during the whole window"):
+        stepper.select(window, reached_steady=True)
+
+
+def ignore() -> AbstractContextManager[None]:
+    """Watch nothing."""
+    return contextmanager(lambda: iter([None]))()
