@@ -54,16 +54,17 @@ def name_cell(cell: Cell) -> str:
     return f"{name_work(fields, optional)}, {name_program(fields)}"
 
 
-def name_work(fields: Fields, optional: Iterable[str] = ()) -> str:
+def name_work(fields: Fields, optional: Iterable[str] = (), *, in_panel: bool = False) -> str:
     """Return what was done on which device: `conv6 train, GPU, batch 64, 224 px, 4 tenants by MPS, fp32`.
 
     `fields`: `model`, `phase`, `input_size`, `batch_size` or `batch_per_gpu`, and those of the others that are to be
-    named. `optional`: those of OPTIONAL_FIELDS among them; a single GPU is not named.
+    named. `optional`: those of OPTIONAL_FIELDS among them; a single GPU is not named. `in_panel`: without model, phase,
+    device and size, which stand above it.
     """
     batch = f"batch {fields['batch_size']}" if "batch_size" in fields else f"batch {fields['batch_per_gpu']} per GPU"
     named = [describe_field(name, fields[name]) for name in optional if (name, fields[name]) != ("num_gpus", 1)]
     work = [f"{fields['model']} {fields['phase']}", *name_device(fields), batch, name_size(fields)]
-    return ", ".join([*work, *name_sharing(fields), *named])
+    return ", ".join([*([batch] if in_panel else work), *name_sharing(fields), *named])
 
 
 def name_program(fields: Fields) -> str:
@@ -97,7 +98,7 @@ def name_sharing(fields: Fields) -> list[str]:
 def describe_neighbour(cell: Cell) -> str | None:
     """Return what the other tenants of a cell run, `vgg16 train batch 64 size 224 fp32 eager`; None: the same as it.
 
-    Equal texts stand for equal neighbours. It has no comma: labels are split at those.
+    Equal texts stand for equal neighbours.
     """
     if cell.neighbour is None:
         return None

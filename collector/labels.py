@@ -23,17 +23,18 @@ WORK_FIELDS = ("model", "phase", "device", "batch_size", "batch_per_gpu", "input
 """What the name of a row always says of the work, as far as its frame has it."""
 
 
-def label_workloads(frame: pd.DataFrame) -> list[str]:
+def label_workloads(frame: pd.DataFrame, *, in_panel: bool = False) -> list[str]:
     """Return a name per row for what was done on which device: `conv6 train, CPU, batch 64, 32 px`.
 
     Fields that `frame` lacks, and those of OPTIONAL_FIELDS that all rows of a model share, are left out; so is how long
-    was measured, where all rows of a model that are otherwise the same work share it.
+    was measured, where all rows of a model that are otherwise the same work share it. `in_panel`: without what
+    `label_panels` says.
     """
     if frame.empty:
         return []
     varying = find_varying(frame)
     columns = (*WORK_FIELDS, *OPTIONAL_FIELDS)
-    return [_name_work(row, varying[row["model"]]) for row in _list_rows(frame, columns)]
+    return [_name_work(row, varying[row["model"]], in_panel) for row in _list_rows(frame, columns)]
 
 
 def label_panels(frame: pd.DataFrame) -> list[str]:
@@ -56,9 +57,9 @@ def add_labels(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(workload=workloads, variant=variants, label=labels)
 
 
-def label_shared(pairs: pd.DataFrame) -> list[str]:
-    """Return a name per row of a comparison for what both sides share."""
-    rows = zip(label_workloads(pairs), _list_rows(pairs, ("framework", "mode")), strict=True)
+def label_shared(pairs: pd.DataFrame, *, in_panel: bool = False) -> list[str]:
+    """Return a name per row of a comparison for what both sides share; see `label_workloads`."""
+    rows = zip(label_workloads(pairs, in_panel=in_panel), _list_rows(pairs, ("framework", "mode")), strict=True)
     return [", ".join(filter(None, [workload, name_program(row)])) for workload, row in rows]
 
 
@@ -84,9 +85,9 @@ def find_varying(frame: pd.DataFrame) -> dict[str, list[str]]:
     return {model: [name for name in present if counts.loc[model, name] > 1] for model in counts.index}
 
 
-def _name_work(row: Row, varying: list[str]) -> str:
+def _name_work(row: Row, varying: list[str], in_panel: bool) -> str:
     known = {name: None if pd.isna(row[name]) else row[name] for name in ("neighbour", *varying) if name in row}
-    return name_work(row | known, varying)
+    return name_work(row | known, varying, in_panel=in_panel)
 
 
 def _describe_variant(row: Row) -> str:

@@ -1,6 +1,5 @@
 """The figures of the report: which questions they answer, of which cells, and the words around them."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -111,19 +110,6 @@ def _describe_rows(rows: pd.DataFrame, says: str) -> str:
 def _write(value: float) -> str:
     """Return whole numbers with all digits, other numbers with three."""
     return f"{value:,.0f}" if float(value).is_integer() else format_significant(value)
-
-
-def name_panels(rows: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
-    """Return the rows with their `panel` (`conv6 train, GPU, 32 px`) and, as `rest`, what else their label says.
-
-    A panel has one model, phase, device and input size. `labels`: of `label_workloads` and the like, one per row.
-    """
-    titles = label_panels(rows)
-    rests = [
-        ", ".join(part for part in label.split(", ") if part not in title.split(", "))
-        for label, title in zip(labels, titles, strict=True)
-    ]
-    return rows.assign(rest=rests, panel=titles)
 
 
 def name_series(summary: pd.DataFrame) -> pd.DataFrame:
@@ -264,13 +250,13 @@ def show_scaling(analysis: Analysis) -> FigureGroup:
     frames = []
     for comparison, words in ((WEAK_SCALING, "same batch per GPU"), (STRONG_SCALING, "same global batch")):
         pairs = analysis.comparisons[comparison.name]
-        pairs = name_panels(pairs, label_shared(pairs))
+        panels = [f"{panel}: {words}" for panel in label_panels(pairs)]
         frames.append(
             pairs.assign(
-                series=pairs["rest"],
+                panel=panels,
+                series=label_shared(pairs, in_panel=True),
                 num_gpus=pairs["num_gpus_subject"],
                 is_sound=list_sound(pairs),
-                panel=pairs["panel"].astype("str") + f": {words}",
                 **{name: 100 * pairs[column] for name, column in ENDS.items()},
             )[["panel", "series", "num_gpus", *ENDS, "is_sound", "cell_id_subject"]]
         )
@@ -344,13 +330,13 @@ def show_ratios(analysis: Analysis, *, name: str) -> FigureGroup:
     Pairs that were not compared have a row without a mark, ratios of one repeat no interval, unsound sides a cross.
     """
     asked, pairs = QUESTIONS[name], take_joint_intervals(analysis.comparisons[name])
-    rows = name_panels(pairs, label_shared(pairs)).assign(is_sound=list_sound(pairs))
+    rows = pairs.assign(is_sound=list_sound(pairs), panel=label_panels(pairs))
     if name == DEVICES.name:
         kinds = zip(rows["gpu_name_subject"], rows["cpu_model_reference"], rows["num_threads_reference"], strict=True)
         rows = rows.assign(panel=[f"{gpu} over {label_hardware(cpu, threads)}" for gpu, cpu, threads in kinds])
         names = label_shared(pairs)
     else:
-        sides = zip(rows["subject"], rows["reference"], rows["rest"], strict=True)
+        sides = zip(pairs["subject"], pairs["reference"], label_shared(pairs, in_panel=True), strict=True)
         names = [f"{subject} / {reference}, {rest}" for subject, reference, rest in sides]
     hold_together = [VERDICT_CAPTION] if pairs["p_value"].notna().any() else []
     return show_panels(
@@ -428,12 +414,10 @@ def _show_latencies(mixed: pd.DataFrame) -> FigureGroup:
         for column, name in LATENCIES.items()
     ]
     rows = pd.concat(named, ignore_index=True)
-    rows = name_panels(rows[rows["ratio_low"].notna()], rows.loc[rows["ratio_low"].notna(), "label"].to_list())
-    # What is of the tenants stands first: a narrow plot cuts off the end of a name.
-    rests = [sorted(rest.split(", "), key=lambda part: not re.search("tenant|^beside ", part)) for rest in rows["rest"]]
-    names = [", ".join([percentile, *rest]) for percentile, rest in zip(rows["percentile"], rests, strict=True)]
+    rows = rows[rows["ratio_low"].notna()]
+    names = [", ".join(parts) for parts in zip(rows["percentile"], label_shared(rows, in_panel=True), strict=True)]
     return show_panels(
-        rows.assign(name=names),
+        rows.assign(panel=label_panels(rows), name=names),
         partial(
             plot_ratios,
             better="shorter",

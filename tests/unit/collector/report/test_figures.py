@@ -16,7 +16,6 @@ from collector.report.figures import (
     ROWS,
     FigureGroup,
     draw_plot,
-    name_panels,
     show_latencies,
     show_memory,
     show_panels,
@@ -121,28 +120,6 @@ def test_a_ratio_is_called_different_where_its_interval_excludes_1_and_one_that_
     assert missing["transform"] == [{"filter": "!isValid(datum.ratio)"}]
     (title,) = {layer["encoding"]["x"].get("title") for layer in spec["layer"] if "x" in layer["encoding"]} - {None}
     assert title == "new / old, log scale"
-
-
-def test_rows_are_split_into_panels_that_say_what_their_rows_share() -> None:
-    rows = pd.DataFrame(
-        {
-            "model": ["conv6", "conv6", "matmul"],
-            "phase": "infer",
-            "device": ["cpu", "gpu", "gpu"],
-            "input_size": [32, 32, 9],
-        }
-    )
-    labels = [
-        "conv6 infer, CPU, batch 8, 32 px",
-        "conv6 infer, GPU, batch 8, 32 px",
-        "matmul infer, GPU, batch 1, 9 rows",
-    ]
-    named = name_panels(rows, labels)
-    assert list(named[["panel", "rest"]].itertuples(index=False, name=None)) == [
-        ("conv6 infer, CPU, 32 px", "batch 8"),
-        ("conv6 infer, GPU, 32 px", "batch 8"),
-        ("matmul infer, GPU, 9 rows", "batch 1"),
-    ]
 
 
 def test_a_file_says_how_many_rows_of_its_panel_it_draws() -> None:
