@@ -22,9 +22,7 @@ COMMANDS = {
     "report": ["report", RUN_ID, "--output", "out"],
     "tables": ["report", RUN_ID, "--format", "csv,parquet", "--output", "out"],
     "claims": ["audit", "study", "--run", RUN_ID, "--output", "out/claims.md"],
-    "pdf": ["forecast", "--plot", "out/forecast.pdf"],
-    "png": ["forecast", "--plot", "out/forecast.png"],
-    "svg": ["forecast", "--plot", "out/forecast.svg"],
+    "plot": ["forecast", "--plot", "out/forecast.png"],
 }
 
 
