@@ -9,13 +9,12 @@ import pytest
 import yaml
 
 from bench.errors import UserError
-from bench.schema import Cell, PlannedCell, Suspicion, read_decision, read_result, read_suspicion
+from bench.schema import Cell, Neighbour, PlannedCell, Suspicion, read_decision, read_result, read_suspicion
 from bench.store import Store
 from factories import START, make_cell, make_identity, make_run
 from nights import CELLS, SLOWED, SimulatedNights
 from runner.matrix import load_matrix
 from runner.nights import NightReport, Watch, describe_matrix, list_lines
-from schema_cases import make_neighbour
 
 SLOWER = {SLOWED.cell_id: 1.9}
 HALF = {"cpu_quota_cores": 1.0}
@@ -202,14 +201,17 @@ def copy_results(store: Store, source: str, target: str, numbers: Container[int]
             store.put(key.replace(source, target, 1), copied.to_json())
 
 
+NEIGHBOUR = Neighbour(
+    model="conv6", phase="infer", batch_size=1, precision="fp32", mode="eager", input_size=32, num_classes=10
+)
 AGAIN = (
     make_cell(),
     make_cell(batch_size=8),
     make_cell(framework="tensorflow", mode="graph", phase="infer"),
     make_cell(device="gpu", precision="bf16", mode="compiled", num_gpus=2, sustain_seconds=5.0),
     make_cell(device="gpu", tenants=4, sharing="mps"),
-    make_cell(tenants=2, neighbour=make_neighbour(1).model_copy(update={"mode": "eager"})),
-    make_cell(tenants=2, neighbour=make_neighbour(8).model_copy(update={"mode": "eager"})),
+    make_cell(tenants=2, neighbour=NEIGHBOUR),
+    make_cell(tenants=2, neighbour=NEIGHBOUR.model_copy(update={"batch_size": 8})),
     Cell(
         model="cyclegan", framework="jax", device="cpu", phase="train", mode="compiled", batch_size=1, input_size=128,
         num_classes=None,

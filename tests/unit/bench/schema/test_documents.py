@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from bench.schema import InvalidDocumentError, Result, Run, Samples, read_result, read_run
 from factories import (
@@ -26,7 +26,17 @@ from factories import (
     make_run,
     make_validity,
 )
-from schema_cases import change_document
+
+
+def change_document(document: BaseModel, path: str, value: Any) -> str:
+    """Return the document as JSON text with the value at `a.b.c` replaced or added."""
+    *parents, key = path.split(".")
+    content = json.loads(document.model_dump_json())
+    inner = content
+    for parent in parents:
+        inner = inner[int(parent)] if isinstance(inner, list) else inner[parent]
+    inner[int(key) if isinstance(inner, list) else key] = value
+    return json.dumps(content)
 
 
 @pytest.mark.parametrize(
