@@ -28,6 +28,11 @@ PRINTED = (
     "Looking in indexes: https://user:its/hunter2-there@index.example/simple",
     "Looking in indexes: https://user:its@hunter2-there/x@index.example/simple",
     "posted to https://hooks.example/T1",
+    # What shows by itself that it is a credential.
+    "GET /c?restype=container&sv=2022&sig=hunter2%3D&se=2030 HTTP/1.1",
+    "https://bkt.example/x?X-Amz-Signature=hunter2",
+    "AccountName=a;AccountKey=hunter2==;EndpointSuffix=core.windows.net",
+    "authorization: Bearer hunter2hunter2hunter2",
 )
 
 
@@ -65,16 +70,3 @@ def test_what_a_program_prints_of_other_variables_is_kept(text: str) -> None:
 )
 def test_a_variable_is_a_credential_by_its_name_or_its_value(name: str, value: str, is_secret: bool) -> None:
     assert is_secret_variable(name, value) == is_secret
-
-
-SHOWN = (
-    "GET /c?restype=container&sv=2022&sig=hunter2%3D&se=2030 HTTP/1.1",
-    "https://bkt.example/x?X-Amz-Signature=hunter2",
-    "AccountName=a;AccountKey=hunter2==;EndpointSuffix=core.windows.net",
-    "authorization: Bearer hunter2hunter2hunter2",
-)
-
-
-@pytest.mark.parametrize("text", SHOWN)
-def test_a_credential_that_shows_what_it_is_is_hidden(text: str) -> None:
-    assert "hunter2" not in hide_secrets(text)
