@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -79,6 +78,10 @@ def cost(
 ) -> None:
     """Say what measured cells cost in money, energy and CO2, and which machine is the cheapest or the fastest."""
     from collector.costs.document import write_markdown
+    from collector.costs.evaluation import evaluate_costs
+    from collector.results.load import load_runs
+    from runner.price_tables import check_machines, check_place, load_prices
+    from runner.stored_runs import find_newest_run, open_existing_store, print_skipped
 
     if as_json and as_markdown:
         raise UserError("--json and --markdown: give one of them")
@@ -90,15 +93,16 @@ def cost(
         machines=parse_machines(machine or []),
         counts_whole_machines=whole_machines,
     )
-    document = _evaluate(run_ids or [], store, prices, question)
+    table = load_prices(prices)
+    check_machines(table, question.machines, prices)
+    check_place(table, cloud, region, prices)
+    opened = open_existing_store(store)
+    collections = load_runs(opened, run_ids or [find_newest_run(opened).run_id])
+    for collection in collections:
+        print_skipped(collection, make_error_console())
+    document = evaluate_costs(collections, table, question)
     page = document.to_json().decode() + "\n" if as_json else write_markdown(document) if as_markdown else None
     show(page, partial(_print_document, document), output)
-
-
-def _check_positive(option: str, value: float) -> float:
-    if not 0 < value <= MAX_AMOUNT:
-        raise UserError(f"{option} {value:g}: expected a number above 0, at most {MAX_AMOUNT:g}")
-    return value
 
 
 def _ask_for_job(
@@ -109,35 +113,11 @@ def _ask_for_job(
     for name, value in (("--epochs", epochs), ("--deadline", deadline), ("--max-cost", max_cost)):
         if value is not None and dataset is None:
             raise UserError(f"{name}: is for a whole job; say which with --dataset (and --epochs)")
-    epochs = 1.0 if epochs is None else _check_positive("--epochs", epochs)
-    return CostQuestion(
-        job=None
-        if dataset is None
-        else find_job(dataset, 1.0 if epochs is None else _check_positive("--epochs", epochs)),
-        deadline_seconds=deadline,
-        budget=None if max_cost is None else _check_positive("--max-cost", max_cost),
-    )
-
-
-def _evaluate(
-    run_ids: list[str],
-    store: str,
-    prices: Path | None,
-    question: "CostQuestion",
-) -> "CostDocument":
-    from collector.costs.evaluation import evaluate_costs
-    from collector.results.load import load_runs
-    from runner.price_tables import check_machines, check_place, load_prices
-    from runner.stored_runs import find_newest_run, open_existing_store, print_skipped
-
-    table = load_prices(prices)
-    check_machines(table, question.machines, prices)
-    check_place(table, question.cloud, question.region, prices)
-    opened = open_existing_store(store)
-    collections = load_runs(opened, run_ids or [find_newest_run(opened).run_id])
-    for collection in collections:
-        print_skipped(collection, make_error_console())
-    return evaluate_costs(collections, table, question)
+    for name, value in (("--epochs", epochs), ("--max-cost", max_cost)):
+        if value is not None and not 0 < value <= MAX_AMOUNT:
+            raise UserError(f"{name} {value:g}: expected a number above 0, at most {MAX_AMOUNT:g}")
+    job = None if dataset is None else find_job(dataset, 1.0 if epochs is None else epochs)
+    return CostQuestion(job=job, deadline_seconds=deadline, budget=max_cost)
 
 
 def _print_document(document: "CostDocument", console: Console) -> None:

@@ -1,6 +1,8 @@
 """Runs loaded from a store: what counts, what is skipped and why."""
 
+import os
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -9,9 +11,11 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Result
 from bench.store import Store, result_key, run_key
+from collector.facts import state_outcome, state_resumption
 from collector.results.collection import Collection
 from collector.results.hosts import identify_environment
 from collector.results.load import load_run
+from collector.results.summary import summarize_cells
 from factories import (
     RUN_ID,
     START,
@@ -195,3 +199,20 @@ def test_environments_are_kept_by_id(store: Store) -> None:
     assert collection.results["environment_id"].to_list() == [
         identify_environment(result.environment) for result in results if result.environment
     ]
+
+
+def test_a_record_that_the_store_lists_and_does_not_give_is_not_missing(tmp_path: Path) -> None:
+    results = [make_result(repeat=number) for number in (1, 2)]
+    put_documents(Store.open(f"file://{tmp_path}/store"), make_run(repeats=3), results)
+    unread = tmp_path / "store" / key_of(results[0])
+    unread.unlink()
+    os.mkfifo(unread)
+
+    collection = load_run(Store.open(f"file://{tmp_path}/store"), RUN_ID)
+
+    rows = collection.results
+    assert rows["status"].to_list() == ["unreadable", "ok", "missing"]
+    assert rows["error_message"].to_list()[::2] == ["is no file", "no result was found"]
+    assert "The others: 1 unreadable, 1 missing." in state_outcome(collection)
+    assert "a result of 1 repeat and does not give it: how it ended is not known." in state_resumption(collection)
+    assert summarize_cells(collection)["num_ok"].to_list() == [1]

@@ -7,7 +7,7 @@ import pytest
 
 from bench.schema import PipelinedWindow, SustainedRun, Verdict
 from collector.results.hosts import identify_environment
-from collector.results.summary import summarize_cells
+from collector.results.summary import list_invalid, summarize_cells
 from factories import (
     make_cell,
     make_environment,
@@ -176,3 +176,20 @@ def test_a_speed_that_most_repeats_never_reached_flat_has_no_time_of_settling(co
         ]
         (row,) = summarize_cells(collect(*results)).to_dict("records")
         assert (None if pd.isna(row["flat_after_seconds"]) else row["flat_after_seconds"]) == expected
+
+
+def test_repeats_that_are_not_valid_are_listed_with_their_reasons_and_whether_they_count(collect: Collect) -> None:
+    other = make_cell(batch_size=1)
+    results = [
+        make_result(repeat=1),
+        make_result(repeat=2, validity=make_validity("throttled", "noisy")),
+        make_result(repeat=3, validity=make_validity("not-steady")),
+        make_result(other, repeat=1, validity=make_validity("too-short")),
+    ]
+    rows = list_invalid(collect(*results))
+    names = ["repeat", "verdict", "verdict_reasons", "counts"]
+    assert list(rows[names].itertuples(index=False, name=None)) == [
+        (2, "throttled", "made up to be throttled; made up to be noisy", "no"),
+        (3, "not-steady", "made up to be not-steady", "yes"),
+        (1, "too-short", "made up to be too-short", "for lack of sound ones"),
+    ]

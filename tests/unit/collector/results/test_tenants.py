@@ -1,7 +1,5 @@
 """Tenants through the data set and back: each has its row and its raw steps, and older tables are still read."""
 
-from pathlib import Path
-
 import pytest
 
 from bench.schema import Result
@@ -18,12 +16,6 @@ RESULTS = [
     make_tenants_result(CELLS[1], (3.0, 4.0), (1.5,) * 5, (2.5, 3.0, 3.5), attempt="b2"),
     make_tenants_result(CELLS[2], (2.0,) * 4, (3.5, 4.5), repeat=2),
 ]
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return Store.open(f"file://{tmp_path}/store")
 
 
 def collect(store: Store, *results: Result) -> Collection:
