@@ -186,7 +186,12 @@ def build_image(image: ImageSpec, name: str, arguments: Mapping[str, str], *, ne
     run_docker(
         *("build", "--quiet", "--tag", name, "--file", image.dockerfile, *words, "."), limit_seconds=TRANSFER_SECONDS
     )
-    return int(run_docker("image", "inspect", "--format", "{{.Size}}", name))
+    printed = run_docker("image", "inspect", "--format", "{{.Size}}", name)
+    if not printed.isdecimal():
+        raise UserError(
+            f"docker image inspect {name}: prints no size but {hide_secrets(printed)[:80]!r}; is it Docker?"
+        )
+    return int(printed)
 
 
 def push_images(

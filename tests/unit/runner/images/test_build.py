@@ -13,7 +13,16 @@ from bench.errors import UserError
 from bench.schema import Framework
 from fake_interpreters import make_interpreter
 from runner.cli import app
-from runner.images import find_image, is_built, list_images, make_arguments, name_image, push_images, run_docker
+from runner.images import (
+    build_image,
+    find_image,
+    is_built,
+    list_images,
+    make_arguments,
+    name_image,
+    push_images,
+    run_docker,
+)
 from runner.sources import ROOT
 
 BASE = "python@sha256:00"
@@ -167,6 +176,11 @@ def test_with_an_index_of_builds_without_cuda_pytorch_comes_from_there_and_cuda_
             "echo other/x@sha256:dd",
             lambda: push_images("host.example/team", [find_image("pytorch", "cpu")], {}),
             "names no digest of host.example/team/pytorch; was it pushed there",
+        ),
+        (
+            "echo 2 MB",
+            lambda: build_image(find_image("pytorch", "cpu"), "x:1", {}),
+            "^docker image inspect x:1: prints no size but '2 MB'",
         ),
         (None, lambda: is_built("x"), "docker: is not installed"),
         (
