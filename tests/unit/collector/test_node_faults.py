@@ -1,9 +1,6 @@
 """Faults of nodes: read beside the results, and told per node."""
 
 from datetime import timedelta
-from pathlib import Path
-
-import pytest
 
 from bench.schema import NodeFault, Run
 from bench.store import Store, node_fault_key
@@ -11,11 +8,6 @@ from collector.facts import describe_node_faults, list_facts
 from collector.results.load import load_run
 from factories import START, make_result, make_run, put_documents
 from node_faults import make_node_fault
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
 
 
 def put(store: Store, run: Run, *faults: NodeFault) -> None:

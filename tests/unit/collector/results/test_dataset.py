@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -18,11 +17,6 @@ from factories import RUN_ID, make_cell, make_result, make_run, put_documents
 from raw_removals import make_raw_removal
 
 NUM_REPEATS = 3
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
 
 
 def put_run(store: Store, *batch_sizes: int) -> list[Result]:

@@ -1,10 +1,8 @@
 """Where attempts ran on a cluster: read beside the results, joined by attempt, unknown where nothing is there."""
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from bench.schema import Node, Placement, Result
 from bench.store import Store, placement_key
@@ -20,11 +18,6 @@ T4 = Node(
     instance_type="n1-standard-8", region="europe-west4", zone="europe-west4-a", is_spot=True, kubelet_version="v1.36.2"
 )
 IMAGE_ID = f"r.example/pytorch@sha256:{'5' * 64}"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(f"file://{tmp_path}/store")
 
 
 def put_placement(store: Store, placement: Placement, **key: Any) -> None:
