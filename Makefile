@@ -5,7 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Bytecode is written: without it each process that a test starts would compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
-PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check --root-user-action=ignore
+# Free of what the user's pip is told for other projects, such as a constraint or a target.
+PIP = $(BIN)/python runner/local/pip_settings.py install -qq --disable-pip-version-check --root-user-action=ignore
 IMAGES := $(patsubst images/%/requirements-cpu.in,%,$(wildcard images/*/requirements-cpu.in))
 COMPILE := $(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header
 # What an image installs: its frameworks as pinned in the .in file, and what the package `bench` needs.

@@ -10,10 +10,8 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
-from ast import literal_eval
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +23,7 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Framework
 from runner.images import Flavour, locate_requirements
+from runner.local.pip_settings import hide_python_path, keep_reach
 from runner.local.process import end_group, start_group
 from runner.processes import delay_interrupts
 from runner.sources import find_cache_folder, find_source, has_checkout, locate_sources
@@ -39,11 +38,6 @@ INSTALLED = "installed in"
 WAITING = "waiting for another installation"
 SHOWN = (" are free in", "new environment", "installed anew", WAITING, INSTALLED, ": Downloading", ": Installing")
 """Lines with one of these are printed; the last two are pip's."""
-REACH = re.compile(
-    "(extra-)?index-url|no-index|find-links|proxy|(client-)?cert|trusted-host|(no-)?cache-dir|(default-)?timeout|"
-    "(resume-)?retries|keyring-provider|use-deprecated|use-feature"
-)
-"""Settings of pip that say how it reaches packages: all others of the user's are meant for other projects."""
 CONNECTION_SIGNS = (
     *("NewConnectionError", "ConnectionError", "ConnectTimeout", "ReadTimeout", "SSLError", "ProxyError"),
     *("Could not fetch URL", "Could not find a version", "No matching distribution", "DO NOT MATCH THE HASHES"),
@@ -155,36 +149,13 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
     project = [] if environment.project is None else [[*pip, "--no-deps", "-e", str(environment.project)]]
     variables = hide_python_path(os.environ)
     _run([sys.executable, "-m", "venv", str(environment.directory)], name, report, variables, keep_open)
-    variables = _keep_reach(environment.python, variables)
+    variables = keep_reach(environment.python, variables)
     for command in ([*pip, "--require-hashes", "-r", str(environment.requirements)], *project):
         _run(command, name, report, variables, keep_open)
     if missing := environment.list_missing():
         raise UserError(f"environment {name}: pip ended well, but {', '.join(missing)} cannot be found in it")
     environment.stamp.write_text(fingerprint)
     report(f"{name}: {INSTALLED} {time.monotonic() - began:.0f} s")
-
-
-def hide_python_path(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return variables by which Python finds its environment's packages alone, and none of the user's."""
-    kept = {name: value for name, value in variables.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    return kept | {"PYTHONNOUSERSITE": "1"}
-
-
-def _keep_reach(python: Path, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return variables by which pip has those of the user's settings that are in REACH, from its files and variables.
-
-    A constraint, a target or a format that is meant for another project would decide over this one's packages.
-    """
-    command = [str(python), "-m", "pip", "config", "list", "--disable-pip-version-check"]
-    listed = subprocess.run(command, env=variables, capture_output=True, text=True, check=False).stdout
-    settings = re.findall(r"^(global|install|:env:)\.([\w-]+)=(.*)$", listed, re.MULTILINE)
-    kept = {name: value for name, value in variables.items() if not name.startswith("PIP_")}
-    kept["PIP_CONFIG_FILE"] = os.devnull
-    for section in ("global", "install", ":env:"):  # the later goes before
-        for found, key, value in settings:
-            if found == section and REACH.fullmatch(key):
-                kept[f"PIP_{key.upper().replace('-', '_')}"] = literal_eval(value)
-    return kept
 
 
 def _normalize(name: str) -> str:

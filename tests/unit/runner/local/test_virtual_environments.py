@@ -1,5 +1,6 @@
 """runner.local.virtual_environments: a tiny package is installed, again, in vain, or killed; what people see of it."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -104,6 +105,24 @@ def test_the_users_settings_of_pip_and_python_for_other_projects_do_not_reach_an
 
     monkeypatch.delenv("PYTHONPATH")
     assert subprocess.run([python, "-c", IMPORT], capture_output=True, text=True).stdout == "1.0 0.1.0\n"
+    assert not (tmp_path / "else").exists()
+
+
+def test_make_installs_free_of_them_as_well(
+    root: Path, quick_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_USER", "1")
+    monkeypatch.setenv("PIP_TARGET", str(tmp_path / "else"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    repository = Path(__file__).parents[4]
+    subprocess.run([quick_python, "-m", "venv", tmp_path / ".venv"], check=True)
+    wanted = re.search(r"^PIP = \$\(BIN\)/(.*)$", (repository / "Makefile").read_text(), re.MULTILINE)
+    assert wanted is not None
+
+    command = f"{tmp_path}/.venv/bin/{wanted[1]} tiny-framework"
+    subprocess.run(command, shell=True, check=True, cwd=repository)
+
+    assert list(tmp_path.glob(".venv/lib/python*/site-packages/tiny_framework.py")) != []
     assert not (tmp_path / "else").exists()
 
 
