@@ -35,7 +35,7 @@ PROGRESS_SECONDS = 30.0
 
 
 class EstimateDocument(BaseModel):
-    """What the missing repeats of one device will take."""
+    """Estimates how long the missing repeats of one device will take."""
 
     device: str
     num_repeats: int
@@ -215,7 +215,7 @@ class Progress(ABC):
         """Return how long the rest takes; None before the first repeat is done."""
 
     def describe_now(self) -> str:
-        """Return what is done at this moment, where that is one thing."""
+        """Name the one thing that the run is doing at this moment; an empty text where there is none or several."""
         return ""
 
     def find_cost(self) -> "Cost | None":

@@ -126,7 +126,7 @@ def _list_times(centers: Sequence[float]) -> str:
 
 
 def _find_rank(steps: FloatArray, share: float) -> float:
-    """Return the step below which `share` of the steps lie, the nearest rank."""
+    """Return the percentile of the step times at `share` (0 to 1), by the nearest rank."""
     place = min(len(steps) - 1, max(0, math.ceil(share * len(steps)) - 1))
     return float(np.partition(steps, place)[place])
 

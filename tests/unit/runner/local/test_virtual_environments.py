@@ -44,7 +44,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def quick_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python whose `-m venv` copies an environment in place of making one, which takes it seconds.
+    """Make a Python whose `-m venv` copies an environment, since to create one takes seconds.
 
     With a file's name in WAIT_FOR, not before there is this file.
     """

@@ -86,7 +86,7 @@ def _make_validity(found: Sequence[Reason], unchecked: Iterable[str] = (), notes
 
 
 def _subtract_cores(use: CpuUse, cores: float) -> CpuUse:
-    """Return who used the CPUs without so many of the others' cores. Both are measured over slightly other times."""
+    """Return the use of the CPUs with `cores` fewer kept busy by others, at least 0: the two are timed apart."""
     others = {name: getattr(use, name) for name in ("other_cores", "affinity_other_cores")}
     left = {name: max(0.0, value - cores) for name, value in others.items() if value is not None}
     return use.model_copy(update=left)
