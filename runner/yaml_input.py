@@ -222,7 +222,7 @@ class NodeValidator(Generic[T]):
             expected = "above 0"
         else:  # pydantic says "Input should be ...", "List should have ..."
             words = str(reason or error["msg"].partition(" should ")[2].partition(" ")[2])
-            expected = _WORDS.get(words, words)
+            expected = _WORDS.get(words, words).replace(" after validation", "")
         choices = re.findall(r"'([^']*)'", expected) if kind == "literal_error" else []
         found, word = describe_found(node), node.text
         if rest == [KEY_MARK]:

@@ -57,7 +57,7 @@ ERRORS = [
     ("parts: {left: {size: 7.0}}", "found the number 7.0, expected a valid integer"),
     ("parts: {left: {size: 7.5}}", "found the number 7.5, expected a valid integer"),
     ("parts: {left: {size: yes}}", f"found `yes`, {READ}expected a valid integer"),
-    ("pair: [1, 2, 3]", "1: pair: found a list, expected at most 2 items after validation, not 3"),
+    ("pair: [1, 2, 3]", "1: pair: found a list, expected at most 2 items, not 3"),
     ("pair:\n- 1\n- a", "3: pair[1]: found the text 'a', expected a valid integer"),
     ("word: odd", "1: word: found the text 'odd', expected an even number of letters"),
     ("word: 12", "found the number 12, expected a text"),
