@@ -51,7 +51,7 @@ class RecordSnapshot:
     """Repeats with a readable record of any status."""
     contaminated: frozenset[RepeatKey] = frozenset()
     """Those of `ok` that others disturbed in every record that says ok, whatever graver verdict it has."""
-    earlier: Mapping[RepeatKey, frozenset[str]] = field(default_factory=dict)
+    earlier: Mapping[RepeatKey, tuple[str, ...]] = field(default_factory=dict)
     """By repeat the keys of its records that are not ok, are contaminated or damaged: of one that is missing, all."""
     damaged: tuple[str, ...]
     """Keys of damaged records, sorted."""
@@ -99,13 +99,13 @@ class Records:
         seconds: defaultdict[RepeatKey, float] = defaultdict(float)
         for key, repeat in keys.items():
             seconds[repeat] += self._seconds[key]
-        earlier: defaultdict[RepeatKey, set[str]] = defaultdict(set)
+        earlier: dict[RepeatKey, tuple[str, ...]] = {}  # a tuple has 48 bytes, a set 216
         for key in self._conditions.keys() & keys.keys():
-            earlier[keys[key]].add(key)
+            earlier[keys[key]] = (*earlier.get(keys[key], ()), key)
         return RecordSnapshot(
             ok=ok,
             ended=ok | not_ok if not_ok else ok,  # a set of 100,000 repeats takes 4 MB
-            earlier={repeat: frozenset(found) for repeat, found in earlier.items()},
+            earlier=earlier,
             contaminated=disturbed - sound,
             damaged=tuple(sorted(key for key in keys if self._conditions.get(key) == "damaged")),
             seconds=seconds,

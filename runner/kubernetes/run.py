@@ -261,7 +261,7 @@ class ClusterRun:
                 earlier=earlier,
             )
             for repeat in select_missing(run, snapshot, self.retries)
-            for earlier in (snapshot.earlier.get(repeat.key, frozenset()),)
+            for earlier in (snapshot.earlier.get(repeat.key, ()),)
         ]
 
 

@@ -212,7 +212,7 @@ class TrackedJob:
 
     repeat: Repeat
     key: JobKey
-    earlier: frozenset[str] = frozenset()
+    earlier: tuple[str, ...] = ()
     """The keys of the records that the repeat had before."""
     state: State = "to-submit"
     """Changed by `TrackedJobs.move` only."""

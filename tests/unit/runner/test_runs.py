@@ -244,7 +244,7 @@ def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(how: st
     key = damage_first(run, store, how)
     repeat = list_missing_repeats(store, run)[0]
     earlier = Records.of(store, run).read_snapshot().earlier[repeat.key]
-    assert earlier == {key}
+    assert earlier == (key,)
     job = JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, retry_round=1)
     tracked, recorder = TrackedJob(repeat=repeat, key=job), ResultRecorder(run=make_ongoing(store, plan=run))
     assert recorder.find_record(tracked) is None  # nor is it one where it comes only now

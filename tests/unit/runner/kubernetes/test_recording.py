@@ -122,7 +122,7 @@ def test_a_record_of_an_earlier_round_is_none_of_this_one(store: Store) -> None:
     put_record(store, CELL, RESULT.to_json())
     tracked = track(CELL)
     assert recorder.find_record(tracked) == RESULT
-    tracked.earlier = frozenset({KEY})
+    tracked.earlier = (KEY,)
     tracked.pods = {"p": replace(load_pod("running"), exit_code=0)}
     assert recorder.find_record(tracked) is None
 
