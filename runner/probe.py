@@ -106,17 +106,19 @@ def search_largest_batch(
 def _choose_next(fitting: int, failing: int | None, bound: int, predicted: int | None, steps: Iterator[int]) -> int:
     """Return the next number of units to try: the prediction, then around it in steps that double, at last the middle.
 
-    So the interval is left after at most about twice as many trials as a bisection takes. Without a prediction by
-    doubling up to the middle.
+    Steps longer than twice the root of the interval end it, so that at most about twice as many batches are tried as by
+    bisection. Without a prediction, or where twice what it says fits, by doubling up to the middle.
     """
     high = bound + 1 if failing is None else failing
     middle = (fitting + high) // 2
-    if predicted is None or fitting == 0:
+    if predicted is None or 2 * predicted < fitting or fitting == 0:
         return min(SECOND_UNITS if fitting == 1 else max(1, 2 * fitting), bound if failing is None else middle)
     if min(predicted, high) > MAX_REACH * fitting:
         return min(predicted, bound) // 2 if failing is None else isqrt(fitting * min(predicted, failing))
     step = next(steps)
-    return middle if 2 * step >= high - fitting else max(fitting + step, min(predicted, high - step))
+    interval = high - fitting
+    is_left = 2 * step >= interval or step * step > 4 * interval
+    return middle if is_left else max(fitting + step, min(predicted, high - step))
 
 
 def predict_limit(trials: Iterable[Trial]) -> int | None:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from factories import make_cell, make_failed_result, make_gpu_use, make_memory, make_result
@@ -158,6 +158,8 @@ def test_a_prediction_that_is_too_high_is_left_in_steps_that_double() -> None:
     multiple=st.integers(1, 8),
     bound=st.integers(8, BOUND),
 )
+@example(limit=2966.0, fixed_share=0.75, block_mebibytes=1024, error=-0.5, multiple=1, bound=640)
+@example(limit=17350.0, fixed_share=0.8756, block_mebibytes=1024, error=-0.3746, multiple=1, bound=30251)
 def test_the_true_limit_is_always_found(
     limit: float, fixed_share: float, block_mebibytes: int, error: float, multiple: int, bound: int
 ) -> None:
