@@ -28,9 +28,8 @@ from runner.kubernetes.capacity import (
     read_node_status,
     sum_requests,
 )
-from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
 from runner.kubernetes.connection import ApiError, BusyError, Connection, JsonObject, decode_answer
-from runner.kubernetes.names import COMPONENT, JobKey
+from runner.kubernetes.names import JobKey
 from runner.kubernetes.objects import list_others, read_quantity
 from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.run import ClusterTarget
@@ -346,17 +345,6 @@ def _try(subject: Subject, check: str, path: str, body: JsonObject) -> JsonObjec
         return Finding(check, "failed", error.message, hint)
 
 
-def check_orphaned_pods(subject: Subject) -> Iterator[Finding]:
-    """Find pods of cells whose Job is gone: they take cores and memory, and nobody deletes them."""
-    found = find_orphaned_pods(subject.connection, subject.namespace, COMPONENT)
-    if pods := [pod for pod in found if not pod.has_ended]:
-        runs = sorted({pod.run_id for pod in pods})
-        message = f"{name_pods(pods)}, of {join_some(runs, MAX_NAMED)}: their Jobs are gone, and nothing deletes them"
-        where = f"--on {subject.target.context} --namespace {subject.namespace} --store {subject.store_url or 'URL'}"
-        hint = f"wait for those that run, or: benchmatrix clean {runs[0]} {where} --force"
-        yield Finding("pods without a Job", "warning", message, hint)
-
-
 def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) -> str:
     """Return what a policy of the cluster made of a pod that decides what is measured; empty if nothing was changed."""
     changes = [f"the container {name} was added" for name in list_others(pod["spec"])]
@@ -563,7 +551,6 @@ CHECKS: Mapping[str, Callable[[Subject], Iterable[Finding]]] = {
     "objects": check_objects,
     "Jobs": check_jobs,
     "pods": check_pods,
-    "pods without a Job": check_orphaned_pods,
     "nodes": check_nodes,
     "claims": check_claims,
     "queue": check_queue,
