@@ -12,11 +12,11 @@ from bench.errors import UserError
 from collector.access.scenario import Alternative, Scenario
 from collector.prices.table import PriceTable, find_gpu_offers, find_machine_offers
 from runner.price_tables import load_prices
-from runner.yaml_input import Node, NodeValidator, join_words, read_yaml, suggest_word
+from runner.yaml_input import Node, join_words, read_yaml, suggest_word, validate
 
 EXPECTED = "a scenario; give it the keys 'question', 'job_hours_on', 'kinds', 'users' and 'alternatives'"
 SHIPPED = {path.stem: path for path in sorted(Path(collector.access.__path__[0]).glob("scenarios/*.yaml"))}
-_VALIDATOR = NodeValidator(TypeAdapter(Scenario), documentation="docs/access.md")
+_ADAPTER = TypeAdapter(Scenario)
 
 
 def load_scenario(name: str) -> Scenario:
@@ -27,7 +27,7 @@ def load_scenario(name: str) -> Scenario:
         )
     path = SHIPPED.get(name, Path(name))
     tree = read_yaml(path, path.name if name in SHIPPED else name, expected=EXPECTED)
-    scenario = _VALIDATOR.validate(tree)
+    scenario = validate(tree, _ADAPTER, "docs/access.md")
     table, alternatives = load_prices(), dict(scenario.alternatives)
     for key, alternative in scenario.alternatives.items():
         if alternative.rent is not None and alternative.rent.price_per_hour is None:

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from bench.errors import UserError
 from collector.audit.study import list_shipped_tables, load_study
 from collector.audit.table import AuditTable, TableRow, UnknownDeviceError, find_device
-from runner.yaml_input import Node, NodeValidator, Scalar, Value, YamlError, quote, read_bytes, read_yaml, suggest_word
+from runner.yaml_input import Node, Value, YamlError, quote, read_bytes, read_yaml, suggest_word, validate
 
 # Lists have no place in a cell of CSV.
 COLUMNS = tuple(name for name in TableRow.model_fields if name != "readings")
@@ -61,7 +61,7 @@ def read_csv(path: Path, file: str) -> Node:
     return _make_node({key: _make_node(value, file, 1, key) for key, value in top.items()}, file, 1, "")
 
 
-def _read_cell(column: str, text: str) -> Scalar:
+def _read_cell(column: str, text: str) -> Value:
     for read_number in () if column in _TEXTS else (int, float):
         with suppress(ValueError):
             return read_number(text)
@@ -73,7 +73,7 @@ def _make_node(value: Value, file: str, line: int, key: str) -> Node:
 
 
 EXPECTED = "a table; give it the keys 'title', 'source' and 'rows'"
-_VALIDATOR = NodeValidator(TypeAdapter(AuditTable), documentation="docs/audit.md")
+_ADAPTER = TypeAdapter(AuditTable)
 
 
 def load_table(name: str) -> AuditTable:
@@ -94,36 +94,25 @@ def load_table(name: str) -> AuditTable:
 
 def _load(path: Path, file: str) -> AuditTable:
     tree = read_csv(path, file) if path.suffix == ".csv" else read_yaml(path, file, expected=EXPECTED)
-    tree = _fill_defaults(tree)
-    table = _VALIDATOR.validate(tree)
-    _check_devices(table, tree)
-    return table
-
-
-def _fill_defaults(tree: Node) -> Node:
-    rows, defaults = tree.find_child("rows"), tree.find_child("defaults")
-    if not isinstance(tree.value, dict):
-        raise tree.error(f"found no keys, expected {EXPECTED}")
-    if defaults is None:
-        return tree
-    if not isinstance(defaults.value, dict):
-        raise defaults.error("found no keys, expected columns of the rows with their values")
-    entries = {key: value for key, value in tree.value.items() if key != "defaults"}
-    if rows is not None and isinstance(rows.value, list):
-        filled = [
-            replace(row, value=defaults.value | row.value) if isinstance(row.value, dict) else row for row in rows.value
-        ]
-        entries["rows"] = replace(rows, value=filled)
-    return replace(tree, value=entries)
-
-
-def _check_devices(table: AuditTable, tree: Node) -> None:
+    entries = dict(tree.children)
+    if (defaults := entries.pop("defaults", None)) is not None:
+        if not isinstance(defaults.value, dict):
+            raise defaults.error("found no keys, expected columns of the rows with their values")
+        if (rows := entries.get("rows")) is not None and isinstance(rows.value, list):
+            filled = [
+                replace(row, value=defaults.value | row.value) if isinstance(row.value, dict) else row
+                for row in rows.value
+            ]
+            entries["rows"] = replace(rows, value=filled)
+        tree = replace(tree, value=entries)
+    table = validate(tree, _ADAPTER, "docs/audit.md")
     for index, row in enumerate(table.rows):
         try:
             find_device(table, row)
         except UnknownDeviceError as error:
             key = f"rows[{index}].device"
             raise tree.find_nearest(key).error(str(error), key=key) from None
+    return table
 
 
 def describe_shipped_table(name: str) -> str:

@@ -7,7 +7,7 @@ import math
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,8 +23,7 @@ from runner.kubernetes.names import VariableName, VariableValue
 from runner.sources import BUILTIN_FOLDER, list_builtin_matrices, read_git_revision
 from runner.yaml_input import (
     Node,
-    NodeValidator,
-    Scalar,
+    Value,
     YamlError,
     describe_found,
     join_words,
@@ -32,6 +31,7 @@ from runner.yaml_input import (
     read_yaml,
     suggest_near_word,
     suggest_word,
+    validate,
 )
 
 DEFAULT_REPEATS = 3
@@ -56,6 +56,7 @@ _TYPES: dict[str, Any] = {
 }
 # A file names a model, and a neighbour that it defines by itself.
 _TYPES |= {"model": Literal[tuple(MODELS)], "neighbour": Name | None}
+_EXPECTED = "a matrix; give it at least the keys 'name' and 'axes'"
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False, extra="forbid")
 
 
@@ -87,9 +88,10 @@ _FILE = create_model(
     neighbours=(_NEIGHBOURS, {}),
     environment=(dict[VariableName, VariableValue], {}),
 )
-_VALIDATOR: NodeValidator[Any] = NodeValidator(TypeAdapter(_FILE), documentation="docs/matrix.md", keeps_null=True)
+_ADAPTER: TypeAdapter[Any] = TypeAdapter(_FILE)
 
-Settings = dict[str, Scalar]
+Settings = Mapping[str, Node]
+"""Keys of a cell with their values, each of which knows where in the file it stands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,242 +118,187 @@ class Entry:
     node: Node
 
 
-@dataclass(frozen=True, kw_only=True)
-class MatrixDefinition:
-    """A matrix before it is expanded; every value is valid by itself, their combinations are not checked yet."""
-
-    name: str
-    description: str
-    axes: dict[str, list[Scalar]]
-    defaults: Settings
-    exclude: tuple[Entry, ...]
-    include: tuple[Entry, ...]
-    neighbours: dict[str, Settings]
-    """What `neighbour` can name: for each name the fields in which the other tenants differ."""
-    environment: dict[str, str]
-    root: Node
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Combination:
-    """Settings of one cell before the defaults, and where in the file it comes from: `axes` or an `include` entry."""
-
-    settings: Settings
-    entries: tuple[Entry, ...]
-    """Those of `include` that added to it."""
-    node: Node
-
-
 def load_matrix(name_or_path: str, *, is_data_here: bool = True) -> Matrix:
     """Return the matrix with this built-in name or in this file; UserError if it is unknown or has an error.
 
     `is_data_here`: whether a cell's `data_dir` must be a folder of this machine; on a cluster it is one of the pod's.
     """
     path = _find_matrix(name_or_path)
-    source = _show_path(path)
-    definition = read_definition(read_yaml(path, source))
-    cells = tuple(expand_matrix(definition, path.parent, is_data_here=is_data_here))
+    return read_matrix(read_yaml(path, _show_path(path), expected=_EXPECTED), path.parent if is_data_here else None)
+
+
+def read_matrix(root: Node, folder: Path | None) -> Matrix:
+    """Return the matrix in a file's tree: the product of the axes, less `exclude`, plus `include`.
+
+    `folder`: where relative paths of data start; None: they are not of this machine. YamlError if something is wrong,
+    or a combination lacks a key, contradicts itself, names a folder that does not exist, or is there already.
+    """
+    file = validate(root, _ADAPTER, "docs/matrix.md", keeps_null=True)
+    parts = {key: root.children.get(key, replace(root, value=None)) for key in TOP_KEYS}
+    axes = {key: [*node.children.values()] for key, node in parts["axes"].children.items()}
+    _check_axes(axes, parts["axes"])
+    for node in (node for key in ("exclude", "include", "neighbours") for node in parts[key].children.values()):
+        if not node.children:
+            raise node.error("found an empty entry, expected keys with values; fill it in or remove it")
+    for key, node in parts["defaults"].children.items():
+        if key in axes:
+            raise node.error("is an axis already, which needs no default; remove it here or under 'axes'")
+    exclude, include = (tuple(_read_entries(parts[key], axes)) for key in ("exclude", "include"))
+    _check_excluded(exclude, axes)
+    cells = tuple(_expand(_combine(axes, exclude, include, parts["axes"]), parts, folder))
     if not cells:
         message = "leave no cell: every combination of the axes is excluded; remove an 'exclude' entry"
-        raise definition.exclude[0].node.error(message, key="exclude")
+        raise exclude[0].node.error(message, key="exclude")
     return Matrix(
-        name=definition.name,
-        description=definition.description,
-        cells=cells,
-        source=source,
-        environment=definition.environment,
-    )
-
-
-def read_definition(root: Node) -> MatrixDefinition:
-    """Return the definition in a matrix file's tree; YamlError for the first error found in it."""
-    _refuse_misplaced(root)
-    file = _VALIDATOR.validate(root)
-    axes_node = _find_part(root, "axes")
-    axes: dict[str, list[Scalar]] = {key: getattr(file.axes, key) for key in axes_node.list_keys()}
-    _check_axes(axes, axes_node)
-    exclude = tuple(_read_entries(file.exclude, _find_part(root, "exclude"), axes))
-    for entry in exclude:
-        for key, value in entry.on_axes.items():
-            if value not in axes[key]:
-                node = entry.node.find_nearest(key)
-                found = f"found {describe_found(node)}, which matches no combination"
-                raise node.error(f"{found}; the axis '{key}' has {join_words(axes[key])}")
-    return MatrixDefinition(
         name=file.name,
         description=file.description.strip(),
-        axes=axes,
-        defaults={} if file.defaults is None else file.defaults.model_dump(exclude_unset=True),
-        exclude=exclude,
-        include=tuple(_read_entries(file.include, _find_part(root, "include"), axes)),
-        neighbours={name: given.model_dump(exclude_unset=True) for name, given in file.neighbours.items()},
+        cells=cells,
+        source=root.file,
         environment=file.environment,
-        root=root,
     )
 
 
-def _find_part(root: Node, key: str) -> Node:
-    return root.find_child(key) or replace(root, value=None)
-
-
-def _refuse_misplaced(root: Node) -> None:
-    """Raise YamlError for an empty entry, a default of an axis, and what is excluded by another key than an axis."""
-    parts = {key: _find_part(root, key) for key in TOP_KEYS}
-    axes, excluded = parts["axes"].list_keys(), parts["exclude"].list_children()
-    others = [key for key in (*CELL_KEYS, *EXECUTION_KEYS) if key not in axes]
-    no_axis = f"is not an axis of this matrix, so it matches no combination; exclude by {', '.join(axes)}"
-    is_axis = "is an axis already, which needs no default; remove it here or under 'axes'"
-    for node, keys, message in ((parts["defaults"], axes, is_axis), *((entry, others, no_axis) for entry in excluded)):
-        for key in keys:
-            if (child := node.find_child(key)) is not None:
-                raise child.error(message)
-    for node in (*excluded, *parts["neighbours"].list_children(), *parts["include"].list_children()):
-        if node.value == {}:
-            raise node.error("found an empty entry, expected keys with values; fill it in or remove it")
-
-
-def _check_axes(axes: Mapping[str, list[Scalar]], node: Node) -> None:
+def _check_axes(axes: Mapping[str, Sequence[Node]], node: Node) -> None:
     if not axes:
         raise node.error("found no axis, expected at least one; write one under it, 'model: [conv6]' for example")
-    for key, values in axes.items():
-        first: dict[Scalar, Node] = {}
-        for value, item in zip(values, node.find_nearest(key).list_children(), strict=True):
-            if value in first:
-                message = f"found {describe_found(item)} again, first in line {first[value].line}; keep one of the two"
-                raise item.error(message)
-            first[value] = item
+    for values in axes.values():
+        first: dict[Value, Node] = {}
+        for item in values:
+            if item.value in first:
+                found = f"found {describe_found(item)} again, first in line {first[item.value].line}"
+                raise item.error(f"{found}; keep one of the two")
+            first[item.value] = item
     lengths = [len(values) for values in axes.values()]
     if math.prod(lengths) > MAX_COMBINATIONS:
         product = f"{' x '.join(map(str, lengths))} values make {math.prod(lengths):,} combinations"
         raise node.error(f"{product}, expected at most {MAX_COMBINATIONS:,}; shorten an axis or split the matrix")
 
 
-def _read_entries(entries: Iterable[Any], node: Node, axes: Iterable[str]) -> Iterator[Entry]:
+def _check_excluded(exclude: Iterable[Entry], axes: Mapping[str, Sequence[Node]]) -> None:
+    known = {key: {item.value for item in values} for key, values in axes.items()}
+    for entry in exclude:
+        for node in entry.added.values():
+            no_axis = "is not an axis of this matrix, so it matches no combination"
+            raise node.error(f"{no_axis}; exclude by {', '.join(axes)}")
+        for key, node in entry.on_axes.items():
+            if node.value not in known[key]:
+                values = join_words(item.value for item in axes[key])
+                found = f"found {describe_found(node)}, which matches no combination"
+                raise node.error(f"{found}; the axis '{key}' has {values}")
+
+
+def _read_entries(part: Node, axes: Iterable[str]) -> Iterator[Entry]:
     """Yield an entry for every combination of one value per axis that it names, the last axis varying fastest."""
-    for found, place in zip(entries, node.list_children(), strict=True):
-        values = found.model_dump(exclude_unset=True)
-        chosen = {key: values.pop(key) for key in axes if key in values}
-        for key, several in values.items():
-            if isinstance((child := place.find_nearest(key)).value, list):
+    for node in part.children.values():
+        added = {key: child for key, child in node.children.items() if key not in axes}
+        for child in added.values():
+            if isinstance(child.value, list):
                 raise child.error("found a list, expected one value: it is no axis of this matrix; write one value")
-            values[key] = several[0]
-        for settings in itertools.product(*chosen.values()):
-            yield Entry(on_axes=dict(zip(chosen, settings, strict=True)), added=values, node=place)
+        named = [key for key in axes if key in node.children]
+        lists = [[*node.children[key].children.values()] or [node.children[key]] for key in named]
+        for chosen in itertools.product(*lists):
+            yield Entry(on_axes=dict(zip(named, chosen, strict=True)), added=added, node=node)
 
 
-def expand_matrix(definition: MatrixDefinition, folder: Path, *, is_data_here: bool = True) -> Iterator[PlannedCell]:
-    """Yield the cells: the product of the axes, less `exclude`, plus `include`; the last axis varies fastest.
-
-    Relative paths are read from `folder`. YamlError if a combination lacks a key, contradicts itself, names a folder
-    that does not exist, or is there already.
-    """
+def _expand(
+    combinations: Iterable[tuple[Settings, Node]], parts: Mapping[str, Node], folder: Path | None
+) -> Iterator[PlannedCell]:
     seen: dict[str, tuple[Cell, Node]] = {}
     num_repeats = 0
-    for combination in _iter_combinations(definition):
-        planned = _plan_cell(combination, definition, folder if is_data_here else None)
+    for settings, node in combinations:
+        planned = _plan_cell(settings, node, parts, folder)
         num_repeats += planned.repeats
         if num_repeats > MAX_PLANNED_REPEATS:
             message = f"the first {len(seen) + 1:,} cells have more than {MAX_PLANNED_REPEATS:,} repeats, the limit"
-            raise combination.node.error(f"{message}; give fewer 'repeats', or split the matrix")
+            raise node.error(f"{message}; give fewer 'repeats', or split the matrix")
         cell_id = planned.cell.cell_id
         if cell_id in seen:
-            raise _duplicate_error(planned.cell, combination.node, *seen[cell_id])
-        seen[cell_id] = planned.cell, combination.node
+            raise _duplicate_error(planned.cell, node, *seen[cell_id])
+        seen[cell_id] = planned.cell, node
         yield planned
 
 
-def _iter_combinations(definition: MatrixDefinition) -> Iterator[_Combination]:
-    """Yield combinations as GitHub Actions would.
+def _combine(
+    axes: Mapping[str, Sequence[Node]], exclude: Sequence[Entry], include: Sequence[Entry], node: Node
+) -> Iterator[tuple[Settings, Node]]:
+    """Yield combinations as GitHub Actions would, the last axis varying fastest, each with where it comes from.
 
     An `include` entry adds its other keys to every combination of the product that has its axis values; one that finds
     no such combination is a cell of its own. Axis values are never overwritten, added keys are, by later entries.
     """
-    excluded, included = _index_entries(definition.exclude), _index_entries(definition.include)
+    excluded, included = _index_entries(exclude), _index_entries(include)
     used: set[int] = set()
-    for product in itertools.product(*definition.axes.values()):
-        settings = dict(zip(definition.axes, product, strict=True))
+    for product in itertools.product(*axes.values()):
+        settings = dict(zip(axes, product, strict=True))
         if any(_find_entries(excluded, settings)):
             continue
         numbers = sorted(itertools.chain.from_iterable(_find_entries(included, settings)))
         used.update(numbers)
         for number in numbers:
-            settings |= definition.include[number].added
-        entries = tuple(definition.include[number] for number in numbers)
-        yield _Combination(settings=settings, entries=entries, node=definition.root.find_nearest("axes"))
-    for number, entry in enumerate(definition.include):
+            settings |= include[number].added
+        yield settings, node
+    for number, entry in enumerate(include):
         if number not in used:
-            yield _Combination(settings=entry.on_axes | entry.added, entries=(entry,), node=entry.node)
+            yield {**entry.on_axes, **entry.added}, entry.node
 
 
 # By the axes that entries name, then by their values on these axes: the numbers of the entries.
-_EntryIndex = dict[tuple[str, ...], dict[tuple[Scalar, ...], list[int]]]
+_EntryIndex = dict[tuple[str, ...], dict[tuple[Value, ...], list[int]]]
 
 
 def _index_entries(entries: Iterable[Entry]) -> _EntryIndex:
     """Index entries for look-up, so that expanding takes no longer with many entries on the same axes."""
     index: _EntryIndex = {}
     for number, entry in enumerate(entries):
-        axes = tuple(sorted(entry.on_axes))
-        values = tuple(entry.on_axes[axis] for axis in axes)
-        index.setdefault(axes, {}).setdefault(values, []).append(number)
+        values = tuple(node.value for node in entry.on_axes.values())
+        index.setdefault(tuple(entry.on_axes), {}).setdefault(values, []).append(number)
     return index
 
 
 def _find_entries(index: _EntryIndex, settings: Settings) -> Iterator[list[int]]:
     """Yield, for each set of axes that entries name, the numbers of the entries whose values are all in `settings`."""
     for axes, by_values in index.items():
-        yield by_values.get(tuple(settings[axis] for axis in axes), [])
+        yield by_values.get(tuple(settings[axis].value for axis in axes), [])
 
 
-def _plan_cell(combination: _Combination, definition: MatrixDefinition, folder: Path | None) -> PlannedCell:
-    values = {**definition.defaults, **combination.settings}
-    _check_required(combination, values)
-    execution: Settings = {"repeats": DEFAULT_REPEATS, "timeout_seconds": DEFAULT_TIMEOUT_SECONDS}
-    execution |= {key: values.pop(key) for key in EXECUTION_KEYS if key in values}
-    spec = MODELS[str(values["model"])]
-    natural: Settings = {
+def _plan_cell(own: Settings, place: Node, parts: Mapping[str, Node], folder: Path | None) -> PlannedCell:
+    """Return the cell of a combination; `place`: where that comes from, `axes` or an `include` entry."""
+    nodes = {**parts["defaults"].children, **own}
+    _check_required(nodes, place)
+    fields: dict[str, Any] = {key: node.value for key, node in nodes.items()}
+    execution = {"repeats": DEFAULT_REPEATS, "timeout_seconds": DEFAULT_TIMEOUT_SECONDS}
+    execution |= {key: fields.pop(key) for key in EXECUTION_KEYS if key in fields}
+    spec = MODELS[fields["model"]]
+    for key, is_unfit in (("num_classes", spec.num_classes is None), ("data_dir", spec.data is None)):
+        if is_unfit and key not in own:  # under `defaults` it is meant for the other models
+            fields.pop(key, None)
+    natural = {
         "input_size": spec.input_size,
         "num_classes": spec.num_classes,
-        "mode": DEFAULT_MODES[str(values["framework"])],
+        "mode": DEFAULT_MODES[fields["framework"]],
     }
-    for key, is_unfit in (("num_classes", spec.num_classes is None), ("data_dir", spec.data is None)):
-        if is_unfit and key not in combination.settings:  # under `defaults` it is meant for the other models
-            values.pop(key, None)
-    if values.get("data_dir") is not None:
-        values["data_dir"] = _find_data_dir(_find_node("data_dir", combination, definition), folder)
-    fields: dict[str, Any] = natural | values
+    fields = natural | fields
+    if fields.get("data_dir") is not None:
+        fields["data_dir"] = _find_data_dir(nodes["data_dir"], folder)
     if (name := fields.pop("neighbour", None)) is not None:
-        if name not in definition.neighbours:
-            hint = "the matrix defines none; add it there"
-            if definition.neighbours:
-                hint = suggest_word(name, list(definition.neighbours))
-            message = f"found '{name}', expected a name under 'neighbours'; {hint}"
-            raise _find_node("neighbour", combination, definition).error(message)
-        fields["neighbour"] = _complete_neighbour(definition.neighbours[name], fields)
+        known = parts["neighbours"].children
+        if name not in known:
+            hint = suggest_word(name, list(known)) if known else "the matrix defines none; add it there"
+            raise nodes["neighbour"].error(f"found '{name}', expected a name under 'neighbours'; {hint}")
+        given = {key: node.value for key, node in known[name].children.items()}
+        fields["neighbour"] = _complete_neighbour(given, fields)
     try:
         cell = Cell.model_validate(fields)
-    except ValidationError as error:
-        raise _cell_error(error, combination, definition) from None
+    except ValidationError as error:  # its message begins with the key: `mode: ...`
+        key, _, message = str(error.errors()[0]["ctx"]["error"]).partition(": ")
+        shown = ", ".join(f"{name}={node.value}" for name, node in own.items())
+        hint = "change it, exclude the combination, or give the value in an 'include' entry for the cells that it fits"
+        raise nodes.get(key, place).error(f"{message} (in the cell {shown}); {hint}") from None
     return PlannedCell.model_validate({"cell": cell} | execution)
 
 
-def _find_node(key: str, combination: _Combination, definition: MatrixDefinition) -> Node:
-    """Return where the value of a key stands that a combination has."""
-    for entry in reversed(combination.entries):
-        if (found := entry.node.find_child(key)) is not None:
-            return found
-    if key in combination.settings:
-        index = definition.axes[key].index(combination.settings[key])
-        return definition.root.find_nearest(f"axes.{key}[{index}]")
-    found = definition.root.find_nearest(f"defaults.{key}")
-    return found if key in definition.defaults else combination.node
-
-
 def _find_data_dir(node: Node, folder: Path | None) -> str:
-    """Return the absolute path of a folder with data; YamlError if there is no such folder, or cannot be one.
-
-    `folder`: where relative paths start; None: the folder is not of this machine.
-    """
+    """Return the absolute path of a folder with data; YamlError if there is no such folder, or cannot be one."""
     given = str(node.value)
     if folder is None:
         if not os.path.isabs(given):
@@ -359,41 +306,25 @@ def _find_data_dir(node: Node, folder: Path | None) -> str:
         return given
     path = os.path.abspath(folder / os.path.expanduser(given))
     if not os.path.isdir(path):
-        message = (
-            f"there is no folder {path!r}, expected one with data; a relative path starts at the matrix file's folder"
-        )
-        raise node.error(message)
+        message = f"there is no folder {path!r}, expected one with data"
+        raise node.error(f"{message}; a relative path starts at the matrix file's folder")
     return path
 
 
-def _check_required(combination: _Combination, settings: Settings) -> None:
-    missing = [key for key in _REQUIRED_KEYS if key not in settings]
-    if not missing:
-        return
-    keys = ", ".join(f"'{key}'" for key in missing)
-    if combination.node.key == "axes":
-        message = f"cells lack {keys}; give each a value under 'axes' or 'defaults'"
-        raise combination.node.error(message)
-    message = f"matches no combination of the axes, so it is a cell of its own, and that lacks {keys}"
-    hint = "add what is missing, or fix the axis values"
-    raise combination.node.error(f"{message}; {hint}")
-
-
-def _cell_error(error: ValidationError, combination: _Combination, definition: MatrixDefinition) -> YamlError:
-    """Point at the setting that a validator of Cell names at the start of its message (`mode: ...`)."""
-    key, _, message = str(error.errors()[0]["ctx"]["error"]).partition(": ")
-    cell = ", ".join(f"{name}={value}" for name, value in combination.settings.items())
-    hint = "change it, exclude the combination, or give the value in an 'include' entry for the cells that it fits"
-    return _find_node(key, combination, definition).error(f"{message} (in the cell {cell}); {hint}")
+def _check_required(settings: Settings, place: Node) -> None:
+    missing = ", ".join(f"'{key}'" for key in _REQUIRED_KEYS if key not in settings)
+    if missing and place.key == "axes":
+        raise place.error(f"cells lack {missing}; give each a value under 'axes' or 'defaults'")
+    if missing:
+        message = f"matches no combination of the axes, so it is a cell of its own, and that lacks {missing}"
+        raise place.error(f"{message}; add what is missing, or fix the axis values")
 
 
 def _duplicate_error(cell: Cell, node: Node, first_cell: Cell, first_node: Node) -> YamlError:
     if cell != first_cell:
-        message = f"gives the id {cell.cell_id} to two different cells, by chance; split the matrix"
-        return node.error(message)
+        return node.error(f"gives the id {cell.cell_id} to two different cells, by chance; split the matrix")
     first = f"'{first_node.key}' in line {first_node.line}"
-    message = f"makes the cell {cell.cell_id} again, which {first} makes already; remove one of the two"
-    return node.error(message)
+    return node.error(f"makes the cell {cell.cell_id} again, which {first} makes already; remove one of the two")
 
 
 def _find_matrix(name_or_path: str) -> Path:
@@ -417,7 +348,7 @@ def _show_path(path: Path) -> str:
         return str(path)
 
 
-def _complete_neighbour(given: Settings, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _complete_neighbour(given: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return every field of a neighbour of a cell with these `fields`: what is not given is the cell's.
 
     Of another model, the input size is that model's own, and so is the number of classes unless both models have
@@ -430,7 +361,7 @@ def _complete_neighbour(given: Settings, fields: Mapping[str, Any]) -> dict[str,
         of_cell["input_size"] = spec.input_size
         if spec.num_classes is None or of_cell["num_classes"] is None:
             of_cell["num_classes"] = spec.num_classes
-    return of_cell | given
+    return {**of_cell, **given}
 
 
 def name_neighbours(neighbours: Mapping[Neighbour, str]) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from pydantic import TypeAdapter
 from bench.errors import UserError
 from bench.registry import Device
 from collector.prices.table import SHIPPED_PRICES, PriceTable
-from runner.yaml_input import Node, NodeValidator, read_yaml, suggest_word
+from runner.yaml_input import read_yaml, suggest_word, validate
 
-DOCUMENTATION = "docs/cost.md"
 EXPECTED = "a price table; give it the keys 'title', 'currency' and 'prices'"
 # What a user's table leaves out is that of the shipped one: grids and chips are the same for everybody.
 SHARED_KEYS = ("carbon", "power")
-_VALIDATOR = NodeValidator(TypeAdapter(PriceTable), documentation=DOCUMENTATION)
+_ADAPTER = TypeAdapter(PriceTable)
 
 
 def load_prices(path: Path | None = None) -> PriceTable:
@@ -24,16 +23,11 @@ def load_prices(path: Path | None = None) -> PriceTable:
     A table of one's own takes carbon and power from the shipped one where it has no such key. Raise UserError with
     file, line and key where the file cannot be read or is wrong.
     """
-    if path is None:
-        return _VALIDATOR.validate(_read(SHIPPED_PRICES, SHIPPED_PRICES.name))
-    tree = _read(path, str(path))
-    missing = [key for key in SHARED_KEYS if tree.find_child(key) is None]
-    if missing:
-        shipped = _read(SHIPPED_PRICES, SHIPPED_PRICES.name)
-        assert isinstance(tree.value, dict)
-        taken = {key: child for key in missing if (child := shipped.find_child(key)) is not None}
-        tree = replace(tree, value=tree.value | taken)
-    return _VALIDATOR.validate(tree)
+    tree = read_yaml(path or SHIPPED_PRICES, SHIPPED_PRICES.name if path is None else str(path), expected=EXPECTED)
+    if path is not None and not tree.children.keys() >= set(SHARED_KEYS):
+        shipped = read_yaml(SHIPPED_PRICES, SHIPPED_PRICES.name, expected=EXPECTED).children
+        tree = replace(tree, value={**{key: shipped[key] for key in SHARED_KEYS}, **tree.children})
+    return validate(tree, _ADAPTER, "docs/cost.md")
 
 
 def check_machines(table: PriceTable, machines: Mapping[Device, str], path: Path | None) -> None:
@@ -58,10 +52,3 @@ def check_place(table: PriceTable, cloud: str | None, region: str | None, path: 
         known = sorted({row.region for row in rows})
         where = "" if cloud is None else f" in {cloud}"
         raise UserError(f"--region {region}: {file} has no prices of it{where}; {suggest_word(region, known)}")
-
-
-def _read(path: Path, file: str) -> Node:
-    tree = read_yaml(path, file, expected=EXPECTED)
-    if not isinstance(tree.value, dict):
-        raise tree.error(f"found no keys, expected {EXPECTED}")
-    return tree

@@ -8,7 +8,7 @@ import pytest
 
 from bench.errors import UserError
 from bench.schema import PlannedCell
-from runner.matrix import expand_matrix, load_matrix, read_definition
+from runner.matrix import load_matrix, read_matrix
 from runner.yaml_input import YamlError, parse_yaml
 
 DEMO = """\
@@ -25,7 +25,7 @@ OWN_CELL = "- {model: conv6, framework: pytorch, device: gpu, phase: train}\n"
 
 
 def expand(text: str) -> list[PlannedCell]:
-    return list(expand_matrix(read_definition(parse_yaml(text, "demo.yaml")), Path("/matrices")))
+    return list(read_matrix(parse_yaml(text.encode(), "demo.yaml", expected="a matrix"), Path("/matrices")).cells)
 
 
 def expand_or_refuse(text: str) -> list[PlannedCell] | str:

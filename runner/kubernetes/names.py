@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 
 from bench.errors import UserError
 from bench.redaction import is_secret_variable
-from runner.yaml_input import ExpectedError, quote, suggest_word
+from runner.yaml_input import quote, suggest_word
 
 # The schemas that are checked against: clusters of a version before and after read the same fields.
 KUBERNETES_VERSION = "1.36"
@@ -63,12 +63,12 @@ _PRINTABLE = "[^\x00-\x1f\x7f-\x9f\ud800-\udfff]"
 
 
 def _make_check(pattern: str, expected: str) -> Callable[[str], str]:
-    """Return a function that returns a text, or raises ExpectedError if it does not match."""
+    """Return a function that returns a text, or raises ValueError if it does not match."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
         if not compiled.fullmatch(text):
-            raise ExpectedError(expected)
+            raise ValueError(f"expected {expected}")
         return text
 
     return check
@@ -134,12 +134,12 @@ def check_option(option: str, text: str, check: Callable[[str], str]) -> str:
     """Return what an option of the command line gives; UserError if it is not what `check` accepts."""
     try:
         return check(text)
-    except ExpectedError as error:
-        raise UserError(f"{option}: found {quote(text)}, expected {error}") from None
+    except ValueError as error:
+        raise UserError(f"{option}: found {quote(text)}, {error}") from None
 
 
 def check_queue(text: str) -> str:
-    """Return the name of Kueue's LocalQueue, which is a label's value as well; ExpectedError if it is none."""
+    """Return the name of Kueue's LocalQueue, which is a label's value as well; ValueError if it is none."""
     return check_label_value(check_object_name(text))
 
 

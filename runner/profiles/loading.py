@@ -6,7 +6,6 @@ One that `extends` another replaces single keys of it; lists are replaced whole,
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +14,14 @@ from pydantic import TypeAdapter
 from bench.errors import UserError
 from runner.profiles import BUILTIN_PROFILES, PROFILE_FOLDER
 from runner.profiles.model import Profile
-from runner.yaml_input import Node, NodeValidator, YamlError, quote, read_yaml, suggest_near_word, suggest_word
+from runner.yaml_input import Node, quote, read_yaml, suggest_near_word, suggest_word, validate
 
 # How the tools of each cloud name the contexts that they write: gcloud, aws, eksctl, k3d and kind.
 _CONTEXT_PREFIXES = {"gke_": "gke", "arn:aws:eks:": "eks", "arn:aws-": "eks", "k3d-": "k3s", "kind-": "kind"}
 _CONTEXT_SUFFIXES = {".eksctl.io": "eks"}
 
 _EXPECTED = "a profile; write `extends: gke`, for example, and what differs"
-_VALIDATOR = NodeValidator(TypeAdapter(Profile), documentation="docs/profiles.md")
+_ADAPTER = TypeAdapter(Profile)
 
 
 def find_profile(name: str | None, context: str) -> Profile:
@@ -50,7 +49,7 @@ def load_profile(name: str) -> Profile:
             f"--profile {name}: is none; {suggest_word(name, BUILTIN_PROFILES)}, or give the path of a .yaml file"
         )
     tree = _read_tree(path, path.name if name in BUILTIN_PROFILES else name, seen=())
-    return _VALIDATOR.validate(choose_gpu(tree))
+    return validate(_choose_gpu(tree), _ADAPTER, "docs/profiles.md")
 
 
 def _find_file(name: str, folder: Path) -> Path | None:
@@ -63,15 +62,15 @@ def _find_file(name: str, folder: Path) -> Path | None:
 def _read_tree(path: Path, file: str, seen: tuple[str, ...]) -> Node:
     """Return the content of a profile merged into that of the profiles that it extends."""
     tree = read_yaml(path, file, expected=_EXPECTED)
-    if not isinstance(tree.value, dict):
-        raise tree.error(f"found no keys, expected {_EXPECTED}")
-    entries = dict(tree.value)
-    if GPU_KINDS in entries and path.parent != PROFILE_FOLDER:
+    entries = dict(tree.children)
+    if "gpu_kinds" in entries and path.parent != PROFILE_FOLDER:
         message = "unknown key; write what GPUs of your own are in `gpu`, and where they are in `pools.gpu`"
-        raise entries[GPU_KINDS].error(message)
+        raise entries["gpu_kinds"].error(message)
     base = entries.pop("extends", None)
-    entries.setdefault("name", _make_name(tree, path.stem))
-    own = expand_word(replace(tree, value=entries))
+    entries.setdefault("name", replace(tree, value=path.stem, text=path.stem, key="name"))
+    if (gpu := entries.get("gpu")) is not None and isinstance(gpu.value, str):  # `gpu: T4`
+        entries["gpu"] = replace(gpu, value={"name": replace(gpu, key="gpu.name")})
+    own = replace(tree, value=entries)
     if base is None or base.value is None:
         return own
     found = _find_base(base, path.parent)
@@ -92,42 +91,29 @@ def _find_base(base: Node, folder: Path) -> Path:
     return found
 
 
-def _make_name(tree: Node, name: str) -> Node:
-    return Node(value=name, text=name, file=tree.file, line=tree.line, key="name")
-
-
-GPU_KINDS = "gpu_kinds"
-
-
-def expand_word(tree: Node) -> Node:
-    """Return the content of a profile's file with `gpu: T4` written in full: `gpu: {name: T4}`."""
-    entries = _read_entries(tree)
-    gpu = entries.get("gpu")
-    if gpu is None or not isinstance(gpu.value, str):
-        return tree
-    return replace(tree, value={**entries, "gpu": replace(gpu, value={"name": replace(gpu, key="gpu.name")})})
-
-
-def choose_gpu(tree: Node) -> Node:
+def _choose_gpu(tree: Node) -> Node:
     """Return the whole content of a profile with the GPU that it names, and without `gpu_kinds`.
 
     YamlError if the name is a word that the profile does not offer.
     """
-    entries = dict(_read_entries(tree))
-    kinds, gpu = _read_entries(entries.pop(GPU_KINDS, None)), _read_entries(entries.get("gpu"))
-    tree = replace(tree, value=entries)
-    name = gpu.get("name")
-    if name is None or not isinstance(name.value, str):
+    entries = dict(tree.children)
+    kinds = entries.pop("gpu_kinds").children if "gpu_kinds" in entries else {}
+    own, tree = entries.get("gpu"), replace(tree, value=entries)
+    if own is None or "name" not in own.children or not isinstance((name := own.children["name"]).value, str):
         return tree
-    for word, parts in ((word, _read_entries(kind)) for word, kind in kinds.items()):
-        nvml_name = _read_entries(parts["gpu"])["name"]  # is its name, whichever of the two the profile says
-        if name.value in (word, nvml_name.value):
-            entries["gpu"] = replace(entries["gpu"], value=gpu | {"name": nvml_name})
-            pools = replace(tree, value={"gpu": parts["pool"]})
-            return merge(replace(tree, value={"gpu": parts["gpu"], "pools": pools}), tree)
-    if "compute_capability" not in gpu:
-        raise _explain_unknown(name, kinds)
-    return tree
+    for word, kind in kinds.items():
+        gpu, pool = kind.children["gpu"], kind.children["pool"]
+        if name.value in (word, gpu.children["name"].value):
+            entries["gpu"] = replace(own, value={**own.children, "name": gpu.children["name"]})
+            return merge(replace(tree, value={"gpu": gpu, "pools": replace(tree, value={"gpu": pool})}), tree)
+    if "compute_capability" in own.children:
+        return tree
+    advice = "for another GPU, write its compute_capability and max_per_node, and all of pools.gpu"
+    if not kinds:
+        raise name.error(f"found {quote(name.text)}, but this profile knows no GPU by a word; {advice}")
+    near = suggest_near_word(name.text, list(kinds))
+    advice = f"{near} Or, {advice}" if near else advice
+    raise name.error(f"found {quote(name.text)}, expected {', '.join(kinds)}; {advice}")
 
 
 def merge(base: Node, own: Node) -> Node:
@@ -138,18 +124,3 @@ def merge(base: Node, own: Node) -> Node:
         key: merge(base.value[key], value) if key in base.value else value for key, value in own.value.items()
     }
     return replace(own, value=merged)
-
-
-def _explain_unknown(name: Node, kinds: Mapping[str, Node]) -> YamlError:
-    words, shown = ", ".join(kinds), quote(name.text)
-    own = "for another GPU, write its compute_capability and max_per_node, and all of pools.gpu"
-    if not kinds:
-        message = f"found {shown}, but this profile knows no GPU by a word; {own}"
-    else:
-        near = suggest_near_word(name.text, list(kinds))
-        message = f"found {shown}, expected {words}; " + (f"{near} Or, {own}" if near else own)
-    return name.error(message)
-
-
-def _read_entries(node: Node | None) -> dict[str, Node]:
-    return node.value if node is not None and isinstance(node.value, dict) else {}

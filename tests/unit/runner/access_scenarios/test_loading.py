@@ -81,7 +81,6 @@ def test_an_error_names_line_and_key(tmp_path: Path, old: str, new: str, line: i
     ("text", "message"),
     [
         ("", "the file is empty, expected a scenario"),
-        ("- a\n", "found a list, expected keys with values"),
         (TEXT.replace("250}", "-1}"), "found the number -1, expected greater than or equal to 0.000000001"),
         (TEXT.replace("job_hours: [2]", "job_hours: abc"), "found the text 'abc', expected a list"),
         (TEXT.replace("jobs_per_day: 1", "jobs_per_day: 100000"), "jobs would be simulated, more than 2,000,000"),

@@ -83,8 +83,8 @@ def count_distinct_cells(combinations: list[dict[str, Any]]) -> int:
 def test_expansion_agrees_with_the_reference(source: dict[str, Any]) -> None:
     expected = combine_by_hand(source)
     outcome = expand_or_refuse(json.dumps(source))
-    if count_distinct_cells(expected) < len(expected):
-        assert "again, which" in str(outcome)
+    if not expected or count_distinct_cells(expected) < len(expected):
+        assert ("again, which" if expected else "leave no cell") in str(outcome)
     else:
         assert not isinstance(outcome, str), outcome
         assert [flatten(planned, set(made)) for planned, made in zip(outcome, expected, strict=True)] == expected
