@@ -89,6 +89,7 @@ def test_a_certificate_that_is_not_accepted_is_named(tmp_path: Path, monkeypatch
             StoreError,
         ),
         (403, "<Code>KMS.DisabledException</Code>", "refuses this with status 403 (KMS.DisabledException)", StoreError),
+        (403, "<html><p>Blocked</p></html>", "answers with status 403, and not as S3 does", StoreError),
         (301, "<Code>PermanentRedirect</Code>", "the bucket is not in the region that was asked", StoreError),
         (400, "<Code>AuthorizationHeaderMalformed</Code>", "the bucket is not in the region", StoreError),
     ],
@@ -97,7 +98,7 @@ def test_a_certificate_that_is_not_accepted_is_named(tmp_path: Path, monkeypatch
 def test_what_a_server_answers_is_explained(
     answers: Answers, status: int, body: str, words: str, kind: type[StoreError]
 ) -> None:
-    answers.append((status, f"<Error>{body}</Error>"))
+    answers.append((status, f"<Error>{body}</Error>" if "<Code>" in body else body))
     fail_every_call(Store.open("s3://bkt"), words, kind)
 
 

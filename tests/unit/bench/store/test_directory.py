@@ -89,8 +89,9 @@ def test_a_full_disk_is_named_and_mended_by_freeing_space(mounted_directory: Pat
 def test_a_directory_that_may_not_be_written_is_named(mounted_directory: Path) -> None:
     store = Store.open(f"file://{mounted_directory}/results")
     subprocess.run(["mount", "-o", "remount,ro", str(mounted_directory)], check=True)
-    with pytest.raises(StoreError, match=f"the file system of {mounted_directory}.* is read-only; mount it"):
-        store.check_writable()
+    for key in (None, "runs/r/run.json"):
+        with pytest.raises(StoreError, match=f"the file system of {mounted_directory}.* is read-only; mount it"):
+            store.check_writable(key)
 
 
 def test_a_folder_that_the_record_will_lie_in_is_tried_and_named() -> None:

@@ -1,6 +1,5 @@
 """Objects in a directory: whole files or none, whoever is killed while writing."""
 
-import errno
 import os
 import stat
 import time
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from secrets import randbits
+from tempfile import TemporaryFile
 from typing import ClassVar
 
 from bench.store.errors import StoreError, UnreadableObject
@@ -77,10 +77,8 @@ class Directory:
         return found.st_size == 0 and found.st_mtime < time.time() - ABANDONED_SECONDS
 
     def check_folder(self, key: str) -> None:
-        """Raise PermissionError, which names the folder, where this user may not write an object of this key."""
-        folder = next(place for place in (self.root / key).parents if os.path.exists(place))
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder / "object"))
+        """Make a file, which is gone at once, where an object of this key will lie, or its folder will be made."""
+        TemporaryFile(dir=next(place for place in (self.root / key).parents if os.path.exists(place))).close()
 
     @contextmanager
     def _stage(self, key: str, data: bytes) -> Iterator[Path]:

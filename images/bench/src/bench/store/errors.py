@@ -58,6 +58,7 @@ MESSAGES = {
     "<Code>(AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraintException)<|status code: 301"
     "|redirect without LOCATION": "the bucket is not in the region that was asked at {place}; set AWS_REGION to the "
     "bucket's region",
+    "status code: 40[13].*(?i:<html|<!doctype|<code></code>)": NOT_S3,
     "status code: 40[13].*<Code>(?!AccessDenied<)": "{place} refuses this with status {status} ({code}{said})",
     "status code: 40[13]": "{place} does not permit this (status {status}); the account needs the right to list, read, "
     "write and delete",
@@ -125,7 +126,8 @@ def _write_out(error: Any) -> str:
     if isinstance(error, ClientError):
         answer, status = error.response["Error"], error.response["ResponseMetadata"]["HTTPStatusCode"]
         code = answer.get("Code", "")
-        shown = "" if code.isdigit() else f"<Code>{code}</Code>"  # botocore's own where there is no XML
+        # botocore's own: a number where there is no XML, nothing where it is a web page
+        shown = "" if code.isdigit() else f"<Code>{code}</Code>"
         return f"status code: {status} {shown} <Message>{answer.get('Message', '')}</Message>"
     if isinstance(error, ConnectionError | HTTPClientError):
         return f"HTTP error: {error} {error.kwargs.get('error')!r}"
