@@ -5,8 +5,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Bytecode is written: without it each process that a test starts would compile every module that it imports.
 export PYTHONDONTWRITEBYTECODE :=
-# Free of what the user's pip is told for other projects, such as a constraint or a target.
-PIP = $(BIN)/python runner/local/pip_settings.py install -qq --disable-pip-version-check --root-user-action=ignore
+# Free of what the user's pip and uv are told for other projects, such as a constraint or a target.
+INSTALL = $(BIN)/python runner/local/installer.py
+uv-lock = sed -n '/^uv==/,/[^\\]$$/p' requirements.lock
 IMAGES := $(patsubst images/%/requirements-cpu.in,%,$(wildcard images/*/requirements-cpu.in))
 COMPILE := $(BIN)/uv pip compile -q --upgrade --python-version 3.11 --generate-hashes --no-annotate --no-header
 # What an image installs: its frameworks as pinned in the .in file, and what the package `bench` needs.
@@ -15,7 +16,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests environments test-fast e2e check types format lock audit chart docs site results golden picture clean
+.PHONY: help install matrix images push test tests environments test-fast e2e check types format lock audit chart chart-push docs site results golden picture clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -55,9 +56,6 @@ FAST := not (framework or cluster or browser or e2e or slow)
 # environments are installed meanwhile, unless PYTEST chooses tests, which may need none of them.
 test: .venv/tool ## check the code and run all tests, side by side; PYTEST="..." goes to pytest ("-n 0": one after the other)
 	@$(MAKE) -s -j 3 -k check tests $(if $(PYTEST),,environments)
-
-# For the tests alone, which compile the modules that they import: pip would compile all 10,000 of them, on one core.
-test check types tests test-fast environments: PIP += --no-compile
 
 environments: .venv/tool
 	@$(BIN)/python tests/framework_environments.py > .venv/environments.log || { cat .venv/environments.log; exit 1; }
@@ -101,6 +99,9 @@ lock: .venv/dev ## resolve all requirements anew and write the locks
 chart: .venv/dev ## write the chart's values.schema.json and the table of its README anew
 	@$(BIN)/python charts/make_schema.py
 
+chart-push: .venv/dev ## package the chart and push it to REGISTRY=HOST/PROJECT/REPOSITORY as an OCI artifact; ARGS=--plain-http for one without TLS
+	@$(if $(REGISTRY),$(BIN)/python charts/push_chart.py $(REGISTRY) $(ARGS),echo "error: REGISTRY is not set; say where: make chart-push REGISTRY=HOST/PROJECT/REPOSITORY" >&2; exit 2)
+
 docs: .venv/dev ## write what the docs have from the code: the reference of commands and documents, models, tables
 	@$(BIN)/python docs/make_tables.py
 
@@ -134,9 +135,10 @@ endef
 .venv/tool: requirements.lock pyproject.toml images/bench/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: benchmatrix needs Python 3.11 or newer; name one with PYTHON=...")'
 	@$(PYTHON) -c 'import venv, ensurepip' 2> /dev/null || { echo "error: this Python cannot make environments; on Debian: apt-get install python3-venv" >&2; exit 2; }
-	$(call install-aloud,the tool,$(PYTHON) -m venv .venv && $(PIP) --require-hashes -r requirements.lock && $(PIP) --no-deps -e . -e images/bench)
+	$(call install-aloud,the tool,$(PYTHON) -m venv .venv && $(uv-lock) > .venv/uv.txt && $(INSTALL) --require-hashes -r .venv/uv.txt && \
+		$(INSTALL) --require-hashes -r requirements.lock && $(INSTALL) --no-deps -e . -e images/bench)
 	@touch $@
 
 .venv/dev: .venv/tool requirements-dev.lock
-	$(call install-aloud,what the tests need,$(PIP) --require-hashes -r requirements-dev.lock)
+	$(call install-aloud,what the tests need,$(INSTALL) --require-hashes -r requirements-dev.lock)
 	@touch $@

@@ -30,7 +30,7 @@ version = "0.1.0"
 
 
 def make_checkout(root: Path) -> Mapping[str, str]:
-    """Make a checkout with an image for PyTorch in `root`; returns the variables that keep pip off the network."""
+    """Make a checkout with an image for PyTorch in `root`; returns the variables that keep uv off the network."""
     packages = root / "packages"
     packages.mkdir(parents=True)
     project = root / "images" / "bench"

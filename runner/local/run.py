@@ -37,7 +37,7 @@ from bench.worker.delivery import find_spare
 from bench.worker.request import Order, read_timing_variables
 from runner.images import Flavour
 from runner.local.hardware import find_gpu, plan_local_run, share_device
-from runner.local.pip_settings import hide_python_path
+from runner.local.installer import hide_python_path
 from runner.local.process import ProcessEnd, ProcessNotStarted, hold_host_lock, run_processes
 from runner.local.virtual_environments import (
     describe_missing,

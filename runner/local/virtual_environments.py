@@ -4,6 +4,7 @@ That is the locked requirements and the package `bench`. A stamp, written last, 
 without it (a killed installation) is created again.
 """
 
+import configparser
 import fcntl
 import hashlib
 import os
@@ -23,7 +24,7 @@ from rich.console import Console
 from bench.errors import UserError
 from bench.schema import Framework
 from runner.images import Flavour, locate_requirements
-from runner.local.pip_settings import hide_python_path, keep_reach
+from runner.local.installer import choose_variables, hide_python_path, list_arguments
 from runner.local.process import end_group, start_group
 from runner.processes import delay_interrupts
 from runner.sources import find_cache_folder, find_source, has_checkout, locate_sources
@@ -36,13 +37,10 @@ SIZE = "1 to 6 GB"
 INSTALLED = "installed in"
 """What is reported at the end of an installation, before the time that it took."""
 WAITING = "waiting for another installation"
-SHOWN = (" are free in", "new environment", "installed anew", WAITING, INSTALLED, ": Downloading", ": Installing")
-"""Lines with one of these are printed; the last two are pip's."""
-CONNECTION_SIGNS = (
-    *("NewConnectionError", "ConnectionError", "ConnectTimeout", "ReadTimeout", "SSLError", "ProxyError"),
-    *("Could not fetch URL", "Could not find a version", "No matching distribution", "DO NOT MATCH THE HASHES"),
-)
-"""What pip prints where it reached no index, or one that does not have the packages."""
+SHOWN = (" are free in", "new environment", "installed anew", WAITING, INSTALLED, ": Downloading", ": Prepared")
+"""Lines with one of these are printed; the last two are uv's."""
+CONNECTION_SIGNS = ("Failed to fetch", "error sending request", "No solution found", "Hash mismatch")
+"""What uv prints where it reached no index, or one that does not have the packages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,15 +143,21 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
     report(f"{name}: {damage or 'new environment'}")
     report(describe_missing([environment]))
     shutil.rmtree(environment.directory, ignore_errors=True)
-    pip = [str(environment.python), "-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check"]
-    project = [] if environment.project is None else [[*pip, "--no-deps", "-e", str(environment.project)]]
-    variables = hide_python_path(os.environ)
-    _run([sys.executable, "-m", "venv", str(environment.directory)], name, report, variables, keep_open)
-    variables = keep_reach(environment.python, variables)
-    for command in ([*pip, "--require-hashes", "-r", str(environment.requirements)], *project):
+    try:
+        variables = choose_variables(hide_python_path(os.environ))
+    except configparser.Error as error:
+        raise UserError(f"environment {name}: pip's settings: {error}") from None
+    # Compiled, so that no first step contains it for a module that is imported in it.
+    variables.setdefault("UV_COMPILE_BYTECODE", "1")
+    install = list_arguments(environment.python, variables)
+    _run(
+        [install[0], "venv", "--python", sys.executable, str(environment.directory)], name, report, variables, keep_open
+    )
+    project = [] if environment.project is None else [[*install, "--no-deps", "-e", str(environment.project)]]
+    for command in ([*install, "--require-hashes", "-r", str(environment.requirements)], *project):
         _run(command, name, report, variables, keep_open)
     if missing := environment.list_missing():
-        raise UserError(f"environment {name}: pip ended well, but {', '.join(missing)} cannot be found in it")
+        raise UserError(f"environment {name}: uv ended well, but {', '.join(missing)} cannot be found in it")
     environment.stamp.write_text(fingerprint)
     report(f"{name}: {INSTALLED} {time.monotonic() - began:.0f} s")
 
@@ -186,12 +190,10 @@ def _explain_failure(name: str, tail: list[str], code: int) -> str:
     text = "\n".join(tail)
     if code == -signal.SIGKILL:
         hint = "it was killed: most likely the memory was used up"
-    elif "ensurepip is not available" in text:
-        hint = "install your system's venv package (Debian: apt-get install python3-venv)"
     elif "No space left on device" in text:
         hint = f"the disk is full: an environment takes {SIZE}"
     elif any(sign in text for sign in CONNECTION_SIGNS):
-        hint = "check that pip reaches a package index, then run the same command again"
+        hint = "check that a package index can be reached, then run the same command again"
     else:
         hint = "the last lines say why; run the same command again once that is mended"
     return f"environment {name}: the installation failed; {hint}. The end of its output:\n{text}"

@@ -6,19 +6,19 @@ import subprocess
 import sys
 import time
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from bench.errors import UserError
-from fake_interpreters import await_end, is_running, make_interpreter
+from fake_interpreters import await_end, is_running
 from runner import sources
+from runner.local.installer import choose_variables, list_arguments
 from runner.local.virtual_environments import (
     locate_environments,
     prepare_virtual_environments,
 )
-from tiny_checkout import PROJECT, make_checkout, make_wheel, write_requirements
+from tiny_checkout import BACKEND, PROJECT, make_checkout, make_wheel, write_requirements
 from workspace import HANG_GUARD_SECONDS
 
 IMPORT = "import importlib.metadata as m; print(m.version('tiny-framework'), m.version('benchmatrix-bench'))"
@@ -28,31 +28,18 @@ import sys
 from pathlib import Path
 from runner import sources
 from runner.local import virtual_environments as environments
-sources.ROOT, sys.executable = Path(sys.argv[1]), sys.argv[2]
+sources.ROOT = Path(sys.argv[1])
 environments.prepare_virtual_environments(["pytorch"], "cpu", lambda line: print(line, flush=True))
 """
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The root of a checkout whose one image needs a tiny package; pip finds nothing else."""
+    """The root of a checkout whose one image needs a tiny package; uv finds nothing else."""
     for name, value in make_checkout(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sources, "ROOT", tmp_path)
     return tmp_path
-
-
-@pytest.fixture(scope="session")
-def quick_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a Python whose `-m venv` copies an environment, since to create one takes seconds.
-
-    With a file's name in WAIT_FOR, not before there is this file.
-    """
-    folder = tmp_path_factory.mktemp("quick")
-    subprocess.run([sys.executable, "-m", "venv", folder / "template"], check=True)
-    wait = 'until test -z "$WAIT_FOR" || test -e "$WAIT_FOR"; do sleep 0.02; done'
-    copy = f'mkdir -p "$3" && cp -r {folder}/template/. "$3"'
-    return make_interpreter(folder / "python", f'test "$2" = venv || exit\n{wait}\n{copy}')
 
 
 def prepare() -> tuple[Path, list[str]]:
@@ -61,12 +48,12 @@ def prepare() -> tuple[Path, list[str]]:
     return prepare_virtual_environments(["pytorch"], "cpu", lines.append)["pytorch"], lines
 
 
-def start_installation(root: Path, python: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen([sys.executable, "-c", INSTALL, root, python], stdout=subprocess.PIPE, text=True)
+def start_installation(root: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, "-c", INSTALL, root], stdout=subprocess.PIPE, text=True)
 
 
 def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
-    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = locate_environments(["pytorch"], "cpu")["pytorch"]
     assert (environment.directory.name, environment.is_up_to_date()) == ("pytorch-cpu", False)
@@ -78,7 +65,6 @@ def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
 
     assert prepare() == (python, [])
 
-    monkeypatch.setattr(sys, "executable", str(quick_python))
     (root / "images" / "bench" / "pyproject.toml").write_text(PROJECT + "# changed\n")
     (python.parent / "left-over").touch()
     assert prepare()[1][0] == "pytorch-cpu: new environment"
@@ -87,18 +73,19 @@ def test_an_environment_is_made_once_and_anew_when_its_requirements_change(
 
 
 def test_the_users_settings_of_pip_and_python_for_other_projects_do_not_reach_an_environment(
-    root: Path, quick_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", str(quick_python))
     (tmp_path / "constraints.txt").write_text("tiny-framework==0.5\n")
     (tmp_path / "pip.conf").write_text(
         f"[install]\nconstraint = {tmp_path}/constraints.txt\ntarget = {tmp_path}/else\n"
     )
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     monkeypatch.setenv("PIP_USER", "1")
+    monkeypatch.setenv("UV_CONSTRAINT", str(tmp_path / "constraints.txt"))
+    monkeypatch.setenv("UV_TARGET", str(tmp_path / "else"))
     make_wheel(tmp_path, "tiny_framework", "1.0")
     with zipfile.ZipFile(tmp_path / "tiny_framework-1.0-py3-none-any.whl") as wheel:
-        wheel.extractall(tmp_path / "site")  # pip takes what lies there for installed
+        wheel.extractall(tmp_path / "site")  # what lies there would be taken for installed
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
 
     python, _ = prepare()
@@ -108,15 +95,13 @@ def test_the_users_settings_of_pip_and_python_for_other_projects_do_not_reach_an
     assert not (tmp_path / "else").exists()
 
 
-def test_make_installs_free_of_them_as_well(
-    root: Path, quick_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_make_installs_free_of_them_as_well(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_USER", "1")
     monkeypatch.setenv("PIP_TARGET", str(tmp_path / "else"))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     repository = Path(__file__).parents[4]
-    subprocess.run([quick_python, "-m", "venv", tmp_path / ".venv"], check=True)
-    wanted = re.search(r"^PIP = \$\(BIN\)/(.*)$", (repository / "Makefile").read_text(), re.MULTILINE)
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / ".venv"], check=True)
+    wanted = re.search(r"^INSTALL = \$\(BIN\)/(.*)$", (repository / "Makefile").read_text(), re.MULTILINE)
     assert wanted is not None
 
     command = f"{tmp_path}/.venv/bin/{wanted[1]} tiny-framework"
@@ -126,10 +111,36 @@ def test_make_installs_free_of_them_as_well(
     assert not (tmp_path / "else").exists()
 
 
+def test_uv_reaches_packages_as_the_users_pip_does(tmp_path: Path) -> None:
+    (tmp_path / "pip.conf").write_text(
+        "[global]\nindex-url = https://a/simple\ncert = /a.pem\n[install]\nfind-links =\n  /one\n  /two\nuser = yes\n"
+    )
+    chosen = choose_variables(
+        {
+            "PIP_CONFIG_FILE": str(tmp_path / "pip.conf"),
+            "PIP_EXTRA_INDEX_URL": "https://b/simple https://c/simple",
+            "PIP_NO_INDEX": "1",
+            "UV_DEFAULT_INDEX": "https://u/simple",
+            "UV_INDEX_B_PASSWORD": "secret",
+            "UV_RESOLUTION": "lowest",
+        }
+    )
+    expected = {
+        "UV_DEFAULT_INDEX": "https://u/simple",
+        "UV_INDEX": "https://b/simple https://c/simple",
+        "UV_FIND_LINKS": "/one,/two",
+        "UV_INDEX_B_PASSWORD": "secret",
+        "SSL_CERT_FILE": "/a.pem",
+        "PIP_INDEX_URL": "https://a/simple",
+    }
+    assert expected.items() <= chosen.items()
+    assert not {"PIP_USER", "UV_RESOLUTION"} & chosen.keys()
+    assert list_arguments("python", chosen)[-1] == "--no-index"
+
+
 def test_an_environment_that_lost_a_package_is_said_so_and_made_anew(
-    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", str(quick_python))
     python, _ = prepare()
     folder = next((python.parents[1] / "lib").glob("python*/site-packages/tiny_framework-1.0.dist-info"))
     shutil.rmtree(folder)
@@ -140,17 +151,14 @@ def test_an_environment_that_lost_a_package_is_said_so_and_made_anew(
     assert prepare()[1] == []
 
 
-def test_a_failed_installation_is_one_message_with_the_end_of_pips(
-    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", str(quick_python))
+def test_a_failed_installation_is_one_message_with_the_end_of_uvs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requirements = (root / "images" / "pytorch" / "requirements-cpu.txt").read_text()
     write_requirements(root, "tiny-framework==1.0 --hash=sha256:" + "0" * 64)
 
     with pytest.raises(UserError) as failure:
         prepare()
     write_requirements(root, "no-such-package==9.9 --hash=sha256:" + "0" * 64)
-    with pytest.raises(UserError, match="No matching distribution found for no-such-package==9.9"):
+    with pytest.raises(UserError, match="(?s)package index can be reached.*no-such-package was not found"):
         prepare()
     (root / "images" / "bench" / "backend.py").write_text("raise SystemExit('a fault of the build')")
     write_requirements(root, requirements)
@@ -159,27 +167,24 @@ def test_a_failed_installation_is_one_message_with_the_end_of_pips(
 
     message = str(failure.value)
     assert message.startswith(
-        "environment pytorch-cpu: the installation failed; check that pip reaches a package index"
+        "environment pytorch-cpu: the installation failed; check that a package index can be reached"
     )
-    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in message
+    assert "Hash mismatch for `tiny-framework==1.0`" in message
     assert not (root / ".environments" / "pytorch-cpu" / "installed").exists()
 
 
-def test_a_killed_installation_is_waited_out_and_done_again(
-    root: Path, quick_python: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_installation_is_waited_out_and_done_again(root: Path) -> None:
     """What the killed one had started goes on: no new environment may be made before it has ended."""
-    monkeypatch.setenv("WAIT_FOR", str(root / "go"))
-    python = root / ".environments" / "pytorch-cpu" / "bin" / "python"
-    killed = start_installation(root, quick_python)
-    assert killed.stdout is not None
-    assert killed.stdout.readline() == "pytorch-cpu: new environment\n"
-    orphan = await_child(killed.pid)
+    backend = root / "images" / "bench" / "backend.py"
+    wait = f"from pathlib import Path\nimport os, time\nPath({str(root)!r}, 'building').write_text(str(os.getpid()))\n"
+    backend.write_text(f"{wait}while not Path({str(root)!r}, 'go').exists(): time.sleep(0.02)\n{BACKEND}")
+    killed = start_installation(root)
+    orphan = int(await_text(root / "building"))
     killed.kill()
     killed.communicate()
     assert is_running(orphan)
 
-    second = start_installation(root, quick_python)
+    second = start_installation(root)
     assert second.stdout is not None
     assert second.stdout.readline() == "pytorch-cpu: waiting for another installation\n"
     assert is_running(orphan)
@@ -189,13 +194,12 @@ def test_a_killed_installation_is_waited_out_and_done_again(
     await_end(orphan)
     assert rest.startswith("pytorch-cpu: new environment\n")
     assert second.returncode == 0
-    assert prepare() == (python, [])
+    assert prepare() == (root / ".environments" / "pytorch-cpu" / "bin" / "python", [])
 
 
 def test_without_a_checkout_environments_are_in_the_cache_and_have_what_the_package_has(
-    root: Path, quick_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", str(quick_python))
     monkeypatch.setattr(sources, "ROOT", root / "installed")
     monkeypatch.setenv("BENCHMATRIX_CACHE_DIR", str(tmp_path / "cache"))
     copies = root / "installed" / "repository" / "images"
@@ -209,13 +213,9 @@ def test_without_a_checkout_environments_are_in_the_cache_and_have_what_the_pack
     assert prepare() == (python, [])
 
 
-def await_child(pid: int) -> int:
-    """Return the process that makes the environment's folder as soon as it runs its own program."""
+def await_text(file: Path) -> str:
     deadline = time.monotonic() + HANG_GUARD_SECONDS
-    while True:
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            with suppress(OSError):  # it has ended meanwhile
-                if b"\0venv\0" in Path(f"/proc/{child}/cmdline").read_bytes():
-                    return int(child)
+    while not (file.exists() and file.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.002)
+    return file.read_text()
