@@ -16,7 +16,7 @@ $(COMPILE) --python-platform x86_64-manylinux_2_28 images/$(1)/requirements-$(2)
 
 endef
 
-.PHONY: help install matrix images push test tests environments test-fast e2e check types format lock audit chart chart-push docs site results golden picture clean
+.PHONY: help install matrix images push test tests environments test-fast e2e check types format lock audit chart docs site results golden picture clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 10
@@ -98,9 +98,6 @@ lock: .venv/dev ## resolve all requirements anew and write the locks
 
 chart: .venv/dev ## write the chart's values.schema.json and the table of its README anew
 	@$(BIN)/python charts/make_schema.py
-
-chart-push: .venv/dev ## package the chart and push it to REGISTRY=HOST/PROJECT/REPOSITORY as an OCI artifact; ARGS=--plain-http for one without TLS
-	@$(if $(REGISTRY),$(BIN)/python charts/push_chart.py $(REGISTRY) $(ARGS),echo "error: REGISTRY is not set; say where: make chart-push REGISTRY=HOST/PROJECT/REPOSITORY" >&2; exit 2)
 
 docs: .venv/dev ## write what the docs have from the code: the reference of commands and documents, models, tables
 	@$(BIN)/python docs/make_tables.py

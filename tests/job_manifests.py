@@ -3,10 +3,12 @@
 import json
 from typing import Any
 
+import kubernetes_validate
+
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
-from runner.kubernetes.names import JobKey
+from runner.kubernetes.names import KUBERNETES_VERSION, JobKey
 from runner.kubernetes.rendering import (
     JobOwner,
     JobRenderer,
@@ -90,6 +92,7 @@ def make_key(cell: Cell) -> JobKey:
 def render(profile: Profile, cell: Cell | None = None, **overrides: Any) -> dict[str, Any]:
     cell = cell or make_cell()
     manifest: dict[str, Any] = json.loads(make_renderer(profile, **overrides).render(plan(cell), make_key(cell)))
+    kubernetes_validate.validate(manifest, KUBERNETES_VERSION, strict=True)
     return manifest
 
 

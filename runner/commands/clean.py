@@ -82,12 +82,9 @@ def _clean_jobs(
         missing = "RUN_ID" if not run_id else "--on" if on is None else "--store"
         raise UserError(f"clean: {missing} is missing; {USE}")
     cleaner = open_job_cleaner(run_id, on, namespace, store)
-    found = cleaner.clean(force=force, is_dry_run=is_dry_run)
-    pods = f" and {found.num_pods} pods whose Job was gone" if found.num_pods else ""
+    number = cleaner.clean(force=force, is_dry_run=is_dry_run)
     words = "would be deleted; nothing was changed" if is_dry_run else "deleted; results stay in the store"
-    CONSOLE.print(
-        f"run {run_id} in namespace {cleaner.namespace}: {found.num_deleted} Jobs{pods} {words}", soft_wrap=True
-    )
+    CONSOLE.print(f"run {run_id} in namespace {cleaner.namespace}: {number} Jobs {words}", soft_wrap=True)
 
 
 def _clean_store(url: str, older_than: str, *, is_deleted: bool, is_confirmed: bool) -> None:

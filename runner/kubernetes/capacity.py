@@ -427,12 +427,8 @@ NO_REASON = "Kueue has not said why"
 
 def find_api_version(connection: Connection) -> str | None:
     """Return the API version that the cluster prefers, such as `kueue.x-k8s.io/v1beta2`; None: it has no Kueue."""
-    try:
-        return str(connection.get_object(f"/apis/{GROUP}")["preferredVersion"]["groupVersion"])
-    except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return None
-        raise
+    found = connection.find_object(f"/apis/{GROUP}")
+    return None if found is None else str(found["preferredVersion"]["groupVersion"])
 
 
 def explain_queued_jobs(connection: Connection, namespace: str, job_uids: Sequence[str]) -> dict[str, str]:

@@ -1,9 +1,4 @@
-"""Cancel a run and delete its Jobs, and pods whose Job is gone; results in the store stay.
-
-`kubectl delete job --cascade=orphan` leaves such pods, which no controller deletes, and one that runs measures on. That
-the Job is gone is what the API server says: the pod has no owner any more, and no Job has the uid that the Job
-controller wrote into the pod.
-"""
+"""Cancel a run and delete its Jobs, with the pods that `kubectl delete job --cascade=orphan` left; results stay."""
 
 import socket
 import time
@@ -19,10 +14,9 @@ from pydantic import AwareDatetime
 from bench.errors import UserError
 from bench.schema import Document
 from bench.store import Store, cancelled_key, cancelled_prefix, confirmation_run_id
-from collector.units import join_some
 from runner.kubernetes.connection import Connection, delete_exactly
-from runner.kubernetes.names import POOL_LABEL, RUN_LABEL, select_run
-from runner.kubernetes.objects import JobStatus, read_remaining_job
+from runner.kubernetes.names import POOL_LABEL, select_run
+from runner.kubernetes.objects import JobStatus, PodStatus, read_pod_status, read_remaining_job
 from runner.kubernetes.setup import CANCEL_PERMISSIONS, check_permissions
 from runner.kubernetes.tracked_jobs import Dispatcher
 from runner.matrix import read_user_name
@@ -93,39 +87,22 @@ class CancellationWatcher:
 
 
 NUM_THREADS = 16
+END_PHASES = ("Succeeded", "Failed")
 MAX_ROUNDS = 30
 """How often Jobs are listed again that a runner submitted in between: it stops when it has seen one deleted."""
 ROUND_SECONDS = 1.0
 NOT_COMPLETE = "status.successful=0"
 """The field selector of Jobs none of whose pods has succeeded: unfinished or failed ones. Kubernetes has no other for
 the status of a Job (SelectableFields in pkg/registry/batch/job/strategy.go of Kubernetes)."""
-CONTROLLER_LABEL = "batch.kubernetes.io/controller-uid"
-"""The uid of the Job that a pod was made for (https://kubernetes.io/docs/reference/labels-annotations-taints/)."""
-MAX_NAMED = 3
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OrphanedPod:
-    """A pod of a cell whose Job is gone."""
-
-    name: str
-    uid: str
-    job_uid: str
-    run_id: str
-    has_ended: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deleted:
-    """What of a run was deleted, or would be."""
+    """How many unfinished Jobs of a run were deleted, or would be, and how many finished ones stay."""
 
     run_id: str
     num_deleted: int
-    """Jobs."""
-    num_left: int = 0
-    """Finished Jobs that stay."""
-    num_pods: int = 0
-    """Pods whose Job was gone."""
+    num_left: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +147,7 @@ class JobCleaner:
                 unfinished = [job for job in self._list_jobs(fieldSelector=NOT_COMPLETE) if job.end is None]
                 if not unfinished:
                     return num_deleted
-                self._delete("/apis/batch/v1", "jobs", unfinished)
+                self._delete("jobs", unfinished)
                 num_deleted += len(unfinished)
                 time.sleep(ROUND_SECONDS)
         raise UserError(
@@ -178,77 +155,51 @@ class JobCleaner:
             "Ctrl-C, then give this command again"
         )
 
-    def clean(self, *, force: bool, is_dry_run: bool = False) -> Deleted:
-        """Delete all Jobs of the run, and its pods whose Job is gone.
+    def clean(self, *, force: bool, is_dry_run: bool = False) -> int:
+        """Delete all Jobs of the run, and its pods without a Job; return how many Jobs.
 
         Raise UserError if some are unfinished, unless `force` cancels them first.
         """
         with self.connection.explain_refusals():
-            labels = select_run(self.run_id, store_url=self.store.url)
-            jobs, pods = self._list_jobs(), find_orphaned_pods(self.connection, self.namespace, labels)
-            num_unfinished = sum(job.end is None for job in jobs)
-            if num_unfinished and not force:
+            path, query = self._path("pods"), {"labelSelector": select_run(self.run_id, store_url=self.store.url)}
+            pods = [pod for pod in self.connection.read_items(path, read_orphaned_pod, query) if pod is not None]
+            jobs = self._list_jobs()
+            unfinished = [job.name for job in jobs if job.end is None]
+            unfinished += [pod.name for pod in pods if pod.phase not in END_PHASES]
+            if unfinished and not force:
                 raise UserError(
-                    f"run {self.run_id}: {num_unfinished} of its {len(jobs)} Jobs are not finished; wait for them, "
-                    f"end them with `benchmatrix cancel {self.run_id}`, or add --force"
-                )
-            if not force and (running := [pod for pod in pods if not pod.has_ended]):
-                raise UserError(
-                    f"run {self.run_id}: pods whose Job is gone run on: {name_pods(running)}; wait for them, or add "
-                    "--force"
+                    f"run {self.run_id}: {len(unfinished)} of its {len(jobs) + len(pods)} Jobs, and pods without a "
+                    f"Job, are not finished, such as {unfinished[0]}; wait for them, end the Jobs with `benchmatrix "
+                    f"cancel {self.run_id}`, or add --force"
                 )
             num_cancelled = 0
-            if num_unfinished and not is_dry_run:
-                num_cancelled = self.cancel()[0].num_deleted
-                jobs = self._list_jobs()
             if not is_dry_run:
-                self._delete("/apis/batch/v1", "jobs", jobs)
-                self._delete("/api/v1", "pods", pods)
-            return Deleted(run_id=self.run_id, num_deleted=num_cancelled + len(jobs), num_pods=len(pods))
+                if unfinished:
+                    num_cancelled = self.cancel()[0].num_deleted
+                    jobs = self._list_jobs()
+                self._delete("jobs", jobs)
+                self._delete("pods", pods)
+            return num_cancelled + len(jobs)
+
+    def _path(self, kind: str) -> str:
+        return f"/{'apis/batch' if kind == 'jobs' else 'api'}/v1/namespaces/{self.namespace}/{kind}"
 
     def _list_jobs(self, **query: str) -> list[JobStatus]:
         """Return the Jobs of the run, except those that are being deleted."""
         pool = f",{POOL_LABEL}={self.pool}" if self.pool else ""
         query["labelSelector"] = f"{select_run(self.run_id, store_url=self.store.url)}{pool}"
-        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
-        return [job for job in self.connection.read_items(path, read_remaining_job, query) if job is not None]
+        found = self.connection.read_items(self._path("jobs"), read_remaining_job, query)
+        return [job for job in found if job is not None]
 
-    def _delete(self, group: str, kind: str, objects: Sequence[JobStatus] | Sequence[OrphanedPod]) -> None:
-        def delete(found: JobStatus | OrphanedPod) -> None:
-            path = f"{group}/namespaces/{self.namespace}/{kind}/{found.name}"
-            delete_exactly(self.connection, path, found.uid)
+    def _delete(self, kind: str, objects: Sequence[JobStatus] | Sequence[PodStatus]) -> None:
+        def delete(found: JobStatus | PodStatus) -> None:
+            delete_exactly(self.connection, f"{self._path(kind)}/{found.name}", found.uid)
 
         with ThreadPoolExecutor(NUM_THREADS) as threads:
             list(threads.map(delete, objects))  # after an error or Ctrl-C, those that have not begun are dropped
 
 
-def find_orphaned_pods(connection: Connection, namespace: str, labels: str) -> list[OrphanedPod]:
-    """Return the pods with these labels whose Job is gone, less those that are being deleted; ApiError."""
-    query = {"labelSelector": labels}
-    found = connection.read_items(f"/api/v1/namespaces/{namespace}/pods", read_orphaned_pod, query)
-    pods = [pod for pod in found if pod is not None]
-    if not pods:
-        return []
-    # A pod that has lost its owner and not its Job is taken back by the Job controller.
-    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-    jobs = set(connection.read_items(path, lambda job: job["metadata"]["uid"], query))
-    return [pod for pod in pods if pod.job_uid not in jobs]
-
-
-def read_orphaned_pod(pod: dict[str, Any]) -> OrphanedPod | None:
-    """Return what matters of a pod that a Job controller made and nobody owns; None of any other."""
+def read_orphaned_pod(pod: dict[str, Any]) -> PodStatus | None:
+    """Return what matters of a pod that nobody owns, as one of a Job that was deleted without it; None of any other."""
     metadata = pod["metadata"]
-    labels = metadata.get("labels", {})
-    if metadata.get("ownerReferences") or "deletionTimestamp" in metadata or CONTROLLER_LABEL not in labels:
-        return None
-    return OrphanedPod(
-        name=metadata["name"],
-        uid=metadata["uid"],
-        job_uid=labels[CONTROLLER_LABEL],
-        run_id=labels.get(RUN_LABEL, ""),
-        has_ended=pod.get("status", {}).get("phase") in ("Succeeded", "Failed"),
-    )
-
-
-def name_pods(pods: Sequence[OrphanedPod]) -> str:
-    return join_some([pod.name for pod in pods], MAX_NAMED)
+    return None if metadata.get("ownerReferences") or "deletionTimestamp" in metadata else read_pod_status(pod)

@@ -282,6 +282,15 @@ class Connection:
         """Return one object; ApiError as `request`, and where the answer is no object."""
         return decode_answer(self.request("get", path, patience_seconds=patience_seconds))
 
+    def find_object(self, path: str) -> JsonObject | None:
+        """Return one object, None if there is none; ApiError as `get_object`."""
+        try:
+            return self.get_object(path)
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
     def list_items(self, path: str, **query: str) -> list[JsonObject]:
         return self.read_items(path, lambda item: item, query)
 

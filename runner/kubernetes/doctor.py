@@ -5,6 +5,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from http import HTTPStatus
@@ -27,9 +28,8 @@ from runner.kubernetes.capacity import (
     read_node_status,
     sum_requests,
 )
-from runner.kubernetes.cleanup import MAX_NAMED, find_orphaned_pods, name_pods
 from runner.kubernetes.connection import ApiError, BusyError, Connection, JsonObject, decode_answer
-from runner.kubernetes.names import COMPONENT, JobKey
+from runner.kubernetes.names import JobKey
 from runner.kubernetes.objects import list_others, read_quantity
 from runner.kubernetes.rendering import JobRenderer
 from runner.kubernetes.run import ClusterTarget
@@ -39,7 +39,7 @@ from runner.kubernetes.setup import (
     QUEUE_PERMISSIONS,
     RUN_PERMISSIONS,
     Permission,
-    list_refused,
+    describe_missing,
     name_self,
 )
 from runner.matrix import Matrix
@@ -65,6 +65,11 @@ class Finding:
     """How to fix it; empty if the check passed."""
     details: tuple[str, ...] = ()
     """Lines printed below it, such as groups of nodes."""
+
+
+def judge(check: str, good: str, problem: str, hint: str, state: FindingState = "failed") -> Finding:
+    """Return that a check passed, in the words of `good`, or its problem if there is one."""
+    return Finding(check, state, problem, hint) if problem else Finding(check, "ok", good)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,23 +117,14 @@ class Subject:
         """One kind of those that run on the same nodes."""
         return {kind.place: kind for kind in self.kinds}.values()
 
-    def find(self, path: str) -> JsonObject | None:
-        """Return an object, or None if there is none; ApiError if the server refuses."""
-        try:
-            return self.connection.get_object(path)
-        except ApiError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return None
-            raise
-
 
 def check_object(subject: Subject, check: str, path: str, name: str, hint: str) -> Finding:
     """Return whether the object is there; `hint`: how to make it."""
     try:
-        found = subject.find(f"{path}/{name}")
+        found = subject.connection.find_object(f"{path}/{name}")
     except ApiError as error:
         return explain_unchecked(check, error)
-    return Finding(check, "ok", f"{name} is there") if found else Finding(check, "failed", f"there is no {name}", hint)
+    return judge(check, f"{name} is there", "" if found else f"there is no {name}", hint)
 
 
 def explain_unchecked(check: str, error: ApiError) -> Finding:
@@ -174,36 +170,38 @@ def render_kinds(target: ClusterTarget, matrix: Matrix, store_url: str | None) -
     findings = [Finding("cells", "ok", message, details=details)]
     if not runnable:
         findings = [Finding("cells", "failed", message, "name another matrix or another --profile", details)]
+    profile, images, kinds = target.profile, defaultdict[Framework, dict[Device, str]](dict), []
+    problems: dict[str, None] = {}
     first: dict[tuple[object, ...], PlannedCell] = {}
     for planned in runnable:
         cell = planned.cell
         first.setdefault((cell.framework, cell.device, cell.num_gpus, cell.tenants, cell.sharing), planned)
-    images: dict[Framework, dict[Device, str]] = {}
     for planned in first.values():
         cell = planned.cell
-        if cell.device not in images.setdefault(cell.framework, {}):
-            try:
-                images[cell.framework][cell.device] = target.profile.find_image(cell)
-            except UserError as error:
-                images[cell.framework][cell.device] = ANY_IMAGE
-                findings.append(_describe_problem(error))
-    profile = target.profile.model_copy(update={"images": images})
+        try:
+            images[cell.framework][cell.device] = profile.find_image(cell)
+        except UserError as error:
+            images[cell.framework][cell.device] = ANY_IMAGE
+            problems[str(error)] = None
     renderer = JobRenderer(
-        profile=profile, store_url=store_url or "s3://bucket/prefix", git_revision=None, queue=target.queue
+        profile=profile.model_copy(update={"images": images}),
+        store_url=store_url or "s3://bucket/prefix",
+        git_revision=None,
+        queue=target.queue,
     )
-    kinds = []
     for planned in first.values():
         key = JobKey(run_id="doctor", cell_id=planned.cell.cell_id, number=1, retry_round=0)
         try:
             kinds.append(CellKind(cell=planned.cell, job=json.loads(renderer.render(planned, key))))
         except UserError as error:
-            findings.append(_describe_problem(error))
-    return kinds, findings
+            problems[str(error)] = None
+    return kinds, [*findings, *(_split_problem("profile", problem) for problem in problems)]
 
 
-def _describe_problem(error: UserError) -> Finding:
-    message, _, hint = str(error).partition("; ")
-    return Finding("profile", "failed", message, hint)
+def _split_problem(check: str, problem: object) -> Finding:
+    """Return the finding of an error of ours, whose remedy stands behind a semicolon."""
+    message, _, hint = str(problem).partition("; ")
+    return Finding(check, "failed", message, hint)
 
 
 # The API server, and what the user may do.
@@ -217,50 +215,42 @@ def check_version(subject: Subject) -> Finding:
     version = subject.connection.get_object("/version")
     message = f"{version['gitVersion']}, where you are {name_self(subject.connection)}"
     number = tuple(int(re.sub(r"\D.*", "", version[name]) or 0) for name in ("major", "minor"))  # GKE: `34+`
-    if number < MIN_VERSION:
-        needed = ".".join(map(str, MIN_VERSION))
-        hint = f"Jobs need {needed} or newer: before it, two attempts at a cell may run at once"
-        return Finding("API server", "failed", message, hint)
-    return Finding("API server", "ok", message)
+    hint = f"Jobs need {'.'.join(map(str, MIN_VERSION))} or newer: before it, two attempts at a cell may run at once"
+    return judge("API server", message, message if number < MIN_VERSION else "", hint)
 
 
 def check_permissions(subject: Subject) -> Iterator[Finding]:
     """Find whether the user may do what the runner does. What it can do without is a warning at most."""
     queue, namespace = subject.target.queue, subject.namespace
-    setup = "`benchmatrix setup{} --user NAME` by an administrator grants it"
+    grant = f"`benchmatrix setup{f' --queue {queue}' if queue else ''} --user NAME` by an administrator grants them"
     grant_nodes = (
-        "unknown otherwise; an administrator grants it: `kubectl create clusterrole benchmatrix-nodes --verb get,list "
-        "--resource nodes`, then `kubectl create clusterrolebinding benchmatrix-nodes --clusterrole benchmatrix-nodes "
-        "--user NAME`, with the name above"
+        "an administrator grants it: `kubectl create clusterrole benchmatrix-nodes --verb get,list --resource nodes`, "
+        "then `kubectl create clusterrolebinding benchmatrix-nodes --clusterrole benchmatrix-nodes --user NAME`, with "
+        "the name above"
     )
     # A runner in the cluster needs none of those to clean up.
     housekeeping = () if subject.target.context == IN_CLUSTER else CLEANUP_PERMISSIONS
-    queues = () if queue is None else QUEUE_PERMISSIONS
-    wanted: list[tuple[Permission, str, FindingState, str, str]] = [
-        *((one, "", "failed", namespace, setup.format("")) for one in RUN_PERMISSIONS),
-        *((one, ", to cancel and clean", "warning", namespace, setup.format("")) for one in housekeeping),
-        *((one, ", to explain what waits", "warning", namespace, setup.format(f" --queue {queue}")) for one in queues),
-        (NODE_PERMISSION, ", to say which machines", "warning", "", grant_nodes),
+    wanted: list[tuple[str, Sequence[Permission], FindingState, str, str]] = [
+        ("of a run", RUN_PERMISSIONS, "failed", namespace, grant),
+        ("to cancel and clean", housekeeping, "warning", namespace, grant),
+        ("to explain what waits", QUEUE_PERMISSIONS if queue else (), "warning", namespace, grant),
+        ("to say which machines", (NODE_PERMISSION,), "warning", "", grant_nodes),
     ]
-    for one, what_for, if_refused, where, remedy in wanted:
-        check = f"permission: {one.resource}{what_for}"
-        if refused := list_refused(subject.connection, one, where):
-            place = f" in namespace {where}" if where else ""
-            message = f"you may not {', '.join(refused)} {one.resource}{place}"
-            yield Finding(check, if_refused, message, f"needed to {one.purpose}; {remedy}")
-        else:
-            yield Finding(check, "ok", ", ".join(one.verbs))
+    for purpose, permissions, state, where, remedy in wanted:
+        if permissions:
+            missing = describe_missing(subject.connection, permissions, where)
+            problem = missing and f"you may not {missing}{f' in namespace {where}' if where else ''}"
+            yield judge(f"permissions {purpose}", "all are there", problem, remedy, state)
 
 
 # The namespace, what the cells need in it, and whether it takes their Jobs and pods.
 
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
-SECRET_KEYS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "gs": "GOOGLE_SERVICE_ACCOUNT_KEY (the JSON of a service account's key)",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
-}
-"""By the scheme of the store: the variables that the store library takes credentials from.
+SECRET_KEYS = (
+    "s3://: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; gs://: GOOGLE_SERVICE_ACCOUNT_KEY (the JSON of a service "
+    "account's key); az://: AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
+)
+"""The variables that the store library takes credentials from.
 https://docs.rs/object_store/latest/object_store/gcp/enum.GoogleConfigKey.html
 https://docs.rs/object_store/latest/object_store/azure/enum.AzureConfigKey.html"""
 NO_ACCOUNT = "error looking up service account"
@@ -268,7 +258,7 @@ NO_ACCOUNT = "error looking up service account"
 
 def check_namespace(subject: Subject) -> Iterator[Finding]:
     name = subject.namespace
-    found = subject.find(f"/api/v1/namespaces/{name}")
+    found = subject.connection.find_object(f"/api/v1/namespaces/{name}")
     level = found and found["metadata"].get("labels", {}).get(POD_SECURITY)
     if found is None:
         hint = f"{SETUP}; or name one: --namespace"
@@ -287,7 +277,8 @@ def check_objects(subject: Subject) -> Iterator[Finding]:
     profile, space = subject.profile, f"/api/v1/namespaces/{subject.namespace}"
     wanted = [("service account", f"{space}/serviceaccounts", profile.service_account, SETUP)]
     if profile.store_secret:
-        hint = explain_store_secret(profile.store_secret, subject.namespace, subject.store_url)
+        where = f"{profile.store_secret} --namespace {subject.namespace}"
+        hint = f"kubectl create secret generic {where}, with the keys of the store: {SECRET_KEYS}"
         wanted.append(("store secret", f"{space}/secrets", profile.store_secret, hint))
     for name in profile.image_pull_secrets:
         hint = (
@@ -307,13 +298,6 @@ def check_objects(subject: Subject) -> Iterator[Finding]:
         wanted.append(("runtime class", "/apis/node.k8s.io/v1/runtimeclasses", name, hint))
     for check, path, name, hint in wanted:
         yield check_object(subject, check, path, name, hint)
-
-
-def explain_store_secret(name: str, namespace: str, store_url: str | None) -> str:
-    """Return how to make the Secret that cells read the store's credentials from; `store_url`: None if unknown."""
-    scheme = (store_url or "").partition("://")[0]
-    keys = SECRET_KEYS.get(scheme) or "; ".join(f"{known}://: {words}" for known, words in SECRET_KEYS.items())
-    return f"kubectl create secret generic {name} --namespace {namespace}, with the keys of the store: {keys}"
 
 
 def check_jobs(subject: Subject) -> Iterator[Finding]:
@@ -361,17 +345,6 @@ def _try(subject: Subject, check: str, path: str, body: JsonObject) -> JsonObjec
         return Finding(check, "failed", error.message, hint)
 
 
-def check_orphaned_pods(subject: Subject) -> Iterator[Finding]:
-    """Find pods of cells whose Job is gone: they take cores and memory, and nobody deletes them."""
-    found = find_orphaned_pods(subject.connection, subject.namespace, COMPONENT)
-    if pods := [pod for pod in found if not pod.has_ended]:
-        runs = sorted({pod.run_id for pod in pods})
-        message = f"{name_pods(pods)}, of {join_some(runs, MAX_NAMED)}: their Jobs are gone, and nothing deletes them"
-        where = f"--on {subject.target.context} --namespace {subject.namespace} --store {subject.store_url or 'URL'}"
-        hint = f"wait for those that run, or: benchmatrix clean {runs[0]} {where} --force"
-        yield Finding("pods without a Job", "warning", message, hint)
-
-
 def describe_pod_changes(template: Mapping[str, Any], pod: Mapping[str, Any]) -> str:
     """Return what a policy of the cluster made of a pod that decides what is measured; empty if nothing was changed."""
     changes = [f"the container {name} was added" for name in list_others(pod["spec"])]
@@ -407,11 +380,13 @@ DRA = "/apis/resource.k8s.io/v1"
 
 def check_nodes(subject: Subject) -> Iterator[Finding]:
     listed = subject.connection.list_items("/api/v1/nodes")
-    ended = "status.phase!=Succeeded,status.phase!=Failed"
-    pods = _if_allowed(lambda: subject.connection.list_items("/api/v1/pods", fieldSelector=ended)) or []
+    pods: list[JsonObject] = []
+    with suppress(ApiError):  # who may not list the pods of others learns of whole nodes
+        ended = "status.phase!=Succeeded,status.phase!=Failed"
+        pods = subject.connection.list_items("/api/v1/pods", fieldSelector=ended)
     taken = count_daemon_requests(pods)
     nodes = [read_node_status(node, taken.get(node["metadata"]["name"], {})) for node in listed]
-    autoscaler = next((name for name, path in AUTOSCALERS.items() if _if_allowed(lambda: subject.find(path))), "")  # noqa: B023
+    autoscaler = _find_autoscaler(subject.connection)
     for kind in subject.places:
         groups = fit_pod(kind.pod_spec, nodes)
         num_fitting, details = len(groups.get("", ())), describe_fit(groups)
@@ -430,14 +405,12 @@ def check_nodes(subject: Subject) -> Iterator[Finding]:
     yield from _check_drivers(subject, nodes)
 
 
-def _if_allowed(ask: Callable[[], Any]) -> Any:
-    """Return what the API server answers; None where the user may not ask."""
-    try:
-        return ask()
-    except ApiError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        return None
+def _find_autoscaler(connection: Connection) -> str:
+    for name, path in AUTOSCALERS.items():
+        with suppress(ApiError):
+            if connection.find_object(path):
+                return name
+    return ""
 
 
 def _check_drivers(subject: Subject, nodes: Sequence[NodeStatus]) -> Iterator[Finding]:
@@ -474,20 +447,15 @@ def check_claims(subject: Subject) -> Iterator[Finding]:
     gpus = subject.profile.gpu
     if gpus is None or gpus.request != "claim":
         return
-    if subject.find(DRA) is None:
-        hint = "it comes with Kubernetes 1.34; or write `gpu.request: limit` in the profile"
-        yield Finding("device class", "failed", "the cluster has no resource.k8s.io/v1", hint)
-        return
-    hint = "install the GPU's DRA driver"
+    hint = "install the GPU's DRA driver (Kubernetes 1.34 or newer), or write `gpu.request: limit` in the profile"
     yield check_object(subject, "device class", f"{DRA}/deviceclasses", gpus.device_class, hint)
-    slices = subject.connection.list_items(f"{DRA}/resourceslices")
-    num_devices = sum(len(item["spec"].get("devices") or ()) for item in slices)
-    hint = "" if num_devices else "see that the GPU's DRA driver runs on the GPU nodes"
-    message = f"{num_devices} in {len(slices)} ResourceSlices"
-    yield Finding("devices to claim", "ok" if num_devices else "failed", message, hint)
     for num_gpus in sorted({kind.cell.num_gpus for kind in subject.kinds if kind.cell.device == "gpu"}):
         path = f"{DRA}/namespaces/{subject.namespace}/resourceclaimtemplates"
         yield check_object(subject, "claim template", path, gpus.name_claim_template(num_gpus), SETUP)
+    slices = subject.connection.list_items(f"{DRA}/resourceslices")
+    num_devices = sum(len(item["spec"].get("devices") or ()) for item in slices)
+    message, hint = f"{num_devices} in {len(slices)} ResourceSlices", "see that its DRA driver runs on the GPU nodes"
+    yield judge("devices to claim", message, "" if num_devices else message, hint)
 
 
 def check_queue(subject: Subject) -> Iterator[Finding]:
@@ -499,27 +467,21 @@ def check_queue(subject: Subject) -> Iterator[Finding]:
         hint = "install it (https://kueue.sigs.k8s.io/docs/installation/), or leave --queue out"
         yield Finding("queue", "failed", "the cluster has no Kueue: it does not know kueue.x-k8s.io", hint)
         return
-    found = subject.find(f"/apis/{version}/namespaces/{subject.namespace}/localqueues/{queue}")
-    if found is None:
+    path = f"/apis/{version}/namespaces/{subject.namespace}/localqueues/{queue}"
+    local = subject.connection.find_object(path)
+    if local is None:
         hint = "have an administrator make one (docs/kubernetes.md has an example), or name another with --queue"
         yield Finding("queue", "failed", f"namespace {subject.namespace} has no LocalQueue {queue}", hint)
         return
-    name = found["spec"]["clusterQueue"]
-    yield _judge_activity("queue", f"LocalQueue {queue} of ClusterQueue {name}", found, f" ({version})")
-    found = subject.find(f"/apis/{version}/clusterqueues/{name}")
-    if found is None:
-        hint = "create it, or have the LocalQueue name another"
-        yield Finding("cluster queue", "failed", f"there is no ClusterQueue {name}", hint)
-        return
-    yield _judge_activity("cluster queue", name, found, " is active")
-    for kind in subject.places:
-        yield _check_quota(kind, found)
-
-
-def _judge_activity(check: str, name: str, queue: JsonObject, words: str) -> Finding:
-    if inactive := read_inactivity(queue):
-        return Finding(check, "failed", f"{name}: {inactive}", "no Job of it starts until its owner has put that right")
-    return Finding(check, "ok", f"{name}{words}")
+    name = local["spec"]["clusterQueue"]
+    shared = subject.connection.find_object(f"/apis/{version}/clusterqueues/{name}")
+    called = {"queue": f"LocalQueue {queue} of ClusterQueue {name}", "cluster queue": name}
+    for (check, words), found in zip(called.items(), (local, shared), strict=True):
+        inactive = read_inactivity(found) if found else "it is not there"
+        hint = "no Job of it starts until its owner has put that right"
+        yield judge(check, f"{words} is active ({version})", inactive and f"{words}: {inactive}", hint)
+    if shared is not None:
+        yield from (_check_quota(kind, shared) for kind in subject.places)
 
 
 def _check_quota(kind: CellKind, cluster_queue: Mapping[str, Any]) -> Finding:
@@ -566,8 +528,7 @@ def check_store(url: str | None) -> Finding:
     try:
         Store.open(url).check_writable()
     except StoreError as error:
-        message, _, hint = str(error).partition("; ")
-        return Finding("store", "failed", message, hint)
+        return _split_problem("store", error)
     return Finding("store", "ok", f"{url} can be written from here; cells have their own identity")
 
 
@@ -577,7 +538,7 @@ def check_cells_endpoint(subject: Subject) -> Iterator[Finding]:
     if not own or not (subject.store_url or "").startswith("s3:") or set(ENDPOINTS) & profile.environment.keys():
         return
     path = f"/api/v1/namespaces/{subject.namespace}/secrets/{profile.store_secret}"
-    secret = (subject.find(path) if profile.store_secret else None) or {}
+    secret = (subject.connection.find_object(path) if profile.store_secret else None) or {}
     if not set(ENDPOINTS) & (secret.get("data") or {}).keys():
         here = f"this shell finds the S3 server by AWS_ENDPOINT_URL={hide_credentials(own)}"
         hint = "write `environment: {AWS_ENDPOINT_URL: URL}` in the profile, with an address that pods reach"
@@ -590,7 +551,6 @@ CHECKS: Mapping[str, Callable[[Subject], Iterable[Finding]]] = {
     "objects": check_objects,
     "Jobs": check_jobs,
     "pods": check_pods,
-    "pods without a Job": check_orphaned_pods,
     "nodes": check_nodes,
     "claims": check_claims,
     "queue": check_queue,

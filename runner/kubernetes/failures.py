@@ -12,7 +12,7 @@ Which ends of a pod are final is decided by the Job's podFailurePolicy: see sess
 
 While a pod is in `ContainerCreating`, its status says nothing more; its events do (`FailedCreatePodSandBox`,
 `FailedMount`, `FailedAttachVolume`, `FailedPrepareDynamicResources`, ...: pkg/kubelet/events/event.go). Jobs without a
-pod are explained in the words of the Job controller: all of them by two lists of events, however many they are.
+pod are explained in the words of the Job controller: all of them by one list of events, however many they are.
 """
 
 import math
@@ -305,16 +305,20 @@ UNSEEN_SECONDS = 60.0
 """A Job that was created and that the informer has not reported for so long counts as missing."""
 WARN_SECONDS = 10.0
 """A pod that waits for so long, while no cell of its pool runs, is worth a warning."""
-UNSEEN, NO_POD = "the Job", "a pod"
-"""What a Job waits for, beside the reasons of its pod and, by its uid, the start of that."""
+UNSEEN, NO_POD, NEXT_POD = "the Job", "a pod", "the next pod"
+"""What a Job waits for, beside the reasons of its pod and, by its uid, the start of that. Between two pods the Job
+controller pauses, or awaits the end of the first."""
 FAILED_CREATE = "FailedCreate"
 """The reason of the Job controller's events about pods that it could not create."""
 COUNTED_PODS = "count/pods"
 """The resource of a quota on pods of all phases; `pods` are those that have not ended."""
 JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
 STARTING_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
-# Those of other moments of a pod's life. `Pulling` stays: what came before it is over.
-_OTHER_REASONS = ("FailedScheduling", "Scheduled", "Pulled", "Created", "Started", "Killing")
+# Those of other moments of a pod's life, and of a Job's. `Pulling` stays: what came before it is over.
+_OTHER_REASONS = (
+    *("FailedScheduling", "Scheduled", "Pulled", "Created", "Started", "Killing"),
+    *("SuccessfulCreate", "SuccessfulDelete", "Completed"),
+)
 # Warnings that the kubelet gives at every start of a pod on nodes that have more name servers or search domains than it
 # passes on, or no cluster DNS; the pod starts (pkg/kubelet/network/dns/dns.go,
 # https://github.com/kubernetes/kubernetes/issues/126585). Given again at each attempt, they would hide why it failed.
@@ -330,20 +334,17 @@ def read_reasons(connection: Connection, namespace: str) -> dict[str, str]:
 
     Of a pod only if it was a warning. ApiError if events may not be read.
     """
-    path = f"/api/v1/namespaces/{namespace}/events"
-    left_out = (f"reason!={reason}" for reason in _OTHER_REASONS + _HARMLESS_REASONS)
-    of_pods = connection.list_items(path, fieldSelector=",".join(["involvedObject.kind=Pod", *left_out]))
-    newest = {event["involvedObject"].get("uid", ""): event for event in sorted(of_pods, key=_find_time)}
-    starts = {
-        uid: f"{event.get('reason', '')}: {' '.join(str(event.get('message', '')).split())}".strip(": ")
-        for uid, event in newest.items()
-        if event.get("type") == "Warning"
-    }
-    of_jobs = connection.list_items(path, fieldSelector=f"involvedObject.kind=Job,reason={FAILED_CREATE}")
-    return starts | {
-        event["involvedObject"].get("name", ""): str(event.get("message", ""))
-        for event in sorted(of_jobs, key=_find_time)
-    }
+    selector = ",".join(f"reason!={reason}" for reason in _OTHER_REASONS + _HARMLESS_REASONS)
+    events = connection.list_items(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)
+    said: dict[str, str] = {}
+    for event in sorted(events, key=_find_time):
+        about, reason, message = event["involvedObject"], event.get("reason", ""), str(event.get("message", ""))
+        if about.get("kind") == "Pod":
+            words = f"{reason}: {' '.join(message.split())}".strip(": ")
+            said[about.get("uid", "")] = words if event.get("type") == "Warning" else ""
+        elif reason == FAILED_CREATE:
+            said[about.get("name", "")] = message
+    return {name: words for name, words in said.items() if words}
 
 
 def _find_time(event: dict[str, Any]) -> str:
@@ -394,6 +395,7 @@ class PendingPods:
             pod = find_pending_pod(tracked)
             is_silent = waiting_for == NO_POD or (pod is not None and waiting_for == pod.uid)
             is_asked |= (is_silent and seconds >= ASK_SECONDS) or tracked.name in self._said
+            is_asked |= waiting_for == NEXT_POD and seconds >= UNEXPLAINED_SECONDS
             if verdict is not None and self._has_waited(tracked, verdict, seconds):
                 ended.append((tracked, verdict))
         self._ask(now, is_needed=is_asked)
@@ -425,11 +427,7 @@ class PendingPods:
         return _wait(Verdict(kind=kind, message=message, patience=patience))
 
     def _explain_no_pod(self, tracked: TrackedJob, job: JobStatus) -> tuple[str, Verdict | None]:
-        """Return why a Job has no pod. One of which nobody says why is not given up for that.
-
-        None where it had pods: the Job controller pauses before it replaces one that failed, and awaits the end of
-        another.
-        """
+        """Return why a Job has no pod. One of which nobody says why is not given up for that."""
         pod = tracked.running_pod
         if (
             job.num_terminating
@@ -448,8 +446,9 @@ class PendingPods:
             return _wait(Verdict(kind="unschedulable", message=refusal, patience=patience))
         if refusal:
             return _wait(Verdict(kind="bad-configuration", message=refusal, patience=CONFIGURATION_SECONDS))
-        has_had_pods = job.num_failed_pods or job.num_terminating
-        return NO_POD, None if has_had_pods else Verdict(kind="bad-configuration", message=UNEXPLAINED)
+        if job.num_failed_pods or job.num_terminating:
+            return NEXT_POD, None
+        return NO_POD, Verdict(kind="bad-configuration", message=UNEXPLAINED)
 
     def _has_waited(self, tracked: TrackedJob, verdict: Verdict, seconds: float) -> bool:
         """Return whether a Job has waited for too long for the same; warn before that."""

@@ -12,8 +12,6 @@ from bench.errors import UserError
 from bench.redaction import is_secret_variable
 from runner.yaml_input import quote, suggest_word
 
-# Check manifests against Kubernetes' published schemas.
-
 # The schemas that are checked against: clusters of a version before and after read the same fields.
 KUBERNETES_VERSION = "1.36"
 MAX_SHOWN_CHARACTERS = 300
@@ -26,17 +24,6 @@ _KINDS = {
     "array": "a list",
     "object": "keys with values",
 }
-
-
-def check_manifest(manifest: Mapping[str, Any], *, source: str) -> None:
-    """Raise UserError if a manifest has an unknown key, lacks one or has a value of the wrong kind.
-
-    `source` is the template's name in the message.
-    """
-    if mistake := find_mistake(manifest):
-        place, words = mistake
-        path = ".".join(filter(None, (manifest["kind"], place)))
-        raise UserError(f"{source}: {path}: {words}; the value comes from the profile or the matrix: fix it there")
 
 
 def find_mistake(manifest: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
@@ -26,7 +26,7 @@ from runner.kubernetes.connection import SHORT_PATIENCE_SECONDS, ApiError, read_
 from runner.kubernetes.failures import find_last_line, find_node_fault
 from runner.kubernetes.names import select_run
 from runner.kubernetes.objects import JobStatus, PodStatus, describe_node, read_pod_status, read_quantity
-from runner.kubernetes.rendering import NONE_AVOIDED, AvoidedNodes, NodeWish
+from runner.kubernetes.rendering import ANY_NODE, NodeWish
 from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob
 from runner.profiles.model import is_shared
 
@@ -202,14 +202,14 @@ class PoolHealth:
         """Return whether a node fails cells that others can measure."""
         return self.has_fault(node, now) and len(self.faults[node]) >= MIN_FAULTS and self.has_sound_node(now)
 
-    def find_avoided(self, now: datetime) -> AvoidedNodes:
-        """Return the nodes that new Jobs keep off.
+    def find_avoided(self, now: datetime) -> NodeWish:
+        """Return the wish of a new Job to keep off nodes at fault.
 
         A node with a single fault is avoided where another is free; so are all where no sound node is known.
         """
         suspects = sorted(node for node in self.faults if self.has_fault(node, now))
         excluded = [node for node in suspects if self.is_left_out(node, now)]
-        return AvoidedNodes(excluded=tuple(excluded), disliked=tuple(node for node in suspects if node not in excluded))
+        return NodeWish(excluded=tuple(excluded), disliked=tuple(node for node in suspects if node not in excluded))
 
     def explain_stop(self, now: datetime) -> str:
         """Return why no node of the pool can measure anything; empty if one may."""
@@ -296,7 +296,7 @@ class NodeFaults:
         """Return how many attempts at a repeat ended by a fault of their node, earlier runners' included."""
         return self._num_by_repeat[(*tracked.repeat.key, tracked.key.retry_round)]
 
-    def find_avoided(self, tracked: TrackedJob) -> AvoidedNodes:
+    def find_avoided(self, tracked: TrackedJob) -> NodeWish:
         return self.find_pool(tracked.pool).find_avoided(datetime.now(UTC))
 
     def write(self, fault: NodeFault) -> None:
@@ -435,17 +435,17 @@ class SharedNodes:
             blocks[key].node, blocks[key].instance_type = former
         return first
 
-    def find_wish(self, tracked: TrackedJob, avoided: AvoidedNodes = NONE_AVOIDED) -> NodeWish:
-        """Return where a Job that is about to be created should run: never bound to a node at fault."""
+    def find_wish(self, tracked: TrackedJob, avoided: NodeWish = ANY_NODE) -> NodeWish:
+        """Return where a Job that is about to be created should run, besides what it avoids: no node at fault."""
         block = self._block_by_job.get(tracked.name)
         if block is None:
-            return NodeWish(avoided=avoided)
+            return avoided
         shunned = {*avoided.excluded, *avoided.disliked, *self._given_up}
         if not block.node or tracked.is_released or block.node in shunned:
             instance_type = self.find_instance_type(block.node) or block.instance_type
-            return NodeWish(instance_type=instance_type, avoided=avoided)
+            return replace(avoided, instance_type=instance_type)
         self._bound[tracked.name] = tracked, block.node
-        return NodeWish(node=block.node, avoided=avoided)
+        return replace(avoided, node=block.node)
 
     def note_job(self, tracked: TrackedJob, job: JobStatus) -> None:
         """Note which node a Job is bound to, whichever runner created it: the others of its block belong there too."""

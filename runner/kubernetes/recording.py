@@ -1,6 +1,5 @@
 """Find or write the terminal record of a repeat whose Job has finished, is missing or is given up."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,6 +10,7 @@ from bench.schema import Failure, InvalidDocumentError, Result, read_result, rea
 from bench.store import (
     MAX_DOCUMENT_BYTES,
     KeyMissing,
+    StoreError,
     UnreadableObject,
     parse_result_key,
     result_key,
@@ -34,6 +34,7 @@ from runner.runs import find_fault
 LOG_LINES = 20
 MAX_LOG_BYTES = 2 * MAX_DOCUMENT_BYTES
 """A record in a log is packed and in Base64, which makes it a third longer where it cannot be packed."""
+UNANSWERED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 LOG_PATIENCE_SECONDS = 60.0
 """How long requests for a log are repeated that its node does not answer: the node may be gone for good."""
 
@@ -162,33 +163,23 @@ class ResultRecorder:
         for pod in (pod for pod in pods if pod.exit_code == EXIT_RESULT_IN_LOG):
             path = f"{self.run.path('pods')}/{pod.name}/log"
             query = {"container": CONTAINER, "tailLines": str(LOG_LINES), "limitBytes": str(MAX_LOG_BYTES)}
-            log = self._read_log(path, query)
-            data = None if log is None else find_marked_record(log.decode(errors="replace"))
             try:
+                log = self.run.connection.request("get", path, query=query, patience_seconds=LOG_PATIENCE_SECONDS)
+                data = find_marked_record(log.decode(errors="replace"))
                 result = None if data is None else read_result(data)
             except InvalidDocumentError:  # of another version of `bench`, or of somebody else
                 continue
+            except ApiError as error:
+                if error.status == HTTPStatus.FORBIDDEN:
+                    raise
+                if error.reason == UNREACHABLE or error.status in UNANSWERED:  # tried again as where the store is away
+                    raise StoreError(f"the record in the log of pod {pod.name}: {error.message}") from error
+                continue  # the pod is gone, or its node does not answer: the record is lost
             wanted = (tracked.key.run_id, *tracked.repeat.key)
             if data and result is not None and (result.run_id, result.cell_id, result.repeat) == wanted:
                 self.run.store.put(result_key(result.run_id, result.cell_id, result.repeat, result.attempt), data)
                 return result
         return None
-
-    def _read_log(self, path: str, query: dict[str, str]) -> bytes | None:
-        """Return a log, or None if the pod is gone or its node does not answer: the record is lost then."""
-        deadline = time.monotonic() + self.run.connection.patience_seconds
-        while True:
-            try:
-                return self.run.connection.request("get", path, query=query, patience_seconds=LOG_PATIENCE_SECONDS)
-            except ApiError as error:
-                is_about_log = error.reason != UNREACHABLE and error.status not in (
-                    HTTPStatus.UNAUTHORIZED,
-                    HTTPStatus.TOO_MANY_REQUESTS,
-                )
-                if error.status == HTTPStatus.FORBIDDEN or (not is_about_log and time.monotonic() > deadline):
-                    raise
-                if is_about_log:
-                    return None
 
     def record_failure(
         self, tracked: TrackedJob, failure: Failure, job: JobStatus | None, pods: Sequence[PodStatus]

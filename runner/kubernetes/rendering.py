@@ -21,14 +21,13 @@ from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import PlannedCell, Run
 from runner.kubernetes.names import (
     JobKey,
-    check_manifest,
     check_object_name,
     check_option,
     check_queue,
     check_variable_value,
     hash_store,
 )
-from runner.kubernetes.objects import MAX_WEIGHT, PREFERRED, REQUIRED, read_quantity
+from runner.kubernetes.objects import INSTANCE_TYPE, MAX_WEIGHT, PREFERRED, REQUIRED, read_quantity
 from runner.profiles.model import CONTAINER, Profile
 from runner.sources import find_source
 
@@ -159,36 +158,19 @@ def add_tenants(job: MutableMapping[str, Any], num_tenants: int) -> None:
 # By the node's name (kubernetes/kubernetes#62002), which the label `kubernetes.io/hostname` need not be:
 # iovisor/kubectl-trace#173, rancher/local-path-provisioner#186.
 
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-
-
-@dataclass(frozen=True, kw_only=True)
-class AvoidedNodes:
-    """Nodes by name, whose last attempt was a fault."""
-
-    excluded: tuple[str, ...] = ()
-    """A pod waits rather than run there."""
-    disliked: tuple[str, ...] = ()
-    """A pod runs there only where no other node has room."""
-
-
-NONE_AVOIDED = AvoidedNodes()
-
 
 @dataclass(frozen=True, kw_only=True)
 class NodeWish:
-    """Where a Job's pod should run."""
+    """Where a Job's pod should run: nodes by name."""
 
     node: str = ""
-    """Its name: the pod waits for it. Empty: any."""
+    """The pod waits for it. Empty: any."""
     instance_type: str = ""
     """The machine type to prefer; empty: none."""
-    avoided: AvoidedNodes = NONE_AVOIDED
-    """The nodes to keep off."""
-
-    @property
-    def shape(self) -> tuple[object, ...]:
-        return bool(self.node), self.instance_type, self.avoided
+    excluded: tuple[str, ...] = ()
+    """A pod waits rather than run there: their last attempts were faults."""
+    disliked: tuple[str, ...] = ()
+    """A pod runs there only where no other node has room: their last attempt was a fault."""
 
 
 ANY_NODE = NodeWish()
@@ -197,11 +179,11 @@ ANY_NODE = NodeWish()
 def add_wish(manifest: MutableMapping[str, Any], wish: NodeWish) -> None:
     """Add the wish to the node affinity of a Job's pod, to every term of it: terms are alternatives."""
     preferred: list[dict[str, Any]] = []
-    required = [_match("metadata.name", "NotIn", node) for node in wish.avoided.excluded]
+    required = [_match("metadata.name", "NotIn", node) for node in wish.excluded]
     if wish.node:
         required.append(_match("metadata.name", "In", wish.node))
-    if wish.avoided.disliked:
-        preferred.append({"matchFields": [_match("metadata.name", "NotIn", node) for node in wish.avoided.disliked]})
+    if wish.disliked:
+        preferred.append({"matchFields": [_match("metadata.name", "NotIn", node) for node in wish.disliked]})
     if wish.instance_type:
         preferred.append({"matchExpressions": [_match(INSTANCE_TYPE, "In", wish.instance_type)]})
     if not required and not preferred:
@@ -219,10 +201,10 @@ def _match(key: str, operator: str, value: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, "values": [value]}
 
 
-# Render the Jobs of planned repeats: JSON, as the API takes it, checked before.
+# Render the Jobs of planned repeats: JSON, as the API takes it.
 #
-# The template is rendered, read and checked against the schema of Kubernetes once per shape: what the Jobs of one shape
-# differ in are whole strings, which enter the finished JSON as JSON strings. So no value can leave its place.
+# The template is rendered and read once per shape: what the Jobs of one shape differ in are whole strings, which enter
+# the finished JSON as JSON strings. So no value can leave its place.
 
 MANIFESTS = find_source("manifests")
 IMAGE_GROUP = 65532
@@ -278,12 +260,13 @@ class JobRenderer:
         """Return the body of a Job; UserError if the profile cannot hold the cell or the manifest is not valid."""
         cell = planned.cell
         if not self.profile.avoid_faulty_nodes:
-            wish = replace(wish, avoided=NONE_AVOIDED)
+            wish = replace(wish, excluded=(), disliked=())
         size = cell.num_gpus, cell.tenants, cell.sharing
-        kind = (cell.framework, cell.device, size, planned.timeout_seconds, wish.shape)
+        any_wish = replace(wish, node="node" if wish.node else "")  # its name is a slot
+        kind = (cell.framework, cell.device, size, planned.timeout_seconds, any_wish)
         if kind not in self._shapes:
             self._shapes[kind] = render_shape(
-                self.collect_values(planned), wish, profile=self.profile, num_tenants=cell.tenants
+                self.collect_values(planned), any_wish, profile=self.profile, num_tenants=cell.tenants
             )
         values = {
             "job_name": key.job_name,
@@ -347,7 +330,7 @@ def render_shape(
     """Return a Job's JSON cut where the values of the slots belong: text and names of slots in turns, text at its ends.
 
     `wish`: of its node, only whether there is one. The profile's overlay is merged into the Job before its pod has a
-    container for each tenant. UserError if that cannot be, or the result is no valid Job by the schema of Kubernetes.
+    container for each tenant. UserError if that cannot be.
     """
     token = secrets.token_hex(8)
     stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
@@ -359,7 +342,6 @@ def render_shape(
         add_tenants(manifest, num_tenants)
     # After the overlay: the wish is for every alternative of the node affinity, also those that came with it.
     add_wish(manifest, replace(wish, node=stand_ins["node"]) if wish.node else wish)
-    check_manifest(manifest, source="manifests/job.yaml.j2")
     text = json.dumps(manifest, separators=(",", ":"))
     names = {json.dumps(stand_in): name for name, stand_in in stand_ins.items()}
     return tuple(names.get(piece, piece) for piece in re.split(f"({'|'.join(map(re.escape, names))})", text))

@@ -126,7 +126,7 @@ class ClusterRun:
         return plan
 
     def make_renderer(self, run: Run) -> JobRenderer:
-        """Return the renderer of the run's Jobs, each shape of them checked. UserError if one is not valid."""
+        """Return the renderer of the run's Jobs. UserError if the profile's overlay does not fit one of them."""
         renderer = JobRenderer(
             profile=self.target.profile.add_variables(run.environment),
             store_url=self.store.url,

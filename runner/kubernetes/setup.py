@@ -27,7 +27,7 @@ from runner.kubernetes.connection import (
     is_unauthorized,
     to_user_error,
 )
-from runner.kubernetes.names import JobKey, check_manifest
+from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import JobRenderer, compute_fingerprint, render_manifest
 from runner.matrix import order_repeats
 from runner.profiles import IN_CLUSTER
@@ -88,17 +88,21 @@ _NO_REVIEW = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 """What a cluster answers that lets this user ask nothing about its rights."""
 
 
-def list_refused(connection: Connection, permission: Permission, namespace: str) -> list[str]:
-    """Return which verbs the user may not use. `namespace`: empty: in all of the cluster. ApiError if none may ask."""
-    resource, _, subresource = permission.resource.partition("/")
-    attributes = {"namespace": namespace, "group": permission.group, "resource": resource, "subresource": subresource}
-
-    def may(verb: str) -> bool:
-        spec = {"resourceAttributes": attributes | {"verb": verb}}
-        review = _review(connection, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec)
-        return bool(review["status"].get("allowed"))
-
-    return [verb for verb in permission.verbs if not may(verb)]
+def describe_missing(connection: Connection, permissions: Iterable[Permission], namespace: str) -> str:
+    """Return in words what of the permissions the user lacks. `namespace`: empty: in all of the cluster."""
+    texts = []
+    for one in permissions:
+        resource, _, subresource = one.resource.partition("/")
+        attributes = {"namespace": namespace, "group": one.group, "resource": resource, "subresource": subresource}
+        refused = []
+        for verb in one.verbs:
+            spec = {"resourceAttributes": attributes | {"verb": verb}}
+            review = _review(connection, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec)
+            refused += [] if review["status"].get("allowed") else [verb]
+        if refused:
+            kind = ".".join(filter(None, (one.resource, one.group)))
+            texts.append(f"{', '.join(refused)} {kind} (to {one.purpose})")
+    return "; ".join(texts)
 
 
 def name_self(connection: Connection) -> str:
@@ -123,28 +127,21 @@ def check_permissions(connection: Connection, namespace: str, permissions: Itera
     Where a cluster does not say what a user may do, nothing is raised.
     """
     try:
-        refused = {one: list_refused(connection, one, namespace) for one in permissions}
-        if missing := {one: verbs for one, verbs in refused.items() if verbs}:
-            raise UserError(_explain_missing(connection, namespace, missing, what))
+        missing = describe_missing(connection, permissions, namespace)
+        user = name_self(connection) if missing else ""
     except ApiError as error:
         if error.status not in _NO_REVIEW:
             raise to_user_error(error, connection.context) from error
-
-
-def _explain_missing(connection: Connection, namespace: str, missing: dict[Permission, list[str]], what: str) -> str:
-    user = name_self(connection)
-    rights = "; ".join(
-        f"{', '.join(verbs)} {'.'.join(filter(None, (one.resource, one.group)))} (to {one.purpose})"
-        for one, verbs in missing.items()
-    )
-    named = "NAME" if user == UNKNOWN_USER else user
-    by_chart = "upgrade the release of the chart, or " if connection.context == IN_CLUSTER else ""
-    context = "CONTEXT" if connection.context == IN_CLUSTER else connection.context
-    return (
-        f"--on {connection.context}: {user} lacks rights in namespace {namespace} that {what} needs: {rights}. "
-        f"Nothing was changed; {by_chart}have an administrator of the cluster run `benchmatrix setup --on {context} "
-        f"--namespace {namespace} --user {named}`, which grants them"
-    )
+        return
+    if missing:
+        is_in_cluster = connection.context == IN_CLUSTER
+        raise UserError(
+            f"--on {connection.context}: {user} lacks rights in namespace {namespace} that {what} needs: {missing}. "
+            f"Nothing was changed; {'upgrade the release of the chart, or ' if is_in_cluster else ''}have an "
+            "administrator of the cluster run `benchmatrix setup --on "
+            f"{'CONTEXT' if is_in_cluster else connection.context} --namespace {namespace} --user "
+            f"{'NAME' if user == UNKNOWN_USER else user}`, which grants them"
+        )
 
 
 # Render the manifests of what a run needs in its namespace, in the order to apply them.
@@ -229,10 +226,7 @@ def dump_manifests(manifests: Sequence[Manifest]) -> str:
 
 
 def _render(template: str, **values: object) -> list[Manifest]:
-    manifests = list(yaml.safe_load_all(render_manifest(template, **values)))
-    for manifest in manifests:
-        check_manifest(manifest, source=f"manifests/{template}")
-    return manifests
+    return list(yaml.safe_load_all(render_manifest(template, **values)))
 
 
 # Write the manifests of a run and of its set-up as JSON files.

@@ -88,7 +88,7 @@ def test_clean_refuses_while_cells_run_and_removes_all_with_force(
 
     code, out, err = call_main(*words)
     assert (code, out) == (2, "")
-    assert f"error: run {namespace}: 1 of its 2 Jobs are not finished" in err
+    assert f"error: run {namespace}: 1 of its 2 Jobs, and pods without a Job, are not finished" in err
     assert len(list_jobs(setup)) == 2
     assert call_main(*words, "--dry-run")[0] == 2
     assert "2 Jobs would be deleted; nothing was changed" in call_main(*words, "--dry-run", "--force")[1]

@@ -12,7 +12,7 @@ from runs import DEADLINE_SECONDS, ConnectThrough, MakeSetup, Observed, Setup, S
 
 from fake_kubelet import FakeKubelet
 from faulty_server import Fault, FaultyServer
-from runner.kubernetes import recording, session
+from runner.kubernetes import recording, session, tracked_jobs
 from runner.kubernetes.connection import Connection
 
 DAY_SECONDS = 86_400.0
@@ -103,6 +103,7 @@ def test_a_log_that_an_absent_api_server_does_not_hand_out_is_waited_for(
 ) -> None:
     """The record is given up only when the server answers that the log does not exist."""
     monkeypatch.setattr(recording, "LOG_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(tracked_jobs, "STORE_PAUSE_SECONDS", 0.1)
     setup = make_setup(make_cells(1))
     start_kubelet(lambda pod: "in-log", num_nodes=1)
     faulty.choose_fault = lambda method, path: "cut-off" if "/log" in path else None

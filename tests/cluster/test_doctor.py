@@ -31,17 +31,17 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
     code, findings = examine(on=f"{control_plane.context}-user")
 
     assert code == 1
-    needed = findings["permission: jobs"]
-    assert needed["message"].startswith("you may not create, list, watch, delete, deletecollection jobs in namespace ")
+    needed = findings["permissions of a run"]
+    assert needed["message"].startswith("you may not create, list, watch, delete, deletecollection jobs.batch (to ")
+    assert "; list, watch pods (to " in needed["message"]
     assert "benchmatrix setup --user" in needed["hint"]
-    housekeeping = findings["permission: pods, to cancel and clean"]
+    housekeeping = findings["permissions to cancel and clean"]
     assert (housekeeping["state"], housekeeping["message"][:24]) == ("warning", "you may not delete pods ")
-    machines = findings["permission: nodes, to say which machines"]
-    assert ("warning", "you may not get, list nodes") == (machines["state"], machines["message"])
+    machines = findings["permissions to say which machines"]
+    assert ("warning", "you may not get, list nodes") == (machines["state"], machines["message"][:27])
     assert "kubectl create clusterrole benchmatrix-nodes --verb get,list --resource nodes" in machines["hint"]
     states = list_states(findings)
-    assert states["permission: jobs"] == "failed"
-    assert "failed" == states["permission: pods"] == states["permission: events"]
+    assert states["permissions of a run"] == "failed"
     assert "warning" == states["nodes"] == states["namespace"] == states["service account"]
     assert findings["nodes"]["message"].startswith("not checked: you lack the permission: nodes is forbidden")
     assert "runner-of-the-tests" in findings["API server"]["message"]

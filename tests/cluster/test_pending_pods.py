@@ -9,6 +9,7 @@ from commands import patch
 from disruptions import LostNode, check_measured_again
 from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, check_all_once, make_cells, make_profile, wait_for
 
+from runner.kubernetes import failures
 from runner.kubernetes.connection import Connection
 
 
@@ -79,9 +80,6 @@ def test_a_quota_on_cores_is_told_in_the_job_controllers_words_and_waited_for(
     assert "is forbidden: exceeded quota: small, requested: requests.cpu=1" in setup.observed.warnings[0]
 
 
-# Permissions
-
-
 # Nodes
 
 
@@ -140,7 +138,7 @@ def count_waiting(setup: Setup) -> int:
 def test_a_secret_that_is_missing_is_told_and_waited_for_a_moment(
     make_setup: MakeSetup, start_kubelet: StartKubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.failures.CONFIGURATION_SECONDS", 3.0)
+    monkeypatch.setitem(failures.WAITING, "CreateContainerConfigError", ("bad-configuration", 3.0))
     start_kubelet(lambda pod: "secret", num_nodes=1)
     setup = make_setup(make_cells(1))
 
@@ -163,6 +161,3 @@ def test_a_node_that_goes_silent_is_told_about_and_its_cell_measured_again_when_
     (warning,) = lost_node.setup.observed.warnings
     assert f"node {lost_node.node} does not say that it has" in warning
     check_measured_again(lost_node.setup, lost_node.kubelet)
-
-
-# Queues

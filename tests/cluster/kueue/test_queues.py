@@ -87,7 +87,7 @@ def test_doctor_finds_what_keeps_cells_in_the_queue(
     _, findings = examine("--queue", "held", on=f"{control_plane.context}-user")
     assert findings["queue"]["state"] == "warning"
     assert findings["queue"]["message"].startswith("not checked: you lack the permission: localqueues")
-    assert findings["permission: workloads, to explain what waits"]["state"] == "warning"
+    assert findings["permissions to explain what waits"]["state"] == "warning"
 
 
 @pytest.fixture

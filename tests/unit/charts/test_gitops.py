@@ -1,10 +1,7 @@
-"""The chart from Git and from a registry: the same values give the same manifests, a version never changes."""
+"""The chart from Git and from a registry: the same values give the same manifests."""
 
 import re
-import subprocess
-import sys
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +10,6 @@ import pytest
 import yaml
 
 from chart import CHART, NEEDED, RELEASE, find, make_values, parse, render, render_texts
-from container_registry import serve_registry
-from push_chart import PushError, push_chart
 
 EXAMPLES = CHART / "examples"
 TEMPLATES = sorted(path for path in (CHART / "templates").rglob("*") if path.is_file())
@@ -86,41 +81,11 @@ def test_artifact_hub_is_told_which_images_the_chart_names() -> None:
     ]
 
 
-@pytest.fixture
-def registry(tmp_path: Path) -> Iterator[str]:
-    with serve_registry(tmp_path) as address:
-        yield f"{address}/team"
-
-
-def render_archive(archive: Path) -> dict[str, str]:
+def test_the_package_renders_as_the_folder_does_and_has_the_made_schema_alone(tmp_path: Path) -> None:
+    archive = Path(helm_python.package(CHART, destination=tmp_path))
     with helm_python.Chart.load_archive(archive.read_bytes()) as chart:
-        return chart.render(NEEDED, name=RELEASE, namespace="team-a")
-
-
-def test_what_is_pushed_can_be_pulled_renders_as_the_folder_does_and_is_never_replaced(
-    registry: str, tmp_path: Path
-) -> None:
-    version = find_version()
-
-    url, _, rest = push_chart(registry, plain_http=True).rpartition(f":{version}@")
-
-    assert rest.startswith("sha256:")
-    helm_python.pull(url, destination=tmp_path, version=version, plain_http=True)
-    archive = tmp_path / f"benchmatrix-{version}.tgz"
-    assert render_archive(archive) == render_texts(NEEDED, namespace="team-a")
+        assert chart.render(NEEDED, name=RELEASE, namespace="team-a") == render_texts(NEEDED, namespace="team-a")
     with tarfile.open(archive) as opened:
         names = set(opened.getnames())
     assert {"benchmatrix/README.md", "benchmatrix/values.schema.json"} <= names
     assert "benchmatrix/values.schema.yaml" not in names
-    with pytest.raises(PushError, match=rf"version {version} is there, and a version never changes; raise `version`"):
-        push_chart(registry, plain_http=True)
-
-
-def test_a_registry_that_does_not_answer_is_one_message() -> None:
-    program = [sys.executable, str(CHART.parent / "push_chart.py"), "127.0.0.1:1/team", "--plain-http"]
-
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: oci://127.0.0.1:1/team/benchmatrix: ")
-    assert done.stderr.count("\n") == 1

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +12,28 @@ import pytest
 
 from bench.probes.gpu import (
     READINGS,
-    IdleWatch,
+    GpuProbe,
     Series,
-    WindowWatch,
     find_lowest_mean,
     find_mps_servers,
     find_visible_devices,
-    look_for_neighbours,
     measure_energy,
-    read_gpu_baselines,
     read_gpus,
     restrict_to_cell,
-    sample_gpus,
     summarize_pass,
 )
 from bench.probes.nvml import open_nvml
 from bench.schema import ForeignProcess, GpuUse
-from factories import make_gpu_use
 from fake_mps import PROGRAM, install_mps
 from fake_nvml import MIB, UUIDS, FakeNvml
 
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
+
+
+def watch_idle_and_sample(gpus: GpuProbe, run_steps: Callable[[], int]) -> tuple[GpuUse, ...]:
+    gpus.watch_idle()()
+    gpus.sample(run_steps)
+    return gpus.uses
 
 
 def test_every_gpu_of_a_cell_is_described(nvml: FakeNvml) -> None:
@@ -55,7 +57,7 @@ def test_nothing_of_the_whole_gpu_is_attributed_to_a_slice_but_link_and_memory_c
     assert (mig_slice.name, mig_slice.mig_profile) == ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "1g.5gb")
     assert (mig_slice.compute_capability, mig_slice.ecc_enabled, mig_slice.max_pcie_width) == ("7.5", True, 16)
     assert (mig_slice.power_limit_watts, mig_slice.default_power_limit_watts) == (None, None)
-    (use,) = sample_gpus(IdleWatch(read_gpu_baselines(1)).end(), lambda: 5)
+    (use,) = watch_idle_and_sample(GpuProbe(1), lambda: 5)
     assert use.is_slice
     assert (use.idle_power_watts, use.power_limit_watts, use.max_sm_clock_mhz, use.energy_joules) == (None,) * 4
     assert (use.sm_clock_mhz, use.temperature_celsius, use.power_watts, use.utilization) == ((),) * 4
@@ -67,10 +69,10 @@ def test_nothing_of_the_whole_gpu_is_attributed_to_a_slice_but_link_and_memory_c
 
 def test_the_baseline_says_who_was_there_before(nvml: FakeNvml) -> None:
     nvml.processes = [(17, 300 * MIB), (18, None)]
-    (use,) = IdleWatch(read_gpu_baselines(1)).end()
+    (use,) = GpuProbe(1).uses
     expected = (ForeignProcess(pid=17, memory_bytes=300 * MIB), ForeignProcess(pid=18, memory_bytes=None))
     assert use.foreign_processes == expected
-    assert (use.uuid, use.idle_power_watts, use.power_limit_watts, use.max_sm_clock_mhz) == (UUIDS[0], 60.5, 70.0, 1590)
+    assert (use.uuid, use.idle_power_watts, use.power_limit_watts, use.max_sm_clock_mhz) == (UUIDS[0], None, 70.0, 1590)
     assert (use.application_clock_mhz, use.default_application_clock_mhz) == (900, 1000)
     assert use.memory_used_before_bytes == 3 * MIB  # the driver's reserve left out
     assert (use.window_seconds, use.num_steps, use.sample_seconds) == (None, 0, ())
@@ -89,8 +91,7 @@ def test_what_a_device_does_not_support_is_unknown(nvml: FakeNvml) -> None:
     refused += ["UtilizationRates", "TotalEnergyConsumption", "CurrentClocksThrottleReasons"]
     nvml.refusals = {f"nvmlDeviceGet{name}": NOT_SUPPORTED for name in refused}
     nvml.refusals["nvmlDeviceGetComputeRunningProcesses_v3"] = pynvml.NVML_ERROR_NO_PERMISSION
-    baselines = IdleWatch(read_gpu_baselines(1)).end()
-    (use,) = sample_gpus(baselines, lambda: 5)
+    (use,) = watch_idle_and_sample(GpuProbe(1), lambda: 5)
     assert (use.idle_power_watts, use.power_limit_watts, use.max_sm_clock_mhz) == (None, None, None)
     assert (use.memory_used_before_bytes, use.memory_used_peak_bytes, use.foreign_processes) == (None, None, None)
     assert (use.sm_clock_mhz, use.temperature_celsius, use.power_watts) == ((), (), ())
@@ -108,14 +109,14 @@ def await_readings(nvml: FakeNvml, number: int) -> None:
 
 
 def test_a_pass_samples_every_gpu_while_the_steps_run(nvml: FakeNvml) -> None:
-    baselines = IdleWatch(read_gpu_baselines(2)).end()
+    gpus = GpuProbe(2)
     nvml.memory_used_bytes = 900 * MIB
 
     def run() -> int:
         await_readings(nvml, 6)  # each sample of two GPUs takes two
         return 7
 
-    first, second = sample_gpus(baselines, run)
+    first, second = watch_idle_and_sample(gpus, run)
     assert (first.uuid, second.uuid) == (UUIDS[0], UUIDS[1])
     for use in (first, second):
         assert (use.num_steps, use.idle_power_watts) == (7, 60.5)
@@ -158,9 +159,9 @@ def test_a_counter_that_hardly_moves_or_falls_leaves_the_samples_of_power(readin
 def test_reasons_are_given_as_shares_of_the_samples() -> None:
     reasons: list[tuple[str, ...]] = [("GPU idle",), (), ("GPU idle", "sync boost"), ()]
     series = make_series(*((index / 10, None, None) for index in range(4)), throttle_reasons=reasons)
-    use = summarize_pass(make_gpu_use(), series, 0.4, 3)
-    assert use.throttle_reasons == {"GPU idle": 0.5, "sync boost": 0.25}
-    assert use.sample_reasons == tuple(reasons)
+    found = summarize_pass(series, 0.4, 3)
+    assert found["throttle_reasons"] == {"GPU idle": 0.5, "sync boost": 0.25}
+    assert found["sample_reasons"] == tuple(reasons)
 
 
 SECOND = 1_000_000_000
@@ -172,9 +173,11 @@ def test_the_window_has_the_growth_of_every_counter_that_can_be_read(nvml: FakeN
         pynvml.NVML_FI_DEV_PERF_POLICY_THERMAL: [5 * SECOND],
     }
     nvml.energy_millijoules = [1_000_000, 1_012_000]
-    window_watch = WindowWatch(read_gpu_baselines(1))
+    gpus = GpuProbe(1)
+    end_window = gpus.watch_window()
     time.sleep(0.1)
-    (use,) = window_watch.end()
+    end_window()
+    (use,) = gpus.uses
     window = use.window
     assert window is not None
     assert (window.sm_clock_before_mhz, window.sm_clock_after_mhz) == (1500, 1500)
@@ -184,7 +187,8 @@ def test_the_window_has_the_growth_of_every_counter_that_can_be_read(nvml: FakeN
 
 
 def test_only_the_drivers_samples_of_the_window_itself_count(nvml: FakeNvml) -> None:
-    window_watch = WindowWatch(read_gpu_baselines(1))
+    gpus = GpuProbe(1)
+    end_window = gpus.watch_window()
     time.sleep(0.1)
     now = int(time.time() * 1e6)
     # An hour before, in the window, and in an hour; times since the machine was booted would be long ago.
@@ -195,7 +199,8 @@ def test_only_the_drivers_samples_of_the_window_itself_count(nvml: FakeNvml) -> 
         (now - 30_000, 0),
         (now + 3_600_000_000, 300),
     ]
-    (use,) = window_watch.end()
+    end_window()
+    (use,) = gpus.uses
     assert use.window is not None
     assert use.window.sm_clock_mhz == (1400, 1410)
 
@@ -287,9 +292,10 @@ def test_who_is_not_of_this_process_is_a_neighbour(
     mps_clients: list[tuple[int, int | None]] | None,
     expected: tuple[bool, tuple[ForeignProcess, ...] | None, int | None],
 ) -> None:
-    baselines = read_gpu_baselines(1)
+    gpus = GpuProbe(1)
     nvml.processes, nvml.mps_clients, nvml.memory_used_bytes = processes, mps_clients, 600 * MIB
-    (use,) = look_for_neighbours(baselines, OWN)
+    gpus.look_for_neighbours(OWN)
+    (use,) = gpus.uses
     assert (use.processes_visible, use.foreign_processes_after, use.foreign_memory_after_bytes) == expected
     assert use.memory_free_after_bytes == FREE_BYTES
     assert GpuUse.model_validate_json(use.to_json()) == use
@@ -308,12 +314,15 @@ def test_the_server_of_mps_computes_for_its_tenants(nvml: FakeNvml, tmp_path: Pa
             while not find_mps_servers([server.pid]) and server.poll() is None:
                 time.sleep(0.01)  # the kernel gives it its name a moment after it was started
             assert find_mps_servers([server.pid, os.getpid(), STRANGER]) == {server.pid}
-            baselines = read_gpu_baselines(1)
             nvml.processes, nvml.memory_used_bytes = processes, 600 * MIB
-            (use,) = look_for_neighbours(baselines, OWN, is_under_mps=True)
-            (stranger,) = look_for_neighbours(baselines, OWN)
+            uses: list[GpuUse] = []
+            for is_under_mps in (True, False):
+                gpus = GpuProbe(1, is_under_mps=is_under_mps)
+                gpus.look_for_neighbours(OWN)
+                uses += gpus.uses
         finally:
             server.kill()
+    use, stranger = uses
     assert use.foreign_processes_after == (ForeignProcess(pid=STRANGER, memory_bytes=40 * MIB),)
     assert use.foreign_memory_after_bytes == 70 * MIB
     assert [process.pid for process in stranger.foreign_processes_after or ()] == [server.pid, STRANGER]

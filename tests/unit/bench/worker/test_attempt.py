@@ -180,7 +180,7 @@ def test_probes_that_fail_are_named_and_cost_no_timing(
     def fail(*arguments: object) -> None:
         raise OSError("no counters")
 
-    monkeypatch.setattr("bench.worker.observe.WindowWatch", fail)
+    monkeypatch.setattr("bench.probes.gpu.GpuProbe.watch_window", fail)
     framework = ProfiledFramework(late_error=ValueError("CUDA error: an illegal access\nmore"))
     protocol = TEN_STEPS | {"num_profiled_steps": 2}
     result = attempt_with(framework, device="gpu", visible="0", **protocol)

@@ -12,26 +12,10 @@ from runner.kubernetes.doctor import (
     check_cells_endpoint,
     check_store,
     describe_pod_changes,
-    explain_store_secret,
     read_image_cuda,
 )
 from runner.kubernetes.setup import RUN_PERMISSIONS, check_permissions
 from runner.profiles.loading import load_profile
-
-
-@pytest.mark.parametrize(
-    ("url", "keys"),
-    [
-        ("s3://bucket/runs", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]),
-        ("gs://bucket/runs", ["GOOGLE_SERVICE_ACCOUNT_KEY"]),
-        ("az://container/runs", ["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"]),
-    ],
-)
-def test_the_keys_are_those_of_the_stores_scheme_and_without_a_store_those_of_all(url: str, keys: list[str]) -> None:
-    hint = explain_store_secret("bench-store", "space", url)
-    assert hint.startswith("kubectl create secret generic bench-store --namespace space, ")
-    assert [word for word in hint.replace(",", "").split() if word.isupper() and "_" in word] == keys
-    assert f"{url[:5]}: {keys[0]}" in explain_store_secret("bench-store", "space", None)
 
 
 @pytest.mark.parametrize(("url", "state"), [(None, "warning"), ("file:///tmp/x", "failed")])
@@ -59,7 +43,7 @@ def test_a_server_that_only_this_shell_knows_of_is_named_with_the_key_to_write(
         profile=profile,
         namespace="space",
         store_url="s3://bucket/runs",
-        find=lambda path: {"data": dict.fromkeys(secret_keys, "x")},
+        connection=SimpleNamespace(find_object=lambda path: {"data": dict.fromkeys(secret_keys, "x")}),
     )
     found = list(check_cells_endpoint(subject))
     assert bool(found) == is_told

@@ -1,4 +1,4 @@
-"""Names and labels of Jobs, the fingerprint of a run, and the check against Kubernetes' schemas."""
+"""Names and labels of Jobs, and the fingerprint of a run."""
 
 import re
 from typing import Any
@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.errors import UserError
 from bench.schema import Run
 from factories import make_cell, make_run
 from job_manifests import IMAGES, STORE, load
-from runner.kubernetes.names import JobKey, check_manifest, select_run
+from runner.kubernetes.names import JobKey, select_run
 from runner.kubernetes.rendering import compute_fingerprint
 from runner.profiles.model import Profile
 
@@ -56,37 +55,6 @@ def test_a_selector_takes_the_jobs_of_one_run_alone() -> None:
         select_run("mine-1", fingerprint="0123456789ab")
         == f"{select_run('mine-1')},benchmatrix/fingerprint=0123456789ab"
     )
-
-
-def make_manifest(**spec: Any) -> dict[str, Any]:
-    container = {"name": "bench", "image": "x"}
-    pod = {"restartPolicy": "Never", "containers": [container]}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "demo"},
-        "spec": {"template": {"spec": pod}} | spec,
-    }
-
-
-@pytest.mark.parametrize(
-    ("spec", "path"),
-    [
-        ({"backoffLimit": "two\n" * 250_000}, "Job.spec.backoffLimit: "),
-        ({"podFailurPolicy": {}}, "Job.spec.podFailurPolicy: unknown key; did you mean 'podFailurePolicy'?"),
-        ({"template": {"spec": {"containers": [{"image": "x"}]}}}, "Job.spec.template.spec.containers[0]: "),
-        ({"podFailurePolicy": {"rules": [{"onExitCodes": {}}]}}, "Job.spec.podFailurePolicy.rules[0]"),
-    ],
-    ids=["wrong kind of value", "unknown key", "missing key", "several"],
-)
-def test_an_error_names_the_template_and_the_place(spec: dict[str, Any], path: str) -> None:
-    check_manifest(make_manifest(), source="manifests/job.yaml.j2")
-    with pytest.raises(UserError) as caught:
-        check_manifest(make_manifest(**spec), source="manifests/job.yaml.j2")
-    message = str(caught.value)
-    assert message.startswith(f"manifests/job.yaml.j2: {path}")
-    assert message.endswith("the value comes from the profile or the matrix: fix it there")
-    assert ("\n" in message, len(message) < 600) == (False, True)
 
 
 CELLS = [make_cell(seed=1), make_cell(seed=2)]

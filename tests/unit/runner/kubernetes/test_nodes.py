@@ -33,7 +33,7 @@ from runner.kubernetes.nodes import (
     identify_block,
 )
 from runner.kubernetes.objects import JobStatus
-from runner.kubernetes.rendering import ANY_NODE, NONE_AVOIDED, AvoidedNodes, NodeWish
+from runner.kubernetes.rendering import ANY_NODE, NodeWish
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.matrix import Repeat
 
@@ -58,32 +58,32 @@ def fail(health: PoolHealth, *numbers: int, node: str | None = "bad", is_earlier
 
 def test_one_fault_makes_a_node_the_last_choice_and_a_second_leaves_it_out() -> None:
     health = make_health("good")
-    assert health.find_avoided(NOW) == NONE_AVOIDED
+    assert health.find_avoided(NOW) == ANY_NODE
     fail(health, 1)
-    assert health.find_avoided(NOW) == AvoidedNodes(disliked=("bad",))
+    assert health.find_avoided(NOW) == NodeWish(disliked=("bad",))
     fail(health, 2)
-    assert health.find_avoided(NOW) == AvoidedNodes(excluded=("bad",))
+    assert health.find_avoided(NOW) == NodeWish(excluded=("bad",))
 
 
 def test_a_node_is_not_left_out_while_no_other_can_measure() -> None:
     health = make_health("bad", "worse")
     fail(health, 1, 2, 3)
     fail(health, 4, node="worse")
-    assert health.find_avoided(NOW) == AvoidedNodes(disliked=("bad", "worse"))
+    assert health.find_avoided(NOW) == NodeWish(disliked=("bad", "worse"))
 
 
 def test_what_ended_ok_on_a_node_clears_it() -> None:
     health = make_health("good")
     fail(health, 1, 2)
     health.add_ok("bad", NOW)
-    assert health.find_avoided(NOW) == NONE_AVOIDED
+    assert health.find_avoided(NOW) == ANY_NODE
 
 
 def test_a_node_is_tried_again_after_an_hour_and_left_out_again_at_its_next_fault() -> None:
     later = NOW + LEFT_OUT_TIME
     health = PoolHealth(pool="gpu", seen_at={"good": later})
     fail(health, 1, 2)
-    assert health.find_avoided(later) == NONE_AVOIDED
+    assert health.find_avoided(later) == ANY_NODE
     health.add(make_fault(3, at=later), is_earlier=False)
     assert health.is_left_out("bad", later)
 
@@ -343,11 +343,11 @@ def test_a_node_at_fault_is_not_waited_for(store: Store) -> None:
     sharing = Sharing(store, EAGER, GRAPH)
     first, second = sharing.jobs
     sharing.note(first, "node-1", phase="Failed")
-    avoided = AvoidedNodes(excluded=("node-1",))
+    avoided = NodeWish(excluded=("node-1",))
     for tracked in sharing.jobs:  # the one that met the fault, too
-        assert sharing.nodes.find_wish(tracked, avoided) == NodeWish(instance_type="m6i.xlarge", avoided=avoided)
-    others = AvoidedNodes(excluded=("node-2",))
-    assert sharing.nodes.find_wish(second, others) == NodeWish(node="node-1", avoided=others)
+        assert sharing.nodes.find_wish(tracked, avoided) == replace(avoided, instance_type="m6i.xlarge")
+    others = NodeWish(excluded=("node-2",))
+    assert sharing.nodes.find_wish(second, others) == replace(others, node="node-1")
 
 
 @pytest.mark.parametrize(
@@ -412,9 +412,3 @@ def test_a_node_that_one_cell_waited_for_in_vain_is_waited_for_by_no_other_until
     assert sharing.nodes.find_wish(other) == ANY_NODE
     sharing.nodes.note_pod(None, replace(load_pod("unschedulable"), node="full", phase="Running"), is_deleted=False)
     assert sharing.nodes.find_wish(other) == NodeWish(node="full")
-
-
-def test_wishes_of_one_shape_differ_in_the_node_alone() -> None:
-    wish = NodeWish(node="node-1")
-    assert wish.shape == replace(wish, node="node-2").shape
-    assert len({wish.shape, ANY_NODE.shape, NodeWish(instance_type="t").shape}) == 3

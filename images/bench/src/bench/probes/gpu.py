@@ -11,8 +11,8 @@ the window would take the interpreter's lock from the one that launches the work
 
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 import pynvml
 
 from bench.probes.nvml import Device, NvmlError, open_nvml
-from bench.schema import Gpu, GpuUse, GpuWindow
+from bench.schema import ForeignProcess, Gpu, GpuUse, GpuWindow
 
 
 def find_visible_devices(num_gpus: int) -> list[Device]:
@@ -98,13 +98,11 @@ SAMPLE_INTERVAL_SECONDS = 0.05
 # A GPU that has just worked cools down over seconds, and from Ampere on what NVML calls power is the mean of the last
 # second. So the idle power is watched all the time that the framework's import takes, and the lowest second counts.
 IDLE_SECONDS = 1.0
-
-
-def read_gpus(num_gpus: int, cuda_version: str | None, cudnn_version: str | None) -> tuple[Gpu, ...]:
-    with open_nvml():
-        return tuple(device.describe(cuda_version, cudnn_version) for device in find_visible_devices(num_gpus))
-
-
+# The driver brings its counters up to date about every 0.1 s (ml-energy/zeus, of the energy's): one may so gain a
+# little more than the window lasted. One that gained still more does not count nanoseconds, and is not believed.
+COUNTER_DELAY_SECONDS = 0.2
+MPS_PROGRAM = "nvidia-cuda-mps"
+"""How the names of MPS's own processes begin, which the kernel cuts to 15 characters (proc_pid_comm(5))."""
 Series = Mapping[str, list[Any]]
 """The readings of one device in a sampling pass: `seconds` from its start, `energy_joules`, and what READINGS names.
 None: not readable."""
@@ -118,11 +116,139 @@ READINGS: Mapping[str, Callable[[Device], Any]] = {
 }
 
 
-def read_gpu_baselines(num_gpus: int, *, is_under_mps: bool = False) -> tuple[GpuUse, ...]:
-    """Return who uses the GPUs before the cell does; `is_under_mps`: MPS's own processes do not count."""
+@dataclass(frozen=True, kw_only=True)
+class DeviceMemory:
+    """What is in use on a GPU."""
+
+    used_bytes: int | None = None
+    """Of all processes together; None: not known."""
+    by_process: Mapping[int, int] = field(default_factory=dict)
+    """Of each process of which NVML says it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One device at one end of the window."""
+
+    sm_clock_mhz: int | None
+    energy_joules: float | None
+    held_seconds: dict[str, float]
+
+
+class GpuProbe:
+    """The GPUs that a cell can use, up to `num_gpus`, and what is known of each: `uses`, from before the cell uses it.
+
+    NVML is opened here and stays open. A probe that raises leaves `uses` as they were.
+    """
+
+    def __init__(self, num_gpus: int, *, is_under_mps: bool = False) -> None:
+        pynvml.nvmlInit()  # it takes tens of milliseconds: here and not beside the window
+        self._is_under_mps = is_under_mps
+        self._devices = find_visible_devices(num_gpus)
+        self.uses = tuple(map(self._read_baseline, self._devices))
+
+    def _read_baseline(self, device: Device) -> GpuUse:
+        processes = device.read_compute_processes()
+        if processes is not None:
+            servers = self._find_servers(processes)  # they compute for the cell
+            processes = tuple(process for process in processes if process.pid not in servers)
+        return device.read_baseline(processes)
+
+    def watch_idle(self) -> Callable[[], None]:
+        """Watch the power of the idle GPUs until what is returned is called.
+
+        It must be before the first framework's context is there: a context alone lifts a GPU out of its idle state.
+        """
+        powers: list[list[float]] = [[] for _ in self._devices]
+
+        def look() -> None:
+            for device, watts in zip(self._devices, powers, strict=True):
+                watts.extend(power for power in [device.read_power_watts()] if power is not None)
+
+        stop = start_sampling(look)
+
+        def end() -> None:
+            stop()
+            num_values = max(1, round(IDLE_SECONDS / SAMPLE_INTERVAL_SECONDS))
+            self._add({"idle_power_watts": find_lowest_mean(watts, num_values)} for watts in powers)
+
+        return end
+
+    def watch_window(self) -> Callable[[], None]:
+        """Read the GPUs just before the window; just after it, what is returned is to be called."""
+        start, start_of_day = perf_counter(), time()
+        before = list(map(_read_ends, self._devices))
+
+        def end() -> None:
+            after = list(map(_read_ends, self._devices))
+            seconds = perf_counter() - start
+            self._add(
+                {"window": compare_readings(first, last, seconds, _read_clocks(device, start_of_day, seconds))}
+                for device, first, last in zip(self._devices, before, after, strict=True)
+            )
+
+        return end
+
+    def sample(self, run_steps: Callable[[], int]) -> None:
+        """Call `run_steps`, which returns how many steps it ran to their end, and sample every device in a thread."""
+        samples: list[Series] = [{name: [] for name in ("seconds", "energy_joules", *READINGS)} for _ in self._devices]
+        start = perf_counter()
+
+        def look() -> None:
+            for device, series in zip(self._devices, samples, strict=True):
+                series["energy_joules"].append(device.read_energy_joules())
+                series["seconds"].append(perf_counter() - start)
+                for name, read in READINGS.items():
+                    series[name].append(read(device))
+
+        end_sampling = start_sampling(look)
+        try:
+            num_steps = run_steps()
+        finally:
+            window_seconds = perf_counter() - start
+            end_sampling()
+        self._add(summarize_pass(series, window_seconds, num_steps) for series in samples)
+
+    def look_for_neighbours(self, own_pids: Collection[int]) -> None:
+        """Look for the users of each GPU other than `own_pids`, who must be using the GPUs now."""
+        self._add(self._find_neighbours(device, own_pids) for device in self._devices)
+
+    def _find_neighbours(self, device: Device, own_pids: Collection[int]) -> dict[str, Any]:
+        """Return what is known now.
+
+        A container may see no process, or processes by the numbers of its host: who does not see itself sees nobody.
+        """
+        processes = device.read_compute_processes() or ()
+        own_pids = {*own_pids, *self._find_servers(processes)}
+        sizes = [process.memory_bytes for process in processes if process.pid in own_pids]
+        used, free = device.read_memory_bytes()
+        found: dict[str, Any] = {"memory_free_after_bytes": free, "processes_visible": bool(sizes)}
+        if sizes:
+            is_known = used is not None and None not in sizes
+            found |= {
+                "foreign_processes_after": tuple(process for process in processes if process.pid not in own_pids),
+                "foreign_memory_after_bytes": max(0, (used or 0) - sum(filter(None, sizes))) if is_known else None,
+            }
+        return found
+
+    def read_memory(self) -> DeviceMemory:
+        """Return what is in use on the first GPU."""
+        device = self._devices[0]
+        processes = device.read_compute_processes() or ()
+        sizes = {process.pid: process.memory_bytes for process in processes if process.memory_bytes is not None}
+        return DeviceMemory(used_bytes=device.read_memory_bytes()[0], by_process=sizes)
+
+    def _find_servers(self, processes: Sequence[ForeignProcess]) -> frozenset[int]:
+        return find_mps_servers([process.pid for process in processes]) if self._is_under_mps else frozenset()
+
+    def _add(self, found: Iterable[Mapping[str, Any]]) -> None:
+        pairs = zip(self.uses, found, strict=True)
+        self.uses = tuple(use.model_copy(update=update) for use, update in pairs)
+
+
+def read_gpus(num_gpus: int, cuda_version: str | None, cudnn_version: str | None) -> tuple[Gpu, ...]:
     with open_nvml():
-        uses = tuple(device.read_baseline() for device in find_visible_devices(num_gpus))
-    return tuple(map(leave_out_mps, uses)) if is_under_mps else uses
+        return tuple(device.describe(cuda_version, cudnn_version) for device in find_visible_devices(num_gpus))
 
 
 def start_sampling(look: Callable[[], None]) -> Callable[[], None]:
@@ -145,34 +271,6 @@ def start_sampling(look: Callable[[], None]) -> Callable[[], None]:
     return end
 
 
-class IdleWatch:
-    """Watches the power of idle GPUs from the start of the watch until it is asked.
-
-    It must end before the first framework's context is there: a context alone lifts a GPU out of its idle state.
-    """
-
-    def __init__(self, baselines: Sequence[GpuUse]) -> None:
-        self._baselines = baselines
-        self._powers: list[list[float]] = [[] for _ in baselines]
-        self._nvml = ExitStack()
-        self._nvml.enter_context(open_nvml())
-        self._devices = find_visible_devices(len(baselines))
-        self._end = start_sampling(self._look)
-
-    def end(self) -> tuple[GpuUse, ...]:
-        with self._nvml:
-            self._end()
-        num_values = max(1, round(IDLE_SECONDS / SAMPLE_INTERVAL_SECONDS))
-        idle = [find_lowest_mean(watts, num_values) for watts in self._powers]
-        return tuple(
-            use.model_copy(update={"idle_power_watts": watts}) for use, watts in zip(self._baselines, idle, strict=True)
-        )
-
-    def _look(self) -> None:
-        for device, watts in zip(self._devices, self._powers, strict=True):
-            watts.extend(power for power in [device.read_power_watts()] if power is not None)
-
-
 def find_lowest_mean(values: Sequence[float], length: int) -> float | None:
     if not values:
         return None
@@ -180,38 +278,13 @@ def find_lowest_mean(values: Sequence[float], length: int) -> float | None:
     return min(sum(values[start : start + length]) / length for start in range(len(values) - length + 1))
 
 
-def sample_gpus(baselines: Sequence[GpuUse], run_steps: Callable[[], int]) -> tuple[GpuUse, ...]:
-    """Call `run_steps`, which returns how many steps it ran to their end, and return `baselines` with what was seen.
-
-    A thread samples every device while they run. Raise what `run_steps` raises.
-    """
-    with open_nvml():
-        devices = find_visible_devices(len(baselines))
-        samples: list[Series] = [{name: [] for name in ("seconds", "energy_joules", *READINGS)} for _ in devices]
-        start = perf_counter()
-
-        def look() -> None:
-            for device, series in zip(devices, samples, strict=True):
-                series["energy_joules"].append(device.read_energy_joules())
-                series["seconds"].append(perf_counter() - start)
-                for name, read in READINGS.items():
-                    series[name].append(read(device))
-
-        end_sampling = start_sampling(look)
-        try:
-            num_steps = run_steps()
-        finally:
-            window_seconds = perf_counter() - start
-            end_sampling()
-    passes = zip(baselines, samples, strict=True)
-    return tuple(summarize_pass(baseline, series, window_seconds, num_steps) for baseline, series in passes)
-
-
-def summarize_pass(baseline: GpuUse, series: Series, window_seconds: float, num_steps: int) -> GpuUse:
+def summarize_pass(series: Series, window_seconds: float, num_steps: int) -> dict[str, Any]:
+    """Return what one device did in a sampling pass, by the names of GpuUse's fields."""
     energy_joules, energy_source = measure_energy(series, window_seconds)
     reasons = _find_complete(series, "throttle_reasons")
     given = [reason for sample in reasons for reason in sample]
-    update = {
+    names = ("sm_clock_mhz", "temperature_celsius", "power_watts", "utilization")
+    return {
         "memory_used_peak_bytes": max((size for size in series["memory_used_bytes"] if size is not None), default=None),
         "window_seconds": window_seconds,
         "num_steps": num_steps,
@@ -220,9 +293,7 @@ def summarize_pass(baseline: GpuUse, series: Series, window_seconds: float, num_
         "sample_seconds": tuple(series["seconds"]),
         "throttle_reasons": {reason: given.count(reason) / len(reasons) for reason in sorted(set(given))},
         "sample_reasons": reasons,
-    }
-    names = ("sm_clock_mhz", "temperature_celsius", "power_watts", "utilization")
-    return baseline.model_copy(update=update | {name: _find_complete(series, name) for name in names})
+    } | {name: _find_complete(series, name) for name in names}
 
 
 def measure_energy(series: Series, window_seconds: float) -> tuple[float | None, str | None]:
@@ -249,43 +320,6 @@ def measure_energy(series: Series, window_seconds: float) -> tuple[float | None,
 def _find_complete(series: Series, name: str) -> tuple[Any, ...]:
     """Return one reading of every sample; nothing where one of them lacks it."""
     return () if None in series[name] else tuple(series[name])
-
-
-# The driver brings its counters up to date about every 0.1 s (ml-energy/zeus, of the energy's): one may so gain a
-# little more than the window lasted. One that gained still more does not count nanoseconds, and is not believed.
-COUNTER_DELAY_SECONDS = 0.2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """One device at one end of the window."""
-
-    sm_clock_mhz: int | None
-    energy_joules: float | None
-    held_seconds: dict[str, float]
-
-
-class WindowWatch:
-    """The GPUs of a cell from the making of the watch, just before the window, until it is asked, just after it."""
-
-    def __init__(self, uses: Sequence[GpuUse]) -> None:
-        self._uses = tuple(uses)
-        self._nvml = ExitStack()
-        self._nvml.enter_context(open_nvml())  # it takes tens of milliseconds: here and not after the window
-        self._devices = find_visible_devices(len(self._uses))
-        self._start, self._start_of_day = perf_counter(), time()
-        self._before = [_read_ends(device) for device in self._devices]
-
-    def end(self) -> tuple[GpuUse, ...]:
-        after = [_read_ends(device) for device in self._devices]
-        seconds = perf_counter() - self._start
-        with self._nvml:
-            clocks = [_read_clocks(device, self._start_of_day, seconds) for device in self._devices]
-        ends = zip(self._uses, self._before, after, clocks, strict=True)
-        return tuple(
-            use.model_copy(update={"window": compare_readings(first, last, seconds, series)})
-            for use, first, last, series in ends
-        )
 
 
 def compare_readings(before: Reading, after: Reading, seconds: float, clocks: tuple[int, ...]) -> GpuWindow:
@@ -322,71 +356,6 @@ def _read_clocks(device: Device, start: float, seconds: float) -> tuple[int, ...
     """Return the driver's samples of the clock from `start` (seconds since 1970) for `seconds`."""
     samples = device.read_clock_samples(int(start * 1e6))
     return tuple(clock for moment, clock in samples if start <= moment / 1e6 <= start + seconds)
-
-
-MPS_PROGRAM = "nvidia-cuda-mps"
-"""How the names of MPS's own processes begin, which the kernel cuts to 15 characters (proc_pid_comm(5))."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeviceMemory:
-    """What is in use on a GPU."""
-
-    used_bytes: int | None = None
-    """Of all processes together; None: not known."""
-    by_process: Mapping[int, int] = field(default_factory=dict)
-    """Of each process of which NVML says it."""
-
-
-def look_for_neighbours(
-    baselines: Sequence[GpuUse], own_pids: Collection[int], *, is_under_mps: bool = False
-) -> tuple[GpuUse, ...]:
-    """Return `baselines` with the users of each GPU other than `own_pids`, who must be using the GPUs now.
-
-    `is_under_mps`: MPS's server is one of them.
-    """
-    with open_nvml():
-        devices = find_visible_devices(len(baselines))
-        return tuple(
-            _look_at_device(use, device, own_pids, is_under_mps) for use, device in zip(baselines, devices, strict=True)
-        )
-
-
-def _look_at_device(use: GpuUse, device: Device, own_pids: Collection[int], is_under_mps: bool) -> GpuUse:
-    """Return `use` with what is known now.
-
-    A container may see no process, or processes by the numbers of its host: who does not see itself sees nobody.
-    """
-    processes = device.read_compute_processes() or ()
-    if is_under_mps:
-        own_pids = {*own_pids, *find_mps_servers([process.pid for process in processes])}
-    own = [process for process in processes if process.pid in own_pids]
-    used, free = device.read_memory_bytes()
-    update: dict[str, Any] = {"memory_free_after_bytes": free, "processes_visible": bool(own)}
-    if own:
-        sizes = [process.memory_bytes for process in own]
-        is_known = used is not None and None not in sizes
-        update |= {
-            "foreign_processes_after": tuple(process for process in processes if process.pid not in own_pids),
-            "foreign_memory_after_bytes": max(0, (used or 0) - sum(filter(None, sizes))) if is_known else None,
-        }
-    return use.model_copy(update=update)
-
-
-def read_device_memory() -> DeviceMemory:
-    with open_nvml():
-        device = find_visible_devices(1)[0]
-        processes = device.read_compute_processes() or ()
-        sizes = {process.pid: process.memory_bytes for process in processes if process.memory_bytes is not None}
-        return DeviceMemory(used_bytes=device.read_memory_bytes()[0], by_process=sizes)
-
-
-def leave_out_mps(use: GpuUse) -> GpuUse:
-    """Return `use` without the processes of MPS among those that were there before: they compute for the cell."""
-    before = use.foreign_processes or ()
-    servers = find_mps_servers([process.pid for process in before])
-    left = tuple(process for process in before if process.pid not in servers)
-    return use.model_copy(update={"foreign_processes": left}) if servers else use
 
 
 def find_mps_servers(pids: Collection[int]) -> frozenset[int]:

@@ -100,13 +100,13 @@ class Device:
             **self._read_power_limits(),
         )
 
-    def read_baseline(self) -> GpuUse:
-        """Return who uses the device and what limits it, before the framework starts."""
+    def read_baseline(self, processes: tuple[ForeignProcess, ...] | None) -> GpuUse:
+        """Return what limits the device, before the framework starts, and that these processes use it."""
         clock = pynvml.NVML_CLOCK_SM
         return GpuUse(
             uuid=self.uuid,
             memory_used_before_bytes=self.read_memory_bytes()[0],
-            foreign_processes=self.read_compute_processes(),
+            foreign_processes=processes,
             max_sm_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetMaxClockInfo, clock),
             application_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetApplicationsClock, clock),
             default_application_clock_mhz=self._ask_gpu(pynvml.nvmlDeviceGetDefaultApplicationsClock, clock),

@@ -16,15 +16,7 @@ from bench.measure.passes import run_pipelined, run_sustained
 from bench.measure.profile import profile_steps
 from bench.measure.roofline import find_gpu_peaks, make_roofline
 from bench.probes.cpu import list_own_pids
-from bench.probes.gpu import (
-    DeviceMemory,
-    IdleWatch,
-    WindowWatch,
-    look_for_neighbours,
-    read_device_memory,
-    read_gpu_baselines,
-    sample_gpus,
-)
+from bench.probes.gpu import DeviceMemory, GpuProbe
 from bench.probes.memory import read_peak_cgroup_bytes, read_peak_rss_bytes, reset_peak_rss
 from bench.probes.probing import try_probe
 from bench.schema import (
@@ -49,13 +41,13 @@ class Observer:
         self._cell = cell
         self._is_under_mps = is_under_mps
         self._num_threads = num_threads
-        self._idle_watch: IdleWatch | None = None
+        self._gpus: GpuProbe | None = None
+        self._end_idle_watch: Callable[[], None] | None = None
         self._host_before: tuple[float, float] | None = None
         self._peak_rss_before_bytes = 0
         self.host_peak: HostPeak | None = None
         """Of a CPU cell, once its roofline was made."""
         self.calibration: Calibration | None = None
-        self.gpu_use: tuple[GpuUse, ...] = ()
         self.failures: list[str] = []
         """One line for each probe that failed."""
 
@@ -65,14 +57,20 @@ class Observer:
         `watches_idle`: whether nobody else is going to use them during the import, so that their idle power shows.
         """
         if self._cell.device == "gpu":
-            read = partial(read_gpu_baselines, self._cell.num_gpus, is_under_mps=self._is_under_mps)
-            self.gpu_use = self.run("GPU baseline", (), read)
-        if self.gpu_use and watches_idle:
-            self._idle_watch = self.run("idle power", None, IdleWatch, self.gpu_use)
+            probe = partial(GpuProbe, self._cell.num_gpus, is_under_mps=self._is_under_mps)
+            gpus = self.run("GPU baseline", None, probe)
+            self._gpus = gpus if gpus and gpus.uses else None
+        if self._gpus and watches_idle:
+            self._end_idle_watch = self.run("idle power", None, self._gpus.watch_idle)
+
+    @property
+    def gpu_use(self) -> tuple[GpuUse, ...]:
+        """What is known of the use of each GPU so far."""
+        return self._gpus.uses if self._gpus else ()
 
     def end_idle_watch(self) -> None:
-        if self._idle_watch is not None:
-            self.gpu_use = self.run("idle power", self.gpu_use, self._idle_watch.end)
+        if self._end_idle_watch is not None:
+            self.run("idle power", None, self._end_idle_watch)
 
     def measure_host_before(self, framework: Framework) -> None:
         """Measure the host's matrix product before the first step of a CPU cell; its memory enters no peak."""
@@ -85,12 +83,10 @@ class Observer:
     @contextmanager
     def watch_window(self) -> Iterator[None]:
         """Read the GPUs' clocks and counters before and after the body, which is the timed window."""
-        watch: WindowWatch | None = None
-        if self.gpu_use:
-            watch = self.run("GPUs in the window", None, WindowWatch, self.gpu_use)
+        end = self.run("GPUs in the window", None, self._gpus.watch_window) if self._gpus else None
         yield
-        if watch is not None:
-            self.gpu_use = self.run("GPUs in the window", self.gpu_use, watch.end)
+        if end is not None:
+            self.run("GPUs in the window", None, end)
 
     def read_memory(self, framework: Framework) -> Memory:
         """Return the peaks, right after the timed window: what comes later would add to them."""
@@ -112,16 +108,14 @@ class Observer:
 
     def look_for_neighbours(self, tenant_pids: Callable[[], frozenset[int]] = frozenset) -> None:
         """Look who uses the GPUs beside this process and those of the cell's other tenants, which hold their memory."""
-
-        def look() -> tuple[GpuUse, ...]:
-            return look_for_neighbours(self.gpu_use, list_own_pids() | tenant_pids(), is_under_mps=self._is_under_mps)
-
-        if self.gpu_use:
-            self.gpu_use = self.run("neighbours on the GPU", self.gpu_use, look)
+        if self._gpus:
+            gpus = self._gpus
+            self.run("neighbours on the GPU", None, lambda: gpus.look_for_neighbours(list_own_pids() | tenant_pids()))
 
     def read_device_memory(self) -> DeviceMemory:
         """Return what several tenants hold on their GPU."""
-        return self.run("memory of the tenants", DeviceMemory(), read_device_memory if self.gpu_use else DeviceMemory)
+        nothing = DeviceMemory()
+        return self.run("memory of the tenants", nothing, self._gpus.read_memory) if self._gpus else nothing
 
     def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> dict[str, Any]:
         """Run what comes after the timed window, while this process still holds the GPUs; return a Result's fields.
@@ -135,9 +129,8 @@ class Observer:
         if on_gpu and cell.pipelined_seconds:
             pipelined = partial(run_pipelined, workload, cell.pipelined_seconds, step_seconds)
             passes["pipelined"] = self.run("pipelined window", None, pipelined)
-        if self.gpu_use and cell.sampling_seconds > 0:
-            steps = partial(run_steps, workload, cell.sampling_seconds)
-            self.gpu_use = self.run("sampling pass", self.gpu_use, sample_gpus, self.gpu_use, steps)
+        if self._gpus and cell.sampling_seconds > 0:
+            self.run("sampling pass", None, self._gpus.sample, partial(run_steps, workload, cell.sampling_seconds))
         if cell.sustain_seconds:
             passes["sustained"] = self.run("sustained run", None, run_sustained, workload, cell.sustain_seconds)
         if on_gpu and cell.num_profiled_steps:

@@ -4,7 +4,7 @@ import tempfile
 
 from bench.errors import UserError
 from bench.probes.cuda import explain_failed_start, explain_unseen_driver
-from bench.probes.gpu import read_gpu_baselines, read_gpus
+from bench.probes.gpu import GpuProbe, read_gpus
 from bench.probes.memory import read_memory_limit_bytes
 from bench.schema import Cell, GpuUse
 from bench.verdicts.checks import MAX_FOREIGN_BYTES
@@ -55,7 +55,7 @@ def _look_at_gpus(cell: Cell, errors: list[str], faults: list[str]) -> tuple[Gpu
     Whether the machine offers whole GPUs or slices is the cluster's choice.
     """
     try:
-        gpus = read_gpu_baselines(cell.num_gpus, is_under_mps=cell.sharing == "mps")
+        gpus = GpuProbe(cell.num_gpus, is_under_mps=cell.sharing == "mps").uses
     except Exception as error:  # whatever NVML says: without it there is no GPU to measure
         if unseen := explain_unseen_driver():
             errors.append(f"device: {unseen}")
