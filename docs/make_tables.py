@@ -32,6 +32,7 @@ from collector.results.frames import (
     RESULT_COLUMNS,
     SAMPLE_COLUMNS,
     TABLE_COLUMNS,
+    TENANT_COLUMNS,
     Columns,
 )
 from command_reference import describe_commands
@@ -67,6 +68,8 @@ TYPE_NAMES = {
     "boolean": "boolean or missing",
     "datetime64[us, UTC]": "time",
     "list[float64]": "list of floats",
+    "category": "text",
+    "records": "list of records",
 }
 
 
@@ -74,7 +77,7 @@ TYPE_NAMES = {
 SOURCES: tuple[type[BaseModel], ...] = (
     *(Cell, Result, Phases, Memory, Roofline, Samples, SustainedRun, Node, Placement, Failure, Tenancy, TenantRecord),
 )
-ENVIRONMENT_FIELDS = ("num_threads", "hostname", "image", "git_revision", "num_visible_cores")
+ENVIRONMENT_FIELDS = ("num_threads", "hostname")
 # By the end of the name, the longest first.
 UNITS: Mapping[str, str] = {
     "samples_per_s": "samples/s",
@@ -172,7 +175,7 @@ def make_models_page(page: str) -> str:
 
 def make_tables_page(page: str) -> str:
     """Return docs/tables.md with a table for each table of the data set and of an export between their markers."""
-    found = {"results": RESULT_COLUMNS, "samples": SAMPLE_COLUMNS}
+    found = {"results": RESULT_COLUMNS, "samples": SAMPLE_COLUMNS, "tenants": TENANT_COLUMNS}
     found |= {name: _drop_known(name, columns) for name, columns in TABLE_COLUMNS.items()}
     tables = {name: make_table(COLUMN_COLUMNS, list_columns(columns)) for name, columns in found.items()}
     return fill_markers(page, tables, "the code")

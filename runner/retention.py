@@ -192,10 +192,10 @@ def _read_held_results(store: Store, run_id: str) -> Mapping[tuple[str, int, str
     count: those of an older one may lack what the raw result still has. They are read from the rows themselves, not
     from a list beside them. UserError if they cannot be read.
     """
-    from collector.results.stored_tables import read_whole
+    from collector.results.stored_tables import read_current
 
     held = {}
-    for row in read_whole(store, run_id).select(COLUMNS).to_pylist():
+    for row in read_current(store, run_id).select(COLUMNS).to_pylist():
         if (parts := parse_result_key(row["key"])) is not None:
             faults = row["fault_verdicts"]
             held[row["key"], row["num_bytes"], row["object_version"]] = RemovedResult(

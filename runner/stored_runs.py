@@ -62,14 +62,12 @@ def find_newest_run(store: Store, warn: Callable[[str], None] = warn_on_stderr) 
     return newest
 
 
-def load_collection(
-    store: Store, run_id: str | None, *, writes_tables: bool = False, rebuilds_tables: bool = False
-) -> "Collection":
+def load_collection(store: Store, run_id: str | None, *, writes_tables: bool = False) -> "Collection":
     """Return the results of a run; those of the newest run in the store if `run_id` is None. See `load_run`."""
     from collector.results.load import load_run
 
     chosen = find_newest_run(store).run_id if run_id is None else run_id
-    return load_run(store, chosen, writes_tables=writes_tables, rebuilds_tables=rebuilds_tables)
+    return load_run(store, chosen, writes_tables=writes_tables)
 
 
 def print_skipped(collection: "Collection", console: Console) -> None:

@@ -10,13 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from bench.errors import UserError
 from bench.schema import Environment, NodeFault, Run
-from collector.results.frames import SAMPLE_COLUMNS, STEP_SERIES, STEPS, make_frame
+from collector.results.frames import SAMPLE_COLUMNS, STEP_SERIES, make_frame
 from collector.results.hosts import HostProducts
-from collector.results.stored_tables import DamagedTableError, RunTables, SkippedDocument, table_key
+from collector.results.stored_tables import SkippedDocument
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +56,9 @@ class Collection:
 
 
 FloatArray = npt.NDArray[np.float64]
-Series = tuple[FloatArray, FloatArray, FloatArray]
-"""STEP_SERIES of one tenant: warm-up, timed, by the device; seconds."""
 
 # Rows of SAMPLE_COLUMNS that are made at once: with their cell's id they take 100 bytes each.
 MAX_ROWS_AT_ONCE = 100_000
-SERIES_IDENTITY = ["key", "object_version", "tenant"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +66,15 @@ class StepTimes:
     """The raw step times of the attempts that count, in seconds: a row of `owners` for each series."""
 
     owners: pd.DataFrame
-    """SERIES_IDENTITY, cell_id, repeat, num_steps (warm-up included) and owner: the place of the attempt among those
-    that count. First the series of all attempts, so that they have the attempts' places, then those of their further
-    tenants."""
-    tables: RunTables = field(repr=False)
+    """row (of `series`), cell_id, repeat, tenant, num_steps (warm-up included) and owner: the place of the attempt
+    among those that count. First the series of all attempts, so that they have the attempts' places, then those of
+    their further tenants."""
+    series: pa.Table = field(repr=False)
+    """STEP_SERIES."""
 
     def read_timed(self, places: Iterable[int]) -> list[FloatArray]:
         """Return the timed steps of results, by their places in `owners`."""
-        return [self._all[place][1] for place in places]
+        return [self._read("step_seconds", row) for row in self.owners["row"].to_numpy()[list(places)]]
 
     def tabulate(self) -> Iterator[pd.DataFrame]:
         """Yield the rows of SAMPLE_COLUMNS in the order of the plan, piece by piece; the first piece is empty."""
@@ -96,42 +92,19 @@ class StepTimes:
     def _places_by_owner(self) -> dict[int, list[int]]:
         return {int(owner): list(places) for owner, places in self.owners.groupby("owner").groups.items()}  # type: ignore[call-overload]
 
-    @cached_property
-    def _all(self) -> list[Series]:
-        """The series of each row of `owners`."""
-        try:
-            rows = self.tables.read(STEPS)
-        except DamagedTableError as error:
-            raise self._explain(str(error)) from error
-        wanted = pa.Table.from_pandas(self.owners[SERIES_IDENTITY], preserve_index=False)
-        places = pc.index_in(_name_series(wanted), value_set=_name_series(rows))
-        columns = [[*_split_lists(rows[name]), np.empty(0)] for name in STEP_SERIES]  # the last is of those without
-        found = []
-        for place, number, key in zip(
-            pc.fill_null(places, -1).to_pylist(), self.owners["num_steps"], self.owners["key"], strict=True
-        ):
-            warmup, timed, device = (column[place] for column in columns)
-            if len(warmup) + len(timed) != number:
-                there = f"{table_key(STEPS, self.tables.run_id)} has {len(warmup) + len(timed)}"
-                raise self._explain(f"{there} of the {number} steps of {key}")
-            found.append((warmup, timed, device))
-        return found
-
-    def _explain(self, error: str) -> UserError:
-        return UserError(
-            f"the step times cannot be read: {error}; `benchmatrix report {self.tables.run_id} --rebuild` makes them "
-            "anew"
-        )
+    def _read(self, name: str, row: int) -> FloatArray:
+        values = self.series[name][row].values
+        return np.empty(0) if values is None else values.to_numpy(zero_copy_only=False)
 
     def _tabulate(self, owners: pd.DataFrame) -> pd.DataFrame:
         rows: dict[str, list[Any]] = {name: [] for name in SAMPLE_COLUMNS}
         lengths = []
-        for row in owners.itertuples():
-            warmup, timed, device = self._all[int(row.Index)]  # type: ignore[arg-type]
+        for owner in owners.itertuples():
+            warmup, timed, device = (self._read(name, int(owner.row)) for name in STEP_SERIES)  # type: ignore[arg-type]
             events = device if len(device) else np.full(len(timed), np.nan)
             for kind, steps, by_device in (("warmup", warmup, np.full(len(warmup), np.nan)), ("timed", timed, events)):
                 lengths.append(len(steps))
-                values = (row.cell_id, row.repeat, row.tenant, kind, np.arange(len(steps)), steps, by_device)
+                values = (owner.cell_id, owner.repeat, owner.tenant, kind, np.arange(len(steps)), steps, by_device)
                 for name, value in zip(SAMPLE_COLUMNS, values, strict=True):
                     rows[name].append(value)
         columns = {
@@ -141,28 +114,3 @@ class StepTimes:
             for name, values in rows.items()
         }
         return pd.DataFrame(columns).astype(dict(SAMPLE_COLUMNS))
-
-
-def find_steps(tables: RunTables, counted: pd.DataFrame, tenants: pd.DataFrame) -> StepTimes:
-    """Return the series of the counted attempts (rows of attempts), and after them of their further tenants."""
-    own = counted.assign(tenant=0, owner=np.arange(len(counted)))
-    owners = pd.concat([own, tenants[tenants["tenant"] > 0]], ignore_index=True)
-    numbers = owners[["num_warmup_steps_taken", "num_steps_taken"]].fillna(0).sum(axis=1).astype("int64")
-    names = [*SERIES_IDENTITY, "owner", "cell_id", "repeat"]
-    return StepTimes(owners=owners[names].assign(num_steps=numbers), tables=tables)
-
-
-def _name_series(rows: pa.Table) -> pa.Array:
-    """Return what tells apart the series of steps: the object that they were made from, and the tenant."""
-    texts = [rows[name].cast(pa.string()) for name in SERIES_IDENTITY]
-    return pc.binary_join_element_wise(*texts, "\n").combine_chunks()
-
-
-def _split_lists(column: pa.ChunkedArray) -> list[FloatArray]:
-    """Return one array per row; an empty one where it is missing."""
-    arrays: list[FloatArray] = []
-    for chunk in column.chunks:
-        values = chunk.values.to_numpy(zero_copy_only=False)
-        offsets = chunk.offsets.to_numpy()
-        arrays += [values[first:last] for first, last in zip(offsets[:-1], offsets[1:], strict=True)]
-    return arrays

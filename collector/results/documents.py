@@ -18,7 +18,6 @@ from bench.schema import (
     Result,
     Samples,
     Tenancy,
-    hash_text,
     read_document,
     read_placement,
     read_result,
@@ -32,83 +31,65 @@ from bench.store import (
 )
 from collector.results.frames import (
     ATTEMPTS,
-    ENVIRONMENTS,
+    IDENTITY,
     PATHS,
     PLACEMENT_COLUMNS,
     PLACEMENTS,
     STEP_SERIES,
-    STEPS,
-    TENANTS,
     Row,
     describe_cell,
 )
 from collector.results.hosts import identify_environment, identify_hardware, join_ids, name_machine
 
-Rows = dict[str, list[Row]]
-"""By table: those of one document."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of document: where a run has them, and which rows they become."""
+    """A kind of document: where a run has them, and the row that each becomes."""
 
-    tables: tuple[str, ...]
-    """The first has a row for each document."""
+    table: str
     find_prefix: Callable[[str], str]
     parse_key: Callable[[str], ResultKey | None]
-    describe: Callable[[bytes, ResultKey], Rows]
+    describe: Callable[[bytes, ResultKey], Row]
     """Raises InvalidDocumentError."""
     noun: str
 
-    @property
-    def table(self) -> str:
-        """The table that names each document."""
-        return self.tables[0]
 
-
-def _describe_attempt(data: bytes, key: ResultKey) -> Rows:
+def _describe_attempt(data: bytes, key: ResultKey) -> Row:
     result = read_result(data)
-    for name in ("run_id", "cell_id", "repeat", "attempt"):
+    for name in IDENTITY:
         held, expected = getattr(result, name), getattr(key, name)
         if held != expected:
             raise InvalidDocumentError(f"{name} is '{held}' inside, '{expected}' in its key")
-    attempt = describe_cell(result.cell) | describe_result(result)
-    identity = {name: attempt[name] for name in ("run_id", "cell_id", "repeat", "attempt")}
-    rows: Rows = {
-        ATTEMPTS: [attempt],
-        TENANTS: [identity | row for row in describe_tenants(result)],
-        STEPS: [identity | row for row in list_series(result)],
-    }
+    row = describe_cell(result.cell) | describe_result(result)
+    if result.samples is not None:
+        row |= _list_series(result.samples)
     if result.environment is not None:
         text = result.environment.model_dump_json()
-        row = describe_environment(text, result.cell.framework)
-        attempt |= row
-        names = ("environment_document", "environment_id", "hostname", "image", "git_revision")
-        rows[ENVIRONMENTS] = [{name: row[name] for name in names} | {"document": text}]
-    return rows
+        row |= describe_environment(text, result.cell.framework) | {"environment": text}
+    return row | {"tenant_records": list(describe_tenants(result)) or None}
 
 
-def _describe_placement(data: bytes, key: ResultKey) -> Rows:
+def _describe_placement(data: bytes, key: ResultKey) -> Row:
     placement = read_placement(data)
-    row = placement.model_dump(include={"run_id", "cell_id", "repeat", "attempt"})
+    row = placement.model_dump(include={*IDENTITY})
     if ResultKey(**row) != key:
         raise InvalidDocumentError("the placement is of another attempt than its key says")
     row |= placement.model_dump(include={"node_name", "image_id"})
     row["other_containers"] = ", ".join(placement.other_containers) or None
     if placement.node is not None:
         row |= placement.node.model_dump(include={*PLACEMENT_COLUMNS})
-    return {PLACEMENTS: [row]}
+    return row
 
 
 RESULT_KIND = Kind(
-    tables=(ATTEMPTS, STEPS, ENVIRONMENTS, TENANTS),
+    table=ATTEMPTS,
     find_prefix=results_prefix,
     parse_key=parse_result_key,
     describe=_describe_attempt,
     noun="result",
 )
 PLACEMENT_KIND = Kind(
-    tables=(PLACEMENTS,),
+    table=PLACEMENTS,
     find_prefix=placements_prefix,
     parse_key=parse_placement_key,
     describe=_describe_placement,
@@ -184,7 +165,6 @@ def describe_environment(text: str, framework: Framework) -> Row:
     environment = read_document(Environment, text.encode())
     gpu_uuid = join_ids(gpu.uuid for gpu in environment.gpus)
     return read_fields(environment, ENVIRONMENT_PATHS) | {
-        "environment_document": hash_text(text),
         "environment_id": identify_environment(environment),
         "hardware_id": identify_hardware(environment),
         "gpu_uuid": gpu_uuid,
@@ -290,7 +270,7 @@ WORK_FIELDS = ("model", "phase", "precision", "mode", "batch_size", "input_size"
 
 
 def describe_tenants(result: Result) -> Iterator[Row]:
-    """Yield the columns of TENANT_COLUMNS of each tenant; nothing of a result without tenants."""
+    """Yield the columns of RECORD_COLUMNS of each tenant; nothing of a result without tenants."""
     if result.tenancy is None:
         return
     for record in result.tenancy.tenants:
@@ -303,19 +283,13 @@ def describe_tenants(result: Result) -> Iterator[Row]:
             row |= _count_steps(record.samples)
             row["mean_step_seconds"] = fmean(record.samples.step_seconds) if record.samples.step_seconds else None
             row["window_samples_per_s"] = None if rate is None else rate * cell.batch_size
+            if record.tenant:
+                row |= _list_series(record.samples)
         if record.memory is not None:
             row |= record.memory.model_dump()
         if record.error is not None:
             row |= {"error_kind": record.error.kind, "error_message": record.error.message}
         yield row
-
-
-def list_series(result: Result) -> Iterator[Row]:
-    """Yield the steps of the result itself, as tenant 0's, and those of each further tenant that has any."""
-    others = result.tenancy.tenants[1:] if result.tenancy is not None else ()
-    for tenant, samples in [(0, result.samples), *((record.tenant, record.samples) for record in others)]:
-        if samples is not None:
-            yield {"tenant": tenant} | {name: getattr(samples, name) for name in STEP_SERIES}
 
 
 def sum_sample_rates(result: Result) -> float | None:
@@ -334,3 +308,7 @@ def _count_steps(samples: Samples) -> Row:
         "num_warmup_steps_taken": len(samples.warmup_step_seconds),
         "num_steps_taken": len(samples.step_seconds),
     }
+
+
+def _list_series(samples: Samples) -> Row:
+    return {name: getattr(samples, name) for name in STEP_SERIES}

@@ -237,7 +237,6 @@ signal str error.signal
 stderr_tail str error.stderr_tail
 """),
 }
-_IDENTITY: Columns = {name: RESULT_COLUMNS[name] for name in ("run_id", "cell_id", "repeat", "attempt")}
 SAMPLE_COLUMNS = _define("""
 cell_id str -
 repeat int64 -
@@ -247,8 +246,9 @@ index int64 - The step's number in its kind, from 0.
 seconds float64 - Wall time of the step.
 device_seconds float64 - Time of the step between two events on the GPU; missing where there are none.
 """)
+IDENTITY: Columns = {name: RESULT_COLUMNS[name] for name in ("run_id", "cell_id", "repeat", "attempt")}
 TENANT_COLUMNS: Columns = {
-    **_IDENTITY,
+    **IDENTITY,
     **_define("""
 tenant int64 -
 alone_cell_id str - The cell that is this tenant's work on a device of its own, measured as long.
@@ -312,14 +312,14 @@ UNREADABLE = "unreadable"
 WITHOUT_RECORD = (MISSING, UNREADABLE)
 
 
-TABLES_VERSION = 1
+TABLES_VERSION = 2
 """Goes up when a column's meaning changes while its name stays: rows of other versions are read anew from the JSON."""
 
-ATTEMPTS, STEPS, ENVIRONMENTS = "attempts", "steps", "environments"
-TENANTS, PLACEMENTS = "tenants", "placements"
+ATTEMPTS, PLACEMENTS = "attempts", "placements"
 
 ARROW_TYPES: Mapping[str, pa.DataType] = {
     "str": pa.string(),
+    "category": pa.dictionary(pa.int32(), pa.string()),
     "int64": pa.int64(),
     "Int64": pa.int64(),
     "float64": pa.float64(),
@@ -334,39 +334,36 @@ num_bytes int64 - Its size.
 """)
 """The object that a row was made from, as a listing names it."""
 _OF_A_REPEAT = ("num_attempts", *PLACEMENT_COLUMNS)
-TABLE_COLUMNS: Mapping[str, Columns] = {
-    ATTEMPTS: {
-        **_OBJECT_COLUMNS,
-        **{name: dtype for name, dtype in RESULT_COLUMNS.items() if name not in _OF_A_REPEAT},
-        **_define("""
-environment_document str - 8 hex digits of the environment's JSON: the row of `environments` that has it.
-image str environment.image
-git_revision str environment.git_revision
-num_visible_cores Int64 environment.num_visible_cores
+SERIES_COLUMNS: Columns = dict.fromkeys(STEP_SERIES, "list[float64]")
+RECORD_COLUMNS: Columns = {
+    **{name: dtype for name, dtype in TENANT_COLUMNS.items() if name not in IDENTITY},
+    **SERIES_COLUMNS,
+}
+"""What an attempt has of each of its tenants; the steps of the first one are its own."""
+ATTEMPT_COLUMNS: Columns = {
+    **_OBJECT_COLUMNS,
+    **{name: dtype for name, dtype in RESULT_COLUMNS.items() if name not in _OF_A_REPEAT},
+    **_define("""
 host_framework str host_peak.framework The framework of the matrix products of a CPU cell.
 host_theoretical_flops_per_second float64 host_peak.theoretical_flops_per_second Cores times width times clock of a
   CPU cell's host.
 """),
-    },
-    STEPS: {
-        "key": "str",
-        "object_version": "str",
-        **_IDENTITY,
-        "tenant": "int64",
-        **dict.fromkeys(STEP_SERIES, "list[float64]"),
-    },
-    TENANTS: {"key": "str", "object_version": "str", **TENANT_COLUMNS},
-    ENVIRONMENTS: _define("""
-environment_document str -
-environment_id str -
-hostname str -
-image str -
-git_revision str -
-document str - The JSON document.
+}
+TABLE_COLUMNS: Mapping[str, Columns] = {
+    ATTEMPTS: {
+        **ATTEMPT_COLUMNS,
+        **_define("""
+environment category - The JSON document of the environment.
 """),
+        **SERIES_COLUMNS,
+        **_define("""
+tenant_records records - Of an attempt that had several tenants: what `tenants.parquet` has of each, and the steps of
+  all but the first.
+"""),
+    },
     PLACEMENTS: {
         **_OBJECT_COLUMNS,
-        **_IDENTITY,
+        **IDENTITY,
         **PLACEMENT_COLUMNS,
         **_define("""
 node_name str - The node.
@@ -378,13 +375,15 @@ node_name str - The node.
 @cache
 def make_schema(table: str) -> pa.Schema:
     """Return the Arrow schema of a table of the data set."""
-    return pa.schema([(name, ARROW_TYPES[dtype]) for name, dtype in TABLE_COLUMNS[table].items()])
+    records = pa.list_(pa.struct([(name, ARROW_TYPES[dtype]) for name, dtype in RECORD_COLUMNS.items()]))
+    types = {**ARROW_TYPES, "records": records}
+    return pa.schema([(name, types[dtype]) for name, dtype in TABLE_COLUMNS[table].items()])
 
 
 @cache
 def compute_version() -> str:
     """Return the version of the tables' layout, such as `1-0a1b2c3d`; it changes whenever a column or field does."""
-    contract = {"columns": TABLE_COLUMNS, "result": Result.model_json_schema()}
+    contract = {"columns": TABLE_COLUMNS, "tenants": RECORD_COLUMNS, "result": Result.model_json_schema()}
     return f"{TABLES_VERSION}-{hash_text(json.dumps(contract, sort_keys=True, default=dict))}"
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from bench.errors import UserError
 from bench.schema import (
@@ -29,47 +31,41 @@ from bench.store import (
 )
 from bench.store.documents import read_runs
 from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
-from collector.results.collection import Collection, find_steps
+from collector.results.collection import Collection, StepTimes
 from collector.results.documents import PLACEMENT_KIND, RESULT_KIND
 from collector.results.frames import (
-    ATTEMPTS,
+    ATTEMPT_COLUMNS,
     CELL_COLUMNS,
-    ENVIRONMENTS,
+    IDENTITY,
     MISSING,
     MISSING_REASON,
     PLACEMENT_COLUMNS,
     PLACEMENTS,
     RESULT_COLUMNS,
+    STEP_SERIES,
     TABLE_COLUMNS,
     TENANT_COLUMNS,
-    TENANTS,
     UNREADABLE,
     describe_cell,
     make_frame,
 )
 from collector.results.hosts import name_machines, relate_to_hosts
-from collector.results.stored_tables import DamagedTableError, RunTables, SkippedDocument, to_frame, update_tables
+from collector.results.stored_tables import RunTable, SkippedDocument, to_frame, update_table
 
 UNDISTURBED, CONTAMINATED, FAILED = range(3)
 """How an attempt ended; of the attempts at a repeat, one of the first kind that there is counts."""
 NUM_NEWEST_RUNS = 5
 
 
-def load_run(store: Store, run_id: str, *, writes_tables: bool = False, rebuilds_tables: bool = False) -> Collection:
+def load_run(store: Store, run_id: str, *, writes_tables: bool = False) -> Collection:
     """Return the run with all its results, after its tables were brought up to date.
 
-    `writes_tables`: write few new results into the store's tables too, see `update_tables`. `rebuilds_tables`: read all
-    results anew. Raises UserError where the run is not there or cannot be read.
+    `writes_tables`: write few new results into the store's tables too, see `update_table`. Raises UserError where the
+    run is not there or cannot be read.
     """
     run = _read_run(store, run_id)
     kinds = [RESULT_KIND, *([PLACEMENT_KIND] if run.executor == "kubernetes" else [])]
-    try:
-        tables = [update_tables(store, kind, run_id, writes=writes_tables, rebuilds=rebuilds_tables) for kind in kinds]
-        return _assemble(store, run, *tables)
-    except DamagedTableError as error:
-        raise UserError(
-            f"{error}; `benchmatrix report {run_id} --store {store.url} --rebuild` makes the tables anew"
-        ) from error
+    return _assemble(store, run, *(update_table(store, kind, run_id, writes=writes_tables) for kind in kinds))
 
 
 def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
@@ -82,16 +78,16 @@ def join_results(collections: Iterable[Collection]) -> pd.DataFrame:
     return name_machines(pd.concat([collection.results for collection in collections], ignore_index=True))
 
 
-def _assemble(store: Store, run: Run, results: RunTables, *on_cluster: RunTables) -> Collection:
+def _assemble(store: Store, run: Run, results: RunTable, *on_cluster: RunTable) -> Collection:
     plan = _tabulate_plan(run)
-    attempts = name_machines(to_frame(results.rows, TABLE_COLUMNS[ATTEMPTS]))
+    attempts = name_machines(to_frame(results.rows, ATTEMPT_COLUMNS))
     repeats = pd.MultiIndex.from_frame(plan[["cell_id", "repeat"]])
     attempts["place"] = repeats.get_indexer(pd.MultiIndex.from_frame(attempts[["cell_id", "repeat"]]))
     planned, left_out = attempts[attempts["place"] >= 0], attempts[attempts["place"] < 0]
     chosen = choose_attempts(planned)
     counted, products = relate_to_hosts(unify_centers(planned.loc[chosen.index]), planned)
     counted["num_attempts"] = planned["place"].value_counts().reindex(counted["place"]).to_numpy()
-    tenants = _select_tenants(results, counted)
+    tenants, steps = _select_tenants(results.rows, counted)
     placements = make_frame([], TABLE_COLUMNS[PLACEMENTS])
     for table in on_cluster:
         placements = to_frame(table.rows, TABLE_COLUMNS[PLACEMENTS])
@@ -101,8 +97,8 @@ def _assemble(store: Store, run: Run, results: RunTables, *on_cluster: RunTables
         run=run,
         results=tabulate_repeats(plan, counted, placements, results.skipped),
         tenants=tenants[list(TENANT_COLUMNS)],
-        steps=find_steps(results, counted, tenants),
-        environments=_read_environments(results, counted),
+        steps=steps,
+        environments=_read_environments(results.rows, counted),
         skipped=(*skipped, *(document for table in on_cluster for document in table.skipped), *unread_faults),
         host_products=products,
         node_faults=tuple(sorted(faults, key=lambda fault: (fault.at, fault.cell_id, fault.repeat, fault.attempt))),
@@ -195,17 +191,28 @@ def tabulate_repeats(
     return frame
 
 
-def _select_tenants(results: RunTables, counted: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the table of tenants of the attempts that count, in their order.
+def _select_tenants(rows: pa.Table, counted: pd.DataFrame) -> tuple[pd.DataFrame, StepTimes]:
+    """Return the tenants of the attempts that count (columns TENANT_COLUMNS), and the steps of both.
 
-    A column `owner` says which of the counted attempts a row is of, from 0.
+    `rows`: the table of attempts, whose rows `counted` has by their places there.
     """
-    names = ["key", "object_version"]
-    if not (counted["tenants"] > 1).any():  # as in most runs, whose table is not read then
-        return make_frame([], {**TABLE_COLUMNS[TENANTS], "owner": "int64"})
-    found = to_frame(results.read(TENANTS), TABLE_COLUMNS[TENANTS])
-    owners = counted[names].reset_index(drop=True).rename_axis("owner").reset_index()
-    return found.merge(owners, on=names).sort_values(["owner", "tenant"], ignore_index=True)
+    of_attempts = rows["tenant_records"].take(pa.array(counted.index)).combine_chunks()
+    records = pa.Table.from_struct_array(pc.list_flatten(of_attempts))
+    owners = pc.list_parent_indices(of_attempts).to_numpy()
+    known = counted[list(IDENTITY)].iloc[owners].reset_index(drop=True)
+    columns = {name: dtype for name, dtype in TENANT_COLUMNS.items() if name not in IDENTITY}
+    tenants = pd.concat([known, to_frame(records, columns)], axis="columns")
+    series = pd.concat(
+        [
+            counted.assign(tenant=0, owner=np.arange(len(counted)), row=counted.index),
+            tenants.assign(owner=owners, row=rows.num_rows + np.arange(len(tenants))).query("tenant > 0"),
+        ],
+        ignore_index=True,
+    )
+    numbers = series[["num_warmup_steps_taken", "num_steps_taken"]].fillna(0).sum(axis=1).astype("int64")
+    names = ["row", "owner", "tenant", "cell_id", "repeat"]
+    steps = pa.concat_tables([one.select(STEP_SERIES) for one in (rows, records)])
+    return tenants, StepTimes(owners=series[names].assign(num_steps=numbers), series=steps)
 
 
 def _read_node_faults(store: Store, run_id: str) -> tuple[list[NodeFault], list[SkippedDocument]]:
@@ -224,19 +231,14 @@ def _read_node_faults(store: Store, run_id: str) -> tuple[list[NodeFault], list[
     return found, skipped
 
 
-def _read_environments(results: RunTables, counted: pd.DataFrame) -> dict[str, Environment]:
+def _read_environments(rows: pa.Table, counted: pd.DataFrame) -> dict[str, Environment]:
     known = counted[counted["environment_id"].notna()].drop_duplicates("environment_id")
-    if known.empty:
-        return {}
-    rows = results.read(ENVIRONMENTS)
-    texts = dict(zip(rows["environment_document"].to_pylist(), rows["document"].to_pylist(), strict=True))
-    found = {}
-    for name, document in zip(known["environment_id"], known["environment_document"], strict=True):
-        try:
-            found[name] = read_document(Environment, texts[document].encode())
-        except (KeyError, InvalidDocumentError) as error:
-            raise DamagedTableError(f"the environment {document} of the tables cannot be read ({error})") from None
-    return found
+    texts = rows["environment"].take(pa.array(known.index)).to_pylist()
+    return {
+        name: read_document(Environment, text.encode())
+        for name, text in zip(known["environment_id"], texts, strict=True)
+        if text  # not so in a row of a removed result that an older version made
+    }
 
 
 def _read_run(store: Store, run_id: str) -> Run:

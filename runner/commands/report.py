@@ -30,7 +30,7 @@ FigureName = Literal[
 ]  # fmt: skip
 OF_FIGURES = ("columns", "title")
 NOT_WITH = {
-    "--site": ("run_id", "output", "formats", "text", "figure", "rebuild", *OF_FIGURES),
+    "--site": ("run_id", "output", "formats", "text", "figure", *OF_FIGURES),
     "--figure": ("formats", "text"),
     "--text": ("output", "formats", *OF_FIGURES),
 }
@@ -89,9 +89,6 @@ SiteOption = Annotated[
         "nights of the store, and a list of them. What has not changed is left.",
     ),
 ]
-RebuildOption = Annotated[
-    bool, typer.Option("--rebuild", help="Make the store's tables/ of the run anew from its JSON documents.")
-]
 
 
 def report(
@@ -106,7 +103,6 @@ def report(
     title: TitleOption = True,
     site: SiteOption = None,
     prices: PricesOption = None,
-    rebuild: RebuildOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens offline, or its tables as CSV, Parquet, LaTeX or Markdown.
 
@@ -138,8 +134,7 @@ def report(
         CONSOLE.print(str(path), soft_wrap=True)
         say_next(f"open {path} in a browser")
         return
-    has_tables = rebuild or not {"csv", "parquet"}.isdisjoint(wanted)
-    collection = load_collection(opened, run_id, writes_tables=has_tables, rebuilds_tables=rebuild)
+    collection = load_collection(opened, run_id, writes_tables=not {"csv", "parquet"}.isdisjoint(wanted))
     if text:
         print_summary(CONSOLE, analyze_stored(opened, collection, loaded_prices))
     elif figure is not None:

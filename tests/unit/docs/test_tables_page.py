@@ -14,6 +14,7 @@ from collector.results.frames import (
     RESULT_COLUMNS,
     SAMPLE_COLUMNS,
     TABLE_COLUMNS,
+    TENANT_COLUMNS,
 )
 from collector.results.load import load_run
 from factories import make_cell, make_result, make_run, make_validity, put_documents
@@ -21,7 +22,9 @@ from make_tables import describe_meaning
 
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
 COLUMNS = {
-    name: dtype for table in (RESULT_COLUMNS, SAMPLE_COLUMNS, *TABLE_COLUMNS.values()) for name, dtype in table.items()
+    name: dtype
+    for table in (RESULT_COLUMNS, SAMPLE_COLUMNS, TENANT_COLUMNS, *TABLE_COLUMNS.values())
+    for name, dtype in table.items()
 }
 VERDICTS: tuple[Verdict, ...] = ("noisy", "throttled")
 """Of a third repeat of each cell: the former counts, the latter does not."""

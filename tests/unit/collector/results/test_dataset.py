@@ -10,7 +10,7 @@ from bench.schema import Result
 from bench.store import Store, StoreError, StoreUnreachable, raw_removal_key, result_key
 from collector.results import stored_tables as tables
 from collector.results.collection import Collection
-from collector.results.frames import ATTEMPTS, STEPS
+from collector.results.frames import ATTEMPTS
 from collector.results.load import load_run
 from collector.results.stored_tables import table_key
 from factories import RUN_ID, make_cell, make_result, make_run, put_documents
@@ -111,29 +111,17 @@ def test_rows_of_a_run_whose_results_were_deleted_on_purpose_count(
         assert_same(collect(store), before)
 
 
-@pytest.mark.parametrize("table", [ATTEMPTS, STEPS])
 @pytest.mark.parametrize("damage", ["cut", "turned"])
-def test_a_damaged_table_is_made_anew(store: Store, table: str, damage: str) -> None:
+def test_a_damaged_table_is_made_anew(store: Store, damage: str) -> None:
     put_run(store, 1, 2)
     expected = collect(store)
-    data = bytearray(store.get(table_key(table, RUN_ID)))
+    data = bytearray(store.get(table_key(ATTEMPTS, RUN_ID)))
     data[len(data) // 8] ^= 1
-    store.put(table_key(table, RUN_ID), bytes(data if damage == "turned" else data[: len(data) // 2]))
-    assert_same(load_run(store, RUN_ID, writes_tables=True, rebuilds_tables=table == STEPS), expected)
-    assert_same(load_run(store, RUN_ID), expected)
-
-
-@pytest.mark.parametrize("table", [ATTEMPTS, STEPS])
-def test_tables_that_do_not_fit_each_other_are_made_to_fit(store: Store, table: str) -> None:
-    """As where a collector is killed between two of its files."""
-    results = put_run(store, 1)
-    collect(store)
-    old = store.get(table_key(table, RUN_ID))
-    late = make_result(results[0].cell, repeat=1, attempt="a2", step_seconds=(0.4, 0.4, 0.4))
-    store.put(key_of(late), late.to_json())
-    expected = collect(store)
-    store.put(table_key(table, RUN_ID), old)
-    assert_same(load_run(store, RUN_ID, writes_tables=True, rebuilds_tables=table == STEPS), expected)
+    store.put(table_key(ATTEMPTS, RUN_ID), bytes(data if damage == "turned" else data[: len(data) // 2]))
+    made = load_run(store, RUN_ID)
+    assert_same(made, expected)
+    assert "its documents are read anew" in made.notices[0]
+    assert load_run(store, RUN_ID).notices == ()
 
 
 def test_a_store_that_goes_away_in_mid_collection_is_an_error(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

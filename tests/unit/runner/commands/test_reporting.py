@@ -73,7 +73,7 @@ def test_options_of_a_report_that_do_not_go_together_are_one_message(
 
 def test_a_report_has_the_formats_that_are_asked_for(call_main: CallMain, workspace: Workspace) -> None:
     call_main("run", "quick.yaml", "--python", "./python", "--no-report", "--run-id", "mine")
-    code, out, _ = call_main("report", "--format", "html,parquet,latex,markdown", "--rebuild", "--output", "made")
+    code, out, _ = call_main("report", "--format", "html,parquet,latex,markdown", "--output", "made")
     assert code == 0
     names = ["results.parquet", "samples.parquet", "tenants.parquet", "report.html", "tables.tex", "tables.md"]
     assert out.splitlines() == [f"made/{name}" for name in names]
