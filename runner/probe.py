@@ -24,7 +24,6 @@ from bench.store import Store
 from runner.local.process import read_available_bytes
 from runner.local.run import LocalExecutor
 from runner.matrix import DEFAULT_MODES, Repeat
-from runner.progress import Observer
 from runner.terminal import join_printable
 from runner.yaml_input import suggest_word
 
@@ -208,7 +207,8 @@ def search_here(
     `gpu_name`: None for a CPU. `lock`: file descriptor of the host lock, which every process inherits.
     """
     bounds = f"up to batch {max_batch_size:,} and {time_limit_seconds:,.0f} s"
-    console.print(f"probing {_describe_cell(cell)} on {gpu_name or 'the CPU'}: {bounds}", soft_wrap=True)
+    what = f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
+    console.print(f"probing {what} on {gpu_name or 'the CPU'}: {bounds}", soft_wrap=True)
     limit_bytes = None if cell.device == "gpu" else int(CPU_MEMORY_SHARE * read_available_bytes())
     deadline = time.monotonic() + time_limit_seconds
     with tempfile.TemporaryDirectory(prefix="benchmatrix-probe-") as folder:
@@ -217,7 +217,6 @@ def search_here(
             store=Store.open(f"file://{folder}"),
             interpreters=interpreters,
             lock=lock,
-            observer=Observer(),
             memory_limit_bytes=limit_bytes,
             variables=make_cache_variables(Path(folder), os.environ),
         )
@@ -245,10 +244,6 @@ def search_here(
     return report
 
 
-def _describe_cell(cell: Cell) -> str:
-    return f"{cell.model}, {cell.framework}, {cell.phase}, {cell.precision}, {cell.mode}"
-
-
 def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_left: float) -> Trial:
     planned = PlannedCell(
         cell=Cell.model_validate(cell.model_dump() | {"batch_size": batch_size}),
@@ -258,15 +253,12 @@ def _try_batch(executor: LocalExecutor, cell: Cell, batch_size: int, seconds_lef
     start = time.monotonic()
     result = executor.measure_repeat(Repeat(planned=planned, number=1))
     outcome = name_outcome(result)
-    error = result.error
     return Trial(
         batch_size=batch_size,
         outcome=outcome,
         seconds=time.monotonic() - start,
-        peak_bytes=read_peak_bytes(result) if outcome == "fits" else None,
-        needed_bytes=read_needed_bytes(result) if outcome == "fits" else None,
-        available_bytes=read_obtainable_bytes(result, executor.memory_limit_bytes) if outcome == "fits" else None,
-        message=error.message if error else "",
+        message=result.error.message if result.error else "",
+        **(read_memory(result, executor.memory_limit_bytes) if outcome == "fits" else {}),
     )
 
 
@@ -315,40 +307,24 @@ def name_outcome(result: Result) -> TrialOutcome:
     return _OUTCOMES.get(result.status, "failure")
 
 
-def read_peak_bytes(result: Result) -> int | None:
-    """Return the peak memory of the process on a CPU; on a GPU what the allocator reserved or, without that, allocated.
+def read_memory(result: Result, memory_limit_bytes: int | None) -> dict[str, int | None]:
+    """Return peak, need and what could have been taken at most, as a Trial has them: of the process on a CPU.
 
-    None if the record has no memory.
+    On a GPU the peak is what the allocator reserved or, without that, allocated; what it kept unused can be used, and
+    of several GPUs the one with the least free memory counts.
     """
     memory = result.memory
     if memory is None:
-        return None
+        return {}
     if result.cell.device == "cpu":
-        return memory.peak_rss_bytes
-    reserved = memory.peak_memory_reserved_bytes
-    return memory.peak_memory_allocated_bytes if reserved is None else reserved
-
-
-def read_needed_bytes(result: Result) -> int | None:
-    """Return the memory that the batch needed: on a GPU what was allocated, on a CPU what the process took."""
-    memory = result.memory
-    if memory is None:
-        return None
-    return memory.peak_rss_bytes if result.cell.device == "cpu" else memory.peak_memory_allocated_bytes
-
-
-def read_obtainable_bytes(result: Result, memory_limit_bytes: int | None) -> int | None:
-    """Return what the batch could have taken at most: on a CPU the limit, on a GPU what the process held and was free.
-
-    Of several GPUs the one with the least free memory counts.
-    """
-    if result.cell.device == "cpu":
-        return memory_limit_bytes
+        peak = memory.peak_rss_bytes
+        return {"peak_bytes": peak, "needed_bytes": peak, "available_bytes": memory_limit_bytes}
+    needed, reserved = memory.peak_memory_allocated_bytes, memory.peak_memory_reserved_bytes
+    peak = needed if reserved is None else reserved
     free = [use.memory_free_after_bytes for use in result.gpu_use]
-    held = read_peak_bytes(result)
-    if held is None or not free or None in free:
-        return None
-    return held + min(number for number in free if number is not None)
+    least = min((number for number in free if number is not None), default=None)
+    available = None if peak is None or least is None or None in free else peak + least
+    return {"peak_bytes": peak, "needed_bytes": needed, "available_bytes": available}
 
 
 OUTCOME_STYLES = {"fits": "green", "out-of-memory": "yellow", "time-limit": "red", "failure": "red"}

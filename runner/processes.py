@@ -2,7 +2,6 @@
 
 import errno
 import os
-import select
 import signal
 import threading
 import time
@@ -13,6 +12,7 @@ from types import FrameType
 
 GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL."""
+POLL_SECONDS = 0.02
 
 
 def list_children(pid: int | str = "self") -> set[int]:
@@ -24,45 +24,42 @@ def list_children(pid: int | str = "self") -> set[int]:
     return found
 
 
+def read_start(pid: int) -> str | None:
+    """Return when a process started, in clock ticks after boot; None if it does not exist or is a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
 def end_programs(pids: Iterable[int]) -> None:
     """Send SIGTERM to these children; kill what is left after a moment of them and of all that they have started.
 
-    A descendant whose parent ends meanwhile has another one then, and cannot be found any more: so all are held before
-    the first is ended, by handles, by which no signal reaches another process that gets the number later.
+    A descendant whose parent ends meanwhile has another one then, and cannot be found any more: so all are listed
+    before the first is ended, with their starts, as a number may be given again.
     """
-    below, descendants = set(pids), set[int]()
-    children = _hold(below)
-    while below := set().union(*map(list_children, below)):
-        descendants |= below
-    handles = [*children, *_hold(descendants)]
+    children = below = set(pids)
+    starts: dict[int, str | None] = {}
+    while below:
+        starts |= {pid: read_start(pid) for pid in below}
+        below = set().union(*map(list_children, below))
+
+    def send(number: int, targets: Iterable[int]) -> None:
+        for pid in targets:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def list_left() -> list[int]:
+        return [pid for pid, start in starts.items() if start is not None and read_start(pid) == start]
+
+    deadline = time.monotonic() + GRACE_SECONDS
     try:
-        for handle in children:
-            _send(handle, signal.SIGTERM)
-        poll, left = select.poll(), len(handles)
-        for handle in handles:
-            poll.register(handle, select.POLLIN)  # one that nobody has waited for has ended, too
-        deadline = time.monotonic() + GRACE_SECONDS
-        while left and (seconds := deadline - time.monotonic()) > 0:
-            for handle, _ in poll.poll(1000 * seconds):
-                poll.unregister(handle)
-                left -= 1
+        send(signal.SIGTERM, children)
+        while list_left() and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
     finally:  # at a second Ctrl-C at once
-        for handle in handles:
-            _send(handle, signal.SIGKILL)
-            os.close(handle)
-
-
-def _hold(pids: Iterable[int]) -> list[int]:
-    handles = []
-    for pid in pids:
-        with suppress(OSError):  # it has ended
-            handles.append(os.pidfd_open(pid))
-    return handles
-
-
-def _send(handle: int, number: int) -> None:
-    with suppress(OSError):  # it has ended
-        signal.pidfd_send_signal(handle, number)
+        send(signal.SIGKILL, list_left())
 
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)

@@ -6,7 +6,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
@@ -128,20 +128,6 @@ class RunEvents:
         sizes = {"num_cells": len(run.cells), "num_repeats": run.num_repeats}
         self.report("begun", run_id=run.run_id, matrix=run.matrix, store=store_url, **sizes)
 
-    def finish(self, result: Result, *, job: str | None = None, num_preempted: int = 0) -> None:
-        """Print how a repeat ended."""
-        self.report(
-            "finished",
-            cell_id=result.cell_id,
-            repeat=result.repeat,
-            job=job,
-            status=result.status,
-            step_seconds=result.samples.center_step_seconds if result.samples else None,
-            verdict=result.validity.verdict if result.validity else None,
-            error=result.error.message if result.error else None,
-            preempted=num_preempted,
-        )
-
     def report(self, event: str, **values: Any) -> None:
         """Print an event; `values` are fields of RunEvent, and numbers of repeats by status."""
         document = RunEvent.model_validate({"event": event, **values})
@@ -238,11 +224,21 @@ class Progress(ABC):
             result.status == "ok" and result.validity is not None and result.validity.is_contaminated
         )
         if self._events:
-            self._events.finish(result, job=job, num_preempted=num_preempted)
+            self._events.report(
+                "finished",
+                cell_id=result.cell_id,
+                repeat=result.repeat,
+                job=job,
+                status=result.status,
+                step_seconds=result.samples.center_step_seconds if result.samples else None,
+                verdict=result.validity.verdict if result.validity else None,
+                error=result.error.message if result.error else None,
+                preempted=num_preempted,
+            )
         else:
             self._console.print(describe_end(result, repeat, *extras), highlight=False, soft_wrap=True)
 
-    def _show(self) -> None:
+    def show(self) -> None:
         lines = [*filter(None, [self.describe_now()]), self.format_line()]
         if self._live:
             self._live.update(Text("\n".join(lines), overflow="ellipsis", no_wrap=True), refresh=True)
@@ -269,20 +265,7 @@ class Progress(ABC):
         return ", ".join(parts)
 
 
-class Observer:
-    """Receives the progress of a run; does nothing with it."""
-
-    def start_repeat(self, repeat: Repeat) -> None:
-        pass
-
-    def tick(self) -> None:
-        """Handle that about a second has passed."""
-
-    def finish_repeat(self, repeat: Repeat, result: Result) -> None:
-        """Handle that a repeat has its terminal record."""
-
-
-class LocalProgress(Progress, Observer):
+class LocalProgress(Progress):
     """The progress of a run on this machine, and who disturbs it. Changes once a second; has no thread.
 
     `retry_command`: measures contaminated repeats again; None: nobody is told who disturbs.
@@ -298,19 +281,17 @@ class LocalProgress(Progress, Observer):
         super().__init__(console, events)
         self._left = list(repeats)
         self._began = self._started
-        self._watch = None if retry_command is None else DisturbanceWatch(retry_command, self.warn)
+        self._retry_command = retry_command
+        self._others: Processes = {}
+        self._num_contaminated_in_a_row = 0
         self._seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._now: Repeat | None = None
 
     def start_repeat(self, repeat: Repeat) -> None:
         self._now = repeat
         self._began = time.monotonic()
-        if self._watch:
-            self._watch.start_repeat()
-        self.tick()
-
-    def tick(self) -> None:
-        self._show()
+        self._others = read_others() if self._retry_command else {}
+        self.show()
 
     def finish_repeat(self, repeat: Repeat, result: Result) -> None:
         seconds = time.monotonic() - self._began
@@ -318,9 +299,21 @@ class LocalProgress(Progress, Observer):
         self._left.remove(repeat)
         self._now = None
         self._count(repeat, result, f"{seconds:.1f} s")
-        if self._watch and self._watch.finish_repeat(result):
-            self._watch = None
-        self.tick()
+        is_contaminated = result.validity is not None and result.validity.is_contaminated
+        self._num_contaminated_in_a_row = self._num_contaminated_in_a_row + 1 if is_contaminated else 0
+        if self._num_contaminated_in_a_row >= NUM_IN_A_ROW and self._retry_command:
+            self._name_disturbers(seconds, self._retry_command)
+            self._retry_command = None
+        self.show()
+
+    def _name_disturbers(self, seconds: float, retry_command: str) -> None:
+        names = name_busiest(self._others, read_others(), seconds)
+        busiest = f"; busiest beside the run: {', '.join(names)}" if names else ""
+        self.warn(
+            f"{NUM_IN_A_ROW} repeats in a row were contaminated and do not count{busiest}. End what "
+            "disturbs and let the run go on, or press Ctrl-C: what is finished is kept. This measures the contaminated "
+            f"repeats again, when the machine is quiet: {retry_command}"
+        )
 
     def estimate_seconds_left(self) -> float | None:
         """Return the seconds that the remaining repeats will take, by their cell's mean so far or that of all cells.
@@ -371,7 +364,7 @@ class ClusterProgress(Progress):
 
     def tick(self, jobs: "TrackedJobs") -> None:
         self._jobs, self._states = jobs, count_states(jobs)
-        self._show()
+        self.show()
 
     def finish(self, tracked: "TrackedJob", result: Result) -> None:
         num_disrupted = len(tracked.disrupted_pod_uids)
@@ -476,34 +469,3 @@ def name_busiest(before: Processes, after: Processes, seconds: float) -> list[st
         f"{f'process {pids[0]}' if len(pids := pids_by_name[name]) == 1 else f'{len(pids)} processes'})"
         for name, cores in busiest
     ]
-
-
-class DisturbanceWatch:
-    """Says once, after two contaminated repeats in a row, who disturbs, and what measures them again.
-
-    `retry_command`: measures the contaminated repeats of the run again. `say`: is given the warning.
-    """
-
-    def __init__(self, retry_command: str, say: Callable[[str], None]) -> None:
-        self._retry_command = retry_command
-        self._say = say
-        self._before: tuple[float, Processes] | None = None
-        self._num_in_a_row = 0
-
-    def start_repeat(self) -> None:
-        self._before = time.monotonic(), read_others()
-
-    def finish_repeat(self, result: Result) -> bool:
-        """Count the contaminated repeats in a row; return whether it has warned, which it does once."""
-        is_contaminated = result.validity is not None and result.validity.is_contaminated
-        self._num_in_a_row = self._num_in_a_row + 1 if is_contaminated else 0
-        if self._num_in_a_row < NUM_IN_A_ROW or self._before is None:
-            return False
-        names = name_busiest(self._before[1], read_others(), time.monotonic() - self._before[0])
-        busiest = f"; busiest beside the run: {', '.join(names)}" if names else ""
-        self._say(
-            f"{NUM_IN_A_ROW} repeats in a row were contaminated and do not count{busiest}. End what "
-            "disturbs and let the run go on, or press Ctrl-C: what is finished is kept. This measures the contaminated "
-            f"repeats again, when the machine is quiet:\n  {self._retry_command}"
-        )
-        return True

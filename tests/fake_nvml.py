@@ -41,6 +41,7 @@ class FakeNvml:
         self.processes: list[tuple[int, int | None]] = []
         self.mps_clients: list[tuple[int, int | None]] | None = None
         """None: the driver does not know of them."""
+        self.names = ("Tesla T4",) * NUM_GPUS
         self.compute_mode = pynvml.NVML_COMPUTEMODE_DEFAULT
         self.memory_used_bytes = 3 * MIB
         self.energy_millijoules = [1_000_000]
@@ -94,8 +95,8 @@ class FakeNvml:
         return None
 
     def _nvmlDeviceGetName(self, handle: Any, name: Any, size: Any) -> None:
-        is_slice = _read_index(handle) >= NUM_GPUS
-        name.value = b"NVIDIA A100-SXM4-40GB MIG 1g.5gb" if is_slice else b"Tesla T4"
+        index = _read_index(handle)
+        name.value = b"NVIDIA A100-SXM4-40GB MIG 1g.5gb" if index >= NUM_GPUS else self.names[index].encode()
 
     def _nvmlDeviceGetUUID(self, handle: Any, uuid: Any, size: Any) -> None:
         uuid.value = UUIDS[_read_index(handle)].encode()

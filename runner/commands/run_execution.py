@@ -21,7 +21,7 @@ from bench.store import Store
 from runner.commands.options import CONSOLE, EXIT_NOT_OK, LOCAL, make_error_console, parse_machines
 from runner.commands.run import RunOptions
 from runner.estimates import PoolPrice, find_pool_prices, print_dry_run
-from runner.local.run import CapOptions, LocalRun, parse_interpreters
+from runner.local.run import LocalCaps, LocalRun, parse_interpreters
 from runner.processes import end_like_interrupt, find_end_code
 from runner.progress import ClusterProgress, RunEvents
 from runner.reporting import RunEnd, finish_run, say_how_to_retry
@@ -121,11 +121,11 @@ def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
         start_new=options.new,
         retries=_list_retries(options),
         interpreters=parse_interpreters(options.python or [], tuple(FRAMEWORKS)),
-        caps=CapOptions(
+        caps=LocalCaps(
             deadline_seconds=options.deadline,
             max_cost=options.max_cost,
             prices={device: price.per_hour for device, price in prices.items()},
-            currency=next((price.currency for price in prices.values()), CapOptions.currency),
+            currency=next((price.currency for price in prices.values()), LocalCaps.currency),
         ),
     )
 

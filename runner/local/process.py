@@ -8,21 +8,20 @@ run starts.
 
 import fcntl
 import os
-import selectors
+import select
 import signal
-import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from bench.errors import UserError
 from bench.probes.cpu import CGROUP_ROOT, list_cgroups
 from bench.redaction import hide_secrets
-from runner.processes import delay_interrupts, explain_exhaustion, list_children
+from runner.processes import delay_interrupts, explain_exhaustion, list_children, read_start
 
 TAIL_BYTES = 8_000
 PIPE_BYTES = 2**20  # more than a pipe holds
@@ -45,8 +44,8 @@ _CGROUP_FILES = (
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
 
-How = Literal["ended", "timed-out", "over-limit"]
-"""Whether a process ended by itself, or why it has to be killed."""
+How = Literal["ended", "timed-out", "over-limit", "oom-killed"]
+"""Whether a process ended by itself, or what it was killed for: by this program or, out of memory, by the kernel."""
 
 
 class ProcessNotStarted(Exception):  # noqa: N818  (one of the ways in which a process ends, not an error)
@@ -55,15 +54,11 @@ class ProcessNotStarted(Exception):  # noqa: N818  (one of the ways in which a p
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessEnd:
-    """How a process ended. `returncode` is -N for signal N, as in `subprocess`."""
+    """How a process ended. `returncode` is -N for signal N, as in `subprocess`; `tail`: of its stdout and stderr."""
 
+    how: How
     returncode: int
-    timed_out: bool
-    over_limit: bool
-    """Killed because it took more memory than it was allowed to."""
-    oom_killed: bool
     tail: str
-    """The end of its stdout and stderr."""
 
 
 @dataclass(kw_only=True)
@@ -71,20 +66,19 @@ class _Running:
     """One process, until its end is known."""
 
     process: "subprocess.Popen[bytes]"
-    tail: bytearray = field(default_factory=bytearray)
+    tail: bytes = b""
+    is_silent: bool = False
+    """Its output is closed."""
     end: ProcessEnd | None = None
 
     def finish(self, how: How, kills_before: int) -> ProcessEnd:
         """Kill what is left of the process and its group, and return how it ended."""
-        self.tail += end_group(self.process)
+        tail = self.tail + end_group(self.process)
         code = self.process.returncode
-        self.end = ProcessEnd(
-            returncode=code,
-            timed_out=how == "timed-out",
-            over_limit=how == "over-limit",
-            oom_killed=code in KILLED and how == "ended" and count_oom_kills() > kills_before,
-            tail=hide_secrets(self.tail[-TAIL_BYTES:].decode(errors="replace")),
-        )
+        if how == "ended" and code in KILLED and count_oom_kills() > kills_before:
+            how = "oom-killed"
+        text = hide_secrets(tail[-TAIL_BYTES:].decode(errors="replace"))
+        self.end = ProcessEnd(how=how, returncode=code, tail=text)
         return self.end
 
 
@@ -133,51 +127,27 @@ def _follow(
     kills_before: int,
 ) -> None:
     next_tick = time.monotonic()
-    with selectors.DefaultSelector() as selector:
-        for one in running:
-            assert one.process.stdout is not None
-            selector.register(one.process.stdout, selectors.EVENT_READ, one)
-        while left := [number for number, one in enumerate(running) if one.end is None]:
-            now = time.monotonic()
-            how = _find_reason([running[number] for number in left], now >= deadline, memory_limit_bytes)
-            for number in left:
-                one = running[number]
-                if how != "ended" or has_ended(one.process):
-                    with suppress(KeyError):  # its output was closed already
-                        selector.unregister(one.process.stdout)  # type: ignore[arg-type]
-                    on_end(number, one.finish(how, kills_before))
-                    deadline = min(deadline, time.monotonic() + LAST_SECONDS) if number == 0 else deadline
-            if now >= next_tick:
-                on_tick()
-                next_tick = time.monotonic() + TICK_SECONDS
-            # Once its output is closed, no event says that a process has ended; none ever says that its memory grows.
-            num_left = sum(one.end is None for one in running)
-            is_woken = len(selector.get_map()) == num_left and memory_limit_bytes is None
-            if num_left:
-                _read_output(selector, max(0.0, min(TICK_SECONDS if is_woken else POLL_SECONDS, deadline - now)))
-
-
-def _find_reason(running: Sequence[_Running], is_time_up: bool, memory_limit_bytes: int | None) -> How:
-    """Return why all processes have to be killed now; `ended`: for no reason."""
-    if is_time_up:
-        return "timed-out"
-    if memory_limit_bytes is None or sum(read_tree_bytes(one.process.pid) for one in running) <= memory_limit_bytes:
-        return "ended"
-    return "over-limit"
-
-
-def _read_output(selector: selectors.DefaultSelector, seconds: float) -> None:
-    """Sleep until a process says something, `seconds` at the most, and keep the end of what it says."""
-    if not selector.get_map():
-        time.sleep(seconds)
-        return
-    for key, _ in selector.select(seconds):
-        # Read once: in a loop, a process that prints faster than this reads would never be timed out.
-        chunk = os.read(key.fd, PIPE_BYTES)
-        key.data.tail += chunk
-        del key.data.tail[:-TAIL_BYTES]
-        if not chunk:
-            selector.unregister(key.fileobj)
+    while left := [one for one in running if one.end is None]:
+        now = time.monotonic()
+        how: How = "timed-out" if now >= deadline else "ended"
+        if memory_limit_bytes and sum(read_tree_bytes(one.process.pid) for one in left) > memory_limit_bytes:
+            how = "over-limit"
+        for number, one in enumerate(running):
+            if one.end is None and (how != "ended" or has_ended(one.process)):
+                on_end(number, one.finish(how, kills_before))
+                deadline = min(deadline, time.monotonic() + LAST_SECONDS) if number == 0 else deadline
+        if now >= next_tick:
+            on_tick()
+            next_tick = time.monotonic() + TICK_SECONDS
+        left = [one for one in left if one.end is None]
+        speaking = {one.process.stdout.fileno(): one for one in left if one.process.stdout and not one.is_silent}
+        # Once its output is closed, nothing says that a process has ended; nothing ever says that its memory grows.
+        seconds = TICK_SECONDS if len(speaking) == len(left) and not memory_limit_bytes else POLL_SECONDS
+        for output in select.select(speaking, (), (), max(0.0, min(seconds, deadline - now)) if left else 0)[0]:
+            # Read once: in a loop, a process that prints faster than this reads would never be timed out.
+            chunk = os.read(output, PIPE_BYTES)
+            speaking[output].tail = (speaking[output].tail + chunk)[-TAIL_BYTES:]
+            speaking[output].is_silent = not chunk
 
 
 def start_group(
@@ -222,27 +192,17 @@ def has_ended(process: "subprocess.Popen[bytes]") -> bool:
 
 def find_marked(variable: str) -> Iterator[int]:
     """Yield the other processes of this user that were started with `NAME=VALUE` in their environment."""
-    for entry in filter(str.isdecimal, os.listdir("/proc")):
-        if int(entry) != os.getpid() and _is_marked(int(entry), variable):
-            yield int(entry)
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is another user's
+            is_marked = os.fsencode(variable) in (folder / "environ").read_bytes().split(b"\0")
+            if is_marked and int(folder.name) != os.getpid():
+                yield int(folder.name)
 
 
 def kill_marked(variable: str) -> None:
-    """Kill the other processes that were started with `NAME=VALUE`; never one that got such a number meanwhile."""
     for pid in find_marked(variable):
         with suppress(OSError):  # it has ended
-            process = os.pidfd_open(pid)
-            try:
-                if _is_marked(pid, variable):
-                    signal.pidfd_send_signal(process, signal.SIGKILL)
-            finally:
-                os.close(process)
-
-
-def _is_marked(pid: int, variable: str) -> bool:
-    with suppress(OSError):  # it has ended, or is another user's
-        return os.fsencode(variable) in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    return False
+            os.kill(pid, signal.SIGKILL)
 
 
 # Memory
@@ -290,9 +250,9 @@ def read_available_bytes(proc: Path = Path("/proc"), cgroups: Path = CGROUP_ROOT
 
 
 LOCK_DIR = "BENCHMATRIX_LOCK_DIR"
-"""Environment variable: the folder of the lock, if none of FOLDERS is usable. All runners must have the same."""
-FOLDERS = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))
-"""The lock is in the first that every user can write to: the same for all users, whatever TMPDIR says."""
+"""Environment variable: the folder of the lock, if it is not to be SHARED_FOLDER. All runners must have the same."""
+SHARED_FOLDER = "/dev/shm"
+"""Every user can write to it, and it is the same for all of them, also where each has a /tmp of their own."""
 LOCK_NAME = "benchmatrix.lock"
 MARK = "BENCHMATRIX_RUNNER"
 """Environment variable of the processes of a runner: its `PID:START`, the start in clock ticks after boot."""
@@ -310,7 +270,7 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
     """
     path = find_lock_path()
     descriptor = _open_lock(path)
-    before, mark = os.environ.get(MARK), f"{os.getpid()}:{_read_start(os.getpid())}"
+    mark = f"{os.getpid()}:{read_start(os.getpid())}"
     try:
         _acquire(descriptor, path)
         _write_note(descriptor, run_id, mark)
@@ -320,7 +280,6 @@ def hold_host_lock(run_id: str) -> Iterator[int]:
         finally:
             _write_note(descriptor, NO_RUN, mark)
             os.environ.pop(MARK, None)
-            os.environ |= {} if before is None else {MARK: before}
     finally:
         os.close(descriptor)
 
@@ -336,23 +295,11 @@ def find_measured_run() -> str | None:
     return None
 
 
-def find_lock_path(folders: Sequence[Path] = FOLDERS) -> Path:
-    """Return the path of this machine's lock; raise UserError if no folder is usable."""
-    named = os.environ.get(LOCK_DIR)
-    if named:
-        if not os.path.isdir(named):
-            raise UserError(
-                f"{LOCK_DIR}={named}: there is no such folder; name one that every runner here can write to"
-            )
-        return Path(named) / LOCK_NAME
-    for folder in folders:
-        with suppress(OSError):
-            status = folder.lstat()  # every user can write to it, and none can remove another's files
-            is_for_all = stat.S_ISDIR(status.st_mode) and status.st_mode & 0o1777 == 0o1777
-            if is_for_all and not os.statvfs(folder).f_flag & os.ST_RDONLY:
-                return folder / LOCK_NAME
-    names = ", ".join(map(str, folders))
-    raise UserError(f"none of {names} is a folder that every user can write to; name one in {LOCK_DIR} for the lock")
+def find_lock_path() -> Path:
+    folder = Path(os.environ.get(LOCK_DIR) or SHARED_FOLDER)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder for the lock; name one that all can write to in {LOCK_DIR}")
+    return folder / LOCK_NAME
 
 
 def _open_lock(path: Path) -> int:
@@ -405,15 +352,6 @@ def _parse_note(note: bytes) -> tuple[str, str]:
     return run_id or NO_RUN, mark
 
 
-def _read_start(pid: int) -> str | None:
-    """Return when a process started, in clock ticks after boot; None if it does not exist or is a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
-
-
 def _is_runner_alive(run_id: str, mark: str) -> bool:
     pid, _, start = mark.partition(":")
-    return run_id != NO_RUN and pid.isdecimal() and _read_start(int(pid)) == start
+    return run_id != NO_RUN and pid.isdecimal() and read_start(int(pid)) == start

@@ -22,7 +22,6 @@ from bench.registry import Device
 from bench.schema import (
     Failure,
     Framework,
-    InvalidDocumentError,
     Result,
     Run,
     Status,
@@ -47,7 +46,7 @@ from runner.local.virtual_environments import (
 )
 from runner.matrix import Repeat, RepeatKey, load_matrix
 from runner.processes import BAD_ALLOC, name_signal
-from runner.progress import LocalProgress, Observer, RunEvents
+from runner.progress import LocalProgress, RunEvents
 from runner.runs import (
     Records,
     Retries,
@@ -65,9 +64,9 @@ from runner.sources import locate_sources, read_git_revision
 SECONDS_PER_HOUR = 3600.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class CapOptions:
-    """When a run has had enough: at a deadline, or at a cap on what its hours cost; None: there is no such cap."""
+@dataclass(kw_only=True)
+class LocalCaps:
+    """Says before each repeat of a run whether it may begin, by a deadline and by a cap on what its hours cost."""
 
     deadline_seconds: float | None = None
     """Counted from the beginning of the run."""
@@ -75,6 +74,7 @@ class CapOptions:
     prices: Mapping[Device, float] = field(default_factory=dict)
     """Of this machine per hour, by the device of the cells that it measures."""
     currency: str = "USD"
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def check_prices(self, devices: Iterable[Device]) -> None:
         """Raise UserError where the cost is capped and what an hour for one of these devices costs is not known."""
@@ -85,24 +85,10 @@ class CapOptions:
                 f"type with --machine {missing[0]}=MACHINE, and with --prices FILE where the tool has no price of it"
             )
 
-
-class LocalCaps:
-    """Says before each repeat whether the run may go on; adds up what its records took.
-
-    `seconds`: what those that it has already took, by repeat.
-    """
-
-    def __init__(
-        self,
-        options: CapOptions,
-        run: Run,
-        seconds: Mapping[RepeatKey, float],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self.options = options
-        self._now = now
-        limit = options.deadline_seconds
-        self.deadline = None if limit is None else min(run.created_at, now()) + timedelta(seconds=limit)
+    def begin(self, run: Run, seconds: Mapping[RepeatKey, float]) -> None:
+        """Count from what the repeats of the run that are there have taken."""
+        limit = self.deadline_seconds
+        self.deadline = None if limit is None else min(run.created_at, self.now()) + timedelta(seconds=limit)
         devices = {planned.cell.cell_id: planned.cell.device for planned in run.cells}
         self._seconds: defaultdict[Device, list[float]] = defaultdict(list)
         for (cell_id, _), duration in seconds.items():
@@ -114,8 +100,7 @@ class LocalCaps:
 
     @property
     def cost(self) -> float:
-        prices = self.options.prices
-        return sum(price * sum(self._seconds[device]) / SECONDS_PER_HOUR for device, price in prices.items())
+        return sum(price * sum(self._seconds[device]) / SECONDS_PER_HOUR for device, price in self.prices.items())
 
     def explain_end(self, device: Device) -> str | None:
         """Return why the run must not begin a repeat on this device; None if it may.
@@ -123,17 +108,17 @@ class LocalCaps:
         A repeat is expected to cost what those of its device that have ended cost on average; as long as none has, it
         may begin while the cost is below the cap. A repeat that runs is not ended: its time limit does that.
         """
-        options, taken = self.options, self._seconds[device]
-        if self.deadline is not None and self._now() >= self.deadline:
-            return f"the deadline of {options.deadline_seconds:g} s has passed"
-        if options.max_cost is None:
+        taken = self._seconds[device]
+        if self.deadline is not None and self.now() >= self.deadline:
+            return f"the deadline of {self.deadline_seconds:g} s has passed"
+        if self.max_cost is None:
             return None
-        spent = f"the run has cost about {self.cost:.2f} {options.currency}"
+        spent = f"the run has cost about {self.cost:.2f} {self.currency}"
         if not taken:
-            return None if self.cost < options.max_cost else f"{spent}, which reaches --max-cost {options.max_cost:g}"
-        if self.cost + options.prices[device] * fmean(taken) / SECONDS_PER_HOUR <= options.max_cost:
+            return None if self.cost < self.max_cost else f"{spent}, which reaches --max-cost {self.max_cost:g}"
+        if self.cost + self.prices[device] * fmean(taken) / SECONDS_PER_HOUR <= self.max_cost:
             return None
-        return f"{spent}; one more repeat would pass --max-cost {options.max_cost:g}"
+        return f"{spent}; one more repeat would pass --max-cost {self.max_cost:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,28 +130,14 @@ class LocalExecutor:
     interpreters: Mapping[Framework, Path]
     lock: int
     """File descriptor of the lock on this machine, which every measuring process inherits."""
-    observer: Observer
+    on_tick: Callable[[], None] = lambda: None
+    """Is called about once a second while a repeat is measured."""
     own_python_path: Set[Framework] = frozenset()
     """Frameworks whose interpreter the user gave: PYTHONPATH and the user's packages are a part of it."""
     memory_limit_bytes: int | None = None
     """Memory that the processes of a repeat may take before they are killed; None for no limit."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of every measuring process, beside this process's and those of its order."""
-
-    def measure_repeats(self, repeats: Sequence[Repeat], caps: LocalCaps) -> str | None:
-        """Measure each repeat in turn. Each leaves one terminal record, unless it is interrupted.
-
-        Return why the caps ended the run before all were measured; None if they did not.
-        """
-        for repeat in repeats:
-            if (reason := caps.explain_end(repeat.planned.cell.device)) is not None:
-                return reason
-            check_still_stored(self.store, self.run_id)
-            self.observer.start_repeat(repeat)
-            result = self.measure_repeat(repeat)
-            self.observer.finish_repeat(repeat, result)
-            caps.add(result)
-        return None
 
     def measure_repeat(self, repeat: Repeat) -> Result:
         """Measure one repeat, in a process of its own for each tenant, and return its terminal record."""
@@ -203,7 +174,7 @@ class LocalExecutor:
                     [str(self.interpreters[cell.framework]), "-m", "bench"],
                     variables=[_make_variables(order, {**inherited, **self.variables, **own}) for order, own in pairs],
                     timeout_seconds=timeout_seconds,
-                    on_tick=self.observer.tick,
+                    on_tick=self.on_tick,
                     on_end=record_end,
                     keep_open=[self.lock],
                     memory_limit_bytes=self.memory_limit_bytes,
@@ -252,11 +223,6 @@ class LocalExecutor:
                     f"{self.store.url}: the record of a measured repeat could not be written; it lies in {spare}, from "
                     f"where it can be copied to {key}. What the cell wrote last:\n{error.stderr_tail.strip()}"
                 )
-        except InvalidDocumentError as reason:
-            raise UserError(
-                f"{self.store.url}/{key}: the record that the cell wrote cannot be read ({reason}); give the same "
-                "command again: the repeat is measured again"
-            ) from reason
         result = Result(
             run_id=order.run_id,
             cell=order.cell,
@@ -285,12 +251,12 @@ def explain_end(end: ProcessEnd | ProcessNotStarted, timeout_seconds: float) -> 
     if isinstance(end, ProcessNotStarted):
         return "failed", Failure(kind="exit", message=f"the process could not be started: {end}")
     tail = end.tail
-    if end.timed_out:
+    if end.how == "timed-out":
         message = f"still running after timeout_seconds = {timeout_seconds:g}; killed with all it had started"
         return "timeout", Failure(kind="timeout", message=message, signal="SIGKILL", stderr_tail=tail)
-    if end.over_limit or end.oom_killed:
+    if end.how != "ended":
         message = "took more memory than it was allowed to; killed with all it had started"
-        if end.oom_killed:
+        if end.how == "oom-killed":
             message = "killed by the kernel's OOM killer: the cell needs more memory than the machine or its cgroup has"
         return "oom", Failure(kind="out-of-memory", message=message, signal="SIGKILL", stderr_tail=tail)
     if BAD_ALLOC in tail:
@@ -349,7 +315,7 @@ class LocalRun:
     retries: Retries
     interpreters: Mapping[Framework, Path]
     """Used instead of virtual environments, which are not made for these frameworks."""
-    caps: CapOptions = field(default_factory=CapOptions)
+    caps: LocalCaps = field(default_factory=LocalCaps)
     """When the run ends before everything is measured."""
 
     def choose_run(self) -> Run:
@@ -423,14 +389,27 @@ class LocalRun:
                 own_python_path=self.interpreters.keys(),
                 variables=run.environment,
                 lock=lock,
-                observer=progress,
+                on_tick=progress.show,
             )
+            self.caps.begin(run, snapshot.seconds)
             with progress:
-                ended = executor.measure_repeats(repeats, LocalCaps(self.caps, run, snapshot.seconds))
-            if ended is not None:
+                ended = self._measure_each(repeats, executor, progress)
+            if ended:
                 console.print(
                     f"{ended}: what is missing is not measured; a later cap and --run-id {run.run_id} resume it"
                 )
+
+    def _measure_each(self, repeats: Sequence[Repeat], executor: LocalExecutor, progress: LocalProgress) -> str | None:
+        """Measure each repeat in turn; return why the caps ended the run before all were measured, if they did."""
+        for repeat in repeats:
+            if reason := self.caps.explain_end(repeat.planned.cell.device):
+                return reason
+            check_still_stored(self.store, executor.run_id)
+            progress.start_repeat(repeat)
+            result = executor.measure_repeat(repeat)
+            progress.finish_repeat(repeat, result)
+            self.caps.add(result)
+        return None
 
     def describe_installation(self, run: Run) -> str | None:
         """Return what the run installs first, what is there, and what given interpreters lack; None: nothing."""

@@ -70,12 +70,7 @@ class VirtualEnvironment:
 
     def is_up_to_date(self) -> bool:
         """Return whether all lies there that the requirements name as they are now."""
-        return self._is_stamped() and not self.list_missing()
-
-    def describe_damage(self) -> str | None:
-        """Say what was lost since the installation; None where nothing was, or where there was none."""
-        missing = self.list_missing() if self._is_stamped() else []
-        return f"{', '.join(missing)} no longer there, installed anew" if missing else None
+        return self.is_stamped() and not self.list_missing()
 
     def list_missing(self) -> list[str]:
         """Return the locked distributions that do not lie in the environment's own folder."""
@@ -84,7 +79,7 @@ class VirtualEnvironment:
         there = {_normalize(place.name.partition("-")[0]) for place in places}
         return [name for name in locked if _normalize(name) not in there]
 
-    def _is_stamped(self) -> bool:
+    def is_stamped(self) -> bool:
         return self.stamp.is_file() and self.stamp.read_text() == self.compute_fingerprint()
 
 
@@ -138,9 +133,9 @@ def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
 
 def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequence[int]) -> None:
     name = environment.directory.name
-    fingerprint, damage = environment.compute_fingerprint(), environment.describe_damage()
-    began = time.monotonic()
-    report(f"{name}: {damage or 'new environment'}")
+    fingerprint, began = environment.compute_fingerprint(), time.monotonic()
+    lost = ", ".join(environment.list_missing()) if environment.is_stamped() else ""
+    report(f"{name}: {lost} no longer there, installed anew" if lost else f"{name}: new environment")
     report(describe_missing([environment]))
     shutil.rmtree(environment.directory, ignore_errors=True)
     try:

@@ -20,7 +20,6 @@ from local_processes import await_death, end_time_when, read_pids
 from memory_cgroup import MemoryCgroup
 from runner.local.run import LocalExecutor
 from runner.matrix import Repeat
-from runner.progress import Observer
 from workspace import HANG_GUARD_SECONDS
 
 BENCH = Path(__file__).parents[4] / "images" / "bench" / "src"
@@ -39,7 +38,6 @@ def executor(tmp_path: Path) -> LocalExecutor:
         store=Store.open(f"file://{tmp_path}/store"),
         interpreters=dict.fromkeys(("pytorch", "tensorflow"), tmp_path / "python"),
         lock=0,
-        observer=Observer(),
     )
 
 
@@ -120,18 +118,6 @@ def test_an_interpreter_that_cannot_be_executed_leaves_a_record(executor: LocalE
     assert result.error is not None
     assert (result.status, result.error.kind) == ("failed", "exit")
     assert result.error.message.startswith("the process could not be started: [Errno ")
-
-
-def test_a_missing_framework_is_recorded_by_bench_itself(executor: LocalExecutor, tmp_path: Path) -> None:
-    """The tool's own Python has `bench` and no PyTorch. The parent of `bench` is a shell."""
-    make_interpreter(tmp_path / "python", f'{sys.executable} "$@"')
-
-    result = executor.measure_repeat(make_repeat())
-
-    assert read_records(executor) == [result]
-    assert result.error is not None
-    assert (result.status, result.written_by, result.error.kind) == ("failed", "bench", "missing-framework")
-    assert result.error.message == "ModuleNotFoundError: No module named 'torch'"
 
 
 @pytest.mark.parametrize("end", ["kill -SEGV $$", "exit 9", "sleep 1000"])
@@ -257,15 +243,6 @@ def test_tenants_under_mps_find_a_daemon_of_their_own(
     assert not Path(first).exists()
 
 
-def test_mps_that_does_not_start_is_the_record(
-    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    result = measure(executor, device="gpu", tenants=2, sharing="mps")
-    assert result.error is not None
-    assert result.error.message.startswith("the process could not be started: nvidia-cuda-mps-control -d")
-
-
 def test_tenants_of_slices_have_one_each(
     executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,7 +275,6 @@ def test_two_tenants_step_side_by_side(tmp_path: Path, interpreters: dict[Framew
         store=Store.open(f"file://{tmp_path}/store"),
         interpreters=interpreters,
         lock=0,
-        observer=Observer(),
     )
     planned = PlannedCell(cell=cell, repeats=1, timeout_seconds=HANG_GUARD_SECONDS)
     result = executor.measure_repeat(Repeat(planned=planned, number=1))

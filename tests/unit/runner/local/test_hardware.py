@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pynvml
@@ -14,89 +13,6 @@ from fake_mps import install_mps
 from fake_nvml import FakeNvml, install_nvml
 from runner.local.hardware import explain_unshared, find_gpu, run_mps
 from runner.local.process import ProcessNotStarted
-from runner.matrix import GpuKind
-
-T4, A100, SLICE = "Tesla T4", "NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
-CAPABILITIES = {T4: (7, 5), A100: (8, 0), SLICE: (8, 0)}
-
-
-def install_gpus(monkeypatch: pytest.MonkeyPatch, *names: str, in_mig_mode: int | None = None) -> None:
-    """Have NVML list GPUs of these names; a handle is an index, that of the slice of a GPU in MIG mode is 10 more."""
-
-    def read_mig_mode(handle: int) -> list[int]:
-        if names[handle] == T4:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-        return [int(handle == in_mig_mode)] * 2
-
-    def find_slice(handle: int, index: int) -> int:
-        if index != 1:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_PERMISSION if index == 0 else pynvml.NVML_ERROR_NOT_FOUND)
-        return handle + 10
-
-    def find_by_uuid(uuid: str) -> int:
-        if not uuid.startswith("MIG-of-1"):
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
-        return 11
-
-    for name, function in {
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetCount": lambda: len(names),
-        "nvmlDeviceGetHandleByIndex": lambda index: range(len(names))[index],
-        "nvmlDeviceGetHandleByUUID": find_by_uuid,
-        "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}{handle}-abc" if handle < 10 else f"MIG-of-{handle - 10}",
-        "nvmlDeviceGetName": lambda handle: names[handle] if handle < 10 else SLICE,
-        "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(total=2**34),
-        "nvmlDeviceGetCudaComputeCapability": lambda handle: CAPABILITIES[names[handle]],
-        "nvmlDeviceGetMigMode": read_mig_mode,
-        "nvmlDeviceGetMaxMigDeviceCount": lambda handle: 7,
-        "nvmlDeviceGetMigDeviceHandleByIndex": find_slice,
-        "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": lambda handle: handle - 10,
-    }.items():
-        monkeypatch.setattr(pynvml, name, function)
-
-
-@pytest.mark.parametrize(
-    ("names", "in_mig_mode", "visible", "name", "num_gpus"),
-    [
-        ([T4], None, None, T4, 1),
-        ([A100, A100, A100], None, None, A100, 3),
-        ([A100, T4, A100], None, None, A100, 1),  # two of one kind are no neighbours
-        ([T4, A100, A100], None, "1,2", A100, 2),
-        ([T4, A100, A100], None, "2, 0", A100, 1),
-        ([T4, A100], None, "GPU-11", A100, 1),
-        ([A100, A100, A100], 1, None, SLICE, 1),
-        ([A100, A100, A100], 1, "0,2", A100, 2),
-        ([A100, A100, A100], 1, "MIG-of-1", SLICE, 1),
-        ([T4], None, "", None, 0),
-        ([T4], None, "-1", None, 0),
-        ([T4], None, "GPU-9", None, 0),
-        ([], None, None, None, 0),
-    ],
-)
-def test_a_cell_gets_the_first_visible_gpus_of_one_kind_or_a_slice(
-    names: list[str],
-    in_mig_mode: int | None,
-    visible: str | None,
-    name: str | None,
-    num_gpus: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    install_gpus(monkeypatch, *names, in_mig_mode=in_mig_mode)
-    if visible is None:
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    else:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    gpu = None if name is None else GpuKind(name=name, compute_capability=CAPABILITIES[name], num_gpus=num_gpus)
-    assert find_gpu() == gpu
-
-
-def test_without_a_driver_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-
-    monkeypatch.setattr(pynvml, "nvmlInit", fail)
-    assert find_gpu() is None
 
 
 @pytest.fixture
@@ -105,6 +21,42 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     return install_nvml(monkeypatch)
+
+
+T4, A100 = "Tesla T4", "NVIDIA A100-SXM4-40GB"
+
+
+@pytest.mark.parametrize(
+    ("names", "visible", "expected"),
+    [
+        ((T4, T4, T4), None, (T4, 3)),
+        ((A100, T4, A100), None, (A100, 1)),  # two of one kind are no neighbours
+        ((A100, T4, A100), "2,0,1", (A100, 2)),
+        ((T4, T4, T4), "", None),
+    ],
+)
+def test_a_cell_gets_the_first_visible_gpus_of_one_kind(
+    names: tuple[str, ...],
+    visible: str | None,
+    expected: tuple[str, int] | None,
+    nvml: FakeNvml,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nvml.names = names
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    gpu = find_gpu()
+    assert expected == (gpu and (gpu.name, gpu.num_gpus))
+    assert gpu is None or gpu.compute_capability == (7, 5)
+
+
+def test_a_cell_gets_one_slice_of_a_gpu_in_mig_mode_and_nothing_without_a_driver(nvml: FakeNvml) -> None:
+    nvml.slices = {0: (3, 4)}
+    gpu = find_gpu()
+    assert gpu is not None
+    assert (gpu.name, gpu.num_gpus) == (f"{A100} MIG 1g.5gb", 1)
+    nvml.refusals["nvmlInitWithFlags"] = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
+    assert find_gpu() is None
 
 
 def explain(**fields: Any) -> str:

@@ -1,7 +1,6 @@
 """runner.local.process: one run at a time, nothing left of one that was killed. Every runner is a real process."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import pytest
 
 from bench.errors import UserError
 from fake_interpreters import await_end, is_running
-from fake_mps import install_mps
 from runner.local.process import hold_host_lock
 
 HOLD = """
@@ -107,61 +105,7 @@ def test_a_bystander_that_holds_the_lock_is_left_alone(
             os.killpg(bystander.pid, signal.SIGKILL)
 
 
-def test_the_lock_of_a_machine_is_where_every_user_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from runner.local.process import find_lock_path
-
-    monkeypatch.delenv("BENCHMATRIX_LOCK_DIR", raising=False)
-    own, shared, linked = (tmp_path / name for name in ("own", "shared", "linked"))
-    own.mkdir(mode=0o755)
-    shared.mkdir()
-    shared.chmod(0o1777)
-    linked.symlink_to(shared)
-    folders = (tmp_path / "absent", own, linked, shared)
-    for folder in (own, tmp_path):
-        monkeypatch.setenv("TMPDIR", str(folder))
-        assert find_lock_path(folders) == shared / "benchmatrix.lock"
-    with pytest.raises(UserError, match="name one in BENCHMATRIX_LOCK_DIR"):
-        find_lock_path(folders[:3])
+def test_a_missing_folder_for_the_lock_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCHMATRIX_LOCK_DIR", str(tmp_path / "absent"))
-    with pytest.raises(UserError, match="BENCHMATRIX_LOCK_DIR=.*absent: there is no such folder"):
-        find_lock_path(folders)
-
-
-RUNNER = """
-import sys
-from runner.local.process import hold_host_lock
-from runner.local.hardware import run_mps
-with hold_host_lock("run-1") as lock, run_mps(None) as variables:
-    print(variables["CUDA_MPS_PIPE_DIRECTORY"], flush=True)
-    sys.stdin.read()
-"""
-
-
-@pytest.fixture
-def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock_folder: Path) -> None:
-    """Put a stand-in for NVIDIA's program on the PATH, and the lock of this machine into a folder of the test."""
-    install_mps(tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.delenv("BENCHMATRIX_RUNNER", raising=False)
-
-
-def read_daemon(folder: str) -> int:
-    """Return the process of the daemon that serves in this folder."""
-    return int((Path(folder) / "nvidia-cuda-mps-control.pid").read_text())
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_a_daemon_of_mps_does_not_outlive_its_killed_runner() -> None:
-    """It has closed the lock that it inherited, as daemons do."""
-    with subprocess.Popen(
-        [sys.executable, "-c", RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as runner:
-        assert runner.stdout is not None
-        folder = runner.stdout.readline().strip()
-        daemon = read_daemon(folder)
-        assert is_running(daemon)  # a lock that another test takes at the same time may end it as well, from now on
-        runner.kill()
-        runner.wait()
-        with hold_host_lock("run-2"):
-            await_end(daemon)
-    shutil.rmtree(folder)
+    with pytest.raises(UserError, match="absent: there is no such folder for the lock"), hold_host_lock("run-1"):
+        pass

@@ -18,7 +18,6 @@ from runner.kubernetes.tracked_jobs import TrackedJobs
 from runner.matrix import Repeat, order_repeats
 from runner.progress import (
     ClusterProgress,
-    DisturbanceWatch,
     LocalProgress,
     RunEvent,
     RunEvents,
@@ -65,7 +64,7 @@ def test_a_pipe_gets_a_line_for_each_repeat_and_one_of_progress_now_and_then(wai
         measure(progress, first, 4.0, wait)
         progress.start_repeat(second)
         wait(40.0)
-        progress.tick()
+        progress.show()
         progress.finish_repeat(second, make_failed_result(CELL_B, message="ended by SIGSEGV [core dumped]"))
 
     assert file.getvalue().splitlines() == [
@@ -83,7 +82,7 @@ def test_a_terminal_shows_what_is_measured_now(terminal: tuple[Console, Callable
     with LocalProgress(console, [first, second]) as progress:
         progress.start_repeat(first)
         wait(3.0)
-        progress.tick()
+        progress.show()
         shown = read()
         assert f"measuring {SLUG_A}, repeat 1/1, 3 s" in shown
         assert "1 running, 1 to go" in shown
@@ -207,13 +206,11 @@ def test_two_contaminated_repeats_in_a_row_are_warned_of(
     verdicts: tuple[str, ...], warns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runner.progress.name_busiest", lambda *_: ["ffmpeg (1.5 cores, process 7)"])
-    said: list[str] = []
-    watching = DisturbanceWatch("RETRY", said.append)
-    for verdict in verdicts:
-        watching.start_repeat()
+    file, repeats = io.StringIO(), make_repeats(2)[:3]
+    progress = LocalProgress(Console(file=file), repeats, retry_command="RETRY")
+    for repeat, verdict in zip(repeats, verdicts, strict=True):
+        progress.start_repeat(repeat)
         validity = make_validity() if verdict == "valid" else make_validity(verdict)  # type: ignore[arg-type]
-        has_warned = watching.finish_repeat(make_result(validity=validity))
-    assert has_warned is bool(said) is warns
-    for warning in said:
-        assert "busiest beside the run: ffmpeg (1.5 cores, process 7)" in warning
-        assert warning.endswith(":\n  RETRY")
+        progress.finish_repeat(repeat, make_result(validity=validity))
+    assert ("busiest beside the run: ffmpeg (1.5 cores, process 7)" in file.getvalue()) is warns
+    assert ("when the machine is quiet: RETRY\n" in file.getvalue()) is warns

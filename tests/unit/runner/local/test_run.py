@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,10 @@ from bench.worker.request import read_timing_variables
 from factories import START, make_cell, make_result, make_run
 from fake_interpreters import make_interpreter, make_measuring_interpreter, read_log
 from runner.local.process import hold_host_lock
-from runner.local.run import CapOptions, LocalCaps, LocalRun, parse_interpreters
+from runner.local.run import LocalCaps, LocalRun, parse_interpreters
 from runner.matrix import order_repeats
 from runner.processes import end_like_interrupt
-from runner.runs import NO_RETRIES, Retries
+from runner.runs import NO_RETRIES
 from stored_runs import list_missing_repeats
 
 MATRIX = """
@@ -190,16 +190,6 @@ def hold_lock_elsewhere() -> "subprocess.Popen[bytes]":
     return process
 
 
-def test_new_starts_another_run_though_one_is_unfinished(setup: Setup) -> None:
-    unfinished = setup.begin()
-
-    run, printed = setup.measure(start_new=True)
-
-    assert unfinished.run_id != run.run_id
-    assert printed.startswith(f"run {run.run_id}\n")
-    assert count_results(setup.store, unfinished) == 0
-
-
 def test_the_name_of_a_run_of_another_plan_is_refused_before_anything_is_measured(setup: Setup) -> None:
     setup.measure(run_id="mine")
     setup.matrix.write_text(MATRIX.replace("repeats: 2", "repeats: 3"))
@@ -208,19 +198,6 @@ def test_the_name_of_a_run_of_another_plan_is_refused_before_anything_is_measure
         setup.measure(run_id="mine")
 
     assert len(read_log(setup.log)) == 4
-
-
-def test_what_failed_is_measured_again_if_asked_for(setup: Setup) -> None:
-    fails = make_interpreter(setup.folder / "fails", "exit 1")
-    first, printed = setup.measure(interpreters={"pytorch": setup.python, "tensorflow": fails})
-    assert printed.count("failed  ") == 2
-
-    second, printed = setup.measure(retries=Retries(failed=True))
-
-    assert first == second
-    _, tensorflow = (planned.cell.cell_id for planned in first.cells)
-    assert read_log(setup.log)[2:] == [(tensorflow, 1), (tensorflow, 2)]
-    assert count_results(setup.store, first) == 6
 
 
 def test_a_result_that_a_dead_runners_process_wrote_at_the_last_moment_counts(
@@ -308,10 +285,11 @@ PRICES: dict[Device, float] = {"cpu": 3.6, "gpu": 36.0}
 """3.6 an hour is 0.001 a second."""
 
 
-def make_caps(options: CapOptions, *, now: datetime = START, **seconds: float) -> LocalCaps:
+def begin_caps(caps: LocalCaps, **seconds: float) -> LocalCaps:
+    """Begin with the run of a CPU and a GPU cell, of which a repeat each has taken so long."""
     cells = {"cpu": ON_CPU, "gpu": ON_GPU}
-    taken = {(cells[name].cell_id, 1): spent for name, spent in seconds.items()}
-    return LocalCaps(options, RUN, taken, lambda: now)
+    caps.begin(RUN, {(cells[name].cell_id, 1): spent for name, spent in seconds.items()})
+    return caps
 
 
 @pytest.mark.parametrize(
@@ -320,7 +298,7 @@ def make_caps(options: CapOptions, *, now: datetime = START, **seconds: float) -
 )
 def test_no_repeat_begins_after_the_deadline(seconds: float, is_over: bool) -> None:
     now = START + timedelta(seconds=seconds)
-    caps = make_caps(CapOptions(deadline_seconds=100), now=now)
+    caps = begin_caps(LocalCaps(deadline_seconds=100, now=lambda: now))
     assert caps.explain_end("cpu") == ("the deadline of 100 s has passed" if is_over else None)
     assert caps.deadline is not None
     assert caps.deadline - now < timedelta(seconds=200)
@@ -339,11 +317,11 @@ def test_no_repeat_begins_after_the_deadline(seconds: float, is_over: bool) -> N
 def test_a_repeat_that_would_pass_the_cap_does_not_begin(
     max_cost: float, seconds: float, device: Device, end: str | None
 ) -> None:
-    assert make_caps(CapOptions(max_cost=max_cost, prices=PRICES), cpu=seconds).explain_end(device) == end
+    assert begin_caps(LocalCaps(max_cost=max_cost, prices=PRICES), cpu=seconds).explain_end(device) == end
 
 
 def test_what_is_measured_adds_to_the_cost() -> None:
-    caps = make_caps(CapOptions(max_cost=1.0, prices=PRICES))
+    caps = begin_caps(LocalCaps(max_cost=1.0, prices=PRICES))
     caps.add(make_result(ON_GPU, repeat=2, started_at=START, finished_at=START + timedelta(seconds=60)))
     assert caps.cost == pytest.approx(0.6)
     assert caps.explain_end("gpu") is not None
@@ -351,7 +329,7 @@ def test_what_is_measured_adds_to_the_cost() -> None:
 
 
 def test_a_cap_on_the_cost_needs_a_price_of_every_device() -> None:
-    options = CapOptions(max_cost=1.0, prices={"cpu": 3.6})
+    caps = LocalCaps(max_cost=1.0, prices={"cpu": 3.6})
     with pytest.raises(UserError, match=r"--max-cost: what an hour of this machine costs for gpu cells is not known"):
-        options.check_prices(["gpu", "cpu"])
-    options.check_prices(["cpu", "cpu"])
+        caps.check_prices(["gpu", "cpu"])
+    caps.check_prices(["cpu", "cpu"])
