@@ -8,7 +8,7 @@ import kubernetes_validate
 from bench.registry import FRAMEWORKS
 from bench.schema import Cell, PlannedCell
 from factories import make_cell
-from runner.kubernetes.names import KUBERNETES_VERSION, JobKey
+from runner.kubernetes.names import JobKey
 from runner.kubernetes.rendering import (
     JobOwner,
     JobRenderer,
@@ -18,6 +18,7 @@ from runner.profiles.loading import load_profile
 from runner.profiles.model import Gpus, NodeRequirement, Pool, Profile, Toleration, Volume
 
 OWNER = JobOwner(name="sweep-1", uid="6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1")
+KUBERNETES_VERSION = "1.36"
 RUN_ID, STORE = "mine-1", "s3://bucket/prefix"
 IMAGE = "registry.example/benchmatrix:1"
 IMAGES: Any = {name: {"cpu": IMAGE, "gpu": IMAGE} for name in FRAMEWORKS}
@@ -90,6 +91,7 @@ def make_key(cell: Cell) -> JobKey:
 
 
 def render(profile: Profile, cell: Cell | None = None, **overrides: Any) -> dict[str, Any]:
+    """Return a Job, which Kubernetes' schema knows."""
     cell = cell or make_cell()
     manifest: dict[str, Any] = json.loads(make_renderer(profile, **overrides).render(plan(cell), make_key(cell)))
     kubernetes_validate.validate(manifest, KUBERNETES_VERSION, strict=True)

@@ -265,6 +265,8 @@ class Connection:
         is over or `stop` is set; ApiError then, or if the server refuses.
         """
         retries = Retries(self, self.patience_seconds if patience_seconds is None else patience_seconds)
+        if verb == "create":  # else a field that Kubernetes does not know would be left out without a word
+            query = {"fieldValidation": "Strict", **(query or {})}
         while True:
             try:
                 with self.rate_limiter.hold():

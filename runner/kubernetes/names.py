@@ -2,51 +2,15 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator
 
 from bench.errors import UserError
 from bench.redaction import is_secret_variable
-from runner.yaml_input import quote, suggest_word
-
-# The schemas that are checked against: clusters of a version before and after read the same fields.
-KUBERNETES_VERSION = "1.36"
-MAX_SHOWN_CHARACTERS = 300
-"""How much is shown of the schema check's message, which quotes the value."""
-_KINDS = {
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "a text",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "keys with values",
-}
-
-
-def find_mistake(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the place of the first value that Kubernetes' schema refuses, as in `spec.volumes[0]`, and why."""
-    import kubernetes_validate  # here: every command would wait for it, and few check a manifest
-
-    try:
-        kubernetes_validate.validate(dict(manifest), KUBERNETES_VERSION, strict=True)
-    except kubernetes_validate.ValidationError as caught:
-        error: Any = caught
-    else:
-        return None
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.path).removeprefix(".")
-    if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        unknown = next(key for key in error.instance if key not in known)
-        return f"{place}.{unknown}".removeprefix("."), f"unknown key; {suggest_word(unknown, known)}"
-    if error.validator == "type":
-        kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
-        expected = " or ".join(_KINDS[kind] for kind in kinds if kind != "null")
-        return place, f"found {str(error.instance)[:MAX_SHOWN_CHARACTERS]!r}, expected {expected}"
-    return place, " ".join(error.message[:MAX_SHOWN_CHARACTERS].split())
-
+from runner.yaml_input import quote
 
 # Check texts that Kubernetes is to take: names, labels, quantities, images, paths, variables.
 #

@@ -257,7 +257,7 @@ class JobRenderer:
         check_option("--store", self.store_url, check_variable_value)
 
     def render(self, planned: PlannedCell, key: JobKey, wish: NodeWish = ANY_NODE) -> bytes:
-        """Return the body of a Job; UserError if the profile cannot hold the cell or the manifest is not valid."""
+        """Return the body of a Job; UserError if the profile cannot hold the cell or its overlay cannot be merged."""
         cell = planned.cell
         if not self.profile.avoid_faulty_nodes:
             wish = replace(wish, excluded=(), disliked=())
@@ -335,13 +335,17 @@ def render_shape(
     token = secrets.token_hex(8)
     stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
     manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
-    if profile.overlay:
-        spec = manifest["spec"]
-        spec["template"] = merge_overlay(spec["template"], profile.overlay, (), source=f"profile {profile.name}")
-    if num_tenants > 1:
-        add_tenants(manifest, num_tenants)
-    # After the overlay: the wish is for every alternative of the node affinity, also those that came with it.
-    add_wish(manifest, replace(wish, node=stand_ins["node"]) if wish.node else wish)
+    try:
+        if profile.overlay:
+            spec = manifest["spec"]
+            spec["template"] = merge_overlay(spec["template"], profile.overlay, (), source=f"profile {profile.name}")
+        if num_tenants > 1:
+            add_tenants(manifest, num_tenants)
+        # After the overlay: the wish is for every alternative of the node affinity, also those that came with it.
+        add_wish(manifest, replace(wish, node=stand_ins["node"]) if wish.node else wish)
+    except (AttributeError, KeyError, TypeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UserError(f"profile {profile.name}: overlay: is no part of a pod as Kubernetes has it: {what}") from error
     text = json.dumps(manifest, separators=(",", ":"))
     names = {json.dumps(stand_in): name for name, stand_in in stand_ins.items()}
     return tuple(names.get(piece, piece) for piece in re.split(f"({'|'.join(map(re.escape, names))})", text))

@@ -28,7 +28,6 @@ from runner.kubernetes.names import (
     check_dns_label,
     check_option,
     explain_secret_variable,
-    find_mistake,
 )
 from runner.matrix import GpuKind, explain_incapable
 from runner.sources import is_image
@@ -270,18 +269,14 @@ what the tool sets, when a Job is rendered."""
 
 
 def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return an overlay; ValueError with the place of the first field that is refused or that no pod has."""
+    """Return an overlay; ValueError with the place of the first field that is refused."""
     for key in overlay:
         if key not in ("metadata", "spec"):
             raise ValueError(f"{key}: unknown key; an overlay has `metadata` and `spec`, as the template of a pod")
-    metadata, spec = overlay.get("metadata", {}), overlay.get("spec", {})
+    metadata = overlay.get("metadata")
     for key in metadata if isinstance(metadata, dict) else ():
         if key not in ("labels", "annotations"):
             raise ValueError(f"metadata.{key}: unknown key; an overlay adds `labels` and `annotations`")
-    # A pod needs a container. Others that a pod needs, such as its image, the tool adds.
-    whole = {"containers": [{"name": CONTAINER}]} | spec if isinstance(spec, dict) else spec
-    if mistake := find_mistake({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}):
-        raise ValueError(": ".join(mistake))
     for place, value in _walk(overlay, ""):
         pattern = re.sub(r"\[\d+\]", "[]", place)
         if reason := _explain_refusal(pattern, value):
@@ -291,7 +286,7 @@ def check_overlay(overlay: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if is_variable and not isinstance(value, dict):
             raise ValueError(f"{place}: expected a variable with `name` and `value`")
         text = value.get("value") if is_variable else None
-        if text and (reason := explain_secret_variable(value["name"], text)):
+        if text and (reason := explain_secret_variable(str(value.get("name")), str(text))):
             raise ValueError(f"{place}.value: {reason}")
     return overlay
 

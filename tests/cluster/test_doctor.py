@@ -47,8 +47,10 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
     assert "runner-of-the-tests" in findings["API server"]["message"]
 
 
-def test_a_runtime_class_that_is_not_there_is_found_before_the_run(examine: Examine) -> None:
-    _, findings = examine(profile=PROFILE + "pools: {gpu: {runtime_class_name: nvidia-of-nobody}}\n")
+def test_a_runtime_class_and_a_field_that_are_not_there_are_found_before_the_run(examine: Examine) -> None:
+    changes = "pools: {gpu: {runtime_class_name: nvidia-of-nobody}}\noverlay: {spec: {hostPd: true}}\n"
+    _, findings = examine(profile=PROFILE + changes)
+    assert 'unknown field "spec.template.spec.hostPd"' in findings["Job: pytorch on the CPU"]["message"]
     found = findings["runtime class"]
     assert (found["state"], found["message"]) == ("failed", "there is no nvidia-of-nobody")
 

@@ -11,8 +11,17 @@ from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
 from bench.schema import Cell
 from factories import make_cell
-from job_manifests import KINDS, OWNER, load, make_full_profile, make_key, make_renderer, plan, render
-from runner.kubernetes.names import KUBERNETES_VERSION
+from job_manifests import (
+    KINDS,
+    KUBERNETES_VERSION,
+    OWNER,
+    load,
+    make_full_profile,
+    make_key,
+    make_renderer,
+    plan,
+    render,
+)
 from runner.kubernetes.rendering import (
     ANY_NODE,
     MERGE_KEYS,
@@ -411,6 +420,12 @@ def test_a_value_of_the_tool_is_not_replaced(overlay: dict[str, Any], place: str
     with pytest.raises(UserError) as caught:
         get_pod(overlay)
     assert str(caught.value).startswith(f"profile gke: overlay.{place}")
+
+
+@pytest.mark.parametrize("spec", [{"containers": [{"env": []}]}, {"volumes": [4]}])
+def test_an_overlay_that_is_no_part_of_a_pod_is_one_message(spec: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="^profile gke: overlay: is no part of a pod as Kubernetes has it: "):
+        get_pod({"spec": spec})
 
 
 def test_items_are_told_apart_as_in_the_schema_of_kubernetes() -> None:
