@@ -253,6 +253,6 @@ def _write(found: RunTable) -> None:
     file = io.BytesIO()
     write_parquet(found.rows.replace_schema_metadata({VERSION_KEY: compute_version()}), file)
     try:
-        found.store.put_with_short_retries(table_key(found.kind.table, found.run_id), file.getvalue())
+        found.store.put(table_key(found.kind.table, found.run_id), file.getvalue(), retry_seconds=0)
     except StoreError as error:
         found.notices.append(f"{error}; the tables cannot be written there: the next command reads the results anew")

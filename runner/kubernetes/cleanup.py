@@ -46,7 +46,7 @@ def leave_mark(store: Store, run_id: str) -> None:
     document = Cancellation(
         run_id=run_id, cancelled_at=datetime.now(UTC), hostname=socket.gethostname(), user=read_user_name()
     )
-    store.put_with_short_retries(cancelled_key(run_id, uuid4().hex), document.to_json())  # somebody is waiting
+    store.put(cancelled_key(run_id, uuid4().hex), document.to_json(), retry_seconds=0)  # somebody is waiting
 
 
 def list_marks(store: Store, run_id: str) -> frozenset[str]:

@@ -4,7 +4,6 @@ import errno
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ from bench.worker.delivery import deliver, find_marked_record, mark_record
 from s3_server import S3Server
 
 
-def put(store: Any, key: str, *, seconds: float, is_ok: bool = True) -> int:
+def put(store: Store, key: str, *, seconds: float, is_ok: bool = True) -> int:
     return deliver(store, key, b"record", is_ok=is_ok, deadline=time.monotonic() + seconds)
 
 
@@ -50,7 +49,7 @@ def test_a_directory_that_cannot_be_written_is_not_waited_for_and_the_record_lie
     monkeypatch.setattr("bench.store.directory.Directory.write", refuse)
     store, spare = Store.open(f"file://{tmp_path}"), tmp_path / "spare"
     deadline = time.monotonic() + 1e9  # a second try would hang
-    monkeypatch.setattr("bench.worker.delivery.time.sleep", lambda _: pytest.fail("it waits"))
+    monkeypatch.setattr("bench.store.store.time.sleep", lambda _: pytest.fail("it waits"))
     assert deliver(store, "r/1.json", b"record", is_ok=True, deadline=deadline, spare=spare) == EXIT_RESULT_IN_LOG
     assert spare.read_bytes() == b"record"
     assert f"{tmp_path}/r" in (err := capsys.readouterr().err)
@@ -60,22 +59,10 @@ def test_a_directory_that_cannot_be_written_is_not_waited_for_and_the_record_lie
     assert spare.read_bytes() == b"record"
 
 
-def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
-    store = Store.open(f"s3://{s3_server.bucket}")
+def test_a_store_that_comes_back_gets_the_record(s3_server: S3Server) -> None:
+    store = Store.open(f"s3://{s3_server.bucket}", on_wait=lambda _: s3_server.start())
     s3_server.stop()
-
-    class ReturningStore:
-        """The real store; its server is started again after the first try."""
-
-        def put_with_short_retries(self, key: str, data: bytes) -> None:
-            try:
-                store.put_with_short_retries(key, data)
-            finally:
-                if s3_server.process is None:
-                    s3_server.start()
-
-    assert put(ReturningStore(), "r/1.json", seconds=600) == EXIT_OK
-    assert "waiting for the store: " in capsys.readouterr().err
+    assert put(store, "r/1.json", seconds=600) == EXIT_OK
     assert store.get("r/1.json") == b"record"
 
 

@@ -20,7 +20,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 @pytest.fixture
 def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.store.store.PUT_RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(Store.put, "__kwdefaults__", {"retry_seconds": 0.1})
     monkeypatch.setattr("bench.store.buckets.RETRY_SECONDS", 0.1)
     monkeypatch.setattr("bench.store.buckets.LIST_ATTEMPTS", 1)
 

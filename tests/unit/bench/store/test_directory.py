@@ -89,7 +89,7 @@ def test_a_full_disk_is_named_and_mended_by_freeing_space(mounted_directory: Pat
 def test_a_directory_that_may_not_be_written_is_named(mounted_directory: Path) -> None:
     store = Store.open(f"file://{mounted_directory}/results")
     subprocess.run(["mount", "-o", "remount,ro", str(mounted_directory)], check=True)
-    for key in (None, "runs/r/run.json"):
+    for key in ("runs/x", "runs/r/run.json"):
         with pytest.raises(StoreError, match=f"the file system of {mounted_directory}.* is read-only; mount it"):
             store.check_writable(key)
 
@@ -116,11 +116,6 @@ def test_a_directory_without_hard_links_takes_new_objects_once(tmp_path: Path, m
     store = Store.open(f"file://{tmp_path}")
     assert [store.put_new("runs/x", data) for data in (b"1", b"2")] == [True, False]
     assert [path.read_bytes() for path in (tmp_path / "runs").iterdir()] == [b"1"]
-    (tmp_path / "runs" / "y").touch()  # a writer that was killed, or is about to write
-    assert not store.put_new("runs/y", b"1")
-    os.utime(tmp_path / "runs" / "y", (0, 0))
-    assert store.put_new("runs/y", b"1")
-    assert store.get("runs/y") == b"1"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -144,10 +144,10 @@ def test_a_store_that_cannot_be_written_is_collected_in_memory(store: Store, mon
     put_run(store, 1, 2)
     expected = load_run(store, RUN_ID)
 
-    def refuse(self: Store, key: str, data: bytes) -> None:
+    def refuse(self: Store, key: str, data: bytes, **_: object) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(Store, "put_with_short_retries", refuse)
+    monkeypatch.setattr(Store, "put", refuse)
     collection = collect(store)
     assert_same(collection, expected)
     assert collection.notices == (

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import boto3
 import obstore.store
@@ -21,7 +22,7 @@ from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import AlreadyExistsError, BaseError
 
 from bench.redaction import hide_secrets
-from bench.store.errors import MAX_SHOWN, NOT_S3, StoreError, UnreadableObject, explain
+from bench.store.errors import CHECK_BYTES, MAX_SHOWN, NOT_S3, StoreError, UnreadableObject, explain
 from bench.store.keys import StoredObject, find_key_problem
 
 DEFAULT_REGION = "us-east-1"
@@ -54,8 +55,11 @@ class Bucket:
                 'start processes by multiprocessing.get_context("spawn")'
             )
 
-    def check_folder(self, key: str) -> None:
-        """Do nothing: the rights to a part of a bucket show when it is written."""
+    def check(self, key: str) -> None:
+        """Write an object beside all others, and delete it."""
+        name = f"runs/write-check-{uuid4().hex}"
+        self.write(name, bytes(CHECK_BYTES))
+        self.delete([name])
 
     def write(self, key: str, data: bytes) -> None:
         """Write an object in one request: obstore retries it as a whole, and an aborted one leaves no parts behind."""

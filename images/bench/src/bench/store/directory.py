@@ -2,7 +2,6 @@
 
 import os
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -10,13 +9,11 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from secrets import randbits
-from tempfile import TemporaryFile
 from typing import ClassVar
 
-from bench.store.errors import StoreError, UnreadableObject
+from bench.store.errors import CHECK_BYTES, StoreError, UnreadableObject
 from bench.store.keys import HOSTILE_PART, StoredObject
 
-ABANDONED_SECONDS = 60.0
 PAGE_SIZE = 1000
 """Files that are looked at by one call of a thread."""
 
@@ -66,19 +63,17 @@ class Directory:
                 try:
                     (self.root / key).open("xb").close()
                 except FileExistsError:
-                    if not self._is_abandoned(key):
-                        return False
+                    return False
                 os.replace(staged, self.root / key)
         return True
 
-    def _is_abandoned(self, key: str) -> bool:
-        """Return whether a writer without hard links was killed between taking the name and filling it."""
-        found = (self.root / key).stat()
-        return found.st_size == 0 and found.st_mtime < time.time() - ABANDONED_SECONDS
-
-    def check_folder(self, key: str) -> None:
-        """Make a file, which is gone at once, where an object of this key will lie, or its folder will be made."""
-        TemporaryFile(dir=next(place for place in (self.root / key).parents if os.path.exists(place))).close()
+    def check(self, key: str) -> None:
+        """Write a file that no listing shows where the object of this key would lie; delete it and its new folders."""
+        try:
+            with self._stage(key, bytes(CHECK_BYTES)):
+                pass
+        finally:
+            self.delete([f"{key}#"])  # no file, but the empty folders around it
 
     @contextmanager
     def _stage(self, key: str, data: bytes) -> Iterator[Path]:

@@ -8,6 +8,8 @@ from typing import Any
 from bench.errors import TransientError, UserError
 from bench.redaction import hide_secrets
 
+CHECK_BYTES = 65_536
+"""Of what is written to see whether a store can be written: about a result."""
 MAX_SHOWN = 400
 """Characters of what a library says."""
 
@@ -18,10 +20,6 @@ class StoreError(UserError):
 
 class StoreUnreachable(StoreError, TransientError):  # noqa: N818  (a state rather than an error)
     """The store does not answer at present, or its server reports an error of its own; a later try may succeed."""
-
-
-class LastingStoreError(StoreError):
-    """A directory cannot be written, and waiting changes nothing."""
 
 
 class UnreadableObject(StoreError):  # noqa: N818  (what an object is rather than what happened)
@@ -74,8 +72,8 @@ MESSAGES = {
     "credential provider: ": "the AWS credentials cannot be renewed ({text}); log in again",
     "": "{text}",
 }
-LASTING = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT})
-"""Of the system: no later try succeeds."""
+OF_A_FOLDER = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT})
+"""Of the system: not all of a directory need have them."""
 SIGNS_OF_ABSENCE = ("status code: (5|429)", "HTTP error:")
 """Which of them mean that a later try may succeed."""
 CAUSES = {
@@ -99,9 +97,8 @@ def explain(error: BaseException, place: str) -> StoreError:
     sign = next(sign for sign in MESSAGES if re.search(sign, text, re.DOTALL))
     cause = next(meaning for sign, meaning in CAUSES.items() if re.search(sign, text))
     said = re.search("<Message>(.+?)</Message>", text, re.DOTALL)
-    is_of_system = isinstance(error, OSError) and error.errno in LASTING
-    if is_of_system and error.filename:  # type: ignore[attr-defined]
-        place = os.path.dirname(error.filename)  # type: ignore[attr-defined]
+    if isinstance(error, OSError) and error.errno in OF_A_FOLDER and error.filename:
+        place = os.path.dirname(error.filename)
     message = MESSAGES[sign].format(
         place=place,
         said=f": {hide_secrets(' '.join(said[1].split()))[:MAX_SHOWN]}" if said else "",
@@ -110,8 +107,6 @@ def explain(error: BaseException, place: str) -> StoreError:
         cause=cause,
         text=hide_secrets(" ".join(text.rpartition("credential provider: ")[2].split()))[:MAX_SHOWN],
     )
-    if is_of_system:
-        return LastingStoreError(message)
     return StoreUnreachable(message) if sign.startswith(SIGNS_OF_ABSENCE) else StoreError(message)
 
 

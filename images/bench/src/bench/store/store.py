@@ -10,7 +10,6 @@ from itertools import islice
 from multiprocessing.pool import ThreadPool
 from threading import Thread
 from typing import TYPE_CHECKING, Self, TypeVar
-from uuid import uuid4
 
 from bench.redaction import hide_url_users
 from bench.store.directory import Directory, find_directory
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 SCHEMES = ("file", "s3", "gs", "az")
 PUT_RETRY_SECONDS = 120  # a finished measurement is worth waiting for
-CHECK_BYTES = 65_536  # about a result
 NUM_READ_AHEAD = 4  # objects for each thread that are asked for, and held until they are taken
 
 T = TypeVar("T")
@@ -35,9 +33,11 @@ class Store:
     url: str
     """The URL as the user gave it."""
     backend: "Directory | Bucket" = field(repr=False, compare=False)
+    on_wait: Callable[[StoreError], None] = field(default=lambda error: None, repr=False, compare=False)
+    """Called before each further try of what failed because the store is away."""
 
     @classmethod
-    def open(cls, url: str) -> Self:
+    def open(cls, url: str, **hooks: Callable[[StoreError], None]) -> Self:
         """Open `file://DIRECTORY` (all after file:// is the path), `s3://`, `gs://` or `az://`.
 
         Nothing is made or asked for. Credentials: boto3's chain for s3, obstore's defaults for gs and az.
@@ -47,7 +47,7 @@ class Store:
             shown = re.sub(r"[^\s/]*:[^\s/]*@", "...@", url)
             raise StoreError(f"store '{shown}': not a URL; for a directory write file://{shown}")
         if scheme == "file":
-            return cls(url=url, backend=Directory(find_directory(url)))
+            return cls(url=url, backend=Directory(find_directory(url)), **hooks)
         if scheme not in SCHEMES:
             raise StoreError(f"store: '{scheme}://' is unknown; known are {', '.join(SCHEMES)}")
         if not re.fullmatch(r"[A-Za-z0-9._-]+(/[^?#@]*)?", rest) or find_key_problem(rest.rstrip("/")):
@@ -56,16 +56,15 @@ class Store:
             )
         from bench.store.buckets import open_bucket  # takes long to import: only a store that needs it does
 
-        return cls(url=url, backend=open_bucket(url))
+        return cls(url=url, backend=open_bucket(url), **hooks)
 
-    def put(self, key: str, data: bytes) -> None:
-        """Write an object, whole or not at all, in place of one of the same key; retry for `PUT_RETRY_SECONDS`."""
-        self._insist(lambda: self.put_with_short_retries(key, data))
+    def put(self, key: str, data: bytes, *, retry_seconds: float = PUT_RETRY_SECONDS) -> None:
+        """Write an object, whole or not at all, in place of one of the same key.
 
-    def put_with_short_retries(self, key: str, data: bytes) -> None:
-        """Write an object as `put` does, but retry for 10 s only: for callers that have a deadline."""
+        `retry_seconds`: for how long it is tried again where the store is away; each try takes 10 s.
+        """
         check_key(key)
-        self._wait(lambda: self.backend.write(key, data))
+        self._insist(lambda: self.backend.write(key, data), retry_seconds)
 
     def put_new(self, key: str, data: bytes) -> bool:
         """Write an object if there is none of this key; return False where another is there.
@@ -73,7 +72,7 @@ class Store:
         Of two writers at the same moment one learns it, except on servers that ignore `If-None-Match: *`.
         """
         check_key(key)
-        if self._insist(lambda: self._wait(lambda: self.backend.write_new(key, data))):
+        if self._insist(lambda: self.backend.write_new(key, data), PUT_RETRY_SECONDS):
             return True
         return self.get(key) == data  # a request whose answer was lost is repeated, and meets its own object
 
@@ -131,28 +130,25 @@ class Store:
         if chosen := [check_key(key) for key in keys]:
             self._wait(lambda: self.backend.delete(chosen))
 
-    def check_writable(self, key: str | None = None) -> None:
-        """Write an object of `CHECK_BYTES` and delete it again; raise StoreError with the reason where that fails.
+    def check_writable(self, key: str = "runs/x", *, retry_seconds: float = 0.0) -> None:
+        """Write something and delete it again; raise StoreError with the reason where that fails.
 
-        `key`: of an object that is going to be written; the folder where it will lie is looked at, too.
+        `key`: of an object that is going to be written, where it lies in a directory: there it is tried.
         """
-        if key is not None:
-            checked = check_key(key)
-            self._wait(lambda: self.backend.check_folder(checked))
-        key = f"runs/write-check-{uuid4().hex}"
-        self.put_with_short_retries(key, bytes(CHECK_BYTES))
-        self.delete(key)
+        check_key(key)
+        self._insist(lambda: self.backend.check(key), retry_seconds)
 
-    def _insist(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns, tried for `PUT_RETRY_SECONDS` where the store is away."""
-        give_up_at = time.monotonic() + PUT_RETRY_SECONDS
+    def _insist(self, work: Callable[[], T], seconds: float) -> T:
+        """Return what `work` returns, tried for so long where the store is away, and once at least."""
+        give_up_at = time.monotonic() + seconds
         while True:
             try:
-                return work()
-            except StoreUnreachable:
-                if time.monotonic() > give_up_at:
+                return self._wait(work)
+            except StoreUnreachable as error:
+                if time.monotonic() >= give_up_at:
                     raise
-                time.sleep(1)
+                self.on_wait(error)
+            time.sleep(1)
 
     def _wait(self, work: Callable[[], T]) -> T:
         """Return what `work` returns; it has a thread of its own, so that Ctrl-C interrupts the one that waits."""

@@ -186,7 +186,7 @@ class Meeting:
             return TenantRecord(tenant=tenant, status="failed", error=Failure(kind="exit", message=message))
 
     def _put(self, document: str, content: Document, tenant: int | None = None) -> None:
-        self.store.put_with_short_retries(self.find_key(document, tenant), content.to_json())
+        self.store.put(self.find_key(document, tenant), content.to_json(), retry_seconds=0)
 
     def _get(self, kind: type[DocumentT], document: str, tenant: int | None = None) -> DocumentT:
         return read_document(kind, self.store.get(self.find_key(document, tenant)))

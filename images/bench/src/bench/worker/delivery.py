@@ -5,7 +5,6 @@ from there and stores it.
 """
 
 import base64
-import random
 import sys
 import tempfile
 import time
@@ -14,10 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.exit_codes import EXIT_NOT_OK, EXIT_OK, EXIT_RESULT_IN_LOG
-from bench.store import LastingStoreError, Store, StoreError
+from bench.store import Store, StoreError
 
 MARK = "BENCH_RESULT"
-MIN_WAIT_SECONDS, MAX_WAIT_SECONDS = 0.5, 15.0
 LAST_SECONDS = 5.0
 """Time kept before the deadline for writing the record to the log."""
 
@@ -27,22 +25,16 @@ def deliver(store: Store, key: str, data: bytes, *, is_ok: bool, deadline: float
 
     `spare`: the file that takes it in place of the log, where there is no container.
     """
-    wait = MIN_WAIT_SECONDS
-    while True:
-        try:
-            store.put_with_short_retries(key, data)
-            return EXIT_OK if is_ok else EXIT_NOT_OK
-        except StoreError as error:
-            if isinstance(error, LastingStoreError) or time.monotonic() + wait > deadline - LAST_SECONDS:
-                is_spared = spare is not None and _write_spare(spare, data)
-                place = f"lies in {spare}" if is_spared else "follows in the log"
-                print(f"error: {error}; the record {place}", file=sys.stderr, flush=True)
-                if not is_spared:
-                    print(mark_record(data), file=sys.stderr, flush=True)
-                return EXIT_RESULT_IN_LOG
-            print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
-        time.sleep(wait * random.uniform(0.5, 1.0))
-        wait = min(2 * wait, MAX_WAIT_SECONDS)
+    try:
+        store.put(key, data, retry_seconds=deadline - LAST_SECONDS - time.monotonic())
+    except StoreError as error:
+        is_spared = spare is not None and _write_spare(spare, data)
+        place = f"lies in {spare}" if is_spared else "follows in the log"
+        print(f"error: {error}; the record {place}", file=sys.stderr, flush=True)
+        if not is_spared:
+            print(mark_record(data), file=sys.stderr, flush=True)
+        return EXIT_RESULT_IN_LOG
+    return EXIT_OK if is_ok else EXIT_NOT_OK
 
 
 def find_spare(key: str) -> Path:

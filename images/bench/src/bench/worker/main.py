@@ -75,7 +75,7 @@ class Interruption:
         os._exit(EXIT_PREEMPTED)
 
     def _deliver(self, result: Result, *, is_interrupted: bool = False) -> int:
-        print(f"{result.status}: {result.error.message if result.error else ''}", file=sys.stderr, flush=True)
+        _say(f"{result.status}: {result.error.message if result.error else ''}")
         seconds = (self.order.grace_seconds or GRACE_SECONDS) - MARGIN_SECONDS
         return _deliver(self.attempt, self.store, result, seconds=seconds, is_interrupted=is_interrupted)
 
@@ -100,11 +100,11 @@ def main(listener: SigtermListener | None) -> int:
     start = time.monotonic()
     try:
         order = Order.from_variables(os.environ)
-        store = Store.open(order.store_url)
+        store = Store.open(order.store_url, on_wait=lambda error: _say(f"waiting for the store: {error}"))
         if order.parent_pid is not None:
             die_with_parent(order.parent_pid)
         key = result_key(order.run_id, order.cell.cell_id, order.repeat, order.attempt)
-        _await_store(store, key, start if listener is None else start + START_PATIENCE_SECONDS)
+        store.check_writable(key, retry_seconds=0.0 if listener is None else START_PATIENCE_SECONDS)
         part = Alone(order) if order.cell.tenants == 1 else Tenant(order, store)
         part.begin(is_container=listener is not None)
         attempt = Attempt(order, part)
@@ -113,15 +113,15 @@ def main(listener: SigtermListener | None) -> int:
         result = attempt.run()
         if attempt.is_node_fault and listener is not None:  # elsewhere there is no other machine: it is the record
             assert result.error is not None
-            print(result.error.stderr_tail, file=sys.stderr)
+            _say(result.error.stderr_tail)
             if order.tenant > 0:
                 _deliver(attempt, store, result, seconds=DELIVERY_SECONDS)
             raise name_node_fault(result.error.message)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
         return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), EXIT_USER_ERROR)
     if result.error is not None:
-        print(f"{result.status}: {result.error.message}", file=sys.stderr)
+        _say(f"{result.status}: {result.error.message}")
     left = start + (order.timeout_seconds or 0.0) - time.monotonic()
     spare = None if order.parent_pid is None else find_spare(key)
     exit_code = _deliver(attempt, store, result, seconds=max(left, DELIVERY_SECONDS), spare=spare)
@@ -144,15 +144,8 @@ def _deliver(
     return deliver(store, key, data, is_ok=result.status == "ok", deadline=time.monotonic() + seconds, spare=spare)
 
 
-def _await_store(store: Store, key: str, deadline: float) -> None:
-    """Return when the store accepts an object; raise StoreUnreachable where it could not be reached by the deadline."""
-    while True:  # each call retries for a while by itself
-        try:
-            return store.check_writable(key)
-        except StoreUnreachable as error:
-            if time.monotonic() > deadline:
-                raise
-            print(f"waiting for the store: {error}", file=sys.stderr, flush=True)
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def run_program(listener: SigtermListener | None) -> NoReturn:
