@@ -10,9 +10,9 @@ The study's own configuration is TensorFlow's graph mode on synthetic data at th
 all else is listed only.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from math import inf, sqrt
 from typing import Literal, NamedTuple
 
@@ -23,24 +23,18 @@ from collector.audit.rows import TOLERANCE, Algorithm, Rate
 from collector.audit.study import Claim, ClaimKind, ClaimVerdict, Finding, Study, load_study
 from collector.audit.table import AuditedDevice
 from collector.comparisons import DEVICES, FRAMEWORKS, Comparison, compare_cells
-from collector.labels import FRAMEWORK_NAMES, label_hardware, label_shared
+from collector.labels import label_hardware, label_shared
 from collector.machines import SIDES
 from collector.results.cell_repeats import read_estimate
 from collector.results.frames import Row, list_rows, select_alone
 from collector.units import (
-    GFLOP,
     PERCENT,
     RATIO,
-    choose_rate_unit,
     format_interval,
     format_number,
     format_significant,
 )
 
-# A device that does less than this part of even the lowest peak that it may have is no baseline: a speedup over it says
-# nothing of the faster device. The study's CPU reaches 0.9 to 1.2 of that peak in training ResNet18 and VGG16, and
-# a two-core CPU trains Conv6 at 32 px at 0.69 of its measured matrix product (636 ms a step of 64, 134 GFLOP/s).
-BASELINE_SHARE = 0.1
 GAIN_TOLERANCE = 0.05
 """"About 15 %": from 10 to 20 %."""
 CLASSES = (("conv6",), ("vgg16", "resnet18"), ("cyclegan",))
@@ -190,21 +184,18 @@ def evaluate_ratio(claim: Claim, context: ClaimContext) -> ClaimResult:
     if claim.kind == "speedup":
         sides = study.pair_rates(claim.model, (study.cpu, claim.phase), (study.gpu, claim.phase))
         pairs, hardware = context.select("speedups", claim.model, claim.phase), f"{study.gpu} over a {study.cpu}"
-        findings = tuple(_find_slow_baselines(sides, study))
-        arithmetic, listed = _calculate_speedup(claim, sides, study), pairs
+        times, listed = [study.describe_time(rate) for pair in sides for rate in pair], pairs
     else:
         sides = study.pair_rates(claim.model, (study.cpu, "train"), (study.cpu, "infer"))
-        pairs, hardware, findings = context.select("phases", claim.model), study.cpu, ()
-        times = (study.describe_time(rate) for side in zip(*sides, strict=True) for rate in side)
-        arithmetic, listed = iter([*_list_ratios(study), *times, _describe_bound(study)]), pairs.copy()
-        listed["phase"] = "train over infer"
+        pairs, hardware = context.select("phases", claim.model), study.cpu
+        times, listed = [], pairs.assign(phase="train over infer")
     verdict, reason = _judge_ratio(claim.figure, sides, pairs, hardware, study)
     return ClaimResult(
         claim=claim,
         verdict=verdict,
         reason=reason,
-        findings=findings,
-        arithmetic=tuple(arithmetic),
+        findings=claim.findings,
+        arithmetic=(*times, *claim.facts),
         measured=list_measured(listed),
     )
 
@@ -258,89 +249,6 @@ def _place_ratio(figure: float, pairs: pd.DataFrame) -> ReasonedVerdict:
     )
 
 
-def _is_too_slow(cpu: Rate, study: Study, most_flops: float = inf) -> bool:
-    """Return whether a time is too slow for a baseline even at the most FLOPs of its reading, up to `most_flops`."""
-    return min(cpu.most_flops, most_flops) / cpu.seconds < BASELINE_SHARE * study.lowest_cpu_gflops * 1e9
-
-
-def _find_slow_baselines(sides: Sequence[tuple[Rate, Rate]], study: Study) -> Iterator[Finding]:
-    lowest = study.lowest_cpu_gflops * 1e9
-    unit = choose_rate_unit([lowest])
-    for cpu, _ in sides:
-        if _is_too_slow(cpu, study):
-            share = format_number(cpu.most_flops_per_second / lowest, PERCENT)
-            reason = (
-                f"{study.describe_time(cpu)}, and {share} % of the lowest peak that it may have, "
-                f"{format_number(lowest, unit)} {unit.label}. Under {100 * BASELINE_SHARE:g} % is too slow to be a "
-                "baseline: a speedup over it says nothing of the faster device"
-            )
-            yield Finding(name="too slow to be a baseline", scope=f"at {cpu.label}", reason=reason)
-
-
-def _calculate_speedup(claim: Claim, sides: Sequence[tuple[Rate, Rate]], study: Study) -> Iterator[str]:
-    yield from (study.describe_time(rate) for pair in sides for rate in pair)
-    labels = [
-        cpu.label
-        for cpu, gpu in sides
-        if cpu.plausibility == gpu.plausibility == "possible"
-        # The CPU computed no more than the GPU can have done.
-        and not _is_too_slow(cpu, study, most_flops=gpu.limit * gpu.seconds)
-    ]
-    yield (
-        f"one network has to explain both times, by direct convolutions on the GPU and fast enough for a baseline on "
-        f"the CPU: {len(labels)} of {len(sides)} readings {'does' if len(labels) == 1 else 'do'}"
-        + (f" ({', '.join(labels)})" if labels else "")
-    )
-    yield _describe_bound(study)
-    yield _compare_peaks(claim.figure, study)
-    gains = {name: _find_gain(study, claim.model, claim.phase, name) for name in FRAMEWORK_NAMES}
-    ratios = [f"{format_significant(gain)}x in {FRAMEWORK_NAMES[name]}" for name, gain in gains.items() if gain]
-    yield f"{study.provenance} gives {' and '.join(ratios)}"
-    yield from filter(None, [study.remarks.get(claim.model)])
-
-
-def _describe_bound(study: Study) -> str:
-    """Say where the limit of the CPU's speed is from, and between what its peak probably lies."""
-    cpu = study.find_device("cpu")
-    bound = cpu.bound_flops_per_second or 0.0
-    unit = choose_rate_unit([bound])
-    likely = format_interval(study.lowest_cpu_gflops * 1e9, cpu.peak_flops_per_second, unit)
-    limit = f"the FP32 bound of a {cpu.name}, {format_number(bound, unit)} {unit.label}, is taken from: {cpu.source}"
-    return f"{limit}; its likely peak is {likely} {unit.label}"
-
-
-def _compare_peaks(figure: float, study: Study) -> str:
-    """Return how far apart the devices' peaks are, and what a larger figure needs."""
-    gpu, cpu = (study.find_device(device).peak_flops_per_second or 0.0 for device in ("gpu", "cpu"))
-    low, high = gpu / cpu, gpu / (study.lowest_cpu_gflops * 1e9)
-    span = f"the stated devices' likely peaks are {format_significant(low)} to {format_significant(high)} times apart"
-    if figure - 0.5 <= high:  # figures are stated as whole numbers
-        return span
-    behind = f"{format_significant(figure / high)} to {format_significant(figure / low)}"
-    return f"{span}: {figure:g}x needs a CPU that stays {behind} times further below its peak than the GPU"
-
-
-def _find_gain(study: Study, model: str, phase: Phase = "train", framework: str = "tensorflow") -> float | None:
-    """Return the table's time on the CPU over that on the GPU; None where it lacks one."""
-    rates = [study.find_rates(model, framework, device, phase) for device in (study.cpu, study.gpu)]
-    return rates[0][0].seconds / rates[1][0].seconds if all(rates) else None
-
-
-def _list_ratios(study: Study) -> Iterator[str]:
-    for row in study.rows:
-        work = (str(row.model), str(row.framework), row.device)
-        train, infer = (study.find_rates(*work, phase) for phase in ("train", "infer"))
-        if row.phase == "train" and infer:
-            works = dict.fromkeys(
-                format_significant(one.flops / other.flops) for one, other in zip(train, infer, strict=True)
-            )
-            yield (
-                f"{row.model}, {FRAMEWORK_NAMES[str(row.framework)]} on the {study.name_device(row)}: "
-                f"{format_significant(train[0].seconds / infer[0].seconds)} to 1 in time, "
-                f"{' or '.join(works)} to 1 in operations"
-            )
-
-
 # The order of the models
 
 
@@ -352,13 +260,12 @@ def _evaluate_lightness(claim: Claim, context: ClaimContext) -> ClaimResult:
     study = context.study
     pairs = {model: context.select("speedups", model, "train") for model in study.models}
     verdict, reason = _compare_classes(pairs, study)
-    gains = ", ".join(f"{model} {format_significant(_find_gain(study, model) or 0.0)}x" for model in study.models)
     return ClaimResult(
         claim=claim,
         verdict=verdict,
         reason=reason,
-        findings=tuple(_find_disagreements(study)),
-        arithmetic=(f"{study.provenance} gives {gains}; CycleGAN's are at batch 1, the others' at 64",),
+        findings=claim.findings,
+        arithmetic=claim.facts,
         measured=list_measured(pd.concat([found[found["is_own"]] for found in pairs.values()])),
     )
 
@@ -384,25 +291,6 @@ def _compare_classes(pairs: Mapping[str, pd.DataFrame], study: Study) -> Reasone
             )
             texts.append(f"{light} {words[places[-1]]} {heavy}")
     return DECIDED[_find_worst(places)], f"on the stated hardware {', '.join(texts)}"
-
-
-def _find_disagreements(study: Study) -> Iterator[Finding]:
-    spans = {}
-    for model in study.models:
-        works = [one for row in study.rows if (row.model, row.phase) == (model, "infer") for one in row.list_readings()]
-        flops = [one.flops_per_sample or 0.0 for one in works]
-        spans[model] = min(flops), max(*flops, *(one.most_flops_per_sample or 0.0 for one in works))
-    gains = {model: _find_gain(study, model) or 0.0 for model in study.models}
-    for first, second in combinations(study.models, 2):
-        light, heavy = sorted((first, second), key=lambda model: spans[model])
-        if spans[light][1] < spans[heavy][0] and gains[heavy] > gains[light]:
-            works_of = [format_number(spans[heavy][0], GFLOP), format_number(spans[light][1], GFLOP)]
-            found = [f"{format_significant(gains[model])}x" for model in (heavy, light)]
-            yield Finding(
-                name="its own table disagrees",
-                reason=f"{heavy} computes more than {light} under every reading, {' against '.join(works_of)} GFLOP a "
-                f"sample, and gains more, {' against '.join(found)}",
-            )
 
 
 # Latency, by frameworks and by fusion
@@ -432,25 +320,13 @@ def _evaluate_gain(claim: Claim, context: ClaimContext) -> ClaimResult:
     study, graph = context.study, "Keras on TensorFlow in graph mode"
     if claim.kind == "latency":
         pairs, modes, what = context.pairs["latencies"], ("graph", "eager"), f"{graph} over PyTorch eager"
-        arithmetic = (_describe_table_gains(study), *claim.facts)
     else:
         pairs, modes, what = context.pairs["fusion"], ("graph", "unfused"), f"{graph} with fusion over the same without"
-        arithmetic = claim.facts
     pairs = pairs[context.find_stated_batches(pairs)]
     is_own = (pairs["mode_subject"] == modes[0]) & (pairs["mode_reference"] == modes[1])
     verdict, reason = _judge_gains(claim.figure, pairs[is_own], study, what)
     measured = list_measured(pd.concat([pairs[is_own], pairs[~is_own]]))
-    return ClaimResult(claim=claim, verdict=verdict, reason=reason, arithmetic=arithmetic, measured=measured)
-
-
-def _describe_table_gains(study: Study) -> str:
-    gains = []
-    for model in study.models:
-        own, other = (study.find_rates(model, name, study.gpu, "infer") for name in ("tensorflow", "pytorch"))
-        gain = 1 - own[0].seconds / other[0].seconds
-        gains.append(_Gain(model, gain, gain, gain))
-    listed = ", ".join(gain.describe() for gain in gains)
-    return f"{study.provenance} says {listed}; {_average_gains(gains).describe()}"
+    return ClaimResult(claim=claim, verdict=verdict, reason=reason, arithmetic=claim.facts, measured=measured)
 
 
 def _judge_gains(figure: float, own: pd.DataFrame, study: Study, what: str) -> ReasonedVerdict:
@@ -502,31 +378,6 @@ def _average_gains(gains: Sequence[_Gain]) -> _Gain:
     return _Gain("arithmetic mean", value, value - below, value + above)
 
 
-def _evaluate_table(claim: Claim, context: ClaimContext) -> ClaimResult:
-    """Evaluate the table by its least plausible time, under the reading that is kindest to each time."""
-    study = context.study
-    kindest = [min(study.read_row(row), key=lambda rate: rate.severity) for row in study.rows]
-    found = [rate for rate in kindest if rate.plausibility != "possible"]
-    found.sort(key=lambda rate: rate.severity, reverse=True)
-    impossible = sum(rate.plausibility == "impossible" for rate in found)
-    reason = (
-        f"under every reading of its work, {len(found)} of its {len(study.rows)} times are shorter than the "
-        f"stated device can do the work in by direct convolutions; {impossible} of them even by Winograd's F(4x4, 3x3)"
-    )
-    return ClaimResult(
-        claim=claim,
-        verdict=VERDICTS[found[0].algorithm] if found else "not tested here",
-        reason=reason + (f". The worst: {found[0].row.model}, {study.describe_time(found[0])}" if found else ""),
-        arithmetic=(
-            *(f"{rate.row.model} ({rate.plausibility}): {study.describe_time(rate)}" for rate in found),
-            *(rate.describe_algorithm() for rate in found[:1]),
-            *claim.facts,
-            _describe_bound(study),
-            *study.remarks.values(),
-        ),
-    )
-
-
 def _evaluate_stated(claim: Claim, context: ClaimContext) -> ClaimResult:
     """Return what stands in the file: no run can decide it."""
     return ClaimResult(
@@ -540,7 +391,6 @@ _EVALUATORS: Mapping[ClaimKind, Callable[[Claim, ClaimContext], ClaimResult]] = 
     "phases": evaluate_ratio,
     "latency": _evaluate_gain,
     "fusion": _evaluate_gain,
-    "table": _evaluate_table,
     "stated": _evaluate_stated,
 }
 

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "tables"
 STUDY_NAME = "study"
 
 Positive = Annotated[float, Field(gt=0)]
-ClaimKind = Literal["speedup", "lightness", "phases", "latency", "fusion", "table", "stated"]
+ClaimKind = Literal["speedup", "lightness", "phases", "latency", "fusion", "stated"]
 ClaimVerdict = Literal[
     "reproduced",
     "not reproduced",
@@ -34,14 +34,8 @@ ClaimVerdict = Literal[
 class Finding(Document):
     """What arithmetic shows about a claim and no verdict says; it decides nothing."""
 
-    name: str
+    title: str
     reason: str
-    scope: str = ""
-    """The reading that it holds under, as in `at 32 px`; empty where it holds under every one."""
-
-    @property
-    def title(self) -> str:
-        return f"{self.name} {self.scope}".strip()
 
 
 class Claim(Document):
@@ -62,7 +56,7 @@ class Claim(Document):
     reason: str = ""
     findings: tuple[Finding, ...] = ()
     facts: tuple[str, ...] = ()
-    """What arithmetic gives, what others measured, and what else is known."""
+    """What arithmetic gives beside the times that the claim rests on, what others measured, and what else is known."""
 
 
 class Study(AuditTable):
@@ -73,10 +67,6 @@ class Study(AuditTable):
     gpu: str
     cpu: str
     """The names of its two devices."""
-    lowest_cpu_gflops: Positive
-    """The lowest peak at FP32 that the stated CPU may have."""
-    remarks: dict[str, str]
-    """By model, what its readings are."""
     sources: dict[str, str]
     """Who reports a claim, in words that follow "of"."""
     claims: tuple[Claim, ...]

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "results" / "reproduce-on-t4.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 FIXED_SECONDS = 50
 # What the page takes for the rates of the two devices, FLOP/s; `cpu` is the lowest peak that study.yaml gives it.
-RATES = {"gpu": 3.5e12, "cpu": load_study().lowest_cpu_gflops * 1e9}
+RATES = {"gpu": 3.5e12, "cpu": 70e9}
 
 
 def estimate_step_seconds(cell: Cell) -> float:
