@@ -118,7 +118,7 @@ def kill_often(command: list[str], arguments: argparse.Namespace, output_path: P
 def report(store: Store, measured: "Counter[tuple[str, str]]", exit_code: int) -> int:
     """Print how often the repeats were measured, and what their records say; return the exit code of this program."""
     run = Run.model_validate_json(store.get(run_key(RUN_ID)))
-    records = Records.of(store, run).count_by_key()
+    records = Records(store, run.run_id).count_by_key()
     times = Counter(measured[RUN_ID, f"{cell.cell.cell_id}/1"] for cell in run.cells)
     by_records = Counter(records[cell.cell.cell_id, 1] for cell in run.cells)
     print(f"repeats by how often a container measured them: {dict(times)}; by their records: {dict(by_records)}")

@@ -54,8 +54,8 @@ def read_durations(store: Store, run: Run, is_alike: Callable[[Run], bool]) -> M
     near: defaultdict[Work, defaultdict[Work, list[float]]] = defaultdict(lambda: defaultdict(list))
     for earlier in islice(near_runs, MAX_RUNS):
         cells = {planned.cell.cell_id: planned.cell for planned in earlier.cells}
-        snapshot = Records.of(store, earlier).read_snapshot()
-        for key in snapshot.ok:
+        snapshot = Records(store, earlier.run_id).read_snapshot()
+        for key in snapshot.find_present(Retries(failed=True)):
             if (cell := cells.get(key[0])) is not None and snapshot.seconds[key] > 0:
                 own[key[0]].append(snapshot.seconds[key])
                 near[_identify_work(cell)][_list_near(cell)].append(snapshot.seconds[key])
@@ -275,7 +275,7 @@ def print_dry_run(
 
     `events`: where the same is reported instead, as one event.
     """
-    missing = select_missing(run, Records.of(store, run).read_snapshot(), retries)
+    missing = select_missing(run, Records(store, run.run_id).read_snapshot(), retries)
     estimates = estimate_repeats(missing, read_durations(store, run, partial(is_same_place, run)), prices)
     if events is None:
         say = partial(console.print, soft_wrap=True)

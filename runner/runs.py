@@ -1,11 +1,14 @@
 """The runs of a store and their records: which one is resumed, what is missing in it. All state is in the store."""
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Literal
+
+from rich.console import Console
 
 from bench.errors import TransientError, UserError
 from bench.schema import Cluster, InvalidDocumentError, RemovedResult, Result, Run, Status, measure_attempt, read_result
@@ -41,91 +44,74 @@ class Retries:
 NO_RETRIES = Retries()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RecordSnapshot:
-    """The repeats of a run with records in the store, as of one reading."""
+    """The records of a run as of one reading."""
 
-    ok: frozenset[RepeatKey]
-    """Repeats with a record whose status is ok."""
-    ended: frozenset[RepeatKey]
-    """Repeats with a readable record of any status."""
-    contaminated: frozenset[RepeatKey] = frozenset()
-    """Those of `ok` that others disturbed in every record that says ok, whatever graver verdict it has."""
-    earlier: Mapping[RepeatKey, tuple[str, ...]] = field(default_factory=dict)
-    """By repeat the keys of its records that are not ok, are contaminated or damaged: of one that is missing, all."""
-    damaged: tuple[str, ...]
-    """Keys of damaged records, sorted."""
-    seconds: Mapping[RepeatKey, float] = field(default_factory=dict)
-    """How long the attempts of the readable records took, by repeat; nothing of those of which it is not known."""
+    records: Sequence[tuple[str, RepeatKey, Condition, float]]
+    """The key of each, its repeat, and how many seconds its attempt took: 0 where that is not known."""
+
+    def _find(self, *conditions: Condition) -> frozenset[RepeatKey]:
+        """Return the repeats that have a record of one of these conditions."""
+        return frozenset(repeat for _, repeat, condition, _ in self.records if condition in conditions)
 
     def find_present(self, retries: Retries) -> frozenset[RepeatKey]:
         """Return the repeats that need no further attempt."""
-        present = self.ok if retries.failed else self.ended
-        return present - self.contaminated if retries.contaminated else present
+        present = self._find("ok", "contaminated") if retries.failed else self._find("ok", "contaminated", "not-ok")
+        return present - (self._find("contaminated") - self._find("ok")) if retries.contaminated else present
+
+    @property
+    def damaged(self) -> list[str]:
+        """The keys of damaged records, sorted."""
+        return sorted(key for key, _, condition, _ in self.records if condition == "damaged")
+
+    @cached_property
+    def earlier(self) -> Mapping[RepeatKey, tuple[str, ...]]:
+        """By repeat the keys of its records that are not ok, contaminated or damaged: all of one that is missing."""
+        found: dict[RepeatKey, tuple[str, ...]] = {}  # a tuple has 48 bytes, a set 216
+        for key, repeat, condition, _ in self.records:
+            if condition != "ok":
+                found[repeat] = (*found.get(repeat, ()), key)
+        return found
+
+    @cached_property
+    def seconds(self) -> Mapping[RepeatKey, float]:
+        """How long the attempts of the readable records took, by repeat."""
+        seconds: defaultdict[RepeatKey, float] = defaultdict(float)
+        for _, repeat, _, duration in self.records:
+            seconds[repeat] += duration
+        return seconds
 
 
-@dataclass(kw_only=True)
+_DAMAGED: tuple[Condition, float] = ("damaged", 0.0)
+
+
+@dataclass
 class Records:
     """Reads the records of a run, each only once: a record is written once, under a key of its own."""
 
     store: Store
     run_id: str
-    _seconds: dict[str, float] = field(default_factory=dict, repr=False)
+    _known: dict[str, tuple[Condition, float]] = field(default_factory=dict, repr=False)
     """By key, of the records that were read; a run may have 100,000."""
-    _conditions: dict[str, Condition] = field(default_factory=dict, repr=False)
-    """By key, of those that are not ok, or contaminated."""
-
-    @classmethod
-    def of(cls, store: Store, run: Run) -> "Records":
-        """Return the records of a run, none of them read yet."""
-        return cls(store=store, run_id=run.run_id)
 
     def read_snapshot(self) -> RecordSnapshot:
-        """Read the records that were not read yet, and return which repeats have a record now and how each ended."""
+        """Read the records that were not read yet, and return which there are now and how each ended."""
         keys = self._list_keys()
         for key, result in self._read_removed().items():  # whether or not it is deleted already
             keys[key] = _find_repeat(key)
-            self._note(key, _find_condition(result.status, _was_contaminated(result)), result.attempt_seconds)
-        # A damaged record is read again: it may have been replaced since.
-        new = [key for key in keys if key not in self._seconds or self._conditions.get(key) == "damaged"]
-        for key in new:  # gone since it was listed: it counts as one that cannot be read, and is looked for again
-            self._note(key, "damaged", 0.0)
+            self._known[key] = _find_condition(result.status, _was_contaminated(result)), result.attempt_seconds
+        # A damaged record is read again: it may have been replaced since. One that is gone since it was listed counts
+        # as one.
+        new = [key for key in keys if self._known.setdefault(key, _DAMAGED) == _DAMAGED]
         for key, data in self.store.get_listed(new):
             if isinstance(data, bytes):
-                self._note(key, *_classify(data, _require_parts(key)))
-        not_ok, disturbed = (self._find_repeats(keys, condition) for condition in ("not-ok", "contaminated"))
-        sound = frozenset(repeat for key, repeat in keys.items() if key not in self._conditions)
-        ok = sound | disturbed if disturbed else sound
-        seconds: defaultdict[RepeatKey, float] = defaultdict(float)
-        for key, repeat in keys.items():
-            seconds[repeat] += self._seconds[key]
-        earlier: dict[RepeatKey, tuple[str, ...]] = {}  # a tuple has 48 bytes, a set 216
-        for key in self._conditions.keys() & keys.keys():
-            earlier[keys[key]] = (*earlier.get(keys[key], ()), key)
-        return RecordSnapshot(
-            ok=ok,
-            ended=ok | not_ok if not_ok else ok,  # a set of 100,000 repeats takes 4 MB
-            earlier=earlier,
-            contaminated=disturbed - sound,
-            damaged=tuple(sorted(key for key in keys if self._conditions.get(key) == "damaged")),
-            seconds=seconds,
-        )
+                self._known[key] = _classify(data, _require_parts(key))
+        return RecordSnapshot([(key, repeat, *self._known[key]) for key, repeat in keys.items()])
 
-    def _find_repeats(self, keys: Mapping[str, RepeatKey], condition: str) -> frozenset[RepeatKey]:
-        """Return the repeats that have a record of this condition among `keys`."""
-        return frozenset(keys[key] for key, found in self._conditions.items() if found == condition and key in keys)
-
-    def count_by_key(self) -> Counter[RepeatKey]:
-        """Return how many records each repeat has, damaged ones included, without reading any."""
-        keys = self._list_keys().keys() | self._read_removed().keys()
-        return Counter(map(_find_repeat, keys))
-
-    def _note(self, key: str, condition: Condition, seconds: float) -> None:
-        self._seconds[key] = seconds
-        if condition == "ok":
-            self._conditions.pop(key, None)
-        else:
-            self._conditions[key] = condition
+    def list_repeats(self) -> set[RepeatKey]:
+        """Return the repeats that have a record, damaged ones included, without reading any."""
+        return set(map(_find_repeat, self._list_keys().keys() | self._read_removed().keys()))
 
     def _list_keys(self) -> dict[str, RepeatKey]:
         found = ((key, parse_result_key(key)) for key in self.store.list_keys(results_prefix(self.run_id)))
@@ -169,9 +155,9 @@ def _classify(data: bytes, key: ResultKey) -> tuple[Condition, float]:
     try:
         result = read_result(data)
     except InvalidDocumentError:
-        return "damaged", 0.0
+        return _DAMAGED
     if find_fault(result, key) is not None:
-        return "damaged", 0.0
+        return _DAMAGED
     seconds = measure_attempt(result.started_at, result.finished_at) or 0.0
     return _find_condition(result.status, result.validity is not None and result.validity.is_contaminated), seconds
 
@@ -306,9 +292,9 @@ def find_unfinished_run(store: Store, plan: Run, retries: Retries = NO_RETRIES) 
 
 def _lacks_results(store: Store, run: Run, retries: Retries) -> bool:
     """Return whether repeats are missing. Records are read only if their keys alone do not show it."""
-    records = Records.of(store, run)
-    counts = records.count_by_key()
-    if any(repeat.key not in counts for repeat in order_repeats(run.cells, run.order_seed)):
+    records = Records(store, run.run_id)
+    there = records.list_repeats()
+    if any(repeat.key not in there for repeat in order_repeats(run.cells, run.order_seed)):
         return True
     return bool(select_missing(run, records.read_snapshot(), retries))
 
@@ -359,10 +345,16 @@ def select_missing(run: Run, snapshot: RecordSnapshot, retries: Retries = NO_RET
     return [repeat for repeat in order_repeats(run.cells, run.order_seed) if repeat.key not in present]
 
 
-def describe_damage(snapshot: RecordSnapshot, warn: Callable[[str], None]) -> None:
-    """Warn of records that cannot be read: they count as missing."""
-    if snapshot.damaged:
-        warn(f"damaged records: {len(snapshot.damaged):,}, which count as missing; such as {snapshot.damaged[0]}")
+def begin_run(store: Store, run: Run, snapshot: RecordSnapshot, missing: Sequence[Repeat], console: Console) -> None:
+    """Store the plan of a run that is new, and say what is planned, what is there and what of it cannot be read."""
+    if is_stored(store, run.run_id):
+        console.print(f"run {run.run_id} is resumed (--new starts another)")
+    else:
+        store_plan(store, run)
+        console.print(f"run {run.run_id}")
+    describe_plan(run, missing, console.print)
+    if damaged := snapshot.damaged:
+        console.print(f"damaged records: {len(damaged):,}, which count as missing; such as {damaged[0]}")
 
 
 def describe_plan(run: Run, missing: Sequence[Repeat], report: Callable[[str], None]) -> None:

@@ -9,7 +9,7 @@ from bench.schema import Device, Result
 from bench.store import Store
 from factories import make_cell, make_run
 from job_manifests import RUN_ID, load, make_key, make_renderer, plan
-from runner.kubernetes.tracked_jobs import OngoingRun, TrackedJob, TrackedJobs
+from runner.kubernetes.tracked_jobs import OngoingRun, RunBounds, TrackedJob, TrackedJobs
 from runner.matrix import Repeat
 
 
@@ -65,16 +65,17 @@ class SameThread:
 
 
 def make_ongoing(store: Path | Store, *jobs: TrackedJob, **given: Any) -> OngoingRun:
-    """Return a run with these Jobs; `given`: fields of it, a dispatcher, a profile or a LocalQueue."""
+    """Return a run with these Jobs; `given`: fields of it or of its bounds, a dispatcher, a profile or a LocalQueue."""
     dispatcher, profile = given.pop("dispatcher", None), given.pop("profile", None) or load("gke")
+    bounds: dict[str, Any] = {"max_in_flight": 100, "unschedulable_seconds": 900.0}
+    bounds |= {name: given.pop(name) for name in RunBounds.__dataclass_fields__ if name in given}
     fields: dict[str, Any] = {
         "plan": make_run(run_id=RUN_ID),
         "store": store if isinstance(store, Store) else Store.open(f"file://{store}"),
         "connection": SimpleNamespace(patience_seconds=60.0),
         "renderer": make_renderer(profile, queue=given.pop("queue", None)),
         "observer": Warnings(),
-        "max_in_flight": 100,
-        "unschedulable_seconds": 900.0,
+        "bounds": RunBounds(**bounds),
         "jobs": TrackedJobs(jobs),
     }
     run = OngoingRun(**(fields | given))

@@ -42,4 +42,4 @@ def name_repeats(repeats: list[Repeat]) -> list[tuple[str, int]]:
 
 def list_missing_repeats(store: Store, run: Run, retries: Retries = NO_RETRIES) -> list[Repeat]:
     """Return the repeats that the run lacks by what the store holds now."""
-    return select_missing(run, Records.of(store, run).read_snapshot(), retries)
+    return select_missing(run, Records(store, run.run_id).read_snapshot(), retries)

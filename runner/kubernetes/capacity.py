@@ -367,8 +367,8 @@ class Spending:
         pool that have ended cost on average; as long as none has, its whole timeout. While no Job is unfinished, one is
         allowed until the estimate has reached the cap.
         """
-        num_unfinished, max_cost = self.run.jobs.count(*UNFINISHED), self.run.max_cost
-        if self.run.max_nodes is not None and num_unfinished >= self.run.max_nodes:
+        num_unfinished, max_cost = self.run.jobs.count(*UNFINISHED), self.run.bounds.max_cost
+        if self.run.bounds.max_nodes is not None and num_unfinished >= self.run.bounds.max_nodes:
             return False
         if max_cost is None:
             return True

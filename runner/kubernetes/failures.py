@@ -411,7 +411,7 @@ class PendingPods:
         if pod is None:
             return ("", None) if job.num_active else self._explain_no_pod(tracked, job)
         if pod.unschedulable:
-            patience = self.run.unschedulable_seconds
+            patience = self.run.bounds.unschedulable_seconds
             return _wait(Verdict(kind="unschedulable", message=pod.unschedulable, patience=patience))
         if (verdict := classify(pod)) is not None and verdict.node_fault:
             return _wait(verdict)
@@ -442,7 +442,7 @@ class PendingPods:
             return _wait(Verdict(kind="preempted", message=message))
         refusal = self._said.get(tracked.name, "")
         if "exceeded quota" in refusal:
-            patience = self.run.unschedulable_seconds
+            patience = self.run.bounds.unschedulable_seconds
             return _wait(Verdict(kind="unschedulable", message=refusal, patience=patience))
         if refusal:
             return _wait(Verdict(kind="bad-configuration", message=refusal, patience=CONFIGURATION_SECONDS))

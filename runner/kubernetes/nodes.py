@@ -415,7 +415,7 @@ class SharedNodes:
         if self.run.renderer.queue is not None:  # cells that wait for their node would use up its quota
             return 0.0
         # A cell that waits for a node of its own choice must not be given up as one that no node can take.
-        return min(self.run.renderer.profile.same_node_patience_seconds, self.run.unschedulable_seconds / 2)
+        return min(self.run.renderer.profile.same_node_patience_seconds, self.run.bounds.unschedulable_seconds / 2)
 
     def begin(self, jobs: Iterable[TrackedJob]) -> list[TrackedJob]:
         """Return the missing repeats to submit at once: the first of each block, in their order; hold the others."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Literal
@@ -23,7 +23,7 @@ from runner.kubernetes.objects import JobStatus, PodStatus, read_job_status, rea
 from runner.kubernetes.rendering import JobOwner, JobRenderer, compute_fingerprint
 from runner.kubernetes.session import POD_FIELDS, BudgetSpent, ClusterSession, DeadlinePassed
 from runner.kubernetes.setup import RUN_PERMISSIONS, check_permissions
-from runner.kubernetes.tracked_jobs import ClusterObserver, OngoingRun, TrackedJob, warn_once
+from runner.kubernetes.tracked_jobs import ClusterObserver, OngoingRun, RunBounds, TrackedJob, warn_once
 from runner.matrix import load_matrix, plan_run
 from runner.profiles import BUCKET_URLS
 from runner.profiles.loading import find_profile
@@ -32,13 +32,10 @@ from runner.runs import (
     Records,
     RecordSnapshot,
     Retries,
+    begin_run,
     check_run_id,
     choose_run,
-    describe_damage,
-    describe_plan,
-    is_stored,
     select_missing,
-    store_plan,
 )
 from runner.terminal import format_wait, join_printable
 
@@ -76,7 +73,7 @@ class ClusterTarget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterRun:
+class ClusterRun(RunBounds):
     """What to run on a cluster, and how."""
 
     matrix: str
@@ -85,19 +82,8 @@ class ClusterRun:
     run_id: str | None
     start_new: bool
     retries: Retries
-    max_in_flight: int
-    unschedulable_seconds: float
-    is_requeued: bool = False
-    """A Job that no node takes for so long is deleted and created again later, until the deadline."""
-    max_nodes: int | None = None
-    max_cost: float | None = None
-    """In the profile's currency. None: there is no cap."""
-    deadline_seconds: float | None = None
-    """Counted from the beginning of the run. None: there is no deadline."""
     owner: JobOwner | None = None
     """The Job that the runner itself runs in, if it does."""
-    cancelled_with: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By the ids of other runs whose cancellation ends this one too: the marks of earlier cancellations of theirs."""
 
     def choose_run(self) -> Run:
         """Return the run to resume, or a new one, which is not stored yet."""
@@ -145,16 +131,10 @@ class ClusterRun:
         """
         renderer = self.make_renderer(run)
         self.store.check_writable()
-        if is_stored(self.store, run.run_id):
-            console.print(f"run {run.run_id} is resumed (--new starts another)")
-        else:
-            store_plan(self.store, run)
-            console.print(f"run {run.run_id}")
-        ongoing, records = self.make_ongoing(run, renderer, connection, observer), Records.of(self.store, run)
+        ongoing, records = self.make_ongoing(run, renderer, connection, observer), Records(self.store, run.run_id)
         snapshot = records.read_snapshot()
         missing = select_missing(run, snapshot, self.retries)
-        describe_plan(run, missing, console.print)
-        describe_damage(snapshot, console.print)
+        begin_run(self.store, run, snapshot, missing, console)
         if missing:
             self._measure_missing(ongoing, records, console)
         try:
@@ -227,26 +207,15 @@ class ClusterRun:
             connection=connection,
             renderer=renderer,
             observer=observer,
-            max_in_flight=self.max_in_flight,
-            unschedulable_seconds=self.unschedulable_seconds,
-            is_requeued=self.is_requeued,
-            max_nodes=self.max_nodes,
-            max_cost=self.max_cost,
-            deadline=self.find_deadline(run),
-            cancelled_with=self.cancelled_with,
+            bounds=self,
         )
-
-    def find_deadline(self, run: Run) -> datetime | None:
-        if self.deadline_seconds is None:
-            return None
-        return min(run.created_at, datetime.now(UTC)) + timedelta(seconds=self.deadline_seconds)
 
     def list_missing(self, run: Run, snapshot: RecordSnapshot | None = None) -> list[TrackedJob]:
         """Return a tracked Job for every repeat that is missing, in the order to measure them.
 
         `snapshot`: what the store has; None: read it now.
         """
-        snapshot = snapshot or Records.of(self.store, run).read_snapshot()
+        snapshot = snapshot or Records(self.store, run.run_id).read_snapshot()
         fingerprint = compute_fingerprint(run, self.target.profile, self.store.url)
         return [
             TrackedJob(

@@ -93,6 +93,7 @@ class ClusterSession:
         """
         self.run, self._list_missing = run, list_missing
         self._has_begun, self._next_tick = False, 0.0
+        self._deadline = run.bounds.find_deadline(run.plan)
         self._held: set[str] = set()  # the uids of pods that were seen kept from ending
         run.connection.warn = run.dispatcher.warn_later
         reach: dict[str, Any] = {"connection": run.connection, "labels": run.labels, "post": run.dispatcher.post}
@@ -110,8 +111,8 @@ class ClusterSession:
         self._watcher = CancellationWatcher(
             dispatcher=run.dispatcher,
             store=run.store,
-            run_ids=(run.run_id, *run.cancelled_with),
-            known=list_marks(run.store, run.run_id).union(*run.cancelled_with.values()),
+            run_ids=(run.run_id, *run.bounds.cancelled_with),
+            known=list_marks(run.store, run.run_id).union(*run.bounds.cancelled_with.values()),
         )
         self.spending, self._capacity = Spending(run=run), PoolCapacity(run=run)
         self._pending_pods, self._queued_jobs = PendingPods(run), QueuedJobs(run=run)
@@ -159,7 +160,7 @@ class ClusterSession:
         self._handle_events()
         if self._node_faults.stop is not None:
             raise self._node_faults.stop
-        if self.run.deadline is not None and read_clock() >= self.run.deadline:
+        if self._deadline is not None and read_clock() >= self._deadline:
             self._await_records()
             raise DeadlinePassed
 
@@ -182,7 +183,7 @@ class ClusterSession:
                 self._handle_missing_job(tracked)
             elif verdict.node_fault:
                 self._blame_node(tracked, tracked.job)
-            elif verdict.kind == "unschedulable" and self.run.is_requeued:
+            elif verdict.kind == "unschedulable" and self.run.bounds.is_requeued:
                 self._end(tracked, None)
             else:
                 alike = self._list_alike(tracked) if verdict.kind == "unschedulable" else []

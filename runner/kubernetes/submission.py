@@ -30,8 +30,9 @@ NUM_DELETIONS = 2
 """Requests under way that delete. Each takes a while, because the API server deletes its Jobs one by one
 (`--delete-collection-workers` is 1). More of them would take the threads and the places that records and new Jobs need.
 https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/"""
-MAX_KEPT = 5000
-"""Finished Jobs at which no more are created until some are deleted: about 60 MB of etcd."""
+MAX_FINISHED = 5000
+"""Finished Jobs, those whose record is being found or written among them, at which no more are created: about 60 MB of
+etcd. Cells may end faster than the store or the API server answers."""
 COMPLETE = "status.successful=1"
 """The field selector of Jobs whose pod has succeeded: an unfinished Job of the same repeat is never deleted."""
 
@@ -58,10 +59,8 @@ class FinishedJobs:
         self._is_room_needed = True
         self._delete_more()
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether Jobs finish faster than the API server deletes them, and no more should be created for now."""
-        return len(self._kept) >= MAX_KEPT
+    def __len__(self) -> int:
+        return len(self._kept)
 
     def _delete_more(self) -> None:
         while self._has_batch() and self._num_deletions < NUM_DELETIONS:
@@ -102,9 +101,6 @@ QUOTA_PAUSE_SECONDS = 10.0
 """How long nothing is submitted after a refusal by a quota."""
 MIN_REQUEUE_SECONDS, MAX_REQUEUE_SECONDS = 60.0, 900.0
 """How long a Job that no node took is not created again: at first, and at most; each time it is twice as long."""
-MAX_RECORDING = 1000
-"""Jobs that have ended and whose record is being found or written. With so many, nothing is submitted: where the store
-or the API server answers more slowly than cells end, finished Jobs would fill etcd, 12 KB each with their pod."""
 ALREADY_EXISTS = "AlreadyExists"
 
 
@@ -192,9 +188,9 @@ class Submission:
 
     def _take_next(self) -> TrackedJob | None:
         """Return the first Job in the order of the run for which its nodes and the run have room; None if none."""
-        if self.run.jobs.count("submitting", "in-flight") >= self.run.max_in_flight:
+        if self.run.jobs.count("submitting", "in-flight") >= self.run.bounds.max_in_flight:
             return None
-        if self.run.jobs.count("recording") >= MAX_RECORDING or self.finished_jobs.is_behind:
+        if self.run.jobs.count("recording") + len(self.finished_jobs) >= MAX_FINISHED:
             return None
         heads: list[tuple[int, TrackedJob]] = []
         for waiting in self._waiting.values():

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Literal, NoReturn, Protocol, Self, TypeVar
 
@@ -349,6 +349,28 @@ def warn_once(tell: Callable[[str], None]) -> Callable[[str, str], None]:
     return warn
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunBounds:
+    """How much of a cluster a run may take, and what ends it."""
+
+    max_in_flight: int
+    unschedulable_seconds: float
+    is_requeued: bool = False
+    """A Job that no node takes for so long is deleted and created again later, rather than given up."""
+    max_nodes: int | None = None
+    max_cost: float | None = None
+    """In the profile's currency. None: there is no cap."""
+    deadline_seconds: float | None = None
+    """Counted from the beginning of the run. None: there is no deadline."""
+    cancelled_with: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the ids of other runs whose cancellation ends this one too: the marks of earlier cancellations of theirs."""
+
+    def find_deadline(self, run: Run) -> datetime | None:
+        if self.deadline_seconds is None:
+            return None
+        return min(run.created_at, datetime.now(UTC)) + timedelta(seconds=self.deadline_seconds)
+
+
 @dataclass(kw_only=True)
 class OngoingRun:
     """One run on one cluster and how to measure it: what all parts of a session work with."""
@@ -358,17 +380,7 @@ class OngoingRun:
     connection: Connection
     renderer: JobRenderer
     observer: ClusterObserver
-    max_in_flight: int
-    unschedulable_seconds: float
-    is_requeued: bool = False
-    """A Job that no node takes for so long is deleted and created again later, rather than given up."""
-    max_nodes: int | None = None
-    max_cost: float | None = None
-    """In the profile's currency. None: there is no cap."""
-    deadline: datetime | None = None
-    """When to stop, whatever is missing then."""
-    cancelled_with: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By the ids of other runs whose cancellation ends this one too: the marks of earlier cancellations of theirs."""
+    bounds: RunBounds
     jobs: TrackedJobs = field(default_factory=TrackedJobs)
 
     @cached_property

@@ -50,14 +50,11 @@ from runner.progress import LocalProgress, RunEvents
 from runner.runs import (
     Records,
     Retries,
+    begin_run,
     check_run_id,
     check_still_stored,
     choose_run,
-    describe_damage,
-    describe_plan,
-    read_run,
     select_missing,
-    store_plan,
 )
 from runner.sources import locate_sources, read_git_revision
 
@@ -354,7 +351,7 @@ class LocalRun:
         contaminated repeats again; None: nobody is told while others disturb the run. `events`: where the repeats are
         shown as JSON lines, and not on the console.
         """
-        records = Records.of(self.store, run)
+        records = Records(self.store, run.run_id)
         if not select_missing(run, records.read_snapshot(), self.retries):
             console.print(f"run {run.run_id}: all {run.num_repeats} repeats are there, nothing is measured")
             return
@@ -365,13 +362,7 @@ class LocalRun:
             repeats, reasons = leave_out_unequipped(missing, self.interpreters)
             if missing and not repeats:
                 raise UserError("; ".join(reasons))
-            if read_run(self.store, run.run_id):
-                console.print(f"run {run.run_id} is resumed (--new starts another)")
-            else:
-                store_plan(self.store, run)
-                console.print(f"run {run.run_id}")
-            describe_plan(run, missing, console.print)
-            describe_damage(snapshot, console.print)
+            begin_run(self.store, run, snapshot, missing, console)
             for reason in reasons:
                 console.print(f"left out: {reason}", style="yellow", highlight=False, soft_wrap=True)
             if held_back := sorted(read_timing_variables(os.environ).keys() - run.environment.keys()):

@@ -1,9 +1,11 @@
 """Which run is resumed and where, and what is missing in it; damaged records count as missing."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from io import StringIO
+from typing import Any, cast
 
 import pytest
+from rich.console import Console
 
 from bench.errors import UserError
 from bench.schema import Cell, Cluster, Result, Run
@@ -18,8 +20,8 @@ from runner.runs import (
     NO_RETRIES,
     Records,
     Retries,
+    begin_run,
     choose_run,
-    describe_damage,
     find_unfinished_run,
     read_run,
 )
@@ -233,9 +235,9 @@ def test_a_damaged_record_is_missing_as_in_the_report(how: str, store: Store) ->
         assert name_repeats(list_missing_repeats(store, run, retries)) == [("pytorch", 1)]
     assert find_unfinished_run(store, make_own_run()) == run
     assert [document.key for document in load_run(store, run.run_id).skipped] == [key]
-    warnings: list[str] = []
-    describe_damage(Records.of(store, run).read_snapshot(), warnings.append)
-    assert warnings == [f"damaged records: 1, which count as missing; such as {key}"]
+    console = Console(file=StringIO(), width=200)
+    begin_run(store, run, Records(store, run.run_id).read_snapshot(), [], console)
+    assert f"damaged records: 1, which count as missing; such as {key}" in cast(StringIO, console.file).getvalue()
 
 
 @pytest.mark.parametrize("how", ["cut", "anothers"])
@@ -243,7 +245,7 @@ def test_a_repeat_that_is_measured_again_has_the_record_that_can_be_read(how: st
     run = make_own_run()
     key = damage_first(run, store, how)
     repeat = list_missing_repeats(store, run)[0]
-    earlier = Records.of(store, run).read_snapshot().earlier[repeat.key]
+    earlier = Records(store, run.run_id).read_snapshot().earlier[repeat.key]
     assert earlier == (key,)
     job = JobKey(run_id=run.run_id, cell_id=CELL_A.cell_id, number=1, retry_round=1)
     tracked, recorder = TrackedJob(repeat=repeat, key=job), ResultRecorder(run=make_ongoing(store, plan=run))

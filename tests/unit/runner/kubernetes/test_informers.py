@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from cluster_objects import load_object
 from kubeconfigs import write_kubeconfig
 from lying_server import Answer, LyingServer
 from runner.kubernetes import connection as connection_module
+from runner.kubernetes import informers
 from runner.kubernetes.connection import BusyError, Connection, Retries
 from runner.kubernetes.informers import Informer
 from runner.kubernetes.objects import JobStatus, read_job_status
@@ -42,6 +44,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     write_kubeconfig(tmp_path / "kubeconfig", started.url, context="lab")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     monkeypatch.setattr(connection_module, "MIN_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(informers, "Retries", partial(Retries, _wait_seconds=0.0))
     yield started
     started.stop()
 
@@ -57,14 +60,6 @@ class SortedServer(WatchServer):
         return 200, {}, json.dumps({"items": [load_object("job-running")], "metadata": metadata}).encode()
 
 
-class WithoutWaits(Informer[JobStatus]):
-    """Tries again at once."""
-
-    def _make_retries(self) -> Retries:
-        patience = self.connection.patience_seconds
-        return Retries(self.connection, patience, _wait_seconds=0.0)
-
-
 def follow(server: WatchServer, *script: bytes | int, patience: float = 0.0, most: int = 100) -> list[Any]:
     """Return what an informer notifies of until it fails, or has told of `most` things."""
     server.script = script
@@ -78,7 +73,7 @@ def follow(server: WatchServer, *script: bytes | int, patience: float = 0.0, mos
         if len(told) >= most:
             informer.stop()
 
-    informer = WithoutWaits(
+    informer = Informer(
         connection=Connection(context="lab", patience_seconds=patience),
         path=PATH,
         labels="x",
@@ -127,7 +122,7 @@ def test_a_watch_that_brings_nothing_new_is_not_tried_beyond_patience(
 
 
 def test_a_version_that_is_too_old_after_news_is_listed_anew(server: WatchServer) -> None:
-    told = follow(server, make_event("2"), 410, make_event("3"), most=4)
+    told = follow(server, make_event("2"), 410, make_event("3"), patience=900.0, most=4)
     assert [type(one) for one in told] == [list, JobStatus, list, JobStatus]
     assert server.num_lists == 2
 

@@ -21,7 +21,6 @@ from runner.kubernetes.nodes import Placements
 from runner.kubernetes.rendering import ANY_NODE
 from runner.kubernetes.submission import (
     BATCH_SIZE,
-    MAX_KEPT,
     NUM_DELETIONS,
     NUM_KEPT,
     FinishedJobs,
@@ -102,12 +101,13 @@ def test_jobs_are_submitted_in_order_as_far_as_there_is_room(
     assert find_submitted(submission) == [order[index] for index in submitted]
 
 
-def test_nothing_is_submitted_while_the_records_of_many_ended_jobs_are_still_to_be_found(
+def test_nothing_is_submitted_while_too_many_ended_jobs_have_no_record_or_are_not_deleted(
     dispatcher: Dispatcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.kubernetes.submission.MAX_RECORDING", 2)
+    monkeypatch.setattr("runner.kubernetes.submission.MAX_FINISHED", 3)
     order = [track("cpu", seed) for seed in range(4)]
     submission = make_submission(tmp_path, order, dispatcher=dispatcher, max_in_flight=2)
+    add_jobs(submission.finished_jobs, 1)
     submission.submit_more()
     for tracked in order[:2]:
         submission.run.jobs.move(tracked, "recording")
@@ -279,17 +279,6 @@ def test_a_slow_deletion_leaves_the_threads_to_the_records(tmp_path: Path) -> No
     while dispatcher.waiting:
         dispatcher.run_next()
     assert len(server.deleted) == 20  # everything but the newest: two repeats in each of ten batches
-
-
-def test_no_job_is_created_while_too_many_finished_ones_wait_for_their_deletion(tmp_path: Path) -> None:
-    dispatcher = SlowDispatcher()
-    finished_jobs = make_finished_jobs(tmp_path, Selectors(), dispatcher)
-    add_jobs(finished_jobs, MAX_KEPT + NUM_DELETIONS * BATCH_SIZE - 1)
-    assert not finished_jobs.is_behind
-    add_jobs(finished_jobs, 1)
-    assert finished_jobs.is_behind
-    dispatcher.run_next()
-    assert not finished_jobs.is_behind
 
 
 def test_jobs_that_cannot_be_deleted_stay_until_their_ttl(tmp_path: Path) -> None:
