@@ -151,28 +151,3 @@ def test_a_scheduled_run_asks_for_what_its_role_allows_and_reports_at_its_deadli
     assert (tmp_path / "report" / "report.html").read_bytes() == store.get(LATEST_REPORT_KEY)
     check_cells_go_with_their_owner(connection, audited, job)
     helm(audited).uninstall(RELEASE)
-
-
-def test_doctor_finds_nothing_missing_with_the_rights_that_the_chart_gives(
-    connection: Connection,
-    control_plane: ControlPlane,
-    place: str,
-    helm: Callable[[str], helm_python.Config],
-    bucket: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    call_main: CallMain,
-) -> None:
-    config = helm(place)
-    values = make_values(store__url=bucket, store__endpointUrl="http://s3.storage:9000", customMatrix=MATRIX)
-    config.install(CHART, RELEASE, values)
-    pod = find_pod_of(connection, place, trigger(connection, place, "by-hand")["metadata"]["name"])
-    words = read_arguments(pod, connection.get_object(f"/apis/batch/v1/namespaces/{place}/jobs/by-hand"), tmp_path)
-    become_runner(connection, place, control_plane, tmp_path, monkeypatch)
-
-    code, out, _ = call_main("doctor", *words[1:5])
-
-    assert code == 0, out
-    assert "0 failed" in out
-    assert f"system:serviceaccount:{place}:{FULLNAME}-runner" in out
-    config.uninstall(RELEASE)

@@ -193,16 +193,33 @@ def render_policy(component: str, **changes: Any) -> Manifest:
     return spec
 
 
-def test_cells_reach_dns_store_and_identity_and_nothing_reaches_them() -> None:
-    policy = render_policy("cells")
-    assert policy["egress"] == [DNS, STORE, *IDENTITY]
-    assert policy["ingress"] == []
+NOWHERE: dict[str, list[str]] = {"cidrs": [], "peers": []}
 
 
-def test_the_runner_reaches_the_api_server_too_and_nothing_reaches_it_without_metrics() -> None:
-    policy = render_policy("runner")
-    assert policy["egress"] == [DNS, STORE, *IDENTITY, API_SERVER]
-    assert policy["ingress"] == []
+@pytest.mark.parametrize(
+    ("component", "changes", "egress"),
+    [
+        ("cells", {}, [DNS, STORE, *IDENTITY]),
+        ("runner", {}, [DNS, STORE, *IDENTITY, API_SERVER]),
+        ("cells", {"dns": [PEER]}, [DNS | {"to": [PEER]}, STORE, *IDENTITY]),
+        ("cells", {"store": {"cidrs": [], "peers": [PEER]}}, [DNS, STORE | {"to": [PEER]}, *IDENTITY]),
+        ("runner", {"apiServer": NOWHERE | {"peers": [PEER]}}, [DNS, STORE, *IDENTITY, API_SERVER | {"to": [PEER]}]),
+        ("runner", {"store": NOWHERE, "apiServer": NOWHERE, "identity": []}, [DNS]),  # and not everything
+    ],
+)
+def test_pods_reach_what_they_need_and_nothing_reaches_them(
+    component: str, changes: dict[str, Any], egress: list[Manifest]
+) -> None:
+    policy = render_policy(component, **{f"networkPolicy__{key}": value for key, value in changes.items()})
+    assert (policy["egress"], policy["ingress"]) == (egress, [])
+
+
+def test_a_store_in_the_cluster_is_reached_as_pods_and_at_its_ports() -> None:
+    store = {"cidrs": ["10.0.0.0/8"], "peers": [PEER], "ports": [9000, 3128]}
+    ports = [{"protocol": "TCP", "port": 9000}, {"protocol": "TCP", "port": 3128}]
+    for component in ("cells", "runner"):
+        egress = render_policy(component, networkPolicy__store=store)["egress"][1]
+        assert egress == {"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}, PEER], "ports": ports}
 
 
 def test_only_those_named_read_the_metrics() -> None:
@@ -211,32 +228,6 @@ def test_only_those_named_read_the_metrics() -> None:
     assert render_policy("runner", metrics__enabled=True)["ingress"] == [port]
     assert render_policy("runner", **changes)["ingress"] == [port | {"from": [PEER]}]
     assert render_policy("cells", **changes)["ingress"] == []
-
-
-def test_dns_can_be_narrowed() -> None:
-    for component in ("cells", "runner"):
-        assert render_policy(component, networkPolicy__dns=[PEER])["egress"][0] == DNS | {"to": [PEER]}
-
-
-@pytest.mark.parametrize("component", ["cells", "runner"])
-def test_a_store_in_the_cluster_is_reached_as_pods(component: str) -> None:
-    store = {"cidrs": ["10.0.0.0/8"], "peers": [PEER], "ports": [9000, 3128]}
-    expected = {
-        "to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}, PEER],
-        "ports": [{"protocol": "TCP", "port": 9000}, {"protocol": "TCP", "port": 3128}],
-    }
-    assert render_policy(component, networkPolicy__store=store)["egress"][1] == expected
-    only_pods = render_policy(component, networkPolicy__store=store | {"cidrs": []})["egress"][1]
-    assert only_pods == expected | {"to": [PEER]}
-
-
-def test_the_api_server_is_reached_where_it_is_said_to_be() -> None:
-    there = {"cidrs": [], "peers": [PEER], "ports": [6443]}
-    expected = {"to": [PEER], "ports": [{"protocol": "TCP", "port": 6443}]}
-    assert render_policy("runner", networkPolicy__apiServer=there)["egress"][-1] == expected
-    nowhere: dict[str, list[str]] = {"cidrs": [], "peers": []}
-    changes = {"networkPolicy__store": nowhere, "networkPolicy__apiServer": nowhere, "networkPolicy__identity": []}
-    assert render_policy("runner", **changes)["egress"] == [DNS]  # and not everything
 
 
 def test_the_store_for_trying_is_reached_by_runner_and_cells_alone() -> None:

@@ -96,16 +96,12 @@ def test_every_pair_of_switches_renders_what_three_versions_of_kubernetes_know(v
         assert manifest["metadata"]["labels"]["app.kubernetes.io/instance"] == RELEASE
 
 
-@pytest.mark.parametrize("values", COMBINATIONS[:4], ids=range(4))
-def test_lint_has_no_complaint(values: dict[str, Any]) -> None:
-    report = helm_python.lint(CHART, make_values(**values), strict=True)
-
-    assert report["errors"] == []
-    assert [message for message in report["messages"] if message["severity"] > 1] == []
-
-
-def test_lint_has_no_complaint_about_the_defaults() -> None:
+def test_lint_has_no_complaint() -> None:
     assert helm_python.lint(CHART, strict=True)["errors"] == []
+    for values in COMBINATIONS[:2]:
+        report = helm_python.lint(CHART, make_values(**values), strict=True)
+        assert report["errors"] == []
+        assert [message for message in report["messages"] if message["severity"] > 1] == []
 
 
 @pytest.mark.parametrize(
@@ -188,11 +184,6 @@ def test_two_releases_in_one_namespace_share_no_object_and_no_pod(one: str, othe
         assert not selected <= find_pod(second)["metadata"]["labels"].items()
 
 
-def test_a_plain_name_of_a_release_is_kept() -> None:
-    assert find(render(make_values(), name="sweeps"), "CronJob")["metadata"]["name"] == "sweeps-benchmatrix"
-    assert find(render(make_values(), name="my-benchmatrix"), "CronJob")["metadata"]["name"] == "my-benchmatrix"
-
-
 @pytest.mark.parametrize("word", ["123", "1e3", "0x10", "null", "on"])
 def test_names_that_yaml_reads_as_something_else_stay_texts(word: str) -> None:
     there = {"create": False, "name": word}
@@ -219,16 +210,17 @@ def test_names_that_yaml_reads_as_something_else_stay_texts(word: str) -> None:
         kubernetes_validate.validate(manifest, "1.36", strict=True)
 
 
-def test_variables_keep_their_names() -> None:
-    environment = {"NO": "yes", "Y": "1", "AWS_ENDPOINT_URL": "https://mine.example"}
-    pod = find_pod(render(make_values(runner__environment=environment, store__endpointUrl="https://s3.example")))
-    variables = {item["name"]: item.get("value") for item in pod["spec"]["containers"][0]["env"]}
-    assert environment.items() <= variables.items()
-
-
-def test_a_label_that_is_said_twice_has_the_value_of_the_nearer_one() -> None:
-    values = make_values(labels={"team": "a", "empty": "x"}, runner__podLabels={"team": "b", "empty": ""})
-    manifests = render(values)
+def test_what_is_said_twice_has_the_value_of_the_nearer_one() -> None:
+    values = make_values(
+        labels={"team": "a", "empty": "x"},
+        runner__podLabels={"team": "b", "empty": ""},
+        runner__environment={"AWS_ENDPOINT_URL": "https://mine.example"},
+        store__endpointUrl="https://s3.example",
+    )
+    manifests = render(values, name="my-benchmatrix")
+    assert find(manifests, "CronJob")["metadata"]["name"] == "my-benchmatrix"
+    variables = {item["name"]: item.get("value") for item in find_pod(manifests)["spec"]["containers"][0]["env"]}
+    assert variables["AWS_ENDPOINT_URL"] == "https://mine.example"
     for labels in (find_pod(manifests)["metadata"]["labels"], find(manifests, "Pod", "-doctor")["metadata"]["labels"]):
         assert {"team": "b", "empty": ""}.items() <= labels.items()
     assert find(manifests, "CronJob")["metadata"]["labels"]["team"] == "a"

@@ -1,6 +1,7 @@
 """The Jobs of a run as they are rendered."""
 
 import json
+import re
 from typing import Any
 
 import kubernetes_validate
@@ -9,7 +10,6 @@ from importlib_resources import files
 
 from bench.errors import UserError
 from bench.exit_codes import FINAL_EXIT_CODES, INTERRUPTED_EXIT_CODES
-from bench.schema import Cell
 from factories import make_cell
 from job_manifests import (
     KINDS,
@@ -33,57 +33,46 @@ from runner.profiles.model import GpuSharing, Profile, Volume
 
 
 @pytest.mark.parametrize(("name", "device"), KINDS)
-def test_a_job_is_one_pod_that_is_not_restarted(name: str, device: str) -> None:
-    profile = load(name)
+def test_a_job_is_one_restricted_pod_of_whole_cores_whose_own_end_is_final(name: str, device: str) -> None:
+    profile = load(name, architecture="arm64")
     spec = render(profile, make_cell(device=device))["spec"]
     assert (spec["completions"], spec["parallelism"], spec["suspend"]) == (1, 1, False)
     assert (spec["podReplacementPolicy"], spec["backoffLimit"]) == ("Failed", 2)
     assert (spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (86_400, 86_400)
-    pod = spec["template"]["spec"]
-    assert (
-        pod["restartPolicy"],
-        pod["activeDeadlineSeconds"],
-        pod["terminationGracePeriodSeconds"],
-    ) == ("Never", 600 + 900, 60)
-    assert {"name": "BENCH_GRACE_SECONDS", "value": "60"} in pod["containers"][0]["env"]
-
-
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_disruptions_are_not_counted_and_ends_of_the_cell_are_final(name: str, device: str) -> None:
-    disrupted, *others = render(load(name), make_cell(device=device))["spec"]["podFailurePolicy"]["rules"]
+    disrupted, *others = spec["podFailurePolicy"]["rules"]
     assert disrupted == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     ended = {"containerName": "bench", "operator": "In", "values": sorted(FINAL_EXIT_CODES)}
     assert {"action": "FailJob", "onExitCodes": ended} in others
-    assert {1, 2, 6, 126, 127, 134, 137, 139} <= FINAL_EXIT_CODES
 
-
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_requests_are_limits_in_whole_cores(name: str, device: str) -> None:
-    profile = load(name)
-    pod = render(profile, make_cell(device=device))["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert "initContainers" not in pod
-    assert container["resources"]["requests"] == container["resources"]["limits"]
-    assert container["resources"]["limits"]["cpu"] == str(profile.pools[device].cpus)  # type: ignore[index]
-    assert container["resources"]["limits"]["cpu"].isdecimal()
-    assert container["resources"]["limits"].get("nvidia.com/gpu") == ("1" if device == "gpu" else None)
+    pod = spec["template"]["spec"]
+    assert (pod["restartPolicy"], pod["activeDeadlineSeconds"]) == ("Never", 600 + 900)
+    assert {"initContainers", "shareProcessNamespace"} & pod.keys() == set()
     assert pod.get("runtimeClassName") == ("nvidia" if (name, device) == ("k3s", "gpu") else None)
-    assert "shareProcessNamespace" not in pod
-
-
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_a_pod_meets_the_restricted_standard_and_has_no_token(name: str, device: str) -> None:
-    pod = render(load(name), make_cell(device=device))["spec"]["template"]["spec"]
-    assert pod["automountServiceAccountToken"] is False
-    assert pod["enableServiceLinks"] is False
+    labels = pod["nodeSelector"]
+    assert (labels["kubernetes.io/arch"], labels["kubernetes.io/os"]) == ("arm64", "linux")
+    assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
     assert pod["serviceAccountName"] == "benchmatrix-cell"
     assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    assert pod["containers"][0]["securityContext"] == {
+    assert {key for volume in pod["volumes"] for key in volume if key != "name"} == {"emptyDir"}
+
+    (container,) = pod["containers"]
+    limits = container["resources"]["limits"]
+    assert container["resources"]["requests"] == limits
+    assert (limits["cpu"], limits.get("nvidia.com/gpu")) == (
+        str(profile.pools[device].cpus),  # type: ignore[index]
+        "1" if device == "gpu" else None,
+    )
+    grace = {"name": "BENCH_GRACE_SECONDS", "value": str(pod["terminationGracePeriodSeconds"])}
+    assert grace in container["env"]
+    assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    assert {key for volume in pod["volumes"] for key in volume if key != "name"} == {"emptyDir"}
+
+
+def test_the_ends_that_no_retry_makes_better_are_final() -> None:
+    assert {1, 2, 6, 126, 127, 134, 137, 139} <= FINAL_EXIT_CODES
 
 
 def test_a_queue_makes_a_suspended_job_with_its_label() -> None:
@@ -129,14 +118,6 @@ def test_a_cluster_that_assigns_users_is_asked_for_none() -> None:
     assert pod["metadata"]["annotations"]["openshift.io/required-scc"] == "restricted-v2"
 
 
-@pytest.mark.parametrize(("name", "device"), KINDS)
-def test_a_pod_keeps_off_machines_that_cannot_run_its_image(name: str, device: str) -> None:
-    for architecture in ("amd64", "arm64"):
-        job = render(load(name, architecture=architecture), make_cell(device=device))
-        labels = job["spec"]["template"]["spec"]["nodeSelector"]
-        assert (labels["kubernetes.io/arch"], labels["kubernetes.io/os"]) == (architecture, "linux")
-
-
 @pytest.mark.parametrize(
     ("tmp_size", "request_size"), [("8Gi", "8256Mi"), ("1Mi", "65Mi"), ("500M", "541Mi"), ("1Ti", "1048640Mi")]
 )
@@ -164,26 +145,25 @@ def test_autopilot_is_asked_for_nothing_that_it_refuses() -> None:
         assert ("tolerations" in pod) == (device == "gpu")  # refused for a pod without a GPU
 
 
-def catch_message(profile: Profile, cell: Cell | None = None, timeout_seconds: float = 600.0, **overrides: Any) -> str:
-    cell = cell or make_cell()
-    with pytest.raises(UserError) as caught:
-        make_renderer(profile, **overrides).render(plan(cell, timeout_seconds=timeout_seconds), make_key(cell))
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def test_a_profile_without_the_image_names_the_key() -> None:
-    assert catch_message(load_profile("gke")).startswith("profile gke: images.pytorch.cpu: is missing; name the image")
-
-
-def test_a_cell_that_may_take_longer_than_its_job_is_refused() -> None:
-    message = catch_message(load("kind"), timeout_seconds=86_400.0)
-    assert message.startswith("profile kind: active_deadline_seconds: 86400 is less than the timeout_seconds of conv6-")
-
-
-@pytest.mark.parametrize("queue", ["", "a b", "x" * 64])
-def test_a_queue_that_no_label_can_name_is_refused(queue: str) -> None:
-    assert catch_message(load("kind"), queue=queue).startswith("--queue: found ")
+@pytest.mark.parametrize(
+    ("profile", "timeout", "queue", "message"),
+    [
+        (load_profile("gke"), 600.0, None, "profile gke: images.pytorch.cpu: is missing; name the image"),
+        (
+            load("kind"),
+            86_400.0,
+            None,
+            "profile kind: active_deadline_seconds: 86400 is less than the timeout_seconds of conv6-",
+        ),
+        *((load("kind"), 600.0, queue, "--queue: found ") for queue in ("", "a b", "x" * 64)),
+    ],
+)
+def test_what_no_job_can_be_made_of_is_one_message(
+    profile: Profile, timeout: float, queue: str | None, message: str
+) -> None:
+    cell = make_cell()
+    with pytest.raises(UserError, match=f"^{re.escape(message)}"):
+        make_renderer(profile, queue=queue).render(plan(cell, timeout_seconds=timeout), make_key(cell))
 
 
 @pytest.mark.parametrize("owner", ["", "sweep", "sweep/1", "Sweep/6f1c1a52-3b9b-4c7e-9a0e-5d1a52f7a6b1"])
@@ -208,8 +188,9 @@ def read_variables(container: dict[str, Any]) -> dict[str, Any]:
     return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container["env"]}
 
 
-def test_each_tenant_has_its_number_and_all_have_the_pods_id_as_their_group() -> None:
-    pod = render_pod(load("kind"), tenants=3)
+def test_each_tenant_has_its_number_and_the_end_of_any_decides_what_the_job_does_next() -> None:
+    spec = render(load("kind"), make_cell(tenants=3))["spec"]
+    pod = spec["template"]["spec"]
     assert [container["name"] for container in pod["containers"]] == ["bench", "tenant-1", "tenant-2"]
     variables = [read_variables(container) for container in pod["containers"]]
     assert [found["BENCH_TENANT"] for found in variables] == ["0", "1", "2"]
@@ -217,6 +198,9 @@ def test_each_tenant_has_its_number_and_all_have_the_pods_id_as_their_group() ->
     assert [(found["BENCH_TENANT_GROUP"], found["BENCH_ATTEMPT"]) for found in variables] == [(uid, uid)] * 3
     assert len({found["BENCH_CELL"] for found in variables}) == 1
     assert pod["shareProcessNamespace"] is True
+    _, interrupted, final = spec["podFailurePolicy"]["rules"]
+    assert interrupted["onExitCodes"] == {"operator": "In", "values": sorted(INTERRUPTED_EXIT_CODES)}
+    assert final["onExitCodes"] == {"operator": "In", "values": sorted(FINAL_EXIT_CODES)}
 
 
 def test_tenants_share_no_folder_but_those_of_the_profile() -> None:
@@ -259,15 +243,6 @@ def test_clients_of_mps_meet_their_server_where_the_device_plugin_puts_it() -> N
     host = share(load("gke"), mps=GpuSharing(clients=(2,), host_ipc=True))
     assert render_pod(host, device="gpu", tenants=2, sharing="mps")["hostIPC"] is True
     assert "hostIPC" not in render_pod(host, device="gpu")
-
-
-def test_the_end_of_any_container_decides_what_the_job_does_next() -> None:
-    spec = render(load("kind"), make_cell(tenants=2))["spec"]
-    disrupted, interrupted, final = spec["podFailurePolicy"]["rules"]
-    assert disrupted["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
-    assert interrupted["onExitCodes"] == {"operator": "In", "values": sorted(INTERRUPTED_EXIT_CODES)}
-    assert final["onExitCodes"] == {"operator": "In", "values": sorted(FINAL_EXIT_CODES)}
-    assert (spec["completions"], spec["parallelism"]) == (1, 1)
 
 
 @pytest.mark.parametrize("tenants", [1, 2])
@@ -322,9 +297,9 @@ def test_every_alternative_of_a_pool_gets_the_required_node_and_keeps_its_own_co
 ) -> None:
     before = render_affinity(load(name), device, ANY_NODE)
     after = render_affinity(load(name), device, NodeWish(node=NODE))
-    terms = before.get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    terms = before.get("nodeAffinity", {}).get(REQUIRED, {})
     expected = [term | BY_NAME for term in terms.get("nodeSelectorTerms", [{}])]
-    assert after["nodeAffinity"] == {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": expected}}
+    assert after["nodeAffinity"] == {REQUIRED: {"nodeSelectorTerms": expected}}
     assert after.get("podAntiAffinity") == before.get("podAntiAffinity")
 
 
@@ -332,9 +307,8 @@ def test_a_pod_without_any_affinity_gets_one() -> None:
     pool = load("kind").pools["cpu"].model_copy(update={"is_alone_on_node": False, "node_affinity": ()})
     profile = load("kind", pools={"cpu": pool})
     assert render_affinity(profile, "cpu", ANY_NODE) == {}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [BY_NAME]}}
-    wish = NodeWish(node=NODE)
-    assert render_affinity(profile, "cpu", wish) == {"nodeAffinity": required}
+    expected = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [BY_NAME]}}}
+    assert render_affinity(profile, "cpu", NodeWish(node=NODE)) == expected
 
 
 def test_a_machine_type_is_preferred_above_all_else_and_changes_no_requirement() -> None:
@@ -343,8 +317,7 @@ def test_a_machine_type_is_preferred_above_all_else_and_changes_no_requirement()
         for wish in (ANY_NODE, NodeWish(instance_type="g4dn.xlarge"))
     )
     by_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["g4dn.xlarge"]}
-    preferred = [{"weight": 100, "preference": {"matchExpressions": [by_type]}}]
-    assert after == before | {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+    assert after == before | {PREFERRED: [{"weight": 100, "preference": {"matchExpressions": [by_type]}}]}
 
 
 def test_the_jobs_of_one_shape_have_each_its_own_node() -> None:
