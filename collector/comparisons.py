@@ -5,7 +5,7 @@ protocol (how long was measured). A difference is stated only where the interval
 those of all pairs of the comparison, excludes 1; a pair that cannot be compared says why.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,9 +13,17 @@ import pandas as pd
 
 from bench import registry
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus
-from collector.machines import SIDES, describe_scope, estimate_pair, is_confounded, list_machine_notes
+from collector.machines import SIDES, describe_scope, estimate_pair, find_obstacle, list_machine_notes
 from collector.ratio_words import UNDECIDED, judge_rows
-from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Columns, Row, list_rows, make_frame
+from collector.results.frames import (
+    CELL_COLUMNS,
+    PROTOCOL_FIELDS,
+    Columns,
+    Row,
+    group_rows,
+    list_known,
+    make_frame,
+)
 from collector.results.hosts import drop_build
 from collector.statistics import invert_estimate, scale_estimate
 
@@ -75,19 +83,23 @@ class Comparison:
         return [*fields, *self.derived]
 
     @property
+    def sided(self) -> list[str]:
+        """The columns that `compare_cells` has of each side."""
+        return [self.field, *self.free, *SIDE_COLUMNS]
+
+    @property
     def needed(self) -> list[str]:
         """The columns of a summary that `compare_cells` reads, each once."""
-        return list(dict.fromkeys([*self.match, self.field, *self.free, *SIDE_COLUMNS, *READ_COLUMNS]))
+        return list(dict.fromkeys([*self.match, *self.sided, *READ_COLUMNS]))
 
     @property
     def columns(self) -> Columns:
         """The columns of `compare_cells`, name to dtype."""
-        dtypes = dict(CELL_COLUMNS) | dict(DERIVED_COLUMNS)
-        sided = {name: dtypes[name] for name in (self.field, *self.free)} | dict(SIDE_COLUMNS)
+        dtypes = dict(CELL_COLUMNS) | dict(DERIVED_COLUMNS) | dict(SIDE_COLUMNS)
         return (
             {name: dtypes[name] for name in self.match}
             | {"subject": "str", "reference": "str"}
-            | {f"{name}_{side}": dtype for name, dtype in sided.items() for side in SIDES}
+            | {f"{name}_{side}": dtypes[name] for name in self.sided for side in SIDES}
             | dict.fromkeys(("ratio", "ratio_low", "ratio_high", "joint_low", "joint_high"), "float64")
             | {"log_standard_error": "float64", "degrees_of_freedom": "float64"}
             | {"scope": "str", "p_value": "float64", "p_adjusted": "float64"}
@@ -150,120 +162,114 @@ def compare_cells(summary: pd.DataFrame, comparison: Comparison) -> pd.DataFrame
     ratio's log, for intervals of another confidence.
     """
     rows = summary.assign(batch_per_gpu=summary["batch_size"] // summary["num_gpus"])[comparison.needed]
-    subjects, references = (rows[rows[comparison.field].isin(values)] for values in zip(*comparison.pairs, strict=True))
-    if subjects.empty or references.empty:
-        return make_frame([], comparison.columns)
-    pairs = subjects.merge(references, on=comparison.match, suffixes=("_subject", "_reference"))
-    sides = pd.MultiIndex.from_frame(pairs[[f"{comparison.field}_{side}" for side in SIDES]])
-    pairs = pairs[sides.isin(comparison.pairs)]
-    if comparison.same_hardware:
-        pairs = _prefer(pairs, pairs["hardware_id_subject"] == pairs["hardware_id_reference"])
-    pairs = _prefer(pairs, pairs["run_id_subject"] == pairs["run_id_reference"])
-    own = {name: dtype for name, dtype in comparison.columns.items() if name not in pairs}
-    compared = [
-        {name: value for name, value in _compare(pair, comparison).items() if name not in pair}
-        for pair in list_rows(pairs)
+    name = comparison.field
+    subjects, references = (list_known(rows[rows[name].isin(own)]) for own in zip(*comparison.pairs, strict=True))
+    partners = group_rows(references, comparison.match)
+    pairs = [
+        (subject, reference)
+        for subject in subjects
+        for reference in partners.get(tuple(subject[column] for column in comparison.match), ())
+        if (subject[name], reference[name]) in comparison.pairs
     ]
-    carried = {name: pairs[name].array for name in comparison.columns if name not in own}
-    return make_frame(judge_rows(compared), own).assign(**carried)[list(comparison.columns)]
+    if comparison.same_hardware:
+        pairs = _prefer_equal(pairs, "hardware_id")
+    compared = [_compare(pair, comparison) for pair in _prefer_equal(pairs, "run_id")]
+    return make_frame(judge_rows(compared), comparison.columns)
 
 
-def _prefer(pairs: pd.DataFrame, wanted: "pd.Series[bool]") -> pd.DataFrame:
-    """Return the pairs without those for which the same two cells have a better one.
-
-    `wanted`: which pairs are the better ones. Two cells with none of them keep all their pairs.
-    """
-    cells = pd.MultiIndex.from_frame(pairs[["cell_id_subject", "cell_id_reference"]])
-    return pairs[wanted | ~cells.isin(cells[wanted])]
-
-
-def _compare(pair: Row, comparison: Comparison) -> Row:
-    names = {side: _name_side(pair, comparison, side) for side in SIDES}
-    row = pair | {side: _describe_side(pair, comparison, side) for side in SIDES}
-    row["note"] = "; ".join([*_list_notes(pair, names), *_list_other_programs(pair, comparison, names)])
-    reason = _explain_not_comparable(pair, comparison, names)
-    if reason is not None:
-        return row | {"decision": "not compared", "reason": reason}
-    unsound = [side for side in SIDES if not pair[f"num_sound_{side}"]]
-    if unsound:
-        whose = " and of ".join(names[side] for side in unsound)
-        return row | {"decision": "left out", "reason": f"no repeat of {whose} was measured under sound conditions"}
-    measured = _measure(row, comparison)
-    if is_confounded(pair, comparison.field) and measured.get("p_value") is not None:
-        measured |= {"p_value": None, "decision": "machines differ"}
-    notes = [*filter(None, [row["note"]]), *list_machine_notes(pair, names, comparison.field)]
-    return row | measured | {"scope": describe_scope(pair, comparison.field), "note": "; ".join(notes)}
+def _prefer_equal(pairs: Sequence[tuple[Row, Row]], name: str) -> list[tuple[Row, Row]]:
+    """Return the pairs without those for which the same two cells have one that is equal in `name`."""
+    equal = {(one["cell_id"], other["cell_id"]) for one, other in pairs if one[name] == other[name]}
+    return [
+        (one, other)
+        for one, other in pairs
+        if one[name] == other[name] or (one["cell_id"], other["cell_id"]) not in equal
+    ]
 
 
-def _measure(pair: Row, comparison: Comparison) -> Row:
-    time_ratio = estimate_pair(pair)
+def _compare(sides: Sequence[Row], comparison: Comparison) -> Row:
+    subject, reference = sides
+    names = [_name_side(side, comparison.field) for side in sides]
+    row = {name: subject[name] for name in comparison.match}
+    for key, side in zip(SIDES, sides, strict=True):
+        row[key] = _describe_side(side, comparison)
+        row |= {f"{name}_{key}": side[name] for name in comparison.sided}
+    notes = [*_list_notes(sides, names), *_list_other_programs(sides, comparison, names)]
+    obstacle = find_obstacle(*sides, same_hardware=comparison.same_hardware, same_version=comparison.same_version)
+    if reason := _explain(obstacle, sides, names):
+        decision = "left out" if obstacle == "unsound" else "not compared"
+        return row | {"decision": decision, "reason": reason, "note": "; ".join(notes)}
+    notes += list_machine_notes(sides, names)
+    row |= {"scope": describe_scope(*sides), "note": "; ".join(notes)}
+    time_ratio = estimate_pair(subject, reference)
     ratio = time_ratio if comparison.measure == "time ratio" else invert_estimate(time_ratio)
     if comparison.measure == "efficiency":
-        batches = [pair.get(f"batch_size_{side}", pair.get("batch_size")) for side in SIDES]
-        ratio = scale_estimate(ratio, batches[0] / (batches[1] * pair["num_gpus_subject"]))
+        batches = subject["batch_size"] / (reference["batch_size"] * subject["num_gpus"])
+        ratio = scale_estimate(ratio, batches)
     low, high = ratio.interval or (None, None)
-    figures: Row = {"ratio": ratio.center, "ratio_low": low, "ratio_high": high}
-    figures |= {name: getattr(ratio, name) for name in ("log_standard_error", "degrees_of_freedom")}
-    if ratio.interval is None or comparison.measure == "efficiency":
-        return figures | {"decision": "one repeat" if ratio.interval is None else "not tested"}
+    row |= {"ratio": ratio.center, "ratio_low": low, "ratio_high": high}
+    row |= {name: getattr(ratio, name) for name in ("log_standard_error", "degrees_of_freedom")}
+    if obstacle or comparison.measure == "efficiency":
+        untested = {"machines": "machines differ", "one-repeat": "one repeat"}
+        return row | {"decision": untested.get(obstacle, "not tested")}
     direction = "slower" if time_ratio.center > 1 else "faster"
-    return figures | {"p_value": ratio.p_value, "estimate": ratio, "direction": direction}
+    return row | {"p_value": ratio.p_value, "estimate": ratio, "direction": direction}
 
 
-def _name_side(pair: Row, comparison: Comparison, side: str) -> str:
-    value = pair[f"{comparison.field}_{side}"]
-    if comparison.field == "device":
-        return str(pair["gpu_name_subject"]) if value == "gpu" and pair["num_ok_subject"] else DEVICE_NAMES[value]
-    return count_gpus(value) if comparison.field == "num_gpus" else FRAMEWORK_NAMES.get(value, str(value))
+def _explain(obstacle: str, sides: Sequence[Row], names: Sequence[str]) -> str:
+    """Return why no ratio is computed of a pair; empty where one is."""
+
+    def name_lacking(column: str, words: str) -> str:
+        return words.join(name for name, side in zip(names, sides, strict=True) if not side[column])
+
+    if obstacle == "failed":
+        return f"no ok repeat of {name_lacking('num_ok', ' and ')}"
+    if obstacle == "unsound":
+        return f"no repeat of {name_lacking('num_sound', ' and of ')} was measured under sound conditions"
+    if obstacle == "version":
+        versions = " and ".join(str(drop_build(side["framework_version"])) for side in sides)
+        return f"the framework's versions differ, {versions}"
+    return "the hardware differs" if obstacle == "hardware" else ""
 
 
-def _describe_side(pair: Row, comparison: Comparison, side: str) -> str:
+def _name_side(side: Row, field: str) -> str:
+    value = side[field]
+    if field == "device":
+        return str(side["gpu_name"]) if value == "gpu" and side["num_ok"] else DEVICE_NAMES[value]
+    return count_gpus(value) if field == "num_gpus" else FRAMEWORK_NAMES.get(value, str(value))
+
+
+def _describe_side(side: Row, comparison: Comparison) -> str:
     """Return the value compared, with those of the free fields."""
-    value = pair[f"{comparison.field}_{side}"]
-    name = DEVICE_NAMES[value] if comparison.field == "device" else _name_side(pair, comparison, side)
-    free = {name: pair[f"{name}_{side}"] for name in comparison.free}
-    mode = f" {free['mode']}" if "mode" in free else ""
-    batch = f", batch {free['batch_size']}" if "batch_size" in free else ""
+    name = DEVICE_NAMES[side["device"]] if comparison.field == "device" else _name_side(side, comparison.field)
+    mode = f" {side['mode']}" if "mode" in comparison.free else ""
+    batch = f", batch {side['batch_size']}" if "batch_size" in comparison.free else ""
     return f"{name}{mode}{batch}"
 
 
-def _explain_not_comparable(pair: Row, comparison: Comparison, names: Mapping[str, str]) -> str | None:
-    """Return why no ratio can be computed of a pair; None where one can."""
-    empty = [names[side] for side in SIDES if not pair[f"num_ok_{side}"]]
-    if empty:
-        return f"no ok repeat of {' and '.join(empty)}"
-    if comparison.same_hardware and pair["hardware_id_subject"] != pair["hardware_id_reference"]:
-        return "the hardware differs"
-    versions = [drop_build(pair[f"framework_version_{side}"]) for side in SIDES]
-    if comparison.same_version and versions[0] != versions[1]:
-        return f"the framework's versions differ, {versions[0]} and {versions[1]}"
-    return None
-
-
-def _list_notes(pair: Row, names: Mapping[str, str]) -> list[str]:
+def _list_notes(sides: Sequence[Row], names: Sequence[str]) -> list[str]:
     notes = []
-    for side in SIDES:
-        ok, planned, note = (pair[f"{name}_{side}"] for name in ("num_ok", "num_planned", "note"))
-        notes += [f"{names[side]}: {ok} ok of {planned} planned"] if ok < planned else []
-        notes += [f"{names[side]}: {note}"] if note else []
-    if pair["run_id_subject"] != pair["run_id_reference"]:
-        notes.append(f"of two runs, {pair['run_id_subject']} and {pair['run_id_reference']}")
-    if pair["cpu_model_subject"] != pair["cpu_model_reference"] and pair["num_ok_subject"] and pair["num_ok_reference"]:
-        notes.append(f"the host of {names['subject']} has another CPU, {pair['cpu_model_subject']}")
+    for side, name in zip(sides, names, strict=True):
+        ok, planned = side["num_ok"], side["num_planned"]
+        notes += [f"{name}: {ok} ok of {planned} planned"] if ok < planned else []
+        notes += [f"{name}: {side['note']}"] if side["note"] else []
+    (run, other_run), (cpu, other_cpu) = ([side[name] for side in sides] for name in ("run_id", "cpu_model"))
+    if run != other_run:
+        notes.append(f"of two runs, {run} and {other_run}")
+    if cpu != other_cpu and all(side["num_ok"] for side in sides):
+        notes.append(f"the host of {names[0]} has another CPU, {cpu}")
     return notes
 
 
-def _list_other_programs(pair: Row, comparison: Comparison, names: Mapping[str, str]) -> list[str]:
+def _list_other_programs(sides: Sequence[Row], comparison: Comparison, names: Sequence[str]) -> list[str]:
     """Return in what way one GPU and several run different programs: their efficiency is not that of scaling alone."""
     if comparison.measure != "efficiency":
         return []
-    graphs = {side: pair[f"cuda_graph_{side}"] for side in SIDES}
-    if not any(pd.isna(graph) for graph in graphs.values()) and graphs["subject"] != graphs["reference"]:
-        with_graph, without = sorted(SIDES, key=lambda side: not graphs[side])
-        return [f"other programs: one CUDA graph on {names[with_graph]}, none on {names[without]}"]
-    if pair["framework"] == "tensorflow" and pair["mode"] == "compiled":
-        compiled = "only losses and gradients" if pair["phase"] == "train" else "each GPU's part"
-        return [
-            f"other programs: XLA compiles the whole step on {names['reference']}, {compiled} on {names['subject']}"
-        ]
+    graphs = [side["cuda_graph"] for side in sides]
+    if None not in graphs and graphs[0] != graphs[1]:
+        with_graph, without = names if graphs[0] else reversed(names)
+        return [f"other programs: one CUDA graph on {with_graph}, none on {without}"]
+    if sides[0]["framework"] == "tensorflow" and sides[0]["mode"] == "compiled":
+        compiled = "only losses and gradients" if sides[0]["phase"] == "train" else "each GPU's part"
+        return [f"other programs: XLA compiles the whole step on {names[1]}, {compiled} on {names[0]}"]
     return []

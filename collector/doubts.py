@@ -15,7 +15,6 @@ from collector.analysis import Analysis
 from collector.comparisons import FRAMEWORKS
 from collector.facts import count_values, state_resumption
 from collector.labels import FRAMEWORK_NAMES
-from collector.machines import SIDES, is_confounded
 from collector.results.cell_repeats import NO, YES, judge_counting
 from collector.results.frames import find_shared, list_rows, select_alone
 from collector.results.hosts import MAX_DRIFT, describe_drift, describe_environment, list_drifted, measure_drift
@@ -276,11 +275,7 @@ def _find_lone_machines(analysis: Analysis) -> Iterator[Doubt]:
 def _find_libraries(analysis: Analysis) -> Iterator[Doubt]:
     """Yield that frameworks whose times were compared differ in libraries and settings, too."""
     pairs = analysis.comparisons[FRAMEWORKS.name]
-    sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
-    usable = select_alone(pairs[pairs["log_standard_error"].notna() & sound])
-    names = [f"{name}_{side}" for name in ("machines", "num_machines") for side in SIDES]
-    is_free = [not is_confounded(row, FRAMEWORKS.field) for row in list_rows(usable[names])]
-    text = describe_libraries(usable[pd.Series(is_free, index=usable.index, dtype=bool)], analysis.collection)
+    text = describe_libraries(select_alone(pairs[pairs["p_value"].notna()]), analysis.collection)
     if text:
         text = f"{text} How much of a ratio that explains is not known."
         yield _unknown("libraries", "libraries of frameworks differ", text)

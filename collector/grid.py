@@ -18,16 +18,14 @@ from collector.cell_words import describe_field, name_sharing, name_size
 from collector.comparisons import FP32
 from collector.costs.document import CostDocument
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, count_gpus, find_varying, label_hardware, sort_cells
-from collector.machines import SIDES, estimate_pair, is_confounded
+from collector.machines import Obstacle, estimate_pair, find_obstacle
 from collector.results.frames import Row, describe_cell, list_rows
-from collector.results.hosts import drop_build
 from collector.statistics import Estimate
 from collector.units import JOULE, MILLISECOND, THROUGHPUT, Unit, choose_memory_unit, format_number, format_significant
 
 State = Literal["ok", "unsound", "failed", "left-out"]
 Verdict = Literal["longer", "shorter", "undecided", "none"]
-Reason = Literal["", "failed", "unsound", "hardware", "version", "machines", "one-repeat"]
-REASONS: Mapping[Reason, str] = {
+REASONS: Mapping[Obstacle, str] = {
     "failed": "a side has no repeat that ended ok",
     "unsound": "no repeat of a side was measured under sound conditions",
     "hardware": "the hardware differs",
@@ -49,7 +47,7 @@ class Ratio:
     high: float | None
     """The ends of the interval that holds together with those of the baseline's other ratios."""
     verdict: Verdict
-    reason: Reason = ""
+    reason: Obstacle = ""
     """Why there is no verdict."""
 
 
@@ -114,7 +112,7 @@ class Grid:
         return min(times, key=lambda name: times[name]) if len(times) > 1 else None
 
     def _compare(self, baseline: str) -> dict[tuple[str, str], Ratio]:
-        found: dict[tuple[str, str], tuple[Estimate | None, Reason]] = {}
+        found: dict[tuple[str, str], tuple[Estimate | None, Obstacle]] = {}
         for work in self.works:
             reference = self.places.get((work, baseline))
             if reference is None:
@@ -127,28 +125,17 @@ class Grid:
         return {key: _judge(estimate, reason, number) for key, (estimate, reason) in found.items()}
 
 
-def _estimate(subject: Place, reference: Place) -> tuple[Estimate | None, Reason]:
+def _estimate(subject: Place, reference: Place) -> tuple[Estimate | None, Obstacle]:
     """Return subject over reference, and why no verdict can rest on it."""
-    sides = (subject, reference)
-    if any(place.state in ("failed", "left-out") for place in sides):
+    rows = subject.row, reference.row
+    if any(place.state in ("failed", "left-out") for place in (subject, reference)):
         return None, "failed"
-    rows = [place.row for place in sides]
-    pair = {f"{name}_{side}": value for side, row in zip(SIDES, rows, strict=True) for name, value in row.items()}
-    estimate = estimate_pair(pair)
-    if any(place.state == "unsound" for place in sides):
-        return estimate, "unsound"
-    by_nature = any(_name_device(rows[0], part) != _name_device(rows[1], part) for part in ("device", "hardware"))
-    if not by_nature and rows[0]["hardware_id"] != rows[1]["hardware_id"]:
-        return estimate, "hardware"
-    versions = [drop_build(row["framework_version"]) for row in rows]
-    if rows[0]["framework"] == rows[1]["framework"] and versions[0] != versions[1]:
-        return estimate, "version"
-    if not by_nature and is_confounded(pair, "framework"):
-        return estimate, "machines"
-    return (estimate, "") if estimate.interval else (estimate, "one-repeat")
+    is_same_kind = all(len({_name_device(row, part) for row in rows}) == 1 for part in ("device", "hardware"))
+    is_same_framework = rows[0]["framework"] == rows[1]["framework"]
+    return estimate_pair(*rows), find_obstacle(*rows, same_hardware=is_same_kind, same_version=is_same_framework)
 
 
-def _judge(estimate: Estimate | None, reason: Reason, number: int) -> Ratio:
+def _judge(estimate: Estimate | None, reason: Obstacle, number: int) -> Ratio:
     if estimate is None or reason:
         return Ratio(estimate=estimate, low=None, high=None, verdict="none", reason=reason)
     low, high = estimate.find_joint_interval(number) or (None, None)

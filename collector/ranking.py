@@ -16,7 +16,7 @@ from collector.analysis import Analysis
 from collector.comparisons import FRAMEWORKS, MODES, PRECISIONS, Comparison
 from collector.costs.document import OfferCost
 from collector.labels import label_hardware
-from collector.machines import SIDES, estimate_pair, is_confounded
+from collector.machines import SIDES, estimate_pair
 from collector.results.cell_repeats import read_estimate
 from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, list_rows, select_alone
 from collector.statistics import Estimate, invert_estimate, judge_together, scale_estimate
@@ -147,30 +147,26 @@ def _select_sound(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _list_judged(analysis: Analysis, comparisons: Iterable[Comparison]) -> dict[frozenset[Key], Judged]:
-    """Return what the tables say of pairs whose ratio says something of what is compared."""
+    """Return what the tables say of the pairs that they judge."""
     found = {}
     for comparison in comparisons:
         pairs = analysis.comparisons[comparison.name]
-        sound = (pairs["num_sound_subject"] > 0) & (pairs["num_sound_reference"] > 0)
-        for row in list_rows(select_alone(pairs[pairs["log_standard_error"].notna() & sound])):
-            if not is_confounded(row, comparison.field):
-                ratio = read_estimate(row, center="ratio")
-                ratio = ratio if ratio.center >= 1 else invert_estimate(ratio)
-                sides = frozenset((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
-                found[sides] = Judged(ratio=ratio, is_different=row["decision"] in ("slower", "faster"))
+        for row in list_rows(select_alone(pairs[pairs["p_value"].notna()])):
+            ratio = read_estimate(row, center="ratio")
+            ratio = ratio if ratio.center >= 1 else invert_estimate(ratio)
+            sides = frozenset((str(row[f"cell_id_{side}"]), str(row[f"environment_id_{side}"])) for side in SIDES)
+            found[sides] = Judged(ratio=ratio, is_different=row["decision"] in ("slower", "faster"))
     return found
 
 
 def _judge_others(works: Iterable[list[Row]], known: Mapping[frozenset[Key], Judged]) -> dict[frozenset[Key], Judged]:
     """Return what is known of every two programs of a kind of work that no table has, judged together."""
-    ratios = {}
-    for own in works:
-        for faster, slower in combinations(own, 2):
-            if (pair := _name_pair(faster, slower)) not in known:
-                sides = zip(SIDES, (slower, faster), strict=True)
-                ratios[pair] = estimate_pair(
-                    {f"{name}_{side}": value for side, row in sides for name, value in row.items()}
-                )
+    ratios = {
+        pair: estimate_pair(slower, faster)
+        for own in works
+        for faster, slower in combinations(own, 2)
+        if (pair := _name_pair(faster, slower)) not in known
+    }
     judged = zip(ratios.items(), judge_together([*ratios.values()]), strict=True)
     return {pair: Judged(ratio=ratio, is_different=one.is_different) for (pair, ratio), one in judged}
 

@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+import pandas as pd
 import urllib3
 import yaml
 from urllib3.exceptions import HTTPError, MaxRetryError
@@ -36,10 +37,11 @@ from bench.store.documents import find_future_runs, read_runs
 from collector.changes import ChangeHistory, RecordedChange, read_history
 from collector.files import replace_steering, replace_text
 from collector.nights.detection import MIN_NIGHTS_BEFORE
-from collector.nights.series import read_cell_nights, unify
+from collector.nights.series import READ_COLUMNS, read_nights
 from collector.nights.suspicions import Confirmation, NightRun, decide, suspect
 from collector.results.frames import WITHOUT_RECORD
-from collector.results.load import load_run
+from collector.results.hosts import name_machines
+from collector.results.load import join_results, load_run
 from collector.units import NOT_THERE
 from runner.matrix import name_neighbours, shorten_name
 
@@ -197,53 +199,41 @@ def load_nights(
     store: Store, matrix: str, runs: list[Run], left_out: Mapping[str, str]
 ) -> tuple[tuple[NightRun, ...], list[str]]:
     """Return the newest MAX_NIGHTS runs of a matrix, the oldest first, and what could not be read; StoreError."""
-    own = [run for run in runs if run.matrix == matrix][-MAX_NIGHTS:]
+    own = [run.run_id for run in runs if run.matrix == matrix][-MAX_NIGHTS:]
     warnings = [f"run {run_id}: {reason}; it is not looked at" for run_id, reason in left_out.items()]
-    run_ids = set(store.list_run_ids())
-    nights = []
-    for run in own:
+    known = set(store.list_run_ids())
+    frames, read = [], dict[str, Run]()
+    for run_id in (each for one in own for each in (one, confirmation_run_id(matrix, one)) if each in known):
         try:
-            collection = load_run(store, run.run_id, writes_tables=True)
+            collection = load_run(store, run_id, writes_tables=True)
         except TransientError:
             raise
         except UserError as error:  # damaged since it was listed
-            warnings.append(f"run {run.run_id}: {error}")
+            warnings.append(f"run {run_id}: {error}; it is not looked at")
             continue
-        warnings += [f"run {run.run_id}: {notice}" for notice in collection.notices]
+        warnings += [f"run {run_id}: {notice}" for notice in collection.notices]
         if collection.skipped:
-            warnings.append(f"run {run.run_id}: {len(collection.skipped)} documents did not count")
-        again = confirmation_run_id(matrix, run.run_id)
-        confirmation = _load_confirmation(store, again, warnings) if again in run_ids else None
-        nights.append(NightRun(run=run, cells=read_cell_nights(collection), confirmation=confirmation))
-    return _unify(nights), warnings
-
-
-def _unify(nights: Sequence[NightRun]) -> tuple[NightRun, ...]:
-    """Return the nights with one statistic and one name of each host for all repeats, those of confirmations too."""
-    again = [night.confirmation for night in nights if night.confirmation is not None]
-    cells = iter(unify([*(night.cells for night in nights), *(found.cells for found in again)]))
-    own = [replace(night, cells=next(cells)) for night in nights]
-    confirmed = (found and replace(found, cells=next(cells)) for found in (night.confirmation for night in nights))
-    return tuple(replace(night, confirmation=found) for night, found in zip(own, confirmed, strict=True))
-
-
-def _load_confirmation(store: Store, run_id: str, warnings: list[str]) -> Confirmation | None:
-    """Return a confirmation; None, and a warning, where it cannot be read."""
-    try:
-        collection = load_run(store, run_id, writes_tables=True)
-    except TransientError:
-        raise
-    except UserError as error:
-        warnings.append(f"run {run_id}, which measured suspicions again: {error}; it is not looked at")
-        return None
-    is_complete = not collection.results["status"].isin(WITHOUT_RECORD).any()
-    ended = collection.results["finished_at"].dropna()
-    return Confirmation(
-        run=collection.run,
-        cells=read_cell_nights(collection),
-        ended_at=collection.run.created_at if ended.empty else ended.max().to_pydatetime(),
-        is_complete=is_complete,
-    )
+            warnings.append(f"run {run_id}: {len(collection.skipped)} documents did not count")
+        frames.append(join_results([collection], READ_COLUMNS))
+        read[run_id] = collection.run
+    if not frames:
+        return (), warnings
+    results = name_machines(pd.concat(frames, ignore_index=True))
+    cells = read_nights(read, results)
+    nights = []
+    for run_id in (run_id for run_id in own if run_id in read):
+        again, confirmation = confirmation_run_id(matrix, run_id), None
+        if again in read:
+            rows = results[results["run_id"] == again]
+            ended = rows["finished_at"].dropna()
+            confirmation = Confirmation(
+                run=read[again],
+                cells=cells[again],
+                ended_at=read[again].created_at if ended.empty else ended.max().to_pydatetime(),
+                is_complete=not rows["status"].isin(WITHOUT_RECORD).any(),
+            )
+        nights.append(NightRun(run=read[run_id], cells=cells[run_id], confirmation=confirmation))
+    return tuple(nights), warnings
 
 
 NAME_PREFIX = "confirm-"

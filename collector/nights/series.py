@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from bench.schema import Cell, Environment, Run
-from collector.results.cell_repeats import SOUND_VERDICTS
-from collector.results.collection import Collection
-from collector.results.hosts import Place, list_places, name_hosts
+from bench.schema import Cell, Run
+from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
+from collector.results.frames import group_rows, list_known
+from collector.results.hosts import Place
+from collector.results.load import unify_centers
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -22,17 +23,20 @@ Facts = dict[str, str | None]
 UNSOUND_BUT_SLOW = "throttled"
 """A night in which every repeat was throttled is a slower night, with its cause: it counts. Repeats that others
 disturbed, or that ran on the wrong device, say nothing of the cell: they do not."""
-COLUMN_FACTS = (
+FACTS = {
+    name: name
+    for name in (
+        *("instance_type", "driver_version", "framework_version", "python_version", "num_threads", "kubelet_version"),
+        *("verdict", "image", "cpu_quota_cores", "kernel", "tool_revision"),
+    )
+} | {"hostname": "host", "git_revision": "revision"}
+"""What is recorded of the environment, to the column of `join_results`."""
+READ_COLUMNS = (
+    *("run_id", "cell_id", "status", "verdict", "environment_id", "cpu_model", "gpu_name", "image_id"),
     *("instance_type", "driver_version", "framework_version", "python_version", "num_threads", "kubelet_version"),
-    *("hostname", "verdict"),
+    *("center_step_seconds", "mean_step_seconds", "summarized_by", "finished_at", *CENTER_RATES),
+    *Place._fields,
 )
-READ_COLUMNS = [
-    *("cell_id", "cpu_model", "gpu_name", "environment_id", "image_id"),
-    *("center_step_seconds", "mean_step_seconds", "summarized_by"),
-    *COLUMN_FACTS,
-    *(name for name in Place._fields if name not in COLUMN_FACTS),
-]
-"""A sixth of the columns of a run's results: whatever selects rows copies every column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +102,6 @@ class CellNight:
     logs: tuple[float, ...]
     """Of their step times in seconds."""
     facts: Facts
-    mean_logs: tuple[float, ...] = ()
-    """Of the means of their steps; where their step times are these means already, `is_mean`."""
-    is_mean: bool = False
-    places: tuple[Place, ...] = ()
-    """Where they were measured, as each says by itself; `facts` has the host names until `unify`."""
 
     @property
     def instance_types(self) -> tuple[str, ...]:
@@ -112,62 +111,37 @@ class CellNight:
 
     def join(self, other: "CellNight") -> "CellNight":
         """Return both as one night; the environment is this one's."""
-        return replace(self, logs=self.logs + other.logs, mean_logs=self.mean_logs + other.mean_logs)
+        return replace(self, logs=self.logs + other.logs)
 
 
 CellNights = Mapping[SeriesKey, CellNight]
 
 
-def read_cell_nights(collection: Collection) -> dict[SeriesKey, CellNight]:
-    """Return the repeats of each cell that count, by cell and hardware; cells without any are left out.
+def read_nights(runs: Mapping[str, Run], results: pd.DataFrame) -> dict[str, CellNights]:
+    """Return by run the repeats of each cell that count, by cell and hardware; cells without any are left out.
 
-    Sound repeats count; where a cell has none, throttled ones do.
+    `results`: of all runs (by `join_results`, with READ_COLUMNS), so that one statistic stands for all repeats of a
+    cell and a host has one name. Sound repeats count; where a cell has none, throttled ones do.
     """
-    counted = _select_counted(collection.results)
-    cells = {planned.cell.cell_id: planned.cell for planned in collection.run.cells}
-    found: dict[SeriesKey, CellNight] = {}
-    for (cell_id, cpu_model, gpu_name), own in counted.groupby(["cell_id", "cpu_model", "gpu_name"], sort=False):
-        key = SeriesKey(cell=cells[str(cell_id)], cpu_model=str(cpu_model), gpu_name=str(gpu_name) or None)
-        found[key] = CellNight(
-            logs=_take_logs(own["center_step_seconds"]),
-            facts=_describe_environment(own, collection),
-            mean_logs=_take_logs(own["mean_step_seconds"].fillna(own["center_step_seconds"])),
-            is_mean=bool((own["summarized_by"] == "mean").any()),
-            places=tuple(list_places(own)),
-        )
+    found: dict[str, CellNights] = {run_id: {} for run_id in runs}
+    ok = results[(results["status"] == "ok") & results["center_step_seconds"].notna() & results["cpu_model"].notna()]
+    for run_id, frame in unify_centers(ok).groupby("run_id", sort=False):
+        cells = {planned.cell.cell_id: planned.cell for planned in runs[str(run_id)].cells}
+        night: dict[SeriesKey, CellNight] = {}
+        for (cell_id,), repeats in group_rows(list_known(frame), ["cell_id"]).items():
+            sound = [row for row in repeats if row["verdict"] in SOUND_VERDICTS]
+            counted = sound or [row for row in repeats if row["verdict"] == UNSOUND_BUT_SLOW]
+            for (cpu_model, gpu_name), own in group_rows(counted, ["cpu_model", "gpu_name"]).items():
+                logs = np.log([row["center_step_seconds"] for row in own])
+                facts = {fact: _join(row[column] for row in own) for fact, column in FACTS.items()}
+                key = SeriesKey(cell=cells[cell_id], cpu_model=cpu_model, gpu_name=gpu_name)
+                night[key] = CellNight(logs=tuple(map(float, logs)), facts=facts)
+        found[str(run_id)] = night
     return found
 
 
-def unify(nights: Sequence[CellNights]) -> list[CellNights]:
-    """Return the nights with one statistic of all repeats of a series, and with one name of each host.
-
-    The mean stands for all repeats of a series of which one was on two levels. Within a run it is so already
-    (collector.results.attempts); a night of medians beside one of means would differ. Which names are of one host,
-    whatever its boots, all nights together tell.
-    """
-    by_mean = {key for night in nights for key, found in night.items() if found.is_mean}
-    hosts = name_hosts({place for night in nights for found in night.values() for place in found.places})
-
-    def change(key: SeriesKey, found: CellNight) -> CellNight:
-        if found.places:
-            names = _join(host for place in found.places if (host := hosts[place]) is not None)
-            found = replace(found, facts=found.facts | {"hostname": names})
-        return replace(found, logs=found.mean_logs, is_mean=True) if key in by_mean else found
-
-    return [{key: change(key, found) for key, found in night.items()} for night in nights]
-
-
-def _select_counted(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the repeats that count, with READ_COLUMNS; `gpu_name` is empty where there is none."""
-    is_ok = (results["status"] == "ok") & results["center_step_seconds"].notna() & results["cpu_model"].notna()
-    ok = results.loc[is_ok, READ_COLUMNS].fillna({"gpu_name": ""})
-    is_sound = ok["verdict"].isin(SOUND_VERDICTS)
-    has_sound = ok["cell_id"].isin(ok.loc[is_sound, "cell_id"])
-    return ok[is_sound | (~has_sound & (ok["verdict"] == UNSOUND_BUT_SLOW))]
-
-
-def _take_logs(seconds: "pd.Series[float]") -> tuple[float, ...]:
-    return tuple(float(log) for log in np.log(seconds.to_numpy(dtype=np.float64)))
+def _join(values: Iterable[object]) -> str | None:
+    return ", ".join(sorted({str(value) for value in values if value is not None})) or None
 
 
 def tabulate_nights(runs: Sequence[Run], nights: Sequence[CellNights]) -> Nights:
@@ -183,28 +157,3 @@ def tabulate_nights(runs: Sequence[Run], nights: Sequence[CellNights]) -> Nights
                 squares[row, column] = ((values - values.mean()) ** 2).sum()
     facts = tuple(tuple(night[key].facts if key in night else {} for night in nights) for key in keys)
     return Nights(runs=tuple(runs), keys=keys, logs=logs, num_repeats=counts, sums_of_squares=squares, facts=facts)
-
-
-def _describe_environment(repeats: pd.DataFrame, collection: Collection) -> Facts:
-    """Return what is recorded of where the repeats ran.
-
-    What `environment_id` leaves out (kernel, revision of the image's code) is that of the first repeat of the run with
-    this id.
-    """
-    known = collection.environments
-    environments = [known[name] for name in repeats["environment_id"].dropna().unique() if name in known]
-    facts: Facts = {name: _join(repeats[name].dropna()) for name in COLUMN_FACTS}
-    facts["image"] = _join(repeats["image_id"].dropna()) or _join_of(environments, "image")
-    for name in ("cpu_quota_cores", "kernel", "git_revision"):
-        facts[name] = _join_of(environments, name)
-    facts["tool_revision"] = collection.run.git_revision
-    return facts
-
-
-def _join_of(environments: Sequence[Environment], name: str) -> str | None:
-    return _join(value for environment in environments if (value := getattr(environment, name)) is not None)
-
-
-def _join(values: Iterable[object]) -> str | None:
-    texts = sorted({str(value) for value in values})
-    return ", ".join(texts) or None

@@ -4,7 +4,7 @@ Base units only. docs/tables.md and the reading of documents are made of what st
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -300,6 +300,14 @@ def list_known(frame: pd.DataFrame) -> list[Row]:
     """Return the rows of `frame`, None in the place of every missing value."""
     rows: list[Row] = frame.astype(object).where(frame.notna(), None).to_dict("records")  # type: ignore[assignment]
     return rows
+
+
+def group_rows(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    """Return the rows (of `list_known`) by their values of the columns, in the order in which they come."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return groups
 
 
 STEP_SERIES = ("warmup_step_seconds", "step_seconds", "device_step_seconds")

@@ -73,9 +73,33 @@ def load_runs(store: Store, run_ids: Sequence[str]) -> list[Collection]:
     return [load_run(store, run_id) for run_id in dict.fromkeys(run_ids)]
 
 
-def join_results(collections: Iterable[Collection]) -> pd.DataFrame:
-    """Return the results of several runs, one after the other, columns RESULT_COLUMNS; no step times are read."""
-    return name_machines(pd.concat([collection.results for collection in collections], ignore_index=True))
+ENVIRONMENT_FACTS = {
+    "kernel": "kernel",
+    "cpu_quota_cores": "cpu_quota_cores",
+    "revision": "git_revision",
+    "image": "image",
+}
+"""What `join_results` adds of the environments, by column."""
+
+
+def join_results(collections: Iterable[Collection], columns: Iterable[str] = RESULT_COLUMNS) -> pd.DataFrame:
+    """Return the results of several runs, one after the other; no step times are read.
+
+    Beside `columns`, those of `Place` and the id of the environment among them: ENVIRONMENT_FACTS, and when the run was
+    planned (`run_started`) and by which revision of the tool (`tool_revision`). What `environment_id` leaves out is
+    that of the first repeat of the run with this id. A host has one name in all of the rows.
+    """
+    frames = []
+    for collection in collections:
+        frame = collection.results[list(columns)]
+        known, run = collection.environments, collection.run
+        facts = {
+            column: frame["environment_id"].map({id_: getattr(one, name) for id_, one in known.items()}).astype(object)
+            for column, name in ENVIRONMENT_FACTS.items()
+        }
+        facts["image"] = frame["image_id"].astype(object).where(frame["image_id"].notna(), facts["image"])
+        frames.append(frame.assign(**facts, run_started=run.created_at, tool_revision=run.git_revision))
+    return name_machines(pd.concat(frames, ignore_index=True))
 
 
 def _assemble(store: Store, run: Run, results: RunTable, *on_cluster: RunTable) -> Collection:

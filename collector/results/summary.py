@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from collector.machines import describe_places
 from collector.results.cell_repeats import (
     CENTER_RATES,
     GROUP,
@@ -242,7 +243,6 @@ def describe_center(
     estimate, means = measure(values, machines)
     low, high = estimate.interval or (None, None)
     unit = f"{len(means)} machines" if len(means) > 1 else f"{len(values)} repeats"
-    types = sorted({kind or "unknown" for kind in instance_types})
     return {
         "center_step_seconds": estimate.center,
         "interval_low_seconds": low,
@@ -251,12 +251,8 @@ def describe_center(
         "degrees_of_freedom": estimate.degrees_of_freedom,
         "interval_method": f"Student's t, {unit}" if estimate.interval else None,
         "interval_reason": None if estimate.interval else NO_INTERVAL,
-        "num_machines": len(means),
-        "machines": "; ".join(sorted(means)),
-        "hostnames": "; ".join(sorted(set(hosts))),
-        "instance_types": None if types == ["unknown"] else "; ".join(types),
         "machine_step_seconds": json.dumps(means),
-    }
+    } | describe_places(machines, hosts, instance_types)
 
 
 def _note(row: Row) -> str:

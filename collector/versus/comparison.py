@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.errors import UserError
-from collector.results.cell_repeats import SOUND_VERDICTS
+from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
 from collector.results.collection import Collection
-from collector.results.frames import WITHOUT_RECORD, list_known
+from collector.results.frames import CELL_COLUMNS, WITHOUT_RECORD, list_known
 from collector.results.hosts import describe_environment
-from collector.results.load import unify_centers
+from collector.results.load import join_results, unify_centers
 from collector.units import NOT_THERE, count_things
 from collector.versus.noise import (
     RelatedRuns,
@@ -44,10 +44,21 @@ from collector.versus.sides import (
     label_pairs,
     make_side,
     pair_cells,
-    tabulate_measured,
 )
-from collector.versus.verdicts import Evaluation, compare_pairs, compare_pairs_by_range
+from collector.versus.verdicts import Found, compare_pairs, compare_pairs_by_range
 from collector.versus.words import conclude
+
+COLUMNS = (
+    *("run_id", "cell_id", "repeat", "status", "started_at", *CELL_COLUMNS, "verdict", "environment_id", "hardware_id"),
+    *("cpu_model", "num_threads", "gpu_name", "driver_version", "python_version", "framework_version"),
+    *("instance_type", "region", "zone", "is_spot", "image_id", "kubelet_version"),
+    *("hostname", "gpu_uuid", "boot_id", "booted_at", "lasting_ids"),
+    *("center_step_seconds", "mean_step_seconds", "summarized_by", *CENTER_RATES),
+    *("pipelined_step_seconds", "peak_rss_bytes"),
+    *("peak_memory_allocated_bytes", "cpu_energy_per_sample_joules", "gpu_energy_per_sample_joules"),
+    "gpu_power_limit_watts",
+)
+"""What is read of the results."""
 
 
 def compare_sides(question: Question, collections: Sequence[Collection], related: RelatedRuns) -> CompareDocument:
@@ -77,33 +88,32 @@ def compare_sides(question: Question, collections: Sequence[Collection], related
         )
         for label, (a, b) in zip(label_pairs(pairing, free), pairing.pairs, strict=True)
     ]
-    found = _evaluate(question, metric, pairs, history)
+    cells, together, noise = _evaluate(question, metric, pairs, history)
     ran_a, ran_b = (
         [row for cell in side for row in cell if row["status"] == "ok"] for side in zip(*pairing.pairs, strict=True)
     )
     differences = list_environment_differences(ran_a, ran_b, collections) if ran_a and ran_b else []
     is_within_runs = all(pair.is_same_run for pair in pairs)
     exit_code, conclusion = conclude(
-        found.cells, found.together, metric, is_within_runs=is_within_runs, fails_undecided=question.fails_undecided
+        cells, together, metric, is_within_runs=is_within_runs, fails_undecided=question.fails_undecided
     )
-    names = ("name", "title", "base_unit", "reading", "worse", "better")
     warnings = [*pairing.ambiguities, *_list_warnings(collections, rows_a, rows_b), *related.list_warnings()]
     return CompareDocument(
-        metric=MetricDescription(**{name: getattr(metric, name) for name in names}),
+        metric=MetricDescription.model_validate(metric, from_attributes=True),
         a=_describe_side(question.a, rows_a),
         b=_describe_side(question.b, rows_b),
         inferred=inferred,
         is_between_machines=any(difference.is_hardware for difference in differences),
         environments_known=bool(ran_a and ran_b),
         differences=tuple(differences),
-        noise=tuple(found.noise),
+        noise=tuple(noise),
         is_within_runs=is_within_runs,
-        cells=tuple(found.cells),
-        together=tuple(found.together),
+        cells=tuple(cells),
+        together=tuple(together),
         only_in_a=_describe_unpaired(pairing.only_in_a),
         only_in_b=_describe_unpaired(pairing.only_in_b),
         warnings=tuple(warnings),
-        counts=dict(Counter(cell.verdict for cell in found.cells)),
+        counts=dict(Counter(cell.verdict for cell in cells)),
         exit_code=exit_code,
         conclusion=conclusion,
     )
@@ -115,7 +125,7 @@ def _list_rows(question: Question, compared: Sequence[Collection], related: Sequ
     Several runs are summarised alike. One run alone stays as its report has it, whatever else is in the store: all
     runs are summarised alike for the noise only.
     """
-    frame = tabulate_measured([*compared, *related])
+    frame = join_results([*compared, *related], COLUMNS)
     number = sum(len(one.results) for one in compared)
     history = list_known(unify_centers(frame))
     rows = list_known(frame[:number]) if len(compared) == 1 else history[:number]
@@ -140,7 +150,7 @@ def _choose_metric(question: Question, pairing: Pairing) -> Metric:
     return metric.name_tenants() if has_tenants else metric
 
 
-def _evaluate(question: Question, metric: Metric, pairs: Sequence[CellPair], history: Rows) -> Evaluation:
+def _evaluate(question: Question, metric: Metric, pairs: Sequence[CellPair], history: Rows) -> Found:
     """Return the verdicts on the pairs, held against what identical runs of the history differ by.
 
     Those of B's runs that are identical to runs of A say nothing of it: whether they are is the question.
@@ -157,7 +167,7 @@ def _evaluate(question: Question, metric: Metric, pairs: Sequence[CellPair], his
             if row["status"] == "ok" and row["verdict"] in SOUND_VERDICTS
             if (row["run_id"], kind := identify_kind(row)) not in dropped
         ]
-        return Evaluation(cells=compare_pairs_by_range(pairs, kept, metric, question.floor))
+        return compare_pairs_by_range(pairs, kept, metric, question.floor)
     estimates = list_run_estimates(history, metric, include_invalid=question.include_invalid)
     by_pool: defaultdict[PoolKey, list[RunDifference]] = defaultdict(list)
     for difference in list_differences(one for one in estimates if (one.run_id, one.kind) not in dropped):

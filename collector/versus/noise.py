@@ -19,12 +19,12 @@ from bench.schema import Run
 from bench.store import Store, is_confirmation
 from bench.store.documents import read_runs
 from collector.results.collection import Collection
-from collector.results.frames import is_shared
+from collector.results.frames import Row, is_shared
 from collector.results.load import load_run
 from collector.statistics import CONFIDENCE, Estimate
 from collector.units import count_things, join_some
 from collector.versus.question import Metric, Source
-from collector.versus.sides import PoolKey, Row, Rows, make_side
+from collector.versus.sides import PoolKey, Rows, make_side
 
 MAX_RUNS = 10
 """So many other runs are read at the most, the newest first: with ten of them the noise of a run's cells has six
@@ -142,7 +142,7 @@ def list_run_estimates(rows: Rows, metric: Metric, *, include_invalid: bool) -> 
             is_shared=is_shared(first),
             run_id=first["run_id"],
             started_at=first["run_started"],
-            machines="; ".join(side.list_values("machine")),
+            machines=side.row["machines"],
             estimate=side.measured.estimate,
         )
         for side in sides

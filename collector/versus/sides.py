@@ -1,19 +1,14 @@
 """Gather what each side measured of a cell, pair the cells of both sides, and compute ratios of cells and groups."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
-
-import pandas as pd
 
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES, add_labels, label_shared
-from collector.machines import DIFFERENT_BY_NATURE, is_confounded
-from collector.results.cell_repeats import CENTER_RATES, SOUND_VERDICTS
-from collector.results.collection import Collection
-from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, is_shared, make_frame
-from collector.results.hosts import name_machines
+from collector.machines import describe_places, is_confounded
+from collector.results.cell_repeats import SOUND_VERDICTS
+from collector.results.frames import CELL_COLUMNS, PROTOCOL_FIELDS, Row, group_rows, is_shared, make_frame
 from collector.statistics import (
     Estimate,
     Measured,
@@ -26,39 +21,12 @@ from collector.statistics import (
 from collector.units import count_things
 from collector.versus.question import Metric, describe_value, list_values
 
-Row = dict[str, Any]
 Rows = Sequence[Row]
 PoolKey = tuple[str, bool, bool]
 """Device, whether two runs used the same machines, and whether the cells shared their device."""
 
 FAILED_STATUSES = {"failed", "oom", "timeout"}
 """How a repeat ends that the cell itself is to blame for; `preempted` and `missing` say nothing of the cell."""
-COLUMNS = (
-    *("run_id", "cell_id", "repeat", "status", "started_at", *CELL_COLUMNS, "verdict", "environment_id", "hardware_id"),
-    *("cpu_model", "num_threads", "gpu_name", "driver_version", "python_version", "framework_version"),
-    *("instance_type", "region", "zone", "is_spot", "image_id", "kubelet_version"),
-    *("hostname", "gpu_uuid", "boot_id", "booted_at", "lasting_ids", "host", "machine"),
-    *("center_step_seconds", "mean_step_seconds", "summarized_by", *CENTER_RATES),
-    *("pipelined_step_seconds", "peak_rss_bytes"),
-    *("peak_memory_allocated_bytes", "cpu_energy_per_sample_joules", "gpu_energy_per_sample_joules"),
-    "gpu_power_limit_watts",
-)
-"""What is read of the results."""
-
-
-def tabulate_measured(collections: Sequence[Collection]) -> pd.DataFrame:
-    """Return a row per planned repeat of all runs: COLUMNS, and `kernel`, `revision`, `image` and `run_started`."""
-    frames = []
-    for collection in collections:
-        frame = collection.results[list(COLUMNS)].astype(object)
-        environments = collection.environments
-        facts = {
-            column: frame["environment_id"].map({name: getattr(one, field) for name, one in environments.items()})
-            for column, field in (("kernel", "kernel"), ("revision", "git_revision"), ("image", "image"))
-        }
-        image = frame["image_id"].where(frame["image_id"].notna(), facts["image"])
-        frames.append(frame.assign(**facts | {"image": image}, run_started=collection.run.created_at).astype(object))
-    return name_machines(pd.concat(frames, ignore_index=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,9 +60,11 @@ class CellSide:
         statuses = {row["status"] for row in self.rows}
         return "ok" not in statuses and bool(statuses & FAILED_STATUSES)
 
-    def list_values(self, column: str) -> list[str]:
-        """Return what the repeats that count have in a column, each value once, sorted."""
-        return sorted({row[column] for row in self.counted if row[column] is not None})
+    @cached_property
+    def row(self) -> Row:
+        """The fields of the cell, and where the repeats that count ran, as `collector.machines` reads them."""
+        columns = ("machine", "host", "instance_type")
+        return self.cell | describe_places(*([row[name] for row in self.counted] for name in columns))
 
     @cached_property
     def measured(self) -> Measured:
@@ -149,28 +119,9 @@ class CellPair:
         return self.a.run_ids == self.b.run_ids
 
     @property
-    def field(self) -> str:
-        """The field in which the sides differ by nature, for the words on their machines; empty where in none."""
-        return next((name for name in DIFFERENT_BY_NATURE if self.a.cell[name] != self.b.cell[name]), "")
-
-    @property
     def is_confounded(self) -> bool:
         """Whether the ratio of one run holds a difference of machines of which nothing says how large it is."""
-        return self.is_same_run and not self.problem and is_confounded(self.make_row(), self.field)
-
-    def make_row(self) -> Row:
-        """Return the pair as `collector.machines` reads it; A is its reference."""
-        row: Row = {}
-        for suffix, side in (("subject", self.b), ("reference", self.a)):
-            machines = side.list_values("machine")
-            row |= {
-                f"machines_{suffix}": "; ".join(machines),
-                f"num_machines_{suffix}": len(machines),
-                f"hostnames_{suffix}": "; ".join(side.list_values("host")),
-                f"instance_types_{suffix}": "; ".join(side.list_values("instance_type")) or None,
-            }
-            row |= {f"{name}_{suffix}" if self.field else name: side.cell[name] for name in DIFFERENT_BY_NATURE}
-        return row
+        return self.is_same_run and not self.problem and is_confounded(self.b.row, self.a.row)
 
     @property
     def pools(self) -> tuple[PoolKey, ...]:
@@ -179,13 +130,14 @@ class CellPair:
         A GPU and a CPU cell are on the same machine where they are on the same hosts.
         """
         devices = sorted({side.cell["device"] for side in (self.a, self.b)})
-        column = "machine" if len(devices) == 1 else "host"
-        is_same_machine = self.a.list_values(column) == self.b.list_values(column)
+        column = "machines" if len(devices) == 1 else "hostnames"
+        is_same_machine = self.a.row[column] == self.b.row[column]
         shares = any(is_shared(side.cell) for side in (self.a, self.b))
         return tuple((device, is_same_machine, shares) for device in devices)
 
-    def estimate(self) -> Estimate:
-        """Return B over A."""
+    @cached_property
+    def ratio(self) -> Estimate:
+        """B over A."""
         return divide(self.b.measured, self.a.measured)
 
     @property
@@ -236,18 +188,12 @@ def pair_cells(rows_a: Rows, rows_b: Rows, free: Set[str]) -> Pairing:
     Cells whose protocol (how long was measured) is equal are paired first; of the others it may differ.
     """
     pairing = Pairing()
-    left: list[dict[str, list[Row]]] = [{}, {}]
-    for cells, rows in zip(left, (rows_a, rows_b), strict=True):
-        for row in rows:
-            cells.setdefault(row["cell_id"], []).append(row)
+    left = [{id_: own for (id_,), own in group_rows(rows, ["cell_id"]).items()} for rows in (rows_a, rows_b)]
     fields = [name for name in CELL_COLUMNS if name not in free]
     for names in (fields, [name for name in fields if name not in PROTOCOL_FIELDS]):
-        keyed: list[defaultdict[Any, list[str]]] = [defaultdict(list), defaultdict(list)]
-        for found, cells in zip(keyed, left, strict=True):
-            for cell_id, rows in cells.items():
-                found[tuple(rows[0][name] for name in names)].append(cell_id)
+        keyed = [group_rows((rows[0] for rows in cells.values()), names) for cells in left]
         for key in [key for key in keyed[0] if key in keyed[1]]:
-            a, b = ([cells.pop(one) for one in ids[key]] for cells, ids in zip(left, keyed, strict=True))
+            a, b = ([cells.pop(row["cell_id"]) for row in own[key]] for cells, own in zip(left, keyed, strict=True))
             if len(a) == len(b) == 1:
                 pairing.pairs.append((a[0], b[0]))
             pairing.ambiguities += [_describe_ambiguity(side, own) for side, own in (("A", a), ("B", b)) if own[1:]]

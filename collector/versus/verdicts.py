@@ -9,7 +9,7 @@ interval of the ratio alone, by its repeats: only if it lies within the floor ar
 import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -181,18 +181,13 @@ def count_repeats(test: RatioTest, num_tests: int) -> int | None:
     return find_least(is_enough)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """What is said of all pairs, and what it rests on."""
-
-    cells: list[CellComparison]
-    together: list[GroupComparison] = field(default_factory=list)
-    noise: list[NoiseDescription] = field(default_factory=list)
+Found = tuple[list[CellComparison], list[GroupComparison], list[NoiseDescription]]
+"""What is said of all pairs, of groups of them, and what it rests on."""
 
 
 def compare_pairs(
     pairs: Sequence[CellPair], measured: Mapping[PoolKey, Noise], metric: Metric, floor: float | None
-) -> Evaluation:
+) -> Found:
     """Return the verdicts on pairs of a metric with intervals, on groups of them, and what they rest on.
 
     The intervals of the cells and of the groups of them hold together, so that identical runs are called worse by any
@@ -205,17 +200,17 @@ def compare_pairs(
     families = [[*tests.values()], [test for *_, test in groups]]
     if not all(pair.is_same_run for pair in pairs):
         families = [sum(families, [])]
-    verdicts = [(verdict, len(family)) for family in families for verdict in judge(family)]
-    judged = {index: (test, *found) for (index, test), found in zip(tests.items(), verdicts, strict=False)}
-    cells = [
-        _describe_pair(pair, _describe_judged(pair, *judged[index]) if index in judged else _describe_untested(pair))
-        for index, pair in enumerate(pairs)
-    ]
+    found = [_describe_verdict(*one) for family in families for one in zip(family, judge(family), strict=True)]
+    judged = {
+        index: described | ({"reason": advise(test, len(families[0]))} if described["verdict"] == "undecided" else {})
+        for (index, test), described in zip(tests.items(), found, strict=False)
+    }
+    cells = [_describe_pair(pair, judged.get(index) or _explain_untested(pair)) for index, pair in enumerate(pairs)]
     together = [
-        GroupComparison(label=label, num_cells=number, **_describe_verdict(test, verdict))
-        for (label, number, test), (verdict, _) in zip(groups, verdicts[len(tests) :], strict=True)
+        GroupComparison(label=label, num_cells=number, **described | _describe_ratio(test.ratio))
+        for (label, number, test), described in zip(groups, found[len(tests) :], strict=True)
     ]
-    return Evaluation(cells=cells, together=together, noise=_describe_noise([pairs[index] for index in tests], noises))
+    return cells, together, _describe_noise([pairs[index] for index in tests], noises)
 
 
 def compare_pairs_by_range(
@@ -223,7 +218,7 @@ def compare_pairs_by_range(
     identical: Iterable[tuple[Hashable, Mapping[str, Any]]],
     metric: Metric,
     floor: float | None,
-) -> list[CellComparison]:
+) -> Found:
     """Return the verdicts on pairs of a metric whose repeats do not scatter, such as peak memory.
 
     Repeats of a cell are mostly equal to the byte; where they differ, cuDNN's search took another workspace, or the
@@ -242,7 +237,7 @@ def compare_pairs_by_range(
             known[device] = max(known[device], abs(math.log(after / before)))
     cells = []
     for pair in pairs:
-        found = _describe_untested(pair)
+        found = _explain_untested(pair)
         if pair.problem is None:
             sides = (pair.a, pair.b)
             ranges = [math.log(max(side.values) / min(side.values)) for side in sides]
@@ -250,15 +245,11 @@ def compare_pairs_by_range(
             value_a, value_b = (max(side.values) for side in sides)
             ratio = value_b / value_a
             is_same = abs(math.log(ratio)) <= log_floor
-            found = {
-                "verdict": "same" if is_same else "worse" if ratio > 1 else "better",
-                "ratio": ratio,
-                "floor": math.expm1(log_floor),
-                "value_a": value_a,
-                "value_b": value_b,
-            }
+            found = {"verdict": "same" if is_same else "worse" if ratio > 1 else "better"}
+            found |= {"floor": math.expm1(log_floor), "value_a": value_a, "value_b": value_b}
+            found |= {"ratio": ratio, "ratio_low": None, "ratio_high": None}
         cells.append(_describe_pair(pair, found))
-    return cells
+    return cells, [], []
 
 
 def _find_noise(pool: PoolKey, measured: Mapping[PoolKey, Noise], metric: Metric, floor: float | None) -> Noise | None:
@@ -285,11 +276,11 @@ def _make_test(pair: CellPair, noises: Mapping[PoolKey, Noise | None], floor: fl
         return None
     sides, variances = (pair.b, pair.a), None
     # Of several machines or runs, these are the observations: more repeats would not make the interval narrower.
-    if not any(len(own) > 1 for side in sides for own in (side.list_values("machine"), side.run_ids)):
+    if all(side.row["num_machines"] == len(side.run_ids) == 1 for side in sides):
         one, other = (measure_variance(side.measured.estimate, len(side.values)) for side in sides)
         variances = None if one is None or other is None else RepeatVariances(one=one, other=other)
     test = RatioTest(
-        ratio=pair.estimate(), noise=NONE, runs_share=pair.runs_share, variances=variances, least_floor=floor or 0.0
+        ratio=pair.ratio, noise=NONE, runs_share=pair.runs_share, variances=variances, least_floor=floor or 0.0
     )
     if noise is None or pair.is_same_run:
         return test
@@ -308,7 +299,7 @@ def _test_groups(
     groups: defaultdict[Any, list[int]] = defaultdict(list)
     for index in tests:
         pair = pairs[index]
-        if all(len(side.list_values("machine")) == 1 or len(side.run_ids) > 1 for side in (pair.a, pair.b)):
+        if all(side.row["num_machines"] == 1 or len(side.run_ids) > 1 for side in (pair.a, pair.b)):
             groups[pair.pools, pair.a.run_ids, pair.b.run_ids].append(index)
     found = []
     for (pools, *_), members in groups.items():
@@ -326,9 +317,13 @@ def _test_groups(
     return found
 
 
-def _describe_pair(pair: CellPair, found: Mapping[str, Any]) -> CellComparison:
+def _describe_pair(pair: CellPair, found: dict[str, Any]) -> CellComparison:
     """Return a pair with what was `found` of its ratio."""
     name_a, name_b = name_sides(pair.a.cell, pair.b.cell)
+    fields: dict[str, Any] = {}
+    if not pair.problem:
+        values = {f"value_{name}": side.measured.estimate.center for name, side in (("a", pair.a), ("b", pair.b))}
+        fields = _describe_ratio(pair.ratio) | values | {"scope": describe_scope(pair.b.row, pair.a.row)}
     return CellComparison(
         label=pair.label,
         name_a=name_a,
@@ -337,40 +332,28 @@ def _describe_pair(pair: CellPair, found: Mapping[str, Any]) -> CellComparison:
         cell_id_b=pair.b.cell["cell_id"],
         num_repeats_a=len(pair.a.counted),
         num_repeats_b=len(pair.b.counted),
-        scope="" if pair.problem else describe_scope(pair.make_row(), pair.field),
         notes=tuple(_list_notes(pair)),
-        **{"reason": "", **found},
+        **{"reason": ""} | fields | found,
     )
 
 
-def _describe_untested(pair: CellPair) -> dict[str, Any]:
-    """Return why there is no verdict on a ratio; where the machines differ, with the ratio."""
+def _explain_untested(pair: CellPair) -> dict[str, Any]:
+    """Return why there is no verdict on a ratio."""
     if pair.problem:
         is_failure = pair.b.is_broken and pair.a.counted
         return {"verdict": "fails" if is_failure else "not comparable", "reason": pair.problem}
-    if pair.is_confounded:
-        return {"verdict": "undecided", "reason": CONFOUNDED} | _describe_ratio(pair.estimate()) | _list_values(pair)
-    return {"verdict": "undecided", "reason": NOISE_UNKNOWN}
-
-
-def _describe_judged(pair: CellPair, test: RatioTest, verdict: Verdict, number: int) -> dict[str, Any]:
-    reason = advise(test, number) if verdict.decision == "undecided" else ""
-    return _describe_verdict(test, verdict) | _list_values(pair) | {"reason": reason}
+    return {"verdict": "undecided", "reason": CONFOUNDED if pair.is_confounded else NOISE_UNKNOWN}
 
 
 def _describe_verdict(test: RatioTest, verdict: Verdict) -> dict[str, Any]:
-    floor = math.expm1(test.log_floor) if test.log_floor else None
     found = verdict._asdict()
-    return _describe_ratio(test.ratio) | {"verdict": found.pop("decision"), "floor": floor} | found
+    floor = math.expm1(test.log_floor) if test.log_floor else None
+    return {"verdict": found.pop("decision"), "floor": floor} | found
 
 
 def _describe_ratio(ratio: Estimate) -> dict[str, Any]:
     low, high = ratio.interval or (None, None)
     return {"ratio": ratio.center, "ratio_low": low, "ratio_high": high}
-
-
-def _list_values(pair: CellPair) -> dict[str, Any]:
-    return {"value_a": pair.a.measured.estimate.center, "value_b": pair.b.measured.estimate.center}
 
 
 def _list_notes(pair: CellPair) -> list[str]:

@@ -10,8 +10,9 @@ from audit_tables import audit_row, make_row
 from bench.schema import Cell, Result
 from collector.audit.claims import gather_context
 from collector.comparisons import compare_all
-from collector.nights.series import read_cell_nights
+from collector.nights.series import READ_COLUMNS, read_nights
 from collector.results.frames import SHARING_FIELDS
+from collector.results.load import join_results
 from collector.results.summary import summarize_cells
 from collector.tables.environments import tabulate_machines
 from factories import make_cell, make_environment, make_gpu
@@ -66,7 +67,9 @@ def test_an_audited_figure_is_not_held_against_a_cell_with_tenants(tmp_path: Pat
 
 def test_a_cell_with_tenants_has_a_series_of_its_own_over_the_nights(collect: Collect) -> None:
     cells = [make_gpu_cell(), make_gpu_cell(tenants=2)]
-    nights = read_cell_nights(collect(*make_repeats(cells[0], 0.1), *share(cells[1], 0.3)))
+    collection = collect(*make_repeats(cells[0], 0.1), *share(cells[1], 0.3))
+    run = collection.run
+    nights = read_nights({run.run_id: run}, join_results([collection], READ_COLUMNS))[run.run_id]
     assert {key.cell.tenants: len(night.logs) for key, night in nights.items()} == {1: 1, 2: 3}
 
 
