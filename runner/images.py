@@ -70,6 +70,8 @@ def locate_requirements(framework: Framework, flavour: Flavour) -> str:
 def list_images() -> Iterator[ImageSpec]:
     """Yield every image: one per framework and flavour, then that of runner and collector."""
     for name, framework in FRAMEWORKS.items():
+        if framework.module is not None:
+            continue  # a plugin's: its image is the user's
         for flavour in (FLAVOURS[device] for device in framework.devices):
             own = (
                 FRAMEWORK_DOCKERFILE,

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ import yaml
 from urllib3.exceptions import HTTPError, MaxRetryError
 
 from bench.errors import TransientError, UserError
+from bench.registry.plugins import load_plugins
 from bench.schema import (
     Alarm,
     AlarmedChange,
@@ -292,11 +293,9 @@ def _list_fields(planned: PlannedCell, neighbours: Mapping[Neighbour, str]) -> d
     return {name: value for name, value in fields.items() if value is not None}
 
 
-Kind = Literal["json", "slack"]
 # The URLs of webhooks are secrets: they come from the environment and appear in no message. Every alarm is sent at
 # least once: its mark is written to the store after the server has taken it. A program that is killed in between sends
 # it again, with the same `alarm_id`.
-KINDS: tuple[Kind, ...] = ("json", "slack")
 TIMEOUT_SECONDS = 10.0
 """Of silence."""
 RETRIES = urllib3.Retry(
@@ -317,7 +316,8 @@ MAX_SHOWN = 10
 class Webhook:
     """Where alarms are sent: a variable of the environment that holds a URL, and the form of the body."""
 
-    kind: Kind
+    kind: str
+    """A name in FORMATS."""
     variable: str
     url: str
 
@@ -343,15 +343,15 @@ def parse_webhooks(values: Sequence[str], environment: Mapping[str, str] = os.en
     found = []
     for value in values:
         kind, separator, variable = value.partition(":")
-        if not separator or kind not in KINDS or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+        if not separator or kind not in FORMATS or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
             raise UserError(
-                "--webhook: it takes json:VARIABLE or slack:VARIABLE, the name of an environment variable that holds "
-                "the URL (the URL itself would be visible in the list of processes)"
+                f"--webhook: it takes {' or '.join(f'{name}:VARIABLE' for name in FORMATS)}, the name of an "
+                "environment variable that holds the URL (the URL itself would be visible in the list of processes)"
             )
         url = environment.get(variable, "").strip()
         if not re.fullmatch(r"https?://[!-~]+", url):
             raise UserError(f"--webhook {value}: the variable {variable} holds no http:// or https:// URL; set it")
-        found.append(Webhook(kind="slack" if kind == "slack" else "json", variable=variable, url=url))
+        found.append(Webhook(kind=kind, variable=variable, url=url))
     return found
 
 
@@ -399,6 +399,14 @@ def format_text(alarm: Alarm) -> str:
     return "\n".join([*lines, f"report: {escape_slack(alarm.report)}"])
 
 
+# The bodies of alarms; a plugin brings others.
+FORMATS: dict[str, Callable[[Alarm], bytes]] = {
+    "json": Alarm.to_json,
+    "slack": lambda alarm: json.dumps({"text": format_text(alarm)}).encode(),
+    **load_plugins("alarms"),
+}
+
+
 def post(webhook: Webhook, body: bytes) -> None:
     """Send a body; raise WebhookError if the server does not take it in three tries."""
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # its warnings show the URL
@@ -431,9 +439,8 @@ def _make_pool(url: str) -> urllib3.PoolManager:
 
 def _send_night(store: Store, webhook: Webhook, changes: Sequence[RecordedChange]) -> str:
     alarm = make_alarm(store, changes)
-    body = alarm.to_json() if webhook.kind == "json" else json.dumps({"text": format_text(alarm)}).encode()
     try:
-        post(webhook, body)
+        post(webhook, FORMATS[webhook.kind](alarm))
     except WebhookError as error:
         return f"not sent to {webhook.kind}:{webhook.variable}: {error}; the next `watch` tries again"
     for change in changes:

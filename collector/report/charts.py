@@ -21,7 +21,7 @@ alt.data_transformers.disable_max_rows()
 BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#ececec"
 COLOURS_BY_FRAMEWORK: dict[Framework, str] = {"pytorch": VERMILLION, "tensorflow": BLUE, "jax": GREEN}
-COLOURS_BY_LABEL = {FRAMEWORKS[name].label: colour for name, colour in COLOURS_BY_FRAMEWORK.items()}
+COLOURS_BY_LABEL = {framework.label: COLOURS_BY_FRAMEWORK.get(name, GREY) for name, framework in FRAMEWORKS.items()}
 FRAMEWORK_COLOURS = alt.Scale(domain=list(COLOURS_BY_LABEL), range=list(COLOURS_BY_LABEL.values()))
 SERIES_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 SERIES_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right", "triangle-left")

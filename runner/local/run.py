@@ -18,7 +18,7 @@ from statistics import fmean
 from rich.console import Console
 
 from bench.errors import UserError
-from bench.registry import Device
+from bench.registry import FRAMEWORKS, Device
 from bench.schema import (
     Failure,
     Framework,
@@ -37,6 +37,7 @@ from bench.worker.request import Order, read_timing_variables
 from runner.images import Flavour
 from runner.local.hardware import find_gpu, plan_local_run, share_device
 from runner.local.installer import hide_python_path
+from runner.local.plugins import link_plugins
 from runner.local.process import ProcessEnd, ProcessNotStarted, hold_host_lock, run_processes
 from runner.local.virtual_environments import (
     describe_missing,
@@ -274,7 +275,8 @@ def make_neutral(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _make_variables(order: Order, given: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a measuring process: those `given`, the order, `bench` first on the path."""
-    path = [str(locate_sources() / "images" / "bench" / "src"), *filter(None, [given.get("PYTHONPATH")])]
+    plugins = link_plugins()
+    path = [str(locate_sources() / "images" / "bench" / "src"), *plugins, *filter(None, [given.get("PYTHONPATH")])]
     python = {
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONSAFEPATH": "1",  # else a bench.py in the working directory would run instead
@@ -442,7 +444,7 @@ def leave_out_unequipped(
         cell = repeat.planned.cell
         python = interpreters.get(cell.framework)
         data = DATA_MODULES.get(cell.framework, ()) if cell.data_dir is not None else ()
-        modules = (*BENCH_MODULES, *FRAMEWORK_MODULES[cell.framework], *data)
+        modules = (*BENCH_MODULES, *FRAMEWORK_MODULES.get(cell.framework, (FRAMEWORKS[cell.framework].package,)), *data)
         if python is not None and (absent := _find_lacking(python, modules)):
             left_out[python, cell.framework, absent].add(cell.cell_id)
         else:

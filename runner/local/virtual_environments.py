@@ -22,6 +22,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench.errors import UserError
+from bench.registry import FRAMEWORKS
 from bench.schema import Framework
 from runner.images import Flavour, locate_requirements
 from runner.local.installer import choose_variables, hide_python_path, list_arguments
@@ -105,6 +106,9 @@ def prepare_virtual_environments(
 def locate_environments(frameworks: Iterable[Framework], flavour: Flavour) -> dict[Framework, VirtualEnvironment]:
     folder = locate_sources() / ".environments" if has_checkout() else find_cache_folder() / "environments"
     project = find_source("images/bench") if has_checkout() else None
+    if foreign := [name for name in frameworks if FRAMEWORKS[name].module is not None]:
+        hint = f"give --python {foreign[0]}=PATH, an interpreter that has it"
+        raise UserError(f"framework {foreign[0]} is a plugin's, for which no environment is made; {hint}")
     return {
         framework: VirtualEnvironment(
             directory=folder / f"{framework}-{flavour}",

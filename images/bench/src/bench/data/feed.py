@@ -10,6 +10,7 @@ from multiprocessing.connection import wait
 from time import perf_counter
 from typing import Any
 
+from bench.registry import FRAMEWORKS
 from bench.schema import Cell
 
 
@@ -37,7 +38,8 @@ def open_feed(cell: Cell, num_threads: int) -> BatchFeed | None:
     """Return the batches of the cell's real data from its framework's pipeline; None where the data are synthetic."""
     if cell.data_dir is None:
         return None
-    feed: BatchFeed = import_module(f"bench.data.{cell.framework}").open_pipeline(cell, num_threads)
+    module = FRAMEWORKS[cell.framework].module or f"bench.data.{cell.framework}"
+    feed: BatchFeed = import_module(module).open_pipeline(cell, num_threads)
     return feed
 
 

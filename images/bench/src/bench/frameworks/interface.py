@@ -6,6 +6,7 @@ from typing import Protocol, cast
 
 from bench.measure.harness import Workload
 from bench.measure.profile import DeviceActivity, ProfilerName
+from bench.registry import FRAMEWORKS
 from bench.schema import Cell
 
 
@@ -49,7 +50,7 @@ def load_framework(cell: Cell, num_threads: int) -> Framework:
     A context belongs to building: all frameworks' imports and idle GPUs are measured alike. Raises
     ImportError where it is not installed, DeviceMissingError where the cell's device is seen not to be there.
     """
-    module = import_module(f"{__package__}.{cell.framework}")
+    module = import_module(FRAMEWORKS[cell.framework].module or f"{__package__}.{cell.framework}")
     return cast(Framework, module.load(cell, num_threads))
 
 

@@ -16,6 +16,7 @@ in float32. Activations and gradients need not cross. Inputs are counted in the 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bench.models import find_definition
 from bench.models.sizes import (
     CONV6_STAGES,
     DENSE_SIDE,
@@ -29,7 +30,7 @@ from bench.models.sizes import (
     Encoder,
     ResidualBlock,
 )
-from bench.registry import MODELS, name_definition
+from bench.registry import MODELS
 from bench.schema import Cell, Precision
 from bench.tasks.inputs import VOCABULARY_SIZE
 
@@ -325,5 +326,5 @@ def count_matmul(cell: Cell) -> StepCost:
 def count_step_cost(cell: Cell) -> StepCost:
     """Return the cost of one step on one GPU, or on the CPU: its share of the batch with a copy of all weights."""
     share = cell.model_copy(update={"batch_size": cell.batch_size // cell.num_gpus, "num_gpus": 1})
-    cost: StepCost = globals()[name_definition(cell.model, "flops")](share)
+    cost: StepCost = find_definition(cell, "flops")(share)
     return cost

@@ -30,6 +30,7 @@ from bench.probes.cuda import read_mps_state
 from bench.probes.gpu import find_visible_devices, read_gpus
 from bench.probes.memory import read_memory_limit_bytes, read_memory_total_bytes
 from bench.probes.nvml import NvmlError, open_nvml
+from bench.registry.plugins import read_plugin_versions
 from bench.schema import Cell, Device, Environment, Machine, MachineIdentity, TenantPlace, bound_time
 from bench.worker.compilers import read_compiler_version
 
@@ -174,7 +175,12 @@ def read_environment(
         identity=read_machine_identity(),
         memory_total_bytes=read_memory_total_bytes(),
         memory_limit_bytes=read_memory_limit_bytes(),
-        versions={**framework.versions, "numpy": version("numpy"), **read_compiler_version(cell)},
+        versions={
+            **framework.versions,
+            "numpy": version("numpy"),
+            **read_compiler_version(cell),
+            **read_plugin_versions((cell.model, cell.framework)),
+        },
         settings={**framework.settings, **variables},
         gpus=read_gpus(cell.num_gpus, framework.cuda_version, framework.cudnn_version) if on_gpu else (),
         image=image,

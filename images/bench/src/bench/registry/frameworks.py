@@ -12,7 +12,7 @@ ModelDialect = Literal["torch", "keras"]
 
 @dataclass(frozen=True, kw_only=True)
 class FrameworkSpec:
-    """One framework. Its code is `bench.frameworks.NAME`; CONTRIBUTING.md, "Add a framework", lists the rest."""
+    """One framework; CONTRIBUTING.md, "Add a framework", lists what else it needs."""
 
     label: str
     """Its name for people."""
@@ -25,6 +25,9 @@ class FrameworkSpec:
     devices: tuple[Device, ...]
     reference: Framework | None
     """The framework that its times are divided by in comparisons; None: it is the reference of others."""
+    module: str | None = None
+    """Of a plugin: its code, with `load` and, for real data, `open_pipeline`. None: `bench.frameworks.NAME` and
+    `bench.data.NAME`."""
 
 
 # `graph` is tf.function without XLA, which the others have no counterpart of; `unfused` and `fused-norm` are `graph`

@@ -1,12 +1,14 @@
 """The models that a cell can name: one entry each. CONTRIBUTING.md, "Add a model", says what else a model needs.
 
-Its code is a function per dialect: `build_NAME(cell)` in `bench.models.torch` and `bench.models.keras`,
-`count_NAME(cell)` in `bench.models.flops`, NAME with underscores for hyphens.
+Its code is a function per dialect: `build_NAME(cell)` in `PACKAGE.torch` and `PACKAGE.keras`, `count_NAME(cell)` in
+`PACKAGE.flops`, NAME with underscores for hyphens.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from bench.registry.frameworks import ModelDialect
 
 Dialect = Literal["torch", "keras", "flops"]
 Phase = Literal["train", "infer"]
@@ -64,6 +66,9 @@ class ModelSpec:
 
     description: str
     """What it is, for people."""
+    package: str = "bench.models"
+    """Where its code is: a module for each of its dialects, and `flops`."""
+    dialects: tuple[ModelDialect, ...] = ("torch", "keras")
     task: Task
     input_size: int
     """The default height and width in pixels, tokens of a text, rows of a matrix."""

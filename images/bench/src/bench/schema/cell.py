@@ -149,6 +149,8 @@ class Cell(CheckedDocument, PlanDocument):
             yield f"device: {self.framework} has no '{self.device}'; it has {', '.join(spec.devices)}"
 
     def _find_odd_model(self, spec: ModelSpec) -> Iterator[str]:
+        if FRAMEWORKS[self.framework].dialect not in spec.dialects:
+            yield f"framework: {self.model} is not written for {self.framework}; leave it out of the matrix"
         if self.phase not in spec.phases:
             yield f"phase: '{self.phase}' makes no sense for {self.model}; it has {', '.join(spec.phases)}"
         if self.mode == "fused-norm" and not spec.has_batch_norm:
