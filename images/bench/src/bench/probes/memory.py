@@ -36,20 +36,22 @@ def read_peak_rss_bytes() -> int:
 
     It never falls: import and build are in it. With others, such as those that read data, each process counts with its
     share of what it holds now (PSS: a page that several hold counts once) and by how much it has held more before.
+    Pages of files, such as libraries, count as this process has them: programs that take no part may share those.
     """
     others = [pid for pid in list_own_pids() if pid != os.getpid() and not _is_compiler(pid)]
     if not others:
         return _read_kibibytes("/proc/self/status", "VmHWM")
-    return _read_share("self") + sum(map(_read_share, others))
+    return _read_kibibytes("/proc/self/status", "RssFile") + _read_share("self") + sum(map(_read_share, others))
 
 
 def _read_share(pid: int | str) -> int:
-    """Return a process's share of memory, and by how much it has held more before; 0 for one that has ended."""
+    """Return a process's share of memory that is no file's, and by how much it held more before; 0 if it has ended."""
     try:
         present, peak = (_read_kibibytes(f"/proc/{pid}/status", key) for key in ("VmRSS", "VmHWM"))
-        return _read_kibibytes(f"/proc/{pid}/smaps_rollup", "Pss") + peak - present
+        shares = (_read_kibibytes(f"/proc/{pid}/smaps_rollup", key) for key in ("Pss_Anon", "Pss_Shmem"))
+        return sum(shares) + peak - present
     except (FileNotFoundError, ProcessLookupError, KeyError):
-        if pid == "self":  # a kernel without the file: not known
+        if pid == "self":  # a kernel without them (before Linux 5.3): not known
             raise
         return 0
 
