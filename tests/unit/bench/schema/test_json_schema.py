@@ -4,10 +4,9 @@ import json
 
 import jsonschema
 import pytest
-from pydantic import BaseModel
 
-from bench.schema import Node, export_json_schema
-from factories import make_failed_result, make_placement, make_result, make_run
+from bench.schema import Document, Node, export_json_schema
+from factories import make_cell, make_failed_result, make_gpu_use, make_placement, make_result, make_run
 from node_faults import make_node_fault
 from raw_removals import make_raw_removal
 from tenancies import make_shared_result
@@ -23,7 +22,11 @@ def make_validator(name: str) -> jsonschema.Draft202012Validator:
     ("name", "document"),
     [
         ("Result", make_result()),
-        ("Result", make_failed_result(status="oom")),
+        ("Result", make_failed_result(status="oom", message="zu groß: 5 €", stderr_tail="a\x00b\n\ttail")),
+        (
+            "Result",
+            make_result(make_cell(device="gpu"), gpu_use=(make_gpu_use(),), step_seconds=(1e-9, 0.1 + 0.2, 12.3)),
+        ),
         ("Result", make_shared_result()),
         ("Run", make_run()),
         ("NodeFault", make_node_fault(make_run())),
@@ -31,8 +34,9 @@ def make_validator(name: str) -> jsonschema.Draft202012Validator:
         ("Placement", make_placement(make_result(), Node(zone="a", is_spot=True, num_cpus=8))),
     ],
 )
-def test_the_json_schema_accepts_what_is_written(name: str, document: BaseModel) -> None:
-    make_validator(name).validate(json.loads(document.model_dump_json()))
+def test_the_json_schema_accepts_what_is_written_and_it_is_read_as_it_was(name: str, document: Document) -> None:
+    make_validator(name).validate(json.loads(document.to_json()))
+    assert type(document).model_validate_json(document.to_json()) == document
 
 
 def test_the_json_schema_names_every_document_and_describes_its_fields() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from bench.schema import Neighbour, Tenancy, read_result
+from bench.schema import Neighbour, Tenancy
 from factories import make_cell, make_result
 from tenancies import make_failed_record, make_record, make_shared_result, make_tenancy
 
@@ -14,15 +14,11 @@ NEIGHBOUR = Neighbour(
 )
 
 
-def test_every_tenant_runs_the_cell_alone_where_there_is_no_neighbour() -> None:
-    cell = make_cell(device="gpu", tenants=4, sharing="mps")
-    assert {cell.as_tenant(index) for index in range(4)} == {make_cell(device="gpu")}
-
-
 def test_tenants_beside_the_first_run_the_neighbour() -> None:
     cell = make_cell(device="gpu", tenants=3, neighbour=NEIGHBOUR)
     beside = make_cell(device="gpu", model="resnet18", phase="infer", batch_size=1, input_size=224)
     assert [cell.as_tenant(index) for index in range(3)] == [make_cell(device="gpu"), beside, beside]
+    assert make_cell(device="gpu", tenants=4, sharing="mps").as_tenant(3) == make_cell(device="gpu")
 
 
 @pytest.mark.parametrize(
@@ -61,15 +57,6 @@ def test_an_id_says_how_many_share_and_by_what(fields: dict[str, Any], slug: str
 def test_a_cell_that_cannot_be_shared_so_is_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         make_cell(**fields)
-
-
-def test_a_result_keeps_the_tenants_through_json() -> None:
-    result = make_shared_result(make_tenancy(make_record(0), make_record(1, step_seconds=(0.15, 0.15))))
-    assert read_result(result.to_json()) == result
-    assert result.tenancy is not None
-    # Three steps in 0.3 s, and two in 0.3 s.
-    rates = [record.steps_per_second for record in result.tenancy.tenants]
-    assert rates == pytest.approx([10.0, 2 / 0.3])
 
 
 def test_a_window_set_beforehand_may_have_fewer_steps_than_asked_for() -> None:

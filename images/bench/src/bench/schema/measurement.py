@@ -286,7 +286,7 @@ class GpuWindow(Document):
     own counters; a policy whose counter cannot be read is missing."""
 
 
-class GpuUse(Document):
+class GpuUse(CheckedDocument):
     """One GPU before the framework started and through the sampling pass, as NVML sees it. None: not readable."""
 
     uuid: str
@@ -338,6 +338,11 @@ class GpuUse(Document):
     """Share of the time before each sample (NVML: up to a second) in which a kernel was running."""
     sample_reasons: tuple[tuple[str, ...], ...] = ()
     """The reasons of `throttle_reasons` that each sample gave."""
+
+    def find_contradictions(self) -> Iterator[str]:
+        for name in ("sm_clock_mhz", "temperature_celsius", "power_watts", "utilization", "sample_reasons"):
+            if len(getattr(self, name)) not in (0, len(self.sample_seconds)):
+                yield f"{name} and sample_seconds differ in length"
 
     @property
     def is_slice(self) -> bool:
