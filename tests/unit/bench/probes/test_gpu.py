@@ -87,10 +87,10 @@ def test_the_idle_power_is_the_lowest_mean_of_values_on_end(watts: list[float], 
 
 
 def test_what_a_device_does_not_support_is_unknown(nvml: FakeNvml) -> None:
-    refused = ["PowerUsage", "EnforcedPowerLimit", "MaxClockInfo", "MemoryInfo_v2", "ClockInfo", "Temperature"]
+    refused = ["PowerUsage", "EnforcedPowerLimit", "MaxClockInfo", "MemoryInfo", "ClockInfo", "Temperature"]
     refused += ["UtilizationRates", "TotalEnergyConsumption", "CurrentClocksThrottleReasons"]
     nvml.refusals = {f"nvmlDeviceGet{name}": NOT_SUPPORTED for name in refused}
-    nvml.refusals["nvmlDeviceGetComputeRunningProcesses_v3"] = pynvml.NVML_ERROR_NO_PERMISSION
+    nvml.refusals["nvmlDeviceGetComputeRunningProcesses"] = pynvml.NVML_ERROR_NO_PERMISSION
     (use,) = watch_idle_and_sample(GpuProbe(1), lambda: 5)
     assert (use.idle_power_watts, use.power_limit_watts, use.max_sm_clock_mhz) == (None, None, None)
     assert (use.memory_used_before_bytes, use.memory_used_peak_bytes, use.foreign_processes) == (None, None, None)

@@ -49,7 +49,7 @@ def test_gpus_that_are_missing_are_counted_as_cuda_counts_them(
 
 
 def test_a_gpu_that_fell_off_the_bus_is_the_machines_fault_in_nvmls_words(nvml: FakeNvml) -> None:
-    nvml.refusals["nvmlDeviceGetHandleByIndex_v2"] = pynvml.NVML_ERROR_GPU_IS_LOST
+    nvml.refusals["nvmlDeviceGetHandleByIndex"] = pynvml.NVML_ERROR_GPU_IS_LOST
     with pytest.raises(NodeFaultError, match="no NVIDIA GPU can be seen .*GPU is lost"):
         check_place(make_order())
 
@@ -91,7 +91,7 @@ def test_a_full_disk_and_a_read_only_one_are_told_apart(
 def test_what_no_machine_would_mend_is_the_users_error_even_on_a_faulty_machine(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nvml.refusals["nvmlInitWithFlags"] = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
+    nvml.refusals["nvmlInit"] = pynvml.NVML_ERROR_DRIVER_NOT_LOADED
     monkeypatch.setattr("bench.worker.preflight.read_memory_limit_bytes", lambda: 5 * MIB)
     with pytest.raises(UserError, match="memory: .*; device: no NVIDIA GPU can be seen") as caught:
         check_place(make_order())

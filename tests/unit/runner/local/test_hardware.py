@@ -55,7 +55,7 @@ def test_a_cell_gets_one_slice_of_a_gpu_in_mig_mode_and_nothing_without_a_driver
     gpu = find_gpu()
     assert gpu is not None
     assert (gpu.name, gpu.num_gpus) == (f"{A100} MIG 1g.5gb", 1)
-    nvml.refusals["nvmlInitWithFlags"] = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
+    nvml.refusals["nvmlInit"] = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
     assert find_gpu() is None
 
 
