@@ -230,8 +230,6 @@ class Connection:
     rate_limiter: RateLimiter = field(default_factory=lambda: RateLimiter(NUM_CONNECTIONS))
     warn: Callable[[str, str], None] = field(default=lambda message, dedup_key: None, repr=False)
     """Called, from any thread, with the reason why requests have been repeated for some time, and its dedup key."""
-    is_known: bool = False
-    """The API server has answered a request, so it has accepted the user."""
     login: Login = field(init=False, repr=False)
     _allowed: set[str] = field(default_factory=set, repr=False)
     """The keys of num_requests that the server has answered without an error."""
@@ -239,6 +237,11 @@ class Connection:
 
     def __post_init__(self) -> None:
         self.login = log_in(self.context, num_connections=POOL_SIZE)
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether the API server has answered a request, so it has accepted the user."""
+        return bool(self._allowed)
 
     @contextmanager
     def explain_refusals(self) -> Iterator[None]:
@@ -270,7 +273,7 @@ class Connection:
         while True:
             try:
                 with self.rate_limiter.hold():
-                    data = self._read(self._open(verb, path, query, body, content_type, READ_SECONDS))
+                    data = self._open(verb, path, query, body, content_type, READ_SECONDS).data
                 self.rate_limiter.speed_up()
                 return data
             except ApiError as error:
@@ -385,29 +388,19 @@ class Connection:
                 headers=headers | login.headers,
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_limit),
                 retries=False,
-                preload_content=False,
+                preload_content=verb != "watch",
             )
+            refused = response.data if response.status >= 300 else b""
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise make_unreachable(error, login.pool.proxy) from error
         if 300 <= response.status < 400:  # elsewhere nobody gets the credentials, and nothing was done here
-            response.close()
             raise AnswerError(f"it sends requests elsewhere (HTTP {response.status})")
         if response.status >= 400:
-            refusal = read_refusal(verb, response, self._read(response))
+            refusal = read_refusal(verb, response, refused)
             refusal.login, refusal.was_allowed = login, request in self._allowed
             raise refusal
-        self.is_known = True
         self._allowed.add(request)
         return response
-
-    def _read(self, response: urllib3.BaseHTTPResponse) -> bytes:
-        try:
-            data: bytes = response.read()
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            response.close()
-            raise make_unreachable(error) from error
-        response.release_conn()
-        return data
 
 
 # The verbs of RBAC: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb

@@ -9,10 +9,8 @@ import logging
 import os
 import re
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from logging.handlers import BufferingHandler
 from typing import Any
 from urllib.parse import unquote
 
@@ -50,17 +48,22 @@ def log_in(context: str, *, num_connections: int) -> Login:
     hint = "`kubectl config get-contexts` lists yours"
     if context == IN_CLUSTER:
         hint = "in-cluster is for a runner in a pod with a service account, where the kubelet gives all of this"
+    # Where a program gives no credentials, the client only logs that, to the root, with all that the program printed.
+    nowhere = logging.NullHandler()
+    logging.getLogger().addHandler(nowhere)
     try:
-        with _tell_of_plugins(context):
-            if context == IN_CLUSTER:
-                kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
-            else:
-                kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
-                    config_file=find_kubeconfig(), context=context, client_configuration=configuration
-                )
+        if context == IN_CLUSTER:
+            kubernetes.config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        else:
+            kubernetes.config.load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=find_kubeconfig(), context=context, client_configuration=configuration
+            )
         server = urllib3.util.parse_url(configuration.host)
         if server.scheme not in ("http", "https") or not server.host:
             raise _refuse(context, "its cluster has no server such as https://HOST:PORT")
+        if server.scheme == "https" and not (configuration.api_key or configuration.cert_file):
+            program = "where a program (exec or auth-provider) gives them, call it by hand to see why it gave none"
+            raise _refuse(context, f"it has no credentials; {program}")
         if configuration.cert_file:  # at the first request, one that is none would look like a dead server
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             tls.load_cert_chain(configuration.cert_file, configuration.key_file, password=lambda: "")
@@ -78,27 +81,12 @@ def log_in(context: str, *, num_connections: int) -> Login:
         raise
     except Exception as error:  # noqa: BLE001  (whatever the client meets in the files: its text may show a token)
         raise _refuse(context, f"its login cannot be used: {describe_error(error)}; {hint}") from None
+    finally:
+        logging.getLogger().removeHandler(nowhere)
 
 
 def _refuse(context: str, why: str) -> UserError:
     return UserError(f"--on {context}: {name_user(context)}: {why}")
-
-
-@contextmanager
-def _tell_of_plugins(context: str) -> Iterator[None]:
-    """Raise UserError where a program that gives credentials gave none: the official client only logs it.
-
-    It logs, to the root, all that the program printed; that goes nowhere.
-    """
-    handler, root = BufferingHandler(capacity=100), logging.getLogger()
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-    if any((record.name, record.levelno) == ("root", logging.ERROR) for record in handler.buffer):
-        program = "the program that gives its credentials (exec or auth-provider)"
-        raise _refuse(context, f"{program} gave none; call it by hand to see why")
 
 
 def _set_proxy(configuration: kubernetes.client.Configuration) -> None:

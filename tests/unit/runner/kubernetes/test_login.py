@@ -93,9 +93,12 @@ SCRIPT = {"apiVersion": EXEC, "command": "sh", "args": ["-c", "echo hunter2 >&2;
         ({"token": "hünter2"}, "its token is empty or has a character"),
         ({"client-key-data": "hunter2!", "client-certificate-data": "hunter2!"}, "its login cannot be used"),
         ({"client-key-data": NO_KEY, "client-certificate-data": NO_KEY}, "its login cannot be used"),
-        ({"exec": NO_SCRIPT}, "its credentials .exec or auth-provider. gave none; call it by hand"),
-        ({"exec": SCRIPT}, "gave none; call it by hand"),
-        ({"exec": {"apiVersion": EXEC, "command": "echo", "args": ["hunter2"]}}, "gave none; call it by hand"),
+        (
+            {"exec": NO_SCRIPT},
+            "it has no credentials; where a program .exec or auth-provider. gives them, call it by hand",
+        ),
+        ({"exec": SCRIPT}, "it has no credentials; "),
+        ({"exec": {"apiVersion": EXEC, "command": "echo", "args": ["hunter2"]}}, "it has no credentials; "),
     ],
 )
 def test_credentials_that_cannot_be_used_are_refused_by_name_and_not_shown(
