@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,6 +23,8 @@ from collector.results.frames import (
     Row,
     describe_cell,
     find_shared,
+    group_rows,
+    is_shared,
     list_known,
     make_frame,
 )
@@ -54,6 +56,9 @@ class Series(NamedTuple):
     def measured(self) -> Measured:
         return measure(self.values, self.machines)
 
+    def over(self, divisors: Sequence[float]) -> "Series":
+        return self._replace(values=tuple(value / by for value, by in zip(self.values, divisors, strict=True)))
+
 
 def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series]) -> Estimate:
     """Return the sum of the quotients, one for each kind of tenant; of one kind it is their quotient.
@@ -71,8 +76,7 @@ def estimate_total(numerators: Sequence[Series], denominators: Sequence[Series])
     known = [denominator.measured.estimate for denominator in denominators]
     totals = _add(numerators, [[estimate.center] * len(machines) for estimate in known])
     weights = [
-        sum(value / estimate.center / total for value, total in zip(numerator.values, totals, strict=True))
-        / len(totals)
+        sum(numerator.over(totals).values) / estimate.center / len(totals)
         for numerator, estimate in zip(numerators, known, strict=True)
     ]
     return estimate_ratio(
@@ -90,10 +94,7 @@ def compute_jain_index(shares: Sequence[float]) -> float:
 
 
 def _add(numerators: Sequence[Series], denominators: Sequence[Sequence[float]]) -> list[float]:
-    quotients = (
-        [value / by for value, by in zip(numerator.values, divisors, strict=True)]
-        for numerator, divisors in zip(numerators, denominators, strict=True)
-    )
+    quotients = (one.over(by).values for one, by in zip(numerators, denominators, strict=True))
     return [sum(parts) for parts in zip(*quotients, strict=True)]
 
 
@@ -110,7 +111,6 @@ Role = Literal["cell", "neighbour"]
 
 # A median needs no samples beyond it, so one step is enough; for the others see collector.statistics.
 MIN_STEPS = {50: 1, **MIN_SAMPLES}
-PERCENTILES = tuple(MIN_STEPS)
 ENERGY_COLUMNS = {"gpu": "gpu_energy_per_sample_joules", "cpu": "cpu_energy_per_sample_joules"}
 MEMORY_COLUMN = {"gpu": "peak_memory_allocated_bytes", "cpu": "peak_rss_bytes"}
 """By device, what a tenant's memory is: of a GPU, the peak of its framework's allocator in the window."""
@@ -122,18 +122,7 @@ READ_COLUMNS = (
 )
 
 
-class Tenants(NamedTuple):
-    """What the tenants with one role did in each repeat that counts; of a cell alone it is the only one."""
-
-    rates: list[list[float]]
-    """Samples per second of each."""
-    peaks: list[list[int]]
-    """Peak memory of each of which it is known, in bytes."""
-    steps: list[FloatArray]
-    """The timed steps of all of them, in seconds."""
-
-
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CellGroup:
     """The repeats of one cell that ended ok in one environment; a cell without any has one group without rows."""
 
@@ -148,166 +137,165 @@ class CellGroup:
     """The repeats that figures come from, as in the summary."""
     ends: str
     """How the cell's planned repeats ended, in any environment, that did not end ok."""
-    tenants: Mapping[Role, Tenants]
-    alone: "dict[Role, CellGroup]" = field(default_factory=dict)
-    """What the tenants with a role are held against."""
-    reasons: dict[Role, str] = field(default_factory=dict)
-    """Why a role is held against nothing."""
+    figures: Mapping[Role, Sequence[Row]]
+    """What the tenants with each role did in each repeat that counts; a cell alone is its only tenant."""
 
-    def make_series(self, values: Sequence[float]) -> Series | None:
-        """Return a value of each repeat as a series; None where there is none, or where a repeat lacks one."""
-        if not values or len(values) < len(self.counted) or min(values) <= 0:
+    def take(self, name: str, role: Role = "cell") -> Series | None:
+        """Return a figure of each repeat as a series; None where there is none, or where a repeat lacks it."""
+        values = [figures[name] for figures in self.figures[role]]
+        return self.make_series(values)
+
+    def make_series(self, values: Sequence[float | None]) -> Series | None:
+        known = [value for value in values if value]
+        if not known or len(known) < len(values):
             return None
-        return Series(tuple(values), tuple(row["machine"] for row in self.counted))
-
-    def take_rates(self, role: Role) -> Series | None:
-        """Return the samples per second of all tenants with the role together."""
-        return self.make_series([sum(rates) for rates in self.tenants[role].rates])
-
-    def take_percentile(self, role: Role, percent: int) -> Series | None:
-        """Return a percentile of the steps of all tenants with the role; None where a repeat has too few steps."""
-        known = [steps for steps in self.tenants[role].steps if len(steps) >= MIN_STEPS[percent]]
-        return self.make_series([float(np.quantile(steps, percent / 100)) for steps in known])
-
-    def take_energy(self) -> Series | None:
-        """Return the energy over the samples of all tenants; None where a repeat does not say it, or says 0."""
-        values = [row[ENERGY_COLUMNS[self.row["device"]]] for row in self.counted]
-        return self.make_series(values) if all(values) else None
+        return Series(tuple(known), tuple(row["machine"] for row in self.counted))
 
 
 def list_groups(collection: Collection) -> list[CellGroup]:
     """Return the groups of a run in the order of the plan, of cells that shared their device and of those alone."""
     results = collection.results[list(READ_COLUMNS)]
     places = (~results["status"].isin(WITHOUT_RECORD)).cumsum() - 1
-    by_repeat: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
-    for row in list_known(collection.tenants.sort_values("tenant", kind="stable")):
-        by_repeat[row["cell_id"], row["repeat"]].append(row)
+    tenants = group_rows(list_known(collection.tenants.sort_values("tenant", kind="stable")), ["cell_id", "repeat"])
     groups = []
-    for _, frame in results.assign(place=places).groupby("cell_id", sort=False):
-        planned = list_known(frame)
+    for planned in group_rows(list_known(results.assign(place=places)), ["cell_id"]).values():
         ended = Counter(row["status"] for row in planned if row["status"] != "ok")
-        environments = dict.fromkeys(row["environment_id"] for row in planned if row["status"] == "ok")
-        for environment in environments or [None]:
-            ok = [row for row in planned if row["status"] == "ok" and row["environment_id"] == environment]
+        by_environment = group_rows((row for row in planned if row["status"] == "ok"), ["environment_id"])
+        for ok in by_environment.values() or [[]]:
             sound = [row for row in ok if row["verdict"] in SOUND_VERDICTS]
-            group = CellGroup(
-                row=(ok or planned)[0],
-                num_planned=len(planned),
-                num_environments=len(environments),
-                ok=ok,
-                sound=sound,
-                counted=sound or ok,
-                ends=", ".join(f"{count} {status}" for status, count in ended.items()),
-                tenants=_gather_tenants(collection, (ok or planned)[0], sound or ok, by_repeat),
+            cell = (ok or planned)[0]
+            parts: dict[Role, slice] = {"cell": slice(None)}
+            if cell["neighbour"] is not None:
+                parts = {"cell": slice(1), "neighbour": slice(1, None)}
+            repeats = [
+                (row, tenants.get((row["cell_id"], row["repeat"]), [row]), collection.steps.read_tenants(row["place"]))
+                for row in sound or ok
+            ]
+            groups.append(
+                CellGroup(
+                    row=cell,
+                    num_planned=len(planned),
+                    num_environments=len(by_environment),
+                    ok=ok,
+                    sound=sound,
+                    counted=sound or ok,
+                    ends=", ".join(f"{count} {status}" for status, count in ended.items()),
+                    figures={
+                        role: [_measure(row, records[part], steps[part]) for row, records, steps in repeats]
+                        for role, part in parts.items()
+                    },
+                )
             )
-            groups.append(group)
     return groups
 
 
-def _gather_tenants(
-    collection: Collection, cell: Row, counted: Sequence[Row], by_repeat: Mapping[tuple[str, int], list[Row]]
-) -> dict[Role, Tenants]:
-    memory = MEMORY_COLUMN[cell["device"]]
-    parts: dict[Role, slice] = {"cell": slice(None)}
-    if cell["neighbour"] is not None:
-        parts = {"cell": slice(1), "neighbour": slice(1, None)}
-    found = {role: Tenants([], [], []) for role in parts}
-    for row in counted:
-        records = by_repeat.get((row["cell_id"], row["repeat"]), [row])
-        series = collection.steps.read_tenants(row["place"])
-        for role, own in parts.items():
-            found[role].rates.append([one["window_samples_per_s"] for one in records[own]])
-            found[role].peaks.append([int(one[memory]) for one in records[own] if one[memory] is not None])
-            found[role].steps.append(np.concatenate(series[own]))
-    return found
+def _measure(row: Row, tenants: Sequence[Row], series: Sequence[FloatArray]) -> Row:
+    """Return what tenants did in a repeat: rates in samples per second, memory in bytes, percentiles in seconds."""
+    rates = [one["window_samples_per_s"] for one in tenants]
+    peaks = [int(one[name]) for name in [MEMORY_COLUMN[row["device"]]] for one in tenants if one[name] is not None]
+    steps = np.concatenate(series)
+    percentiles = {
+        f"p{percent}": float(np.quantile(steps, percent / 100)) if len(steps) >= least else None
+        for percent, least in MIN_STEPS.items()
+    }
+    return percentiles | {
+        "rates": rates,
+        "rate": sum(rates),
+        "mean": compute_geometric_mean(rates) if min(rates) > 0 else None,
+        "slowest": min(rates),
+        "peak": max(peaks, default=None),
+        "sum of peaks": sum(peaks) or None,
+        "energy": row[ENERGY_COLUMNS[row["device"]]],
+    }
 
 
-def find_alone(shared: CellGroup, cells: Mapping[str, Cell], alone: Mapping[tuple[Any, ...], list[CellGroup]]) -> None:
-    """Set what the tenants of a cell are held against, of the cells `alone` of a run by their MATCH_FIELDS.
+Alone = Mapping[Role, CellGroup | str]
+"""What the tenants with each role are held against, or why against nothing."""
+
+
+def find_alone(shared: CellGroup, cells: Mapping[str, Cell], alone: Mapping[tuple[Any, ...], list[CellGroup]]) -> Alone:
+    """Return what the tenants of a cell are held against, of the cells `alone` of a run by their MATCH_FIELDS.
 
     `cells`: those of the run by their ids. Of several candidates one in the same environment is preferred, then one
     that was measured as long. A slice of a GPU in MIG mode is another device to CUDA than the whole GPU: it is held
     against the whole one in a host with the same CPU and driver.
     """
-    is_slice = shared.row["sharing"] == "mig"
-    hardware = ("cpu_model", "num_threads", "driver_version") if is_slice else ("hardware_id",)
-    version = drop_build(shared.row["framework_version"])
-    for number, (role, who) in enumerate(zip(shared.tenants, ("the cell", "its neighbour"), strict=False)):
-        if not shared.sound:
-            why = "no repeat was measured under sound conditions"
-            shared.reasons[role] = why if shared.ok else f"no ok repeat ({shared.ends})"
-            continue
+    if not shared.sound:
+        why = "no repeat was measured under sound conditions" if shared.ok else f"no ok repeat ({shared.ends})"
+        return dict.fromkeys(shared.figures, why)
+    found: dict[Role, CellGroup | str] = {}
+    for number, (role, who) in enumerate(zip(shared.figures, ("the cell", "its neighbour"), strict=False)):
         wanted = describe_cell(cells[shared.row["cell_id"]].as_tenant(number))
-        same = alone.get(_get_work(wanted), [])
-        ok = [group for group in same if group.ok]
-        found = [group for group in ok if _has(group.row, shared.row, hardware)]
-        versions = {drop_build(group.row["framework_version"]) for group in found}
-        current = [group for group in found if drop_build(group.row["framework_version"]) == version]
-        usable = [group for group in current if group.sound]
-        if usable:
-            near = [group for group in usable if _has(group.row, shared.row, ["environment_id"])] or usable
-            as_long = [group for group in near if _has(group.row, wanted, PROTOCOL_FIELDS)]
-            shared.alone[role] = (as_long or near)[0]
-        elif not same:
-            shared.reasons[role] = f"the run has no cell that is {who} alone (tenants 1, the whole device)"
-        elif not ok:
-            shared.reasons[role] = f"no ok repeat of {who} alone"
-        elif not found:
-            shared.reasons[role] = f"the hardware of {who} alone differs"
-        elif not current:
-            others = ", ".join(sorted(map(str, versions)))
-            shared.reasons[role] = f"the framework's versions differ, {version} and {others} alone"
-        else:
-            shared.reasons[role] = f"no repeat of {who} alone was measured under sound conditions"
+        found[role] = _choose_alone(
+            shared.row, wanted, alone.get(tuple(wanted[name] for name in MATCH_FIELDS), []), who
+        )
+    return found
 
 
-def _get_work(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in MATCH_FIELDS)
+def _choose_alone(shared: Row, wanted: Row, candidates: Sequence[CellGroup], who: str) -> CellGroup | str:
+    if not candidates:
+        return f"the run has no cell that is {who} alone (tenants 1, the whole device)"
+    if not (ok := [group for group in candidates if group.ok]):
+        return f"no ok repeat of {who} alone"
+    is_slice = shared["sharing"] == "mig"
+    hardware = ("cpu_model", "num_threads", "driver_version") if is_slice else ("hardware_id",)
+    if not (found := [group for group in ok if _has(group.row, shared, hardware)]):
+        return f"the hardware of {who} alone differs"
+    version = drop_build(shared["framework_version"])
+    if not (current := [group for group in found if drop_build(group.row["framework_version"]) == version]):
+        others = ", ".join(sorted({str(drop_build(group.row["framework_version"])) for group in found}))
+        return f"the framework's versions differ, {version} and {others} alone"
+    if not (usable := [group for group in current if group.sound]):
+        return f"no repeat of {who} alone was measured under sound conditions"
+    near = [group for group in usable if _has(group.row, shared, ["environment_id"])] or usable
+    return next((group for group in near if _has(group.row, wanted, PROTOCOL_FIELDS)), near[0])
 
 
 def _has(row: Row, wanted: Row, names: Sequence[str]) -> bool:
     return all(row[name] == wanted[name] for name in names)
 
 
-def describe_role(shared: CellGroup, role: Role) -> Row:
+def describe_role(shared: CellGroup, role: Role, alone: CellGroup | None) -> Row:
     """Return the columns of the tenants with one role: speed and latency, and both against the same work alone."""
-    tenants, alone = shared.tenants[role], shared.alone.get(role)
-    alone_rate = alone.take_rates("cell") if alone else None
-    mean = shared.make_series([compute_geometric_mean(own) if min(own) > 0 else 0.0 for own in tenants.rates])
-    slowest = shared.make_series([min(own) for own in tenants.rates])
-    peaks = [own for own in tenants.peaks if own]
+    alone_rate = alone.take("rate") if alone else None
+    mean = shared.take("mean", role)
+    figures = shared.figures[role]
     row = {
-        **spread("role_samples_per_s", shared.take_rates(role)),
+        **spread("role_samples_per_s", shared.take("rate", role)),
         **spread("tenant_samples_per_s", mean),
         **spread("alone_samples_per_s", alone_rate),
         **spread("slowdown", _divide(alone_rate, mean)),
-        **spread("slowest_slowdown", _divide(alone_rate, slowest)),
-        "tenant_peak_bytes": max(map(max, peaks), default=None),
-        "role_peak_bytes": max(map(sum, peaks), default=None),
+        **spread("slowest_slowdown", _divide(alone_rate, shared.take("slowest", role))),
+        "tenant_peak_bytes": max(filter(None, (one["peak"] for one in figures)), default=None),
+        "role_peak_bytes": max(filter(None, (one["sum of peaks"] for one in figures)), default=None),
     }
-    for percent in PERCENTILES:
-        own, before = shared.take_percentile(role, percent), alone.take_percentile("cell", percent) if alone else None
-        row |= spread(f"p{percent}_step_seconds", own) | spread(f"p{percent}_ratio", _divide(own, before))
-        row[f"alone_p{percent}_step_seconds"] = before.measured.estimate.center if before else None
+    for name in (f"p{percent}" for percent in MIN_STEPS):
+        own, before = shared.take(name, role), alone.take(name) if alone else None
+        row |= spread(f"{name}_step_seconds", own) | spread(f"{name}_ratio", _divide(own, before))
+        row[f"alone_{name}_step_seconds"] = before.measured.estimate.center if before else None
     return row
 
 
-def describe_device(shared: CellGroup) -> Row:
-    """Return the columns of the device: what all tenants get together, how evenly, and for what energy."""
+def describe_device(shared: CellGroup, alone: Sequence[CellGroup | None]) -> Row:
+    """Return the columns of the device: what all tenants get together, how evenly, and for what energy.
+
+    `alone`: what the tenants of each role are held against.
+    """
     if not shared.ok:
         return {}
-    rates = [shared.take_rates(role) for role in shared.tenants]
-    alone = [shared.alone[role].take_rates("cell") if role in shared.alone else None for role in shared.tenants]
-    aggregate = _total(rates, alone)
-    return {
-        **spread("aggregate_ratio", aggregate),
-        "aggregate_log_standard_error": aggregate.log_standard_error if aggregate else None,
-        "aggregate_degrees_of_freedom": aggregate.degrees_of_freedom if aggregate else None,
-        **_judge(aggregate),
-        **_describe_fairness(shared, alone),
-        **_describe_energy(shared, rates),
-        "device_peak_bytes": max(filter(None, (row["gpu_memory_peak_bytes"] for row in shared.counted)), default=None),
+    rates = [shared.take("rate", role) for role in shared.figures]
+    alone_rates = [one.take("rate") if one else None for one in alone]
+    row = _describe_fairness(shared, alone_rates) | _describe_energy(shared, rates, alone)
+    peaks = (one["gpu_memory_peak_bytes"] for one in shared.counted)
+    row["device_peak_bytes"] = max(filter(None, peaks), default=None)
+    total = _total(rates, alone_rates)
+    if total is None:
+        return row
+    row |= spread("aggregate_ratio", total) | {
+        f"aggregate_{name}": getattr(total, name) for name in ("log_standard_error", "degrees_of_freedom")
     }
+    direction = "more" if total.center > 1 else "less"
+    return row | ({"p_value": total.p_value, "estimate": total, "direction": direction} if total.interval else {})
 
 
 def _describe_fairness(shared: CellGroup, alone: Sequence[Series | None]) -> Row:
@@ -318,37 +306,26 @@ def _describe_fairness(shared: CellGroup, alone: Sequence[Series | None]) -> Row
     divisors = [series.measured.estimate.center if series else None for series in alone] if len(alone) > 1 else [1.0]
     if shared.row["tenants"] < 2 or None in divisors:
         return {}
-    shares = [
-        [rate / by for rates, by in zip(repeat, divisors, strict=True) if by is not None for rate in rates]
-        for repeat in zip(*(tenants.rates for tenants in shared.tenants.values()), strict=True)
+    indices = [
+        compute_jain_index([rate / by for one, by in zip(roles, divisors, strict=True) if by for rate in one["rates"]])
+        for roles in zip(*shared.figures.values(), strict=True)
     ]
-    indices = [compute_jain_index(found) for found in shares]
     row = spread("jain_index", shared.make_series(indices))
     if row["jain_index_high"] is not None:
         row["jain_index_high"] = min(1.0, row["jain_index_high"])  # the index is no larger
     return row | {"lowest_jain_index": min(indices)}
 
 
-def _describe_energy(shared: CellGroup, rates: Sequence[Series | None]) -> Row:
-    joules, known = shared.take_energy(), [series for series in rates if series is not None]
+def _describe_energy(shared: CellGroup, rates: Sequence[Series | None], alone: Sequence[CellGroup | None]) -> Row:
+    joules, known = shared.take("energy"), [series for series in rates if series]
     if joules is None or len(known) < len(rates):
         return {}
     totals = [sum(parts) for parts in zip(*(series.values for series in known), strict=True)]
     watts = [energy * total for energy, total in zip(joules.values, totals, strict=True)]
-    per_joule = [
-        shared.make_series([value / power for value, power in zip(series.values, watts, strict=True)])
-        for series in known
-    ]
-    alone = [shared.alone[role].take_energy() if role in shared.alone else None for role in shared.tenants]
-    gain = _total(per_joule, [one and one._replace(values=tuple(1 / each for each in one.values)) for one in alone])
+    per_joule = [series.over(watts) for series in known]
+    energies = [one.take("energy") if one else None for one in alone]
+    gain = _total(per_joule, [one and one._replace(values=tuple(1 / each for each in one.values)) for one in energies])
     return spread("joules_per_sample", joules) | spread("energy_ratio", invert_estimate(gain) if gain else None)
-
-
-def _judge(aggregate: Estimate | None) -> Row:
-    if aggregate is None or aggregate.interval is None:
-        return {}
-    direction = "more" if aggregate.center > 1 else "less"
-    return {"p_value": aggregate.p_value, "estimate": aggregate, "direction": direction}
 
 
 def _divide(numerator: Series | None, denominator: Series | None) -> Estimate | None:
@@ -400,7 +377,7 @@ SHARING_COLUMNS: Columns = {
     **_with_interval("slowdown", "slowest_slowdown"),
     **{
         name: "float64"
-        for percent in PERCENTILES
+        for percent in MIN_STEPS
         for name in (
             *_with_interval(f"p{percent}_step_seconds"),
             f"alone_p{percent}_step_seconds",
@@ -442,28 +419,30 @@ def tabulate_sharing(collection: Collection) -> pd.DataFrame:
     if not find_shared(collection.results).any():
         return make_frame([], SHARING_COLUMNS)
     groups = list_groups(collection)
-    is_shared = dict(zip(collection.results["cell_id"], find_shared(collection.results), strict=True))
     cells = {planned.cell.cell_id: planned.cell for planned in collection.run.cells}
+    shared = [group for group in groups if is_shared(group.row)]
     alone: defaultdict[tuple[Any, ...], list[CellGroup]] = defaultdict(list)
     for group in groups:
-        if not is_shared[group.row["cell_id"]]:
-            alone[_get_work(group.row)].append(group)
-    shared = [group for group in groups if is_shared[group.row["cell_id"]]]
-    for group in shared:
-        find_alone(group, cells, alone)
+        if not is_shared(group.row):
+            alone[tuple(group.row[name] for name in MATCH_FIELDS)].append(group)
+    held = [find_alone(group, cells, alone) for group in shared]
+    devices = [
+        describe_device(group, [one if isinstance(one, CellGroup) else None for one in found.values()])
+        for group, found in zip(shared, held, strict=True)
+    ]
     fallen = count_fallen(collection.tenants)
     rows = [
-        _describe(group, role) | fallen.get(group.row["cell_id"], {"num_fallen_repeats": 0}) | device
-        for group, device in zip(shared, judge_rows([describe_device(group) for group in shared]), strict=True)
-        for role in group.tenants
+        _describe(group, role, own) | fallen.get(group.row["cell_id"], {"num_fallen_repeats": 0}) | device
+        for group, found, device in zip(shared, held, judge_rows(devices), strict=True)
+        for role, own in found.items()
     ]
     return make_frame(rows, SHARING_COLUMNS)
 
 
-def _describe(group: CellGroup, role: Role) -> Row:
+def _describe(group: CellGroup, role: Role, found: CellGroup | str) -> Row:
     names = ("run_id", "cell_id", *CELL_COLUMNS, *ENVIRONMENT_COLUMNS)
-    alone, number = group.alone.get(role), int(group.row["tenants"])
-    of_role = number if len(group.tenants) == 1 else 1 if role == "cell" else number - 1
+    alone, number = found if isinstance(found, CellGroup) else None, int(group.row["tenants"])
+    of_role = number if len(group.figures) == 1 else 1 if role == "cell" else number - 1
     return {name: group.row[name] for name in names} | {
         "num_environments": group.num_environments,
         "num_planned": group.num_planned,
@@ -473,9 +452,9 @@ def _describe(group: CellGroup, role: Role) -> Row:
         "role": role,
         "num_role_tenants": of_role,
         "alone_cell_id": alone.row["cell_id"] if alone else None,
-        "not_compared": group.reasons.get(role),
+        "not_compared": None if alone else found,
         "note": _note(group, alone),
-        **(describe_role(group, role) if group.ok else {}),
+        **(describe_role(group, role, alone) if group.ok else {}),
     }
 
 
