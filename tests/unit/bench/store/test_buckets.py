@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -181,13 +182,14 @@ def test_the_bucket_is_a_part_of_the_host_where_the_profile_says_so(
     fail_every_call(Store.open("s3://bkt"), "(PathStyleDomainForbidden: bkt.oss.example)")
 
 
-def test_a_forked_process_is_told_to_be_spawned(s3_server: S3Server) -> None:
+def test_a_forked_process_is_told_to_be_spawned(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
     store = Store.open(f"s3://{s3_server.bucket}")
     store.put("x", b"1")
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        for work in (_list_keys, _read_cells):
+        for work, url in product((_list_keys, _read_cells), (store.url, "gs://b", "az://b")):
             with pytest.raises(UserError, match=r'was forked .*get_context\("spawn"\)'):
-                pool.apply(work, (store.url,))
+                pool.apply(work, (url,))
     assert list(store.list_keys("")) == ["x"]
 
 
