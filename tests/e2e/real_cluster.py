@@ -96,19 +96,11 @@ class RealCluster:
         path = f"/api/v1/namespaces/{self.namespace}/secrets"
         self.connection.request("create", path, body=json.dumps(secret).encode())
 
-    @property
-    def _place(self) -> tuple[str, ...]:
-        return ("--on", CURRENT, "--profile", "profile.yaml", "--store", self.store_url)
-
-    def read_status(self, run_id: str) -> str:
-        """Return what `benchmatrix status` prints of a run."""
-        output, _ = self._start("status", run_id, *self._place).communicate()
-        return output
-
     def start_run(self, matrix: str, run_id: str) -> "subprocess.Popen[str]":
         """Start `benchmatrix run` with a matrix given as YAML, and kill it if it still runs after GUARD_SECONDS."""
         (self.folder / "matrix.yaml").write_text(matrix)
-        process = self._start("run", "matrix.yaml", *self._place, "--run-id", run_id)
+        place = ("--on", CURRENT, "--profile", "profile.yaml", "--store", self.store_url)
+        process = self._start("run", "matrix.yaml", *place, "--run-id", run_id)
         guard = threading.Timer(GUARD_SECONDS, process.kill)
         guard.daemon = True
         guard.start()

@@ -129,13 +129,6 @@ def test_a_second_container_compiles_nothing_that_the_cache_holds(
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(("name", "compiler"), [("pytorch:cpu", "/usr/bin/g++"), ("jax:cpu", "")])
-def test_only_the_image_of_pytorch_has_a_compiler(
-    docker: str, build_image: Callable[[str], str], name: str, compiler: str
-) -> None:
-    assert compiler == ask(docker, build_image(name), "command -v g++ || true").strip()
-
-
 def test_the_last_stage_holds_no_compiler_no_cache_and_no_root(docker: str, image: str) -> None:
     assert "65532\n" == ask(docker, image, "id -u")
     assert "" == ask(docker, image, "for name in gcc g++ cc c++ clang make ld; do command -v $name; done; true")

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gpu_nodes import GKE_FOLDER, GpuNode
-from real_cluster import RealCluster, read_exit_code, wait_for
+from gpu_nodes import GpuNode
+from real_cluster import RealCluster, read_exit_code
 
-from bench.exit_codes import EXIT_NODE_FAULT, EXIT_TRY_AGAIN
+from bench.exit_codes import EXIT_NODE_FAULT
 from bench.schema import Result
-from runner.commands.options import EXIT_NOT_OK, EXIT_USER_ERROR
 from stand_in_driver import CARD_NAME, CARD_UUID
 
 DEFAULTS = """
@@ -75,19 +74,6 @@ def test_a_small_matrix_runs_to_its_records_which_name_the_card_and_say_that_it_
     ("card", "expected"),
     [
         ({"card": "lost"}, "device: no NVIDIA GPU can be seen (NVMLError_GpuIsLost: GPU is lost)"),
-        (
-            {"card": "mig-parent"},
-            "device: 0 GPUs can be seen (besides 1 in MIG mode, of which this container may use no slice)",
-        ),
-        (
-            {"cuda": None},
-            "device: CUDA does not start: its driver library cannot be loaded (libcuda.so.1: cannot open shared object",
-        ),
-        (
-            {"cuda": 999},
-            "device: CUDA does not start: cuInit ended with code 999, CUDA_ERROR_UNKNOWN: unknown error; NVML shows "
-            f"{CARD_NAME} {CARD_UUID} of 15360 MiB",
-        ),
         ({"cuda": 0}, "sees 0 GPUs, the cell asks for 1"),  # CUDA starts, and PyTorch finds it of no use
     ],
     ids=lambda value: "-".join(f"{name}-{state}" for name, state in value.items()) if isinstance(value, dict) else "",
@@ -106,62 +92,6 @@ def test_a_node_at_fault_is_told_in_one_line_and_its_cell_is_measured_again(
     assert expected in output
     assert result.status == "ok"
     assert pod["metadata"]["uid"] != result.attempt
-
-
-def test_a_matrix_whose_image_does_not_look_for_the_driver_has_records_that_say_how_to_mend_it(
-    real_cluster: RealCluster, provide_image: Callable[[str], str], gpu_node: GpuNode
-) -> None:
-    """As images of others, on GKE: nothing of the node is wrong, so every cell fails for good."""
-    profile = gpu_node.make_profile() | {"environment": {"LD_LIBRARY_PATH": ""}}
-    real_cluster.set_up({"pytorch": provide_image("pytorch:cuda")}, gpu_profile=profile)
-    gpu_node.set_card()
-
-    process = real_cluster.start_run(MATRIX, "unmended")
-    output, _ = process.communicate()
-
-    print(output)
-    results = real_cluster.read_results("unmended")
-    assert (EXIT_NOT_OK, 4) == (process.returncode, len(results))
-    remedy = f"set LD_LIBRARY_PATH={GKE_FOLDER}/lib64 in the image"
-    for result in results:
-        assert result.error is not None
-        assert ("failed", "runner") == (result.status, result.written_by)
-        assert remedy in result.error.message
-    assert "4 of 4 repeats did not end well: 4 failed" in output
-    assert remedy in (real_cluster.folder / "reports" / "unmended" / "report.html").read_text()
-    status = real_cluster.read_status("unmended")
-    print(status)
-    assert "4 failed" in status
-
-
-def test_a_run_stops_with_one_message_where_the_only_node_cannot_compute(
-    gpu_cluster: RealCluster, gpu_node: GpuNode
-) -> None:
-    gpu_node.set_card(cuda=0)
-
-    process = gpu_cluster.start_run(MATRIX, "stopped")
-    output, _ = process.communicate()
-    status = gpu_cluster.read_status("stopped")
-
-    print(output, status)
-    assert EXIT_USER_ERROR == process.returncode
-    assert [] == gpu_cluster.read_results("stopped")
-    (error,) = [line for line in output.splitlines() if line.startswith("error: ")]
-    assert "sees 0 GPUs, the cell asks for 1" in error
-    assert "sees 0 GPUs, the cell asks for 1" in status
-    assert "Jobs: none" in status
-    wait_for(lambda: not gpu_cluster.list_pods(), "the end of the pods of deleted Jobs")
-
-
-def test_a_card_that_a_neighbour_uses_is_left_alone_until_it_is_free(
-    gpu_cluster: RealCluster, gpu_node: GpuNode
-) -> None:
-    pod, (result,), _ = measure_after(gpu_cluster, gpu_node, card="shared")
-
-    assert EXIT_TRY_AGAIN == read_exit_code(pod)
-    log: str = pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"]
-    assert f"GPU {CARD_UUID} is in use by others, 1 processes seen, 3003 MiB taken" in log.splitlines()[-1]
-    assert result.status == "ok"
 
 
 def test_a_pod_that_the_device_plugin_refuses_is_no_end_of_its_cell(

@@ -13,12 +13,10 @@
 #define NOT_SUPPORTED 3
 #define NO_PERMISSION 4
 #define NOT_FOUND 6
-#define INSUFFICIENT_SIZE 7
 #define GPU_IS_LOST 15
 
 #define MIB (1ULL << 20)
 #define NUM_SLICES 7
-#define NEIGHBOUR_BYTES (3000 * MIB)
 
 typedef unsigned long long bytes_t;
 typedef const struct device *device_t;
@@ -34,13 +32,13 @@ static const struct device SLICE = {"NVIDIA A100-SXM4-40GB MIG 1g.5gb", "MIG-0f0
                                     4864 * MIB, 12 * MIB};
 #define RESERVED_BYTES (450 * MIB)
 
-/* healthy; lost: off the bus; mig-parent: in MIG mode, without a slice for this container, and its memory may not be
- * asked for; mig-slice: the same with one slice; shared: another process computes on it. */
+/* healthy; lost: off the bus; mig-slice: in MIG mode, with one slice for this container, and the memory of the whole
+ * card may not be asked for. */
 static int card_is(const char *state) {
     const char *found = getenv("STAND_IN_CARD");
     return strcmp(found ? found : "healthy", state) == 0;
 }
-static int has_mig(void) { return card_is("mig-parent") || card_is("mig-slice"); }
+static int has_mig(void) { return card_is("mig-slice"); }
 
 static int answer_text(const char *text, char *answer, unsigned size) {
     snprintf(answer, size, "%s", text);
@@ -50,7 +48,6 @@ static int answer_number(unsigned value, unsigned *answer) {
     *answer = value;
     return SUCCESS;
 }
-static bytes_t read_used(device_t device) { return device->used + (card_is("shared") ? NEIGHBOUR_BYTES : 0); }
 
 int nvmlInitWithFlags(unsigned flags) { (void)flags; return SUCCESS; }
 int nvmlInit_v2(void) { return SUCCESS; }
@@ -73,7 +70,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, device_t *answer) {
 }
 int nvmlDeviceGetHandleByUUID(const char *uuid, device_t *answer) {
     if (strcmp(uuid, T4.uuid) == 0) return nvmlDeviceGetHandleByIndex_v2(0, answer);
-    if (strcmp(uuid, SLICE.uuid) || !card_is("mig-slice")) return NOT_FOUND;
+    if (strcmp(uuid, SLICE.uuid) || !has_mig()) return NOT_FOUND;
     *answer = &SLICE;
     return SUCCESS;
 }
@@ -92,7 +89,7 @@ int nvmlDeviceGetMaxMigDeviceCount(device_t device, unsigned *answer) {
 }
 int nvmlDeviceGetMigDeviceHandleByIndex(device_t device, unsigned index, device_t *answer) {
     (void)device;
-    if (index > 0 || !card_is("mig-slice")) return NOT_FOUND;
+    if (index > 0 || !has_mig()) return NOT_FOUND;
     *answer = &SLICE;
     return SUCCESS;
 }
@@ -105,7 +102,7 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device_t slice, device_t *answe
 int nvmlDeviceGetMemoryInfo(device_t device, memory_t *answer) {
     if (device == &T4 && has_mig()) return NO_PERMISSION;
     answer->total = device->total;
-    answer->used = read_used(device) + RESERVED_BYTES;
+    answer->used = device->used + RESERVED_BYTES;
     answer->free = answer->total - answer->used;
     return SUCCESS;
 }
@@ -113,17 +110,14 @@ int nvmlDeviceGetMemoryInfo_v2(device_t device, memory_v2_t *answer) {
     if (device == &T4 && has_mig()) return NO_PERMISSION;
     answer->total = device->total;
     answer->reserved = RESERVED_BYTES;
-    answer->used = read_used(device);
+    answer->used = device->used;
     answer->free = answer->total - answer->used - answer->reserved;
     return SUCCESS;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(device_t device, unsigned *count, process_t *answer) {
-    unsigned room = *count;
     (void)device;
-    *count = card_is("shared") ? 1 : 0;
-    if (*count > room) return INSUFFICIENT_SIZE;
-    if (*count) *answer = (process_t){4242, NEIGHBOUR_BYTES, ~0u, ~0u};
-    return SUCCESS;
+    (void)answer;
+    return answer_number(0, count);
 }
 
 int nvmlDeviceGetCudaComputeCapability(device_t device, int *major, int *minor) {
