@@ -26,10 +26,7 @@ class FaultyServer:
     port: int
     """Of the API server on the loopback device."""
     choose_fault: Callable[[str, str], Fault | None] = lambda method, path: None
-    tokens: dict[str, str] | None = None
-    """The tokens that are valid at present, with the API server's own for each. None: all are passed on as they are."""
     num_faults: int = 0
-    num_unauthorized: int = 0
     num_cut_watches: int = 0
     _watches: set[HTTPSConnection] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -85,13 +82,6 @@ class FaultyServer:
         if fault in ("too-many-requests", "cut-off", "gone"):
             return
         headers = {name.lower(): value for name, value in handler.headers.items() if name.lower() != "host"}
-        if self.tokens is not None:
-            token = self.tokens.get(headers.pop("authorization", "").removeprefix("Bearer "))
-            if token is None:
-                self.num_unauthorized += 1
-                _send(handler, 401, b'{"reason": "Unauthorized", "message": "Unauthorized"}', {})
-                return
-            headers["authorization"] = f"Bearer {token}"
         connection = HTTPSConnection(
             "127.0.0.1", self.port, timeout=TIMEOUT_SECONDS, context=ssl._create_unverified_context()
         )

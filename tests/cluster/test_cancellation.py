@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import CallMain, create
-from disruptions import FirstHangs, forget_watches, keep_watches_shut
 from rich.console import Console
 from runs import DEADLINE_SECONDS, ConnectThrough, MakeSetup, Observed, Setup, StartKubelet, make_cells, wait_for
 
@@ -23,39 +22,6 @@ from s3_server import S3Server
 
 def list_marks(setup: Setup) -> list[str]:
     return list(setup.store.list_keys(cancelled_prefix(setup.run.run_id)))
-
-
-def test_a_runner_that_lists_anew_after_a_cancellation_makes_no_job(
-    make_setup: MakeSetup,
-    namespace: str,
-    store: Store,
-    start_kubelet: StartKubelet,
-    faulty: FaultyServer,
-    connect_through: ConnectThrough,
-    call_main: CallMain,
-) -> None:
-    start_kubelet(FirstHangs(3), num_nodes=3)
-    setup = make_setup(make_cells(12), max_in_flight=3)
-    through = connect_through(faulty)
-    runner = setup.start(through)
-    wait_for(lambda: setup.count_ready() == 3, "three cells that run")
-    keep_watches_shut(faulty)
-
-    code, out, err = call_main("cancel", namespace, "--on", "current", "--store", store.url)
-    forget_watches(faulty)
-
-    assert (code, err) == (0, "")
-    assert out == f"run {namespace} in namespace {namespace}: 3 unfinished Jobs deleted, 0 finished ones left\n"
-    with pytest.raises(RunCancelled):
-        runner.result(DEADLINE_SECONDS)
-    assert through.num_requests["create jobs"] == 3
-    assert through.num_requests["list jobs"] == 2
-    assert [warning for warning in setup.observed.warnings if "created again" in warning] == []
-    assert setup.list_jobs() == []
-
-    again = setup.measure()  # the mark is of an earlier cancellation now
-
-    assert [result.status for result in again.results] == ["ok"] * 12
 
 
 def test_a_runner_that_a_quota_lets_make_no_job_is_stopped(

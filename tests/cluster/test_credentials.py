@@ -102,11 +102,13 @@ def test_a_run_goes_on_with_the_token_that_takes_the_place_of_one_that_ended(
     plugin = {"apiVersion": answer["apiVersion"], "command": "sh", "args": ["-c", script, str(token)]}
     setup = make_setup(make_cells(6), max_in_flight=2)
     running = setup.start(log_in({"tokenFile": str(token)} if source == "token file" else {"exec": plugin}))
-    wait_for(lambda: len(setup.list_jobs()) == 2, "two Jobs")
+    wait_for(setup.count_ready, "a cell that runs")
 
-    token.write_text(request_token(connection, namespace, "second"))
+    second = request_token(connection, namespace, "second")
     end_token(control_plane, connection, namespace, "first", first)
     kubelet.may_end.set()
+    wait_for(setup.count_finished, "a Job that has ended")
+    token.write_text(second)  # a little late
     running.result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 6)

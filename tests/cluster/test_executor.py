@@ -1,9 +1,9 @@
 """runner.kubernetes.executor on a real API server, scheduler and Job controller: each repeat ends with one record."""
 
-import pytest
 from runs import MakeSetup, StartKubelet, make_cells
 
-from fake_kubelet import Pod
+from bench.schema import Cell
+from fake_kubelet import Pod, read_variables
 from runner.matrix import order_repeats
 
 
@@ -35,36 +35,39 @@ def test_jobs_are_submitted_in_the_order_that_was_drawn_for_the_run(
     assert drawn != [repeat.key for repeat in order_repeats(setup.run.cells, None)]
 
 
-@pytest.mark.parametrize(
-    ("ending", "status", "kind", "message"),
-    [
-        ("failed-record", "failed", "exception", ""),
-        ("oom", "oom", "out-of-memory", "killed by the kernel's OOM killer"),
-        ("user-error", "failed", "bad-configuration", "BENCH_STORE: not set"),
-        ("crash", "failed", "killed", "ended by SIGSEGV"),
-        ("no-record", "failed", "exit", "the container ended well and left no result that counts in file://"),
-        (
-            "image",
-            "failed",
-            "bad-image",
-            'the image cannot be pulled: ImagePullBackOff: Back-off pulling image "x": not found',
-        ),
-    ],
-)
-def test_each_end_leaves_its_record_and_is_not_retried(
-    make_setup: MakeSetup, start_kubelet: StartKubelet, ending: str, status: str, kind: str, message: str
-) -> None:
-    def decide(pod: Pod) -> str:
-        return ending if '"seed":1' in str(pod["spec"]) else "ok"
+ENDS = {
+    "failed-record": ("failed", "exception", ""),
+    "oom": ("oom", "out-of-memory", "killed by the kernel's OOM killer"),
+    "user-error": ("failed", "bad-configuration", "BENCH_STORE: not set"),
+    "crash": ("failed", "killed", "ended by SIGSEGV"),
+    "no-record": ("failed", "exit", "the container ended well and left no result that counts in file://"),
+    "image": ("failed", "bad-image", 'cannot be pulled: ImagePullBackOff: Back-off pulling image "x": not found'),
+    # Though it ended as by SIGTERM.
+    "over-limit": (
+        "failed",
+        "killed",
+        'evicted by the kubelet: Usage of EmptyDir volume "tmp" exceeds the limit "8Gi".',
+    ),
+}
 
-    kubelet = start_kubelet(decide, num_nodes=2)
-    setup = make_setup(make_cells(2))
+
+def test_each_end_leaves_its_record_and_is_not_retried(make_setup: MakeSetup, start_kubelet: StartKubelet) -> None:
+    started: list[str] = []
+
+    def decide(pod: Pod) -> str:
+        seed = Cell.model_validate_json(read_variables(pod)["BENCH_CELL"]).seed
+        started.append(list(ENDS)[seed])
+        return started[-1]
+
+    start_kubelet(decide, num_nodes=2)
+    setup = make_setup(make_cells(len(ENDS)))
 
     observed = setup.measure()
 
-    bad = [result for result in observed.results if result.status != "ok"]
-    assert [(result.status, result.error.kind) for result in bad if result.error] == [(status, kind)]
-    assert bad[0].error is not None
-    assert message in bad[0].error.message
+    assert sorted(started) == sorted(ENDS)
     assert set(setup.count_records().values()) == {1}
-    assert 1 == max(kubelet.measured.values())
+    results = sorted(observed.results, key=lambda result: result.cell.seed)
+    for result, (status, kind, message) in zip(results, ENDS.values(), strict=True):
+        assert result.error is not None
+        assert (result.status, result.error.kind) == (status, kind)
+        assert message in result.error.message

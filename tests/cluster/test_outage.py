@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runs import DEADLINE_SECONDS, Setup, check_all_once, make_cells, make_namespace, wait_for
+from runs import DEADLINE_SECONDS, Setup, make_cells, make_namespace, wait_for
 
 from bench.store import Store
 from control_plane import ControlPlane, find_assets
@@ -73,22 +73,3 @@ def test_a_run_outlives_an_api_server_that_is_killed_and_started_again(
     assert not [warning for warning in setup.observed.warnings if "created again" in warning]
     assert len(list_outages(setup)) == 1  # the second is of the same kind, and too soon after the first
     assert through.num_requests["list jobs"] >= 2  # the version that the watch had seen is gone: 410
-
-
-def test_nodes_that_counted_as_lost_are_ready_again_and_their_cells_run(
-    plane: ControlPlane, kubelet: FakeKubelet, store: Store
-) -> None:
-    """Nodes whose heartbeats came late send new ones: otherwise a run on busy cores would wait for ever."""
-    condition = b'{"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}}'
-    for name in kubelet.nodes:
-        kubelet.connection.request(
-            "patch",
-            f"/api/v1/nodes/{name}/status",
-            body=condition,
-            content_type="application/strategic-merge-patch+json",
-        )
-    setup = Setup.make(kubelet.connection, NAMESPACE, store, make_cells(2))
-
-    setup.measure()
-
-    check_all_once(setup, kubelet, 2)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from commands import patch
 from disruptions import LostNode, check_measured_again
-from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, check_all_once, make_cells, make_profile, wait_for
+from runs import DEADLINE_SECONDS, MakeSetup, Setup, StartKubelet, check_all_once, make_cells, wait_for
 
 from runner.kubernetes import failures
 from runner.kubernetes.connection import Connection
@@ -31,22 +31,6 @@ def set_quota(connection: Connection, namespace: str, **hard: str) -> None:
 # Quotas
 
 
-def test_a_quota_on_jobs_is_waited_for_until_there_is_room(
-    make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet
-) -> None:
-    kubelet = start_kubelet(num_nodes=4)
-    set_quota(connection, namespace, **{"count/jobs.batch": "4"})
-    profile = make_profile(namespace, ttl_seconds_after_finished=1)
-    setup = make_setup(make_cells(12), profile=profile)
-
-    setup.measure()
-
-    check_all_once(setup, kubelet, 12)
-    assert len(setup.observed.warnings) == 1
-    assert "no room for more Jobs at present" in setup.observed.warnings[0]
-    assert "exceeded quota: small, requested: count/jobs.batch=1" in setup.observed.warnings[0]
-
-
 @pytest.mark.parametrize("counted", ["count/jobs.batch", "count/pods"])
 def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(
     make_setup: MakeSetup, connection: Connection, namespace: str, start_kubelet: StartKubelet, counted: str
@@ -59,6 +43,7 @@ def test_finished_jobs_make_room_for_others_in_a_quota_that_counts_them(
 
     check_all_once(setup, kubelet, 12)
     assert len(setup.list_jobs()) <= 4 if counted == "count/jobs.batch" else len(setup.list_pods()) <= 4
+    assert len(setup.observed.warnings) == 1
     assert f"exceeded quota: small, requested: {counted}=1" in setup.observed.warnings[0]
 
 

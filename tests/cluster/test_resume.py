@@ -19,9 +19,8 @@ from bench.store import Store, run_key
 from child_process import start_child
 from control_plane import ControlPlane
 from fake_kubelet import FakeKubelet, Pod
-from runner.kubernetes.cleanup import JobCleaner, RunCancelled
 from runner.kubernetes.connection import Connection
-from runner.runs import Retries
+from runner.runs import NO_RETRIES, Retries
 from s3_server import S3Server
 
 MATRIX = """
@@ -215,59 +214,25 @@ def test_jobs_that_went_by_their_time_to_live_while_nobody_looked_have_their_rec
     assert list(kubelet.measured.values()) == [1] * 3
 
 
-def test_a_cancelled_run_ends(
-    make_setup: MakeSetup, connection: Connection, namespace: str, store: Store, start_kubelet: StartKubelet
-) -> None:
-    start_kubelet(lambda pod: "hang", num_nodes=1)
-    setup = make_setup(make_cells(1))
-    running = setup.start()
-    wait_for(setup.list_jobs, "a Job")
-
-    JobCleaner(connection=connection, namespace=namespace, run_id=setup.run.run_id, store=store).cancel()
-
-    with pytest.raises(RunCancelled):
-        running.result(DEADLINE_SECONDS)
-
-    assert not setup.count_records()
-
-
-def test_what_failed_is_measured_again_in_a_new_job_when_asked_for(
+def test_what_failed_or_was_contaminated_is_measured_again_in_new_jobs_when_asked_for(
     make_setup: MakeSetup, start_kubelet: StartKubelet
 ) -> None:
-    endings = iter(["failed-record", "ok", "crash", "ok"])
+    endings = iter(["failed-record", "ok", "contaminated", "crash", "contaminated", "ok", "ok"])
     kubelet = start_kubelet(lambda pod: next(endings), num_nodes=1)
-    setup = make_setup(make_cells(2), max_in_flight=1)
+    setup = make_setup(make_cells(3), max_in_flight=1)
 
-    first = setup.measure()
-    setup.retries = Retries(failed=True)
-    second, third, fourth = (setup.measure() for _ in range(3))
+    def measure(retries: Retries = NO_RETRIES) -> list[str]:
+        setup.retries = retries
+        return [result.status for result in setup.measure().results]
 
-    assert [result.status for result in first.results] == ["failed", "ok"]
-    assert [result.status for result in second.results] == ["failed"]
-    assert [result.status for result in third.results] == ["ok"]
-    assert fourth.results == []
-    assert sorted(setup.count_records().values(), reverse=True) == [3, 1]
-    assert sorted(kubelet.measured.values(), reverse=True) == [3, 1]
-    assert len({job["metadata"]["name"] for job in setup.list_jobs()}) == 4
-
-
-def test_what_was_contaminated_is_measured_again_in_a_new_job_when_asked_for(
-    make_setup: MakeSetup, start_kubelet: StartKubelet
-) -> None:
-    endings = iter(["contaminated", "ok", "contaminated", "ok"])
-    start_kubelet(lambda pod: next(endings), num_nodes=1)
-    setup = make_setup(make_cells(2), max_in_flight=1)
-
-    first = setup.measure()
-    setup.retries = Retries(failed=True)
-    assert setup.measure().results == []
-    setup.retries = Retries(contaminated=True)
-    second, third, fourth = (setup.measure() for _ in range(3))
-
-    disturbed = first.results[0].cell_id
-    assert [(result.cell_id, result.status) for result in [*second.results, *third.results]] == [(disturbed, "ok")] * 2
-    assert fourth.results == []
-    assert sorted(setup.count_records().values(), reverse=True) == [3, 1]
+    assert measure() == ["failed", "ok", "ok"]
+    assert measure() == []
+    assert measure(Retries(failed=True)) == ["failed"]
+    assert measure(Retries(contaminated=True)) == ["ok"]  # and contaminated again
+    assert measure(Retries(failed=True, contaminated=True)) == ["ok"] * 2
+    assert measure(Retries(failed=True, contaminated=True)) == []
+    assert sorted(setup.count_records().values()) == sorted(kubelet.measured.values()) == [1, 3, 3]
+    assert len({job["metadata"]["name"] for job in setup.list_jobs()}) == 7
 
 
 def test_a_store_that_is_away_is_waited_for_and_told_about(

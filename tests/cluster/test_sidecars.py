@@ -89,59 +89,52 @@ def test_a_container_that_a_policy_adds_is_told_and_recorded_and_keeps_no_job_fr
     assert list_others(store, setup.run.run_id) == [("proxy",)] * 4
 
 
-@pytest.mark.parametrize(("behaviour", "kind"), [("oom", "out-of-memory"), ("crash", "killed")])
 def test_a_measurement_that_failed_beside_a_container_that_stays_has_its_own_record(
     make_setup: MakeSetup,
     start_kubelet: StartKubelet,
     change_pods: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
-    behaviour: str,
-    kind: str,
 ) -> None:
     monkeypatch.setattr(session, "HELD_SECONDS", 0.5)
     change_pods(add_container(*PLAIN))
-    start_kubelet(lambda pod: behaviour, num_nodes=1)
+    start_kubelet(lambda pod: "oom", num_nodes=1)
     setup = make_setup(make_cells(1))
 
     setup.start().result(DEADLINE_SECONDS)
 
     (result,) = setup.observed.results
     assert result.error is not None
-    assert result.error.kind == kind
+    assert result.error.kind == "out-of-memory"
     wait_for(lambda: not setup.list_jobs(), "a Job that is deleted")
 
 
-def test_a_sidecar_of_kubernetes_own_is_told_and_recorded(
-    make_setup: MakeSetup, store: Store, start_kubelet: StartKubelet, change_pods: Callable[[str], None]
+@pytest.mark.parametrize(
+    ("change", "words", "others"),
+    [
+        (add_container(*NATIVE), ": the container proxy was added, ", ("proxy",)),
+        (MORE_MEMORY, ": its QoS class is Burstable: other pods may use its cores and memory", ()),
+    ],
+    ids=["a sidecar", "limits"],
+)
+def test_what_a_policy_makes_of_a_pod_is_told_once_and_recorded(
+    make_setup: MakeSetup,
+    store: Store,
+    start_kubelet: StartKubelet,
+    change_pods: Callable[[str], None],
+    change: str,
+    words: str,
+    others: tuple[str, ...],
 ) -> None:
-    change_pods(add_container(*NATIVE))
+    change_pods(change)
     kubelet = start_kubelet(num_nodes=1, run_seconds=1.0)
     setup = make_setup(make_cells(2))
 
     setup.start().result(DEADLINE_SECONDS)
 
     check_all_once(setup, kubelet, 2)
-    assert len(setup.observed.warnings) == 1, setup.observed.warnings
     (warning,) = setup.observed.warnings
-    assert ": the container proxy was added, " in warning
-    assert list_others(store, setup.run.run_id) == [("proxy",)] * 2
-
-
-def test_limits_that_a_policy_changes_are_told(
-    make_setup: MakeSetup, start_kubelet: StartKubelet, change_pods: Callable[[str], None]
-) -> None:
-    change_pods(MORE_MEMORY)
-    kubelet = start_kubelet(num_nodes=1, run_seconds=1.0)
-    setup = make_setup(make_cells(1))
-    kubelet.may_end.clear()
-    running = setup.start()
-    wait_for(lambda: setup.observed.warnings, "a warning")
-    kubelet.may_end.set()
-    running.result(DEADLINE_SECONDS)
-
-    assert len(setup.observed.warnings) == 1, setup.observed.warnings
-    (warning,) = setup.observed.warnings
-    assert ": its QoS class is Burstable: other pods may use its cores and memory" in warning
+    assert words in warning
+    assert list_others(store, setup.run.run_id) == [others] * 2
 
 
 def test_doctor_says_what_a_policy_adds(examine: Examine, change_pods: Callable[[str], None]) -> None:

@@ -1,7 +1,7 @@
 """Two runners of one run at once, by mistake: no Job is created twice, each repeat has one record, both end well."""
 
 import pytest
-from disruptions import forget_watches, keep_watches_shut
+from disruptions import FirstHangs, forget_watches, keep_watches_shut
 from runs import DEADLINE_SECONDS, ConnectThrough, Setup, StartKubelet, make_cells, wait_for
 
 from bench.store import Store
@@ -55,7 +55,7 @@ def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
     faulty: FaultyServer,
     connect_through: ConnectThrough,
 ) -> None:
-    start_kubelet(lambda pod: "hang", num_nodes=3)
+    start_kubelet(FirstHangs(3), num_nodes=3)
     twins = make_twins(connection, namespace, store, 12, max_in_flight=3)
     through = connect_through(faulty)
     seeing, blind = (twin.start(used) for twin, used in zip(twins, (connection, through), strict=True))
@@ -72,4 +72,9 @@ def test_cancel_stops_both_even_if_one_sees_nothing_at_present(
     assert counts.num_deleted >= 3
     assert counts.num_left == 0
     assert through.num_requests["create jobs"] == num_before
+    assert not [warning for twin in twins for warning in twin.observed.warnings if "created again" in warning]
     assert twins[0].list_jobs() == []
+
+    again = twins[0].measure()  # the mark is of an earlier cancellation now
+
+    assert [result.status for result in again.results] == ["ok"] * 12
