@@ -18,7 +18,6 @@ from collector.results.frames import (
     ENVIRONMENT_COLUMNS,
     PROTOCOL_FIELDS,
     SHARING_FIELDS,
-    WITHOUT_RECORD,
     Columns,
     Row,
     describe_cell,
@@ -155,10 +154,9 @@ class CellGroup:
 def list_groups(collection: Collection) -> list[CellGroup]:
     """Return the groups of a run in the order of the plan, of cells that shared their device and of those alone."""
     results = collection.results[list(READ_COLUMNS)]
-    places = (~results["status"].isin(WITHOUT_RECORD)).cumsum() - 1
     tenants = group_rows(list_known(collection.tenants.sort_values("tenant", kind="stable")), ["cell_id", "repeat"])
     groups = []
-    for planned in group_rows(list_known(results.assign(place=places)), ["cell_id"]).values():
+    for planned in group_rows(list_known(results.assign(place=results.index)), ["cell_id"]).values():
         ended = Counter(row["status"] for row in planned if row["status"] != "ok")
         by_environment = group_rows((row for row in planned if row["status"] == "ok"), ["environment_id"])
         for ok in by_environment.values() or [[]]:
@@ -168,7 +166,7 @@ def list_groups(collection: Collection) -> list[CellGroup]:
             if cell["neighbour"] is not None:
                 parts = {"cell": slice(1), "neighbour": slice(1, None)}
             repeats = [
-                (row, tenants.get((row["cell_id"], row["repeat"]), [row]), collection.steps.read_tenants(row["place"]))
+                (row, tenants.get((row["cell_id"], row["repeat"]), [row]), collection.steps.read_timed(row["place"]))
                 for row in sound or ok
             ]
             groups.append(

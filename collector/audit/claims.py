@@ -18,10 +18,9 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from bench.schema import Phase
+from bench.schema import Device, Phase
 from collector.audit.rows import TOLERANCE, Algorithm, Rate
 from collector.audit.study import Claim, ClaimKind, ClaimVerdict, Finding, Study, load_study
-from collector.audit.table import AuditedDevice
 from collector.comparisons import DEVICES, FRAMEWORKS, Comparison, compare_cells
 from collector.labels import label_hardware, label_shared
 from collector.machines import SIDES
@@ -40,6 +39,7 @@ GAIN_TOLERANCE = 0.05
 CLASSES = (("conv6",), ("vgg16", "resnet18"), ("cyclegan",))
 """The models as the abstract sorts them: light, mid-sized, complex."""
 MAX_LINES = 12
+DEVICE_COLUMNS = {"cpu": "cpu_model", "gpu": "gpu_name"}
 VERDICTS: Mapping[Algorithm | None, ClaimVerdict] = {
     "direct convolutions": "not tested here",
     "F(2x2, 3x3)": "implausible without Winograd",
@@ -98,11 +98,9 @@ class ClaimContext:
         pairs = pairs[(pairs["model"] == model) & (phase is None or pairs["phase"] == phase)]
         is_work = self.find_stated_batches(pairs) & _find_stated_sizes(pairs, self.study)
         is_own = is_work & (pairs["framework"] == "tensorflow") & (pairs["mode"] == "graph")
-        cpu = self.study.find_device("cpu")
-        has_threads = (pairs["num_threads_reference"] == cpu.stated.num_threads).fillna(False).astype(bool)
-        is_hardware = _find_named(pairs["cpu_model_reference"], cpu) & has_threads
+        is_hardware = _find_stated_device(pairs, self.study, "cpu", "reference")
         if name == "speedups":
-            is_hardware &= _find_named(pairs["gpu_name_subject"], self.study.find_device("gpu"))
+            is_hardware &= _find_stated_device(pairs, self.study, "gpu", "subject")
         order = pd.DataFrame({"own": is_own, "work": is_work})
         places = order.sort_values([*order], ascending=False, kind="stable").index
         return pairs.assign(is_own=is_own, is_stated_hardware=is_hardware).loc[places]
@@ -115,8 +113,13 @@ def _find_stated_sizes(rows: pd.DataFrame, study: Study) -> "pd.Series[bool]":
     return pd.Series([size in stated for size in sizes], index=rows.index, dtype=bool) & rows["data_dir"].isna()
 
 
-def _find_named(names: "pd.Series[str]", device: AuditedDevice) -> "pd.Series[bool]":
-    return names.map(lambda name: pd.notna(name) and device.is_named(name)).astype(bool)
+def _find_stated_device(pairs: pd.DataFrame, study: Study, device: Device, side: str) -> "pd.Series[bool]":
+    stated, columns = study.find_device(device), [f"{DEVICE_COLUMNS[device]}_{side}", f"num_threads_{side}"]
+    rows = pairs[columns].astype(object).where(pairs[columns].notna(), None)
+    found = [
+        name is not None and stated.is_measured(device, name, number) for name, number in rows.itertuples(index=False)
+    ]
+    return pd.Series(found, pairs.index, dtype=bool)
 
 
 def gather_context(summary: pd.DataFrame) -> ClaimContext:
@@ -337,7 +340,9 @@ def _judge_gains(figure: float, own: pd.DataFrame, study: Study, what: str) -> R
     known = own[own["ratio_low"].notna()]
     by_gpu = {str(gpu): _collect_gains(group) for gpu, group in known.groupby("gpu_name_subject", sort=True)}
     complete = {gpu: gains for gpu, gains in by_gpu.items() if set(gains) == set(study.models)}
-    decisive = {gpu: gains for gpu, gains in complete.items() if study.find_device("gpu").is_named(gpu)} or complete
+    decisive = {
+        gpu: gains for gpu, gains in complete.items() if study.find_device("gpu").is_measured("gpu", gpu, None)
+    } or complete
     if not decisive:
         measured = "; ".join(f"{', '.join(gains)} on {gpu}" for gpu, gains in by_gpu.items())
         missing = explain_missing_intervals(own)

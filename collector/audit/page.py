@@ -113,7 +113,7 @@ def describe_row(row: AuditedRow) -> dict[str, Any]:
         "flops_per_second": row.kindest.flops_per_second,
         "most_flops_per_second": row.most_flops_per_second,
         "device": row.device.name,
-        "peak_flops_per_second_of_one": row.device.peak_flops_per_second,
+        "peak_flops_per_second_of_one": row.kindest.peaks[0],
         "bound_flops_per_second": row.bound_flops_per_second,
         "peak_source": row.device.source,
         "share_of_bound": row.share_of_bound,

@@ -15,8 +15,9 @@ from bench.models.flops import count_step_cost
 from bench.registry import FRAMEWORKS, MODELS
 from collector.audit.table import (
     PEAK_PRECISIONS,
-    AuditedDevice,
     AuditTable,
+    KnownGpu,
+    StatedDevice,
     StatedPrecision,
     StatedReading,
     TableRow,
@@ -46,9 +47,8 @@ TOLERANCE = 0.10
 WEIGHT_BYTES: dict[StatedPrecision, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "amp": 2, "int8": 1}
 TASK_SAMPLES = {"image-classification": "image", "image-translation": "image"}
 
-ArithmeticVerdict = Literal["possible", "implausible", "impossible", "unknown"]
-MeasuredVerdict = Literal["reproduced", "not reproduced", "not tested"]
-AuditVerdict = Literal[ArithmeticVerdict, "reproduced", "not reproduced"]
+AuditVerdict = Literal["possible", "implausible", "impossible", "unknown", "reproduced", "not reproduced", "not tested"]
+"""The first four are by arithmetic, the others by measurement."""
 Algorithm = Literal["direct convolutions", "F(2x2, 3x3)", "F(4x4, 3x3)"]
 SAVINGS: Mapping[Algorithm, float] = {
     "direct convolutions": 1.0,
@@ -62,7 +62,7 @@ class Rate:
     """The arithmetic rate, over all devices, that a row's figure implies under one reading of its work."""
 
     row: TableRow
-    device: AuditedDevice
+    device: StatedDevice
     label: str
     """What tells this reading from others, such as `224 px`."""
     flops: float
@@ -79,7 +79,12 @@ class Rate:
     @property
     def limit(self) -> float:
         """The FLOP/s that the row's devices together are not taken to exceed; 1 for each where nothing is known."""
-        return self.row.num_devices * (self.device.bound_flops_per_second or 1.0)
+        return self.row.num_devices * (self.peaks[1] or 1.0)
+
+    @property
+    def peaks(self) -> tuple[float | None, float | None]:
+        """The rated peak of one device in the row's precision, and what it is not taken to exceed."""
+        return self.device.find_peak(self.row.precision)
 
     @property
     def flops_per_second(self) -> float:
@@ -126,7 +131,7 @@ class Rate:
 
         The reading's label stands in front of it where the row has several.
         """
-        row, peak, bound = self.row, self.device.peak_flops_per_second, self.device.bound_flops_per_second
+        row, (peak, bound) = self.row, self.peaks
         unit = choose_rate_unit([self.flops_per_second, row.num_devices * (bound or 0)])
         operations = "OP" if row.precision == "int8" else "FLOP"
         rates = (self.flops_per_second, self.most_flops_per_second)
@@ -157,8 +162,7 @@ class Rate:
         """Return what reaches a time that direct convolutions cannot, at what share; empty where they can."""
         if self.plausibility == "possible":
             return ""
-        is_rated = self.device.bound_flops_per_second == self.device.peak_flops_per_second
-        word = "peak" if is_rated else "bound"
+        word = "peak" if self.peaks[0] == self.peaks[1] else "bound"
         small, large = (
             format_number(self.compute_share(one), PERCENT) for one in (WINOGRAD_SAVING, LARGER_TILE_SAVING)
         )
@@ -176,12 +180,12 @@ class Rate:
         )
 
 
-def list_rates(row: TableRow, device: AuditedDevice) -> tuple[Rate, ...]:
+def list_rates(row: TableRow, device: StatedDevice) -> tuple[Rate, ...]:
     """Return the rate over all devices that the row's figure implies, under each reading of its work."""
     return tuple(_read_rate(row, device, reading) for reading in row.list_readings())
 
 
-def _read_rate(row: TableRow, device: AuditedDevice, reading: StatedReading) -> Rate:
+def _read_rate(row: TableRow, device: StatedDevice, reading: StatedReading) -> Rate:
     """Return the rate of a reading; of a counted model the Winograd share is what would leave its least operations.
 
     It is the part in 3x3 convolutions of stride 1, and more where FFT saves in larger kernels; at most 1.
@@ -213,68 +217,60 @@ def name_samples(row: TableRow) -> str:
     return word if row.batch_size == 1 and row.samples_per_second is None else f"{word}s"
 
 
-def name_devices(row: TableRow, device: AuditedDevice, article: str = "") -> str:
+def name_devices(row: TableRow, device: StatedDevice, article: str = "") -> str:
     """Return `Tesla T4`, `8 x Tesla T4`; `article` stands before a single one."""
     return f"{article}{device.name}" if row.num_devices == 1 else f"{row.num_devices} x {device.name}"
 
 
-class ByArithmetic(NamedTuple):
-    """What arithmetic says of a row, under every reading of its work."""
+class Judgement(NamedTuple):
+    """What arithmetic says of a row under every reading of its work, or what measured cells say of it."""
 
-    verdict: ArithmeticVerdict
-    reason: str
-    """Why it is not possible, or what a reader should know; may be empty."""
-
-
-class ByMeasurement(NamedTuple):
-    """What measured cells say of a row."""
-
-    verdict: MeasuredVerdict
-    reason: str
-    """Empty where no run was given."""
+    verdict: AuditVerdict
+    reason: str = ""
+    """Why it is not possible, or what a reader should know; empty where no run was given."""
 
 
-def _judge_by_arithmetic(kindest: Rate) -> ByArithmetic:
+def _judge_by_arithmetic(kindest: Rate) -> Judgement:
     """Return whether the devices of a row can do its work in its time."""
     row, device = kindest.row, kindest.device
-    if device.bound_flops_per_second is None:
-        return ByArithmetic("unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})")
+    if kindest.peaks[1] is None:
+        return Judgement("unknown", f"no {row.precision} peak of the {device.name} is known ({device.source})")
     if reason := _explain_memory(row, device):
-        return ByArithmetic("impossible", reason)
-    return ByArithmetic(kindest.plausibility, _explain(kindest))
+        return Judgement("impossible", reason)
+    return Judgement(kindest.plausibility, _explain(kindest))
 
 
 def _explain(kindest: Rate) -> str:
     row, device = kindest.row, kindest.device
     if kindest.plausibility == "possible":
-        is_rated = kindest.flops_per_second <= row.num_devices * (device.peak_flops_per_second or 0)
+        is_rated = kindest.flops_per_second <= row.num_devices * (kindest.peaks[0] or 0)
         return "" if is_rated else "beyond the rated peak, within the bound: it needs a clock above the rated one"
     parts = [kindest.describe_algorithm()]
     if any(reading.flops_per_sample and reading.winograd_share is None for reading in row.list_readings()):
         parts.append("which convolutions the work has is not known: judged as if all of it were 3x3 of stride 1")
-    _, tf32 = device.stated.find_peak("tf32")
+    _, tf32 = device.find_peak("tf32")
     if row.precision == "fp32" and tf32 is not None and kindest.flops_per_second <= row.num_devices * tf32:
         parts.append(
             "in TF32, which frameworks use for float32 convolutions on such a GPU unless told otherwise, it would be "
             "possible"
         )
-    if row.precision in ("fp16", "amp") and device.is_half_rate:
+    if row.precision in ("fp16", "amp") and isinstance(device, KnownGpu) and device.is_half_rate:
         parts.append("with accumulation in float16 the tensor cores of such a card are twice as fast as this peak")
     return "; ".join(parts)
 
 
-def _explain_memory(row: TableRow, device: AuditedDevice) -> str:
+def _explain_memory(row: TableRow, device: StatedDevice) -> str:
     """Return why the time is too short to read the weights once, under every reading; empty where it is not.
 
     Of inference only: how often a training step crosses the memory depends on its optimiser.
     """
-    readings, gigabytes_per_second = row.list_readings(), device.stated.gigabytes_per_second
+    readings, gigabytes_per_second = row.list_readings(), device.gigabytes_per_second
     is_counted = all(reading.flops_per_sample is None for reading in readings)
     if row.phase != "infer" or row.batch_size is None or gigabytes_per_second is None or not is_counted:
         return ""
     parameters = min(count_step_cost(row.make_cell(reading)).num_parameters for reading in readings)
     weights = parameters * WEIGHT_BYTES[row.precision]
-    cached = CACHE_TRANSFERS * device.stated.cache_mebibytes * 2**20
+    cached = CACHE_TRANSFERS * device.cache_mebibytes * 2**20
     least_seconds = max(0.0, weights - cached) / (gigabytes_per_second * 1e9)
     if row.batch_size / row.samples_per_second_stated >= least_seconds:
         return ""
@@ -288,7 +284,7 @@ def _explain_memory(row: TableRow, device: AuditedDevice) -> str:
 TOO_WIDE = 2.0
 
 
-def _judge_by_measurement(row: TableRow, device: AuditedDevice, summary: pd.DataFrame | None) -> ByMeasurement:
+def _judge_by_measurement(row: TableRow, device: StatedDevice, summary: pd.DataFrame | None) -> Judgement:
     """Return whether the row's figure lies inside the interval of a matching cell, widened by TOLERANCE.
 
     `summary`: rows of `summarize_collections`; None where no run was given. Cells match in device, model, input size,
@@ -296,22 +292,22 @@ def _judge_by_measurement(row: TableRow, device: AuditedDevice, summary: pd.Data
     data, without other tenants on the device.
     """
     if summary is None:
-        return ByMeasurement("not tested", "")
+        return Judgement("not tested")
     if obstacle := _find_obstacle(row):
-        return ByMeasurement("not tested", obstacle)
+        return Judgement("not tested", obstacle)
     cells = _find_cells(row, device, summary)
     if cells.empty:
-        return ByMeasurement("not tested", "no cell of this work, measured on this device under sound conditions")
+        return Judgement("not tested", "no cell of this work, measured on this device under sound conditions")
     seconds = (row.batch_size or 0) / row.samples_per_second_stated
     low, high = cells["interval_low_seconds"], cells["interval_high_seconds"]
     is_decisive = high < TOO_WIDE * low
     if not is_decisive.any():
-        return ByMeasurement("not tested", f"no interval, or one too wide to tell: {_describe_cells(cells)}")
+        return Judgement("not tested", f"no interval, or one too wide to tell: {_describe_cells(cells)}")
     agrees = is_decisive & (low * (1 - TOLERANCE) <= seconds) & (seconds <= high * (1 + TOLERANCE))
     band = f"widened by {TOLERANCE / PERCENT.size:g} %"
     if agrees.any():
-        return ByMeasurement("reproduced", f"inside {_describe_cells(cells[agrees])}, {band}")
-    return ByMeasurement("not reproduced", f"outside {_describe_cells(cells[is_decisive])}, {band}")
+        return Judgement("reproduced", f"inside {_describe_cells(cells[agrees])}, {band}")
+    return Judgement("not reproduced", f"outside {_describe_cells(cells[is_decisive])}, {band}")
 
 
 def _find_obstacle(row: TableRow) -> str:
@@ -332,7 +328,7 @@ def _find_framework(name: str) -> str | None:
     return next((key for key, spec in FRAMEWORKS.items() if name.casefold() in (key, spec.label.casefold())), None)
 
 
-def _find_cells(row: TableRow, device: AuditedDevice, summary: pd.DataFrame) -> pd.DataFrame:
+def _find_cells(row: TableRow, device: StatedDevice, summary: pd.DataFrame) -> pd.DataFrame:
     """Return the sound cells of the row's work on such a device."""
     default = MODELS[str(row.model)].input_size
     sizes = {reading.input_size or default for reading in row.list_readings() if reading.is_model}
@@ -352,17 +348,9 @@ def _find_cells(row: TableRow, device: AuditedDevice, summary: pd.DataFrame) -> 
     return found[[_is_on_device(cell, device) for cell in list_rows(found)]]
 
 
-def _is_on_device(cell: Row, device: AuditedDevice) -> bool:
+def _is_on_device(cell: Row, device: StatedDevice) -> bool:
     name = cell["gpu_name"] if cell["device"] == "gpu" else cell["cpu_model"]
-    if pd.isna(name):
-        return False
-    if (
-        device.stated.num_threads is not None
-        and cell["device"] == "cpu"
-        and cell["num_threads"] != device.stated.num_threads
-    ):
-        return False
-    return (cell["device"] == "gpu" or not device.measured_names) and device.is_named(name)
+    return not pd.isna(name) and device.is_measured(cell["device"], name, cell["num_threads"])
 
 
 def _describe_cells(cells: pd.DataFrame) -> str:
@@ -387,18 +375,18 @@ class AuditedRow:
     number: int
     """Its place in the table, from 1."""
     row: TableRow
-    device: AuditedDevice
+    device: StatedDevice
     rates: tuple[Rate, ...]
     """What its figure implies, one for each reading."""
     kindest: Rate
     """The one by which it is judged."""
-    arithmetic: ByArithmetic
-    measured: ByMeasurement
+    arithmetic: Judgement
+    measured: Judgement
 
     @property
     def bound_flops_per_second(self) -> float | None:
         """What the row's devices together are not taken to exceed. None: it is not known."""
-        return None if self.device.bound_flops_per_second is None else self.kindest.limit
+        return None if self.kindest.peaks[1] is None else self.kindest.limit
 
     @property
     def most_flops_per_second(self) -> float:
@@ -468,7 +456,7 @@ def audit_table(table: AuditTable, summary: pd.DataFrame | None = None) -> tuple
     return tuple(_audit_row(number, row, find_device(table, row), summary) for number, row in enumerate(table.rows, 1))
 
 
-def _audit_row(number: int, row: TableRow, device: AuditedDevice, summary: pd.DataFrame | None) -> AuditedRow:
+def _audit_row(number: int, row: TableRow, device: StatedDevice, summary: pd.DataFrame | None) -> AuditedRow:
     rates = list_rates(row, device)
     kindest = min(rates, key=lambda rate: rate.severity)
     return AuditedRow(

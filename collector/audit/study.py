@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bench.schema import Device, Document, Phase
 from collector.audit.rows import Rate, list_rates
-from collector.audit.table import AuditedDevice, AuditTable, TableRow, find_device
+from collector.audit.table import AuditTable, StatedDevice, TableRow, find_device
 from collector.labels import DEVICE_NAMES, FRAMEWORK_NAMES
 
 STUDY_PATH = Path(__file__).parent / "study.yaml"
@@ -102,7 +102,7 @@ class Study(AuditTable):
     def name_device(self, row: TableRow) -> str:
         return DEVICE_NAMES["gpu" if row.device == self.gpu else "cpu"]
 
-    def find_device(self, device: Device) -> AuditedDevice:
+    def find_device(self, device: Device) -> StatedDevice:
         return find_device(self, next(row for row in self.rows if row.device == getattr(self, device)))
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Literal, Self, get_args
 
@@ -10,7 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from bench.measure.roofline import GpuRow, read_gpu_table
 from bench.registry import MODELS, Phase
-from bench.schema import Cell, Precision
+from bench.schema import Cell, Device, Precision
 from bench.schema.document import MAX_STEP_SECONDS, Count, Document, StepSeconds
 from collector.prices.table import split_name
 
@@ -85,6 +84,29 @@ class StatedDevice(Document):
             return None, None
         flops_per_cycle = self.cores * self.flops_per_cycle * 1e9
         return flops_per_cycle * self.gigahertz, flops_per_cycle * (self.bound_gigahertz or self.gigahertz)
+
+    def is_measured(self, device: Device, name: str, num_threads: int | None) -> bool:
+        """Return whether a measured device of this name, with so many threads, is of this kind."""
+        if device == "cpu" and self.num_threads not in (None, num_threads):
+            return False
+        if self.measured_as is None:
+            return split_name(name) == split_name(self.name)
+        return re.search(rf"(?<!\w){re.escape(self.measured_as)}(?!\w)", name, re.IGNORECASE) is not None
+
+
+class KnownGpu(StatedDevice):
+    """A GPU that this tool knows, as a table would state it."""
+
+    names: tuple[str, ...]
+    """Those that NVML reports for it."""
+
+    @property
+    def is_half_rate(self) -> bool:
+        """Whether its fp16 peak is half of what accumulation in float16 would give."""
+        return "GeForce" in self.name or self.name in HALF_RATE_NAMES
+
+    def is_measured(self, device: Device, name: str, num_threads: int | None) -> bool:
+        return device == "gpu" and name in self.names
 
 
 class StatedReading(Document):
@@ -269,66 +291,25 @@ class UnknownDeviceError(ValueError):
     """A row names a device that nobody stated, or one of which there are several; the message says what to write."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuditedDevice:
-    """One device of a row, with its peaks in the row's precision. None: not known."""
-
-    stated: StatedDevice
-    """What the table or the row states, or this tool knows of it."""
-    peak_flops_per_second: float | None
-    """The rated peak."""
-    bound_flops_per_second: float | None
-    """What no such device is taken to exceed; the rated peak unless the table states more."""
-    measured_names: tuple[str, ...]
-    """The names that NVML reports for such a GPU."""
-
-    @property
-    def name(self) -> str:
-        return self.stated.name
-
-    @property
-    def source(self) -> str:
-        return self.stated.source
-
-    @property
-    def is_half_rate(self) -> bool:
-        """Whether its fp16 peak is half of what accumulation in float16 would give."""
-        return bool(self.measured_names) and ("GeForce" in self.name or self.name in HALF_RATE_NAMES)
-
-    def is_named(self, measured: str) -> bool:
-        """Return whether a measured device of this name is of this kind."""
-        if self.measured_names:
-            return measured in self.measured_names
-        words = self.stated.measured_as
-        if words is None:
-            return split_name(measured) == split_name(self.name)
-        return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", measured, re.IGNORECASE) is not None
-
-
-def find_device(table: AuditTable, row: TableRow) -> AuditedDevice:
+def find_device(table: AuditTable, row: TableRow) -> StatedDevice:
     """Return the device of `row`; UnknownDeviceError where nothing says what it can do."""
-    names: tuple[str, ...] = ()
     device = next((one for one in table.devices if one.name.casefold() == row.device.casefold()), None)
     if row.peak_tflops is not None:
         kept = device.model_dump(include={"measured_as", "num_threads"}) if device else {}
         peaks = {row.precision: row.peak_tflops}
-        device = StatedDevice(name=row.device, source=row.peak_source or "", tflops=peaks, **kept)
-    elif device is None:
-        gpu = _find_known(row.device, table)
-        device, names = _state_device(gpu), gpu.names
-    peak, bound = device.find_peak(row.precision)
-    return AuditedDevice(stated=device, peak_flops_per_second=peak, bound_flops_per_second=bound, measured_names=names)
+        return StatedDevice(name=row.device, source=row.peak_source or "", tflops=peaks, **kept)
+    return device or _state_device(_find_known(row.device, table))
 
 
-def _state_device(gpu: GpuRow) -> StatedDevice:
-    """Return what this tool knows of a GPU as a table would state it."""
+def _state_device(gpu: GpuRow) -> KnownGpu:
     tflops: dict[StatedPrecision, float] = {precision: peak for precision, peak in gpu.tflops.items()}
     if gpu.names[0] in INT8_TOPS:
         tflops["int8"] = INT8_TOPS[gpu.names[0]]
     has_tensor_cores = "fp16" in tflops
     headroom = 1.0 if has_tensor_cores and "GeForce" not in gpu.names[0] else BOOST_HEADROOM
-    return StatedDevice(
+    return KnownGpu(
         name=gpu.names[0],
+        names=gpu.names,
         source=gpu.source,
         tflops=tflops,
         bound_tflops={name: headroom * peak for name, peak in tflops.items()},

@@ -31,7 +31,7 @@ from collector.grid import Grid, Place, describe_ratio, format_figure, format_ha
 from collector.report.figures import FigureGroup, draw_plot
 from collector.report.paper import VEGA_LITE, size_spec
 from collector.report.tables import SECTIONS, Section
-from collector.results.frames import CELL_COLUMNS, Row, list_rows
+from collector.results.frames import CELL_COLUMNS, Row, list_known
 from collector.tables.table import MAX_LISTED, Table
 from collector.units import MILLISECOND, count_things, format_number
 from collector.versus.words import describe_counts, name_verdicts
@@ -188,23 +188,19 @@ def _describe_ratio(grid: Grid, key: tuple[str, str], baseline: str) -> tuple[An
 def _thin_steps(analysis: Analysis) -> dict[str, list[Row]]:
     """Return of each cell its repeats with their timed steps in microseconds, at most MAX_POINTS medians of each."""
     found: dict[str, list[Row]] = {}
-    results = analysis.collection.results
+    results, steps = analysis.collection.results, analysis.collection.steps
     most = MAX_POINTS if len(analysis.summary) < MANY_CELLS else POINTS_OF_MANY
     names = ["cell_id", "repeat", "status", "verdict", "verdict_reasons", "center_step_seconds", "machine"]
-    for row in list_rows(results[names].astype(object).where(results[names].notna(), None)):
+    for place, row in enumerate(list_known(results[names])):
         center = row["center_step_seconds"]
         words = [row["status"], row["verdict"] or "", row["verdict_reasons"] or ""]
         repeat = {"repeat": int(row["repeat"]), "says": ": ".join(filter(None, words)), "machine": row["machine"] or ""}
         repeat["ms"] = "" if center is None else format_number(float(center), MILLISECOND, 4)
+        timed = next(iter(steps.read_timed(place)), ())
+        if len(timed):
+            parts = np.array_split(1e6 * np.asarray(timed), min(len(timed), most))
+            repeat["steps"] = [float(f"{np.median(part):.4g}") for part in parts]
         found.setdefault(str(row["cell_id"]), []).append(repeat)
-    for piece in analysis.collection.steps.tabulate():
-        timed = piece[(piece["kind"] == "timed") & (piece["tenant"] == 0)]
-        for (cell_id, number), rows in timed.groupby(["cell_id", "repeat"], sort=False):
-            microseconds = 1e6 * rows["seconds"].to_numpy()
-            parts = np.array_split(microseconds, min(len(microseconds), most))
-            for repeat in found.get(str(cell_id), ()):
-                if repeat["repeat"] == number:
-                    repeat["steps"] = [float(f"{np.median(part):.4g}") for part in parts]
     return found
 
 

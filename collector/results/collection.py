@@ -1,7 +1,7 @@
 """Hold one run: its results in tidy tables, and its raw step times."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -66,31 +66,29 @@ class StepTimes:
     """The raw step times of the attempts that count, in seconds: a row of `owners` for each series."""
 
     owners: pd.DataFrame
-    """row (of `series`), cell_id, repeat, tenant, num_steps (warm-up included) and owner: the place of the attempt
-    among those that count. First the series of all attempts, so that they have the attempts' places, then those of
-    their further tenants."""
+    """row (of `series`), place (of the repeat in the results), cell_id, repeat, tenant, num_steps (warm-up included);
+    of a repeat, tenant 0 first."""
     series: pa.Table = field(repr=False)
     """STEP_SERIES."""
 
-    def read_timed(self, places: Iterable[int]) -> list[FloatArray]:
-        """Return the timed steps of results, by their places in `owners`."""
-        return [self._read("step_seconds", row) for row in self.owners["row"].to_numpy()[list(places)]]
+    def read_timed(self, place: int) -> list[FloatArray]:
+        """Return the timed steps of all tenants of the repeat at a place in the results, tenant 0 first."""
+        return [self._read("step_seconds", row) for row in self._rows.get(place, ())]
 
     def tabulate(self) -> Iterator[pd.DataFrame]:
         """Yield the rows of SAMPLE_COLUMNS in the order of the plan, piece by piece; the first piece is empty."""
         yield make_frame([], SAMPLE_COLUMNS)
-        order = self.owners[self.owners["num_steps"] > 0].sort_values(["owner", "tenant"], kind="stable")
+        order = self.owners[self.owners["num_steps"] > 0].sort_values(["place", "tenant"], kind="stable")
         pieces = order["num_steps"].cumsum() // MAX_ROWS_AT_ONCE
         for _, piece in order.groupby(pieces, sort=False):
             yield self._tabulate(piece)
 
-    def read_tenants(self, place: int) -> list[FloatArray]:
-        """Return the timed steps of all tenants of the attempt at a place, tenant 0 first."""
-        return self.read_timed(self._places_by_owner[place])
-
     @cached_property
-    def _places_by_owner(self) -> dict[int, list[int]]:
-        return {int(owner): list(places) for owner, places in self.owners.groupby("owner").groups.items()}  # type: ignore[call-overload]
+    def _rows(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for place, row in zip(self.owners["place"].tolist(), self.owners["row"].tolist(), strict=True):
+            found.setdefault(place, []).append(row)
+        return found
 
     def _read(self, name: str, row: int) -> FloatArray:
         values = self.series[name][row].values

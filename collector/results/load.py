@@ -228,13 +228,15 @@ def _select_tenants(rows: pa.Table, counted: pd.DataFrame) -> tuple[pd.DataFrame
     tenants = pd.concat([known, to_frame(records, columns)], axis="columns")
     series = pd.concat(
         [
-            counted.assign(tenant=0, owner=np.arange(len(counted)), row=counted.index),
-            tenants.assign(owner=owners, row=rows.num_rows + np.arange(len(tenants))).query("tenant > 0"),
+            counted.assign(tenant=0, row=counted.index),
+            tenants.assign(
+                place=counted["place"].to_numpy()[owners], row=rows.num_rows + np.arange(len(tenants))
+            ).query("tenant > 0"),
         ],
         ignore_index=True,
     )
     numbers = series[["num_warmup_steps_taken", "num_steps_taken"]].fillna(0).sum(axis=1).astype("int64")
-    names = ["row", "owner", "tenant", "cell_id", "repeat"]
+    names = ["row", "place", "tenant", "cell_id", "repeat"]
     steps = pa.concat_tables([one.select(STEP_SERIES) for one in (rows, records)])
     return tenants, StepTimes(owners=series[names].assign(num_steps=numbers), series=steps)
 

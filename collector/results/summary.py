@@ -32,7 +32,6 @@ from collector.results.frames import (
     ENVIRONMENT_COLUMNS,
     MEMORY_COLUMNS,
     PACE_COLUMNS,
-    WITHOUT_RECORD,
     Columns,
     Row,
     list_rows,
@@ -215,14 +214,12 @@ def _average_rates(counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFr
 def _estimate_groups(collection: Collection, counted: pd.DataFrame, groups: "pd.Series[int]") -> pd.DataFrame:
     """Return what is computed of each group by itself: its centre and interval, its steps, what it says in words."""
     deviations = describe_deviations(compare_calibrations(select_sound(collection.results)))
-    has_record = ~collection.results["status"].isin(WITHOUT_RECORD)
-    places = (has_record.cumsum() - 1)[counted.index].to_numpy()
     members = pd.Series(range(len(counted))).groupby(groups.to_numpy()).indices
     names = ("center_step_seconds", "machine", "host", "instance_type", "unchecked", "notes", "summarized_by")
     columns = {name: counted[name].astype(object).where(counted[name].notna(), None).to_list() for name in names}
     rows = []
     for own in members.values():
-        steps = collection.steps.read_timed(places[own])
+        steps = [collection.steps.read_timed(place)[0] for place in counted.index[own]]
         centers, *where, unchecked, notes, statistics = ([columns[name][place] for place in own] for name in names)
         row = describe_center(centers, *where) | dict(zip(QUANTILES, compute_quantiles(steps), strict=True))
         if row["num_machines"] == 1:  # how several machines differ is known by their own table

@@ -41,20 +41,18 @@ def test_a_device_that_is_not_known_or_several_is_an_error(name: str, words: str
 def test_what_a_table_states_comes_before_what_is_known_and_a_row_before_both() -> None:
     stated = StatedDevice(name="Tesla T4", source="a test", tflops={"fp32": 1.0})
     row = make_row(device="tesla t4")
-    assert find_device(make_table(row, devices=(stated,)), row).peak_flops_per_second == 1e12
+    assert find_device(make_table(row, devices=(stated,)), row).find_peak("fp32")[0] == 1e12
     own = make_row(device="tesla t4", peak_tflops=2.0, peak_source="another")
     found = find_device(make_table(own, devices=(stated,)), own)
-    assert (found.peak_flops_per_second, found.source) == (2e12, "another")
+    assert (found.find_peak("fp32")[0], found.source) == (2e12, "another")
 
 
 def test_a_cpus_peak_is_cores_times_width_times_clock_at_fp32_only() -> None:
     cpu = StatedDevice(name="CPU", source="a test", cores=16, flops_per_cycle=32, gigahertz=2.4, bound_gigahertz=3.2)
     row = make_row(device="CPU")
     found = find_device(make_table(row, devices=(cpu,)), row)
-    assert found.peak_flops_per_second == pytest.approx(1228.8e9)
-    assert found.bound_flops_per_second == pytest.approx(1638.4e9)
-    half = make_row(device="CPU", precision="bf16")
-    assert find_device(make_table(half, devices=(cpu,)), half).bound_flops_per_second is None
+    assert found.find_peak("fp32") == pytest.approx((1228.8e9, 1638.4e9))
+    assert found.find_peak("bf16") == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -63,5 +61,6 @@ def test_a_cpus_peak_is_cores_times_width_times_clock_at_fp32_only() -> None:
 def test_a_card_that_clocks_beyond_its_rated_boost_is_bound_by_more(name: str, bound_over_peak: float) -> None:
     row = make_row(device=name)
     found = find_device(make_table(row), row)
-    assert found.peak_flops_per_second is not None
-    assert found.bound_flops_per_second == pytest.approx(bound_over_peak * found.peak_flops_per_second)
+    peak, bound = found.find_peak("fp32")
+    assert peak is not None
+    assert bound == pytest.approx(bound_over_peak * peak)
