@@ -5,13 +5,11 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pynvml
 import pytest
 
 from bench.probes.gpu import (
-    READINGS,
     GpuProbe,
     Series,
     find_lowest_mean,
@@ -131,11 +129,13 @@ def test_a_pass_samples_every_gpu_while_the_steps_run(nvml: FakeNvml) -> None:
         assert GpuUse.model_validate_json(use.to_json()) == use
 
 
-def make_series(*samples: tuple[float, float | None, float | None], **readings: list[Any]) -> Series:
+def make_series(*samples: tuple[float, float | None, float | None]) -> Series:
     """Return the series of samples (seconds, joules, watts)."""
-    seconds, joules, watts = (list(values) for values in zip(*samples, strict=True))
-    named = {"seconds": seconds, "energy_joules": joules, "power_watts": watts}
-    return {name: [None] * len(samples) for name in READINGS} | named | readings
+    names = ("sm_clock_mhz", "temperature_celsius", "memory_used_bytes", "utilization", "throttle_reasons")
+    return [
+        dict.fromkeys(names) | {"seconds": seconds, "energy_joules": joules, "power_watts": watts}
+        for seconds, joules, watts in samples
+    ]
 
 
 def test_energy_is_the_mean_power_between_two_jumps_of_the_counter_times_the_window() -> None:
@@ -158,8 +158,9 @@ def test_a_counter_that_hardly_moves_or_falls_leaves_the_samples_of_power(readin
 
 def test_reasons_are_given_as_shares_of_the_samples() -> None:
     reasons: list[tuple[str, ...]] = [("GPU idle",), (), ("GPU idle", "sync boost"), ()]
-    series = make_series(*((index / 10, None, None) for index in range(4)), throttle_reasons=reasons)
-    found = summarize_pass(series, 0.4, 3)
+    series = make_series(*((index / 10, None, None) for index in range(4)))
+    with_reasons = [{**sample, "throttle_reasons": given} for sample, given in zip(series, reasons, strict=True)]
+    found = summarize_pass(with_reasons, 0.4, 3)
     assert found["throttle_reasons"] == {"GPU idle": 0.5, "sync boost": 0.25}
     assert found["sample_reasons"] == tuple(reasons)
 

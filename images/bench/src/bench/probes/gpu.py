@@ -103,17 +103,8 @@ IDLE_SECONDS = 1.0
 COUNTER_DELAY_SECONDS = 0.2
 MPS_PROGRAM = "nvidia-cuda-mps"
 """How the names of MPS's own processes begin, which the kernel cuts to 15 characters (proc_pid_comm(5))."""
-Series = Mapping[str, list[Any]]
-"""The readings of one device in a sampling pass: `seconds` from its start, `energy_joules`, and what READINGS names.
-None: not readable."""
-READINGS: Mapping[str, Callable[[Device], Any]] = {
-    "power_watts": Device.read_power_watts,
-    "sm_clock_mhz": Device.read_sm_clock_mhz,
-    "temperature_celsius": Device.read_temperature_celsius,
-    "memory_used_bytes": lambda device: device.read_memory_bytes()[0],
-    "throttle_reasons": Device.read_throttle_reasons,
-    "utilization": Device.read_utilization,
-}
+Series = Sequence[Mapping[str, Any]]
+"""What one device said at each sample of a sampling pass, as `Device.read_sample` returns it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,23 +182,15 @@ class GpuProbe:
 
     def sample(self, run_steps: Callable[[], int]) -> None:
         """Call `run_steps`, which returns how many steps it ran to their end, and sample every device in a thread."""
-        samples: list[Series] = [{name: [] for name in ("seconds", "energy_joules", *READINGS)} for _ in self._devices]
+        samples: list[Series] = []
         start = perf_counter()
-
-        def look() -> None:
-            for device, series in zip(self._devices, samples, strict=True):
-                series["energy_joules"].append(device.read_energy_joules())
-                series["seconds"].append(perf_counter() - start)
-                for name, read in READINGS.items():
-                    series[name].append(read(device))
-
-        end_sampling = start_sampling(look)
+        end_sampling = start_sampling(lambda: samples.append([device.read_sample(start) for device in self._devices]))
         try:
             num_steps = run_steps()
         finally:
             window_seconds = perf_counter() - start
             end_sampling()
-        self._add(summarize_pass(series, window_seconds, num_steps) for series in samples)
+        self._add(summarize_pass(series, window_seconds, num_steps) for series in zip(*samples, strict=True))
 
     def look_for_neighbours(self, own_pids: Collection[int]) -> None:
         """Look for the users of each GPU other than `own_pids`, who must be using the GPUs now."""
@@ -285,12 +268,12 @@ def summarize_pass(series: Series, window_seconds: float, num_steps: int) -> dic
     given = [reason for sample in reasons for reason in sample]
     names = ("sm_clock_mhz", "temperature_celsius", "power_watts", "utilization")
     return {
-        "memory_used_peak_bytes": max((size for size in series["memory_used_bytes"] if size is not None), default=None),
+        "memory_used_peak_bytes": max((sample["memory_used_bytes"] or 0 for sample in series), default=0) or None,
         "window_seconds": window_seconds,
         "num_steps": num_steps,
         "energy_joules": energy_joules,
         "energy_source": energy_source,
-        "sample_seconds": tuple(series["seconds"]),
+        "sample_seconds": tuple(sample["seconds"] for sample in series),
         "throttle_reasons": {reason: given.count(reason) / len(reasons) for reason in sorted(set(given))},
         "sample_reasons": reasons,
     } | {name: _find_complete(series, name) for name in names}
@@ -309,7 +292,7 @@ def measure_energy(series: Series, window_seconds: float) -> tuple[float | None,
     jumps = [index for index in range(1, len(joules)) if joules[index] != joules[index - 1]]
     if len(jumps) >= 2:
         first, last = jumps[0], jumps[-1]
-        watts = (joules[last] - joules[first]) / (series["seconds"][last] - series["seconds"][first])
+        watts = (joules[last] - joules[first]) / (series[last]["seconds"] - series[first]["seconds"])
         return watts * window_seconds, "energy-counter"
     powers = _find_complete(series, "power_watts")
     if powers:
@@ -319,7 +302,8 @@ def measure_energy(series: Series, window_seconds: float) -> tuple[float | None,
 
 def _find_complete(series: Series, name: str) -> tuple[Any, ...]:
     """Return one reading of every sample; nothing where one of them lacks it."""
-    return () if None in series[name] else tuple(series[name])
+    readings = tuple(sample[name] for sample in series)
+    return () if None in readings else readings
 
 
 def compare_readings(before: Reading, after: Reading, seconds: float, clocks: tuple[int, ...]) -> GpuWindow:

@@ -5,6 +5,7 @@ A device may not support a query, a driver may not know it yet, a container may 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
 import pynvml
@@ -143,18 +144,24 @@ class Device:
         clock: int | None = self._ask_gpu(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM)
         return clock
 
-    def read_temperature_celsius(self) -> int | None:
-        celsius: int | None = self._ask_gpu(pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU)
-        return celsius
-
-    def read_utilization(self) -> float | None:
-        """Return the share of the last sixth of a second to second in which a kernel was running."""
+    def read_sample(self, start: float) -> dict[str, Any]:
+        """Return what a sampling pass watches, by its names; `start`: of the pass, by time.perf_counter."""
+        joules, seconds = self.read_energy_joules(), perf_counter() - start
         rates = self._ask_gpu(pynvml.nvmlDeviceGetUtilizationRates)
-        return None if rates is None else int(rates.gpu) / 100
-
-    def read_throttle_reasons(self) -> tuple[str, ...] | None:
         mask = self._ask_gpu(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)
-        return None if mask is None else tuple(words for bit, words in THROTTLE_REASONS.items() if mask & bit)
+        return {
+            "seconds": seconds,
+            "energy_joules": joules,
+            "power_watts": self.read_power_watts(),
+            "sm_clock_mhz": self.read_sm_clock_mhz(),
+            "temperature_celsius": self._ask_gpu(pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU),
+            "memory_used_bytes": self.read_memory_bytes()[0],
+            # The share of the last sixth of a second to second in which a kernel was running.
+            "utilization": None if rates is None else int(rates.gpu) / 100,
+            "throttle_reasons": None
+            if mask is None
+            else tuple(THROTTLE_REASONS[bit] for bit in THROTTLE_REASONS if mask & bit),
+        }
 
     def read_held_seconds(self) -> dict[str, float]:
         """Return for how long each of PERFORMANCE_POLICIES has held the clock down; those that can be read."""
