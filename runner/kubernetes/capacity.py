@@ -1,7 +1,6 @@
 """Which nodes can hold a pod, how many Jobs of a pool wait at once, what a run may cost, and what a queue waits for."""
 
 import json
-import math
 import re
 import time
 from collections import Counter, defaultdict
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, partial
 from http import HTTPStatus
+from operator import attrgetter
 from typing import Any
 
 from bench.errors import UserError
@@ -512,9 +512,13 @@ class QueuedJobs:
     _next_request: float = 0.0
 
     def check(self) -> None:
-        """Read the Workloads of suspended Jobs if it is time to; to be called about once a second."""
+        """Read the Workloads of suspended Jobs if it is time to; to be called about once a second.
+
+        Not those that merely wait for their turn while others of their kind run.
+        """
         now = time.monotonic()
         suspended: defaultdict[CellKind, list[TrackedJob]] = defaultdict(list)
+        started: set[CellKind] = set()
         for tracked in self.run.jobs.list_unfinished():
             if tracked.state == "in-flight" and tracked.job is not None:
                 cell = tracked.repeat.planned.cell
@@ -522,12 +526,13 @@ class QueuedJobs:
                 if tracked.job.is_suspended:
                     suspended[kind].append(tracked)
                 else:
-                    self._waiting_since[kind] = now
-        self._waiting_since = {kind: self._waiting_since.get(kind, now) for kind in suspended}
-        if suspended and now >= self._next_request:
+                    started.add(kind)
+        self._waiting_since = {kind: self._waiting_since.get(kind, now) for kind in suspended.keys() - started}
+        due = [kind for kind, since in self._waiting_since.items() if now - since >= WARN_SECONDS]
+        if due and now >= self._next_request:
             self._next_request = now + READ_SECONDS
-            samples = {kind: sorted(jobs, key=_find_age)[:NUM_SAMPLES] for kind, jobs in suspended.items()}
-            uids = [tracked.job.uid for jobs in samples.values() for tracked in jobs if tracked.job is not None]
+            samples = [sorted(suspended[kind], key=attrgetter("job.created_at"))[:NUM_SAMPLES] for kind in due]
+            uids = [tracked.job.uid for jobs in samples for tracked in jobs if tracked.job is not None]
             self.run.dispatcher.request(partial(self._explain, uids), partial(self._tell, samples))
 
     def _explain(self, job_uids: Sequence[str]) -> Mapping[str, str]:
@@ -537,16 +542,11 @@ class QueuedJobs:
         except ApiError as error:  # what the run needs is asked for, and refused, elsewhere
             return dict.fromkeys(job_uids, f"why they wait is not known: {error.message}")
 
-    def _tell(self, samples: Mapping[CellKind, Sequence[TrackedJob]], waits: Mapping[str, str]) -> None:
-        """Warn, unless the Jobs merely wait for their turn while others of their kind run."""
-        for kind, jobs in samples.items():
+    def _tell(self, samples: Sequence[Sequence[TrackedJob]], waits: Mapping[str, str]) -> None:
+        for jobs in samples:
             # Some may have been started since.
             found = [each for each in jobs if each.job and each.job.is_suspended and each.job.uid in waits]
-            if found and time.monotonic() - self._waiting_since.get(kind, math.inf) >= WARN_SECONDS:
-                slug, message = found[0].repeat.planned.cell.slug, waits[found[0].job.uid if found[0].job else ""]
+            if found and found[0].job:
+                slug, message = found[0].repeat.planned.cell.slug, waits[found[0].job.uid]
                 words = f"in the queue, not started: {message} (waiting: {slug}, for example)"
-                self.run.dispatcher.warn(words, f"queue {kind} {_NUMBERS.sub('', message)}")
-
-
-def _find_age(tracked: TrackedJob) -> tuple[float, str]:
-    return (tracked.job.created_at.timestamp() if tracked.job else math.inf), tracked.name
+                self.run.dispatcher.warn(words, f"queue {found[0].node_kind} {_NUMBERS.sub('', message)}")
