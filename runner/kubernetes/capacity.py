@@ -23,8 +23,8 @@ from runner.profiles.model import NodePools, Profile
 
 # The nodes that can hold a pod, and why others cannot.
 #
-# The conditions are those of the scheduler's plugins NodeUnschedulable, TaintToleration, NodeAffinity and
-# NodeResourcesFit, on empty nodes: what runs there now will end, but pods of DaemonSets stay.
+# The conditions are those of the scheduler's plugins TaintToleration, NodeAffinity and NodeResourcesFit, on empty
+# nodes: what runs there now will end, but pods of DaemonSets stay. Nodes that are cordoned or not ready have taints.
 # https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 
 # https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/: effects that keep a pod away
@@ -42,8 +42,6 @@ class NodeStatus:
     name: str
     labels: Mapping[str, str]
     taints: tuple[Mapping[str, str], ...]
-    is_cordoned: bool
-    is_ready: bool
     free: Resources
     """Allocatable less what pods of DaemonSets request; bytes, cores, GPUs."""
 
@@ -60,13 +58,10 @@ def read_node_status(node: Mapping[str, Any], taken: Resources) -> NodeStatus:
     """Return what matters of a node. `taken`: what pods of DaemonSets request there."""
     spec, status = node.get("spec", {}), node.get("status", {})
     allocatable = {name: read_quantity(amount) for name, amount in status.get("allocatable", {}).items()}
-    ready = next((item["status"] for item in status.get("conditions", ()) if item["type"] == "Ready"), "Unknown")
     return NodeStatus(
         name=node["metadata"]["name"],
         labels=node["metadata"].get("labels", {}),
         taints=tuple(spec.get("taints", ())),
-        is_cordoned=bool(spec.get("unschedulable")),
-        is_ready=ready == "True",
         free={name: amount - taken.get(name, Decimal(0)) for name, amount in allocatable.items()},
     )
 
@@ -104,11 +99,10 @@ def describe_fit(groups: Mapping[str, Sequence[NodeStatus]]) -> tuple[str, ...]:
 
 
 def list_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[str]:
-    if node.is_cordoned:
-        yield "cordoned"
-    elif not node.is_ready:
-        yield "not ready"
-    yield from list_untolerated(spec.get("tolerations", ()), node)
+    for taint in node.taints:
+        if taint["effect"] in KEEPING_AWAY and not any(_tolerates(one, taint) for one in spec.get("tolerations", ())):
+            value = f"={taint['value']}" if taint.get("value") else ""
+            yield f"taint {taint['key']}{value}:{taint['effect']} is not tolerated"
     yield from list_label_misfits(spec, node)
     for name, amount in sum_requests(spec).items():
         free = node.free.get(name, Decimal(0))
@@ -128,15 +122,6 @@ def list_label_misfits(spec: Mapping[str, Any], node: NodeStatus) -> Iterator[st
     failures = [[rule for rule in term["matchExpressions"] if not _holds(rule, node.labels)] for term in terms]
     if failures and all(failures):
         yield " nor ".join(_describe_rule(rules[0], node.labels) for rules in failures)
-
-
-def list_untolerated(tolerations: Sequence[Mapping[str, str]], node: NodeStatus) -> Iterator[str]:
-    for taint in node.taints:
-        is_known = taint["key"].startswith("node.kubernetes.io/") and (node.is_cordoned or not node.is_ready)
-        keeps_away = taint["effect"] in KEEPING_AWAY and not any(_tolerates(item, taint) for item in tolerations)
-        if keeps_away and not is_known:
-            value = f"={taint['value']}" if taint.get("value") else ""
-            yield f"taint {taint['key']}{value}:{taint['effect']} is not tolerated"
 
 
 def _tolerates(toleration: Mapping[str, str], taint: Mapping[str, str]) -> bool:

@@ -334,7 +334,7 @@ def render_shape(
     """
     token = secrets.token_hex(8)
     stand_ins = {name: f"slot-{name.replace('_', '-')}-{token}" for name in SLOTS}
-    manifest = read_manifest(render_manifest("job.yaml.j2", **values, slot=stand_ins))
+    (manifest,) = render_manifests("job.yaml.j2", **values, slot=stand_ins)
     try:
         if profile.overlay:
             spec = manifest["spec"]
@@ -361,16 +361,10 @@ def size_ephemeral_storage(tmp_size: str) -> str:
     return f"{math.ceil(read_quantity(tmp_size) / MIB) + LOG_MIB}Mi"
 
 
-def render_manifest(template: str, **values: object) -> str:
-    """Return a template of `manifests/` with its values in it; an undefined name is an error."""
-    return _open_templates().get_template(template).render(**values)
-
-
-def read_manifest(text: str) -> dict[str, Any]:
-    manifest = yaml.load(text, Loader=_LOADER)  # noqa: S506  (a safe loader, the fast one where it is there)
-    if not isinstance(manifest, dict):
-        raise TypeError(f"a manifest must be one mapping, not {type(manifest).__name__}")
-    return manifest
+def render_manifests(template: str, **values: object) -> list[dict[str, Any]]:
+    """Return what a template of `manifests/` gives with its values in it; an undefined name is an error."""
+    text = _open_templates().get_template(template).render(**values)
+    return list(yaml.load_all(text, Loader=_LOADER))  # noqa: S506  (a safe loader, the fast one where it is there)
 
 
 def quote_yaml(value: object) -> str:

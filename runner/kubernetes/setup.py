@@ -13,8 +13,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bench.errors import UserError
 from bench.schema import Run
 from collector.files import replace_text
@@ -28,7 +26,7 @@ from runner.kubernetes.connection import (
     to_user_error,
 )
 from runner.kubernetes.names import JobKey
-from runner.kubernetes.rendering import JobRenderer, compute_fingerprint, render_manifest
+from runner.kubernetes.rendering import JobRenderer, compute_fingerprint, render_manifests
 from runner.matrix import order_repeats
 from runner.profiles import IN_CLUSTER
 from runner.profiles.model import Profile
@@ -184,8 +182,8 @@ class SetupTemplate:
         UserError if a value of the profile makes one that Kubernetes would not take.
         """
         parts = {
-            "namespace": _render("namespace.yaml.j2", profile=self.profile),
-            "rbac": _render(
+            "namespace": render_manifests("namespace.yaml.j2", profile=self.profile),
+            "rbac": render_manifests(
                 "rbac.yaml.j2",
                 profile=self.profile,
                 runner_account=RUNNER_ACCOUNT,
@@ -195,14 +193,14 @@ class SetupTemplate:
             "claim-templates": list(self._render_claim_templates()),
         }
         if self.has_store:
-            parts[STORE_PART] = _render(
+            parts[STORE_PART] = render_manifests(
                 "s3.yaml.j2", profile=self.profile, image=STORE_IMAGE, node_port=STORE_NODE_PORT
             )
         return {name: manifests for name, manifests in parts.items() if manifests}
 
     def render_store_secret(self, access_key: str, secret_key: str) -> Manifest:
         """Return the Secret with the keys of the S3 server in the cluster. A comma in a key is not possible."""
-        (secret,) = _render(
+        (secret,) = render_manifests(
             "s3-secret.yaml.j2",
             profile=self.profile,
             access_key=access_key,
@@ -216,17 +214,15 @@ class SetupTemplate:
         if gpu is not None and gpu.request == "claim":
             for num_gpus in range(1, gpu.max_per_node + 1):
                 name = gpu.name_claim_template(num_gpus)
-                yield from _render("claim-template.yaml.j2", profile=self.profile, name=name, num_gpus=num_gpus)
+                yield from render_manifests(
+                    "claim-template.yaml.j2", profile=self.profile, name=name, num_gpus=num_gpus
+                )
 
 
 def dump_manifests(manifests: Sequence[Manifest]) -> str:
     """Return manifests as one JSON object that `kubectl apply -f` takes."""
     one = manifests[0] if len(manifests) == 1 else {"apiVersion": "v1", "kind": "List", "items": manifests}
     return json.dumps(one, indent=2, ensure_ascii=False)
-
-
-def _render(template: str, **values: object) -> list[Manifest]:
-    return list(yaml.safe_load_all(render_manifest(template, **values)))
 
 
 # Write the manifests of a run and of its set-up as JSON files.
