@@ -1,6 +1,7 @@
 """Read what the store has of changes over a matrix's nights: suspicions, their decisions, and sent notices."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from bench.schema import (
     Decision,
@@ -29,6 +30,10 @@ class RecordedChange:
     def shift(self) -> Shift:
         """The change as it was decided, or as it was suspected where no decision has one."""
         return (self.decision and self.decision.shift) or self.suspicion.shift
+
+    @property
+    def state(self) -> Literal["pending", "confirmed", "dismissed", "undecided"]:
+        return "pending" if self.decision is None else self.decision.outcome
 
     @property
     def is_pending(self) -> bool:

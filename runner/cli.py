@@ -1,12 +1,10 @@
 """The command line: its commands with their examples, and how errors and signals become exit codes."""
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -22,7 +20,6 @@ from runner.commands.forecast import forecast
 from runner.commands.images import build, push
 from runner.commands.options import (
     EXIT_INTERNAL_ERROR,
-    EXIT_INTERRUPTED,
     EXIT_TEMPORARY_FAILURE,
     EXIT_USER_ERROR,
 )
@@ -33,13 +30,12 @@ from runner.commands.run import run
 from runner.commands.schema import schema
 from runner.commands.status import status
 from runner.commands.watch import watch
-from runner.processes import end_programs, explain_exhaustion, list_children
+from runner.processes import end_like_interrupt, end_programs, explain_exhaustion, find_end_code, list_children
 from runner.terminal import echo, format_message, hide_credentials
 
 PROGRAM = "benchmatrix"
 COMPLETION_VARIABLE = f"_{PROGRAM}_COMPLETE".upper()
 """Set by the script of a shell that asks what could be typed next."""
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 MEASURE = "Measure"
 READ = "Read what was measured"
 DECIDE = "Decide"
@@ -186,23 +182,15 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a name that is not UTF-8, or a terminal that knows ASCII alone
             stream.reconfigure(errors="backslashreplace")
-    handled = [number for number in ENDING_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
-    for number in handled:
-        signal.signal(number, _end)
     try:
-        code = _run()
-    finally:
-        end_programs(list_children() - others)
-        for number in handled:
-            signal.signal(number, signal.SIG_DFL)
+        with end_like_interrupt():
+            try:
+                code = _run()
+            finally:
+                end_programs(list_children() - others)
+    except KeyboardInterrupt as interrupt:
+        code = find_end_code(interrupt)
     sys.exit(code)
-
-
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    # A terminal that is closed sends SIGHUP twice, systemd SIGTERM and SIGHUP: the second would end the tidying up.
-    for other in ENDING_SIGNALS:
-        signal.signal(other, signal.SIG_IGN)
-    sys.exit(128 + number)
 
 
 def _run() -> int:
@@ -213,8 +201,6 @@ def _run() -> int:
         return 0
     except typer.Exit as end:
         return end.exit_code
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
     except BrokenPipeError:  # nobody reads any more, as after `| head`
         _abandon_output()
         return EXIT_USER_ERROR
@@ -222,8 +208,8 @@ def _run() -> int:
         _print_error(str(error))
         return EXIT_TEMPORARY_FAILURE if isinstance(error, TransientError) else EXIT_USER_ERROR
     except Exception as error:
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
-            return EXIT_INTERRUPTED  # a library in C++ that is interrupted while it is imported says that it failed
+        if isinstance(cause := error.__cause__ or error.__context__, KeyboardInterrupt):
+            return find_end_code(cause)  # a library in C++ that is interrupted while it is imported says that it failed
         if hasattr(error, "format_message"):  # a usage error; typer exports no class of it
             context = getattr(error, "ctx", None)
             usage = f"{context.get_usage()}\nTry `{context.command_path} --help`.\n" if context else ""

@@ -364,11 +364,6 @@ def _complete_neighbour(given: Mapping[str, Any], fields: Mapping[str, Any]) -> 
     return {**of_cell, **given}
 
 
-def name_neighbours(neighbours: Mapping[Neighbour, str]) -> dict[str, Any]:
-    """Return `neighbours` of a matrix file in which each of these has its name."""
-    return {name: neighbour.model_dump(mode="json") for neighbour, name in neighbours.items()}
-
-
 RepeatKey = tuple[str, int]
 """Id of a cell and number of its repeat."""
 TIME_FORMAT = "%Y%m%d-%H%M%S"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 import urllib3
@@ -24,7 +24,7 @@ from bench.registry.plugins import load_plugins
 from bench.schema import (
     Alarm,
     AlarmedChange,
-    Neighbour,
+    Cell,
     Notice,
     PlannedCell,
     Run,
@@ -44,15 +44,14 @@ from collector.results.frames import WITHOUT_RECORD
 from collector.results.hosts import name_machines
 from collector.results.load import join_results, load_run
 from collector.units import NOT_THERE
-from runner.matrix import name_neighbours, shorten_name
+from runner.matrix import shorten_name
 
 
 @dataclass(frozen=True, kw_only=True)
 class NightReport:
     """What is known of the newest night."""
 
-    matrix: str
-    night: Run
+    run: Run
     num_nights: int
     num_cells: int
     """Cells of the night with a repeat that counts."""
@@ -64,9 +63,17 @@ class NightReport:
     warnings: tuple[str, ...] = ()
 
     @property
+    def matrix(self) -> str:
+        return self.run.matrix
+
+    @property
+    def night(self) -> str:
+        return self.run.run_id
+
+    @property
     def changes(self) -> list[RecordedChange]:
         """The changes that were seen in this night."""
-        return self.history.of_night(self.night.run_id)
+        return self.history.of_night(self.night)
 
     @property
     def pending(self) -> list[Suspicion]:
@@ -79,86 +86,61 @@ class NightReport:
         return [change for change in self.changes if change.is_regression]
 
 
-@dataclass(kw_only=True)
-class Watch:
-    """Watches one matrix in one store."""
+def look(store: Store, matrix: str | None = None, *, is_final: bool = False) -> NightReport:
+    """Look at the newest night of a matrix, record what is new, and return what is known of it.
 
-    store: Store
-    matrix: str | None = None
-    """None: that of the newest run."""
-
-    def look(self, *, is_final: bool = False) -> NightReport:
-        """Look at the newest night, record what is new, and return what is known of it.
-
-        `is_final`: what is not measured again by now will not be. UserError if the store has no run of the matrix.
-        """
-        runs, left_out = list_runs(self.store, self.matrix)
-        matrix = choose_matrix(runs, left_out, self.store, self.matrix)
-        nights, warnings = load_nights(self.store, matrix, runs, left_out)
-        if not nights:
-            raise UserError(f"store {self.store.url}: no run of {matrix} can be read: {'; '.join(warnings)}")
-        history = read_history(self.store, matrix)
-        history = self._decide_open(nights, history, is_final=is_final)
-        history = self._suspect_new(nights, history)
-        newest = nights[-1]
-        return NightReport(
-            matrix=matrix,
-            night=newest.run,
-            num_nights=len(nights),
-            **_count_cells(nights),
-            history=history,
-            warnings=(*warnings, *(f"{document.key}: {document.reason}" for document in history.skipped)),
-        )
-
-    def _decide_open(self, nights: Sequence[NightRun], history: ChangeHistory, *, is_final: bool) -> ChangeHistory:
-        """Decide what waits, the oldest first: what is confirmed moves the level that later nights are compared with.
-
-        What an older night left open stays undecided, unless its confirmation is there.
-        """
-        newest = nights[-1].run.run_id
-        columns = {night.run.run_id: column for column, night in enumerate(nights)}
-        for change in history.changes:
-            if not change.is_pending:
-                continue
-            run_id = change.suspicion.night_run_id
-            column = columns.get(run_id)
-            until = nights[: column + 1] if column is not None else ()
-            if until:
-                history = self._decide(change, until, history, is_final=is_final or run_id != newest)
-        return history
-
-    def _decide(
-        self, change: RecordedChange, nights: Sequence[NightRun], history: ChangeHistory, *, is_final: bool
-    ) -> ChangeHistory:
-        decision = decide(change.suspicion, nights, history, is_final=is_final)
-        if decision is None:
-            return history
-        self.store.put(decision_key(decision.matrix, decision.change_id), decision.to_json())
-        decided = replace(change, decision=decision)
-        return replace(history, changes=tuple(decided if known is change else known for known in history.changes))
-
-    def _suspect_new(self, nights: Sequence[NightRun], history: ChangeHistory) -> ChangeHistory:
-        """Record what the newest night shows. Once it was measured again, nothing new is suspected in it."""
-        if nights[-1].confirmation is not None:
-            return history
+    `matrix`: None for that of the newest run. `is_final`: what is not measured again by now will not be. UserError if
+    the store has no run of the matrix.
+    """
+    nights, warnings = load_nights(store, matrix)
+    newest, before = nights[-1], nights[:-1]
+    history = read_history(store, newest.run.matrix)
+    history = _decide_open(store, nights, history, is_final=is_final)
+    if newest.confirmation is None:  # once it was measured again, nothing new is suspected in it
         for suspicion in suspect(nights, history):
-            self.store.put(suspicion_key(suspicion.matrix, suspicion.change_id), suspicion.to_json())
+            store.put(suspicion_key(suspicion.matrix, suspicion.change_id), suspicion.to_json())
             change = RecordedChange(suspicion=suspicion)
             history = replace(history, changes=(*history.changes, change))
             if suspicion.direction == "faster":
-                history = self._decide(change, nights, history, is_final=True)
-        return history
-
-
-def _count_cells(nights: Sequence[NightRun]) -> dict[str, int]:
-    """Return how many cells of the newest night can be compared with nights before, and how many cannot."""
-    newest, before = nights[-1], nights[:-1]
+                history = _decide(store, change, nights, history, is_final=True)
     ids = {key.cell.cell_id for key in newest.cells}
     known = {
         key.cell.cell_id for key in newest.cells if sum(key in night.cells for night in before) >= MIN_NIGHTS_BEFORE
     }
-    planned = {planned.cell.cell_id for planned in newest.run.cells}
-    return {"num_cells": len(ids), "num_uncounted": len(planned - ids), "num_too_new": len(ids - known)}
+    return NightReport(
+        run=newest.run,
+        num_nights=len(nights),
+        num_cells=len(ids),
+        num_uncounted=len({planned.cell.cell_id for planned in newest.run.cells} - ids),
+        num_too_new=len(ids - known),
+        history=history,
+        warnings=(*warnings, *(f"{document.key}: {document.reason}" for document in history.skipped)),
+    )
+
+
+def _decide_open(store: Store, nights: Sequence[NightRun], history: ChangeHistory, *, is_final: bool) -> ChangeHistory:
+    """Decide what waits, the oldest first: what is confirmed moves the level that later nights are compared with.
+
+    What an older night left open stays undecided, unless its confirmation is there.
+    """
+    columns = {night.run.run_id: column for column, night in enumerate(nights)}
+    for change in history.changes:
+        column = columns.get(change.suspicion.night_run_id)
+        if change.is_pending and column is not None:
+            is_last = is_final or column < len(nights) - 1
+            history = _decide(store, change, nights[: column + 1], history, is_final=is_last)
+    return history
+
+
+def _decide(
+    store: Store, change: RecordedChange, nights: Sequence[NightRun], history: ChangeHistory, *, is_final: bool
+) -> ChangeHistory:
+    decision = decide(change.suspicion, nights, history, is_final=is_final)
+    if decision is None:
+        return history
+    store.put(decision_key(decision.matrix, decision.change_id), decision.to_json())
+    decided = replace(change, decision=decision)
+    return replace(history, changes=tuple(decided if known is change else known for known in history.changes))
 
 
 MAX_NIGHTS = 90
@@ -166,45 +148,33 @@ MAX_NIGHTS = 90
 is one of less than 1 % a month."""
 
 
-def list_runs(store: Store, matrix: str | None = None) -> tuple[list[Run], Mapping[str, str]]:
-    """Return the runs of a store without confirmations, the oldest first, and why others are left out, by run id.
+def load_nights(store: Store, matrix: str | None) -> tuple[tuple[NightRun, ...], list[str]]:
+    """Return the newest MAX_NIGHTS runs of a matrix, the oldest first, and what of the store is not looked at.
 
     A run that is dated in the future would be the newest night until that day, and hide all that are measured before.
-    `matrix`: the only one of interest; of the runs that are known to be of others, it is not said why they are left
-    out. None: all are, since the newest run decides which matrix is looked at.
+    `matrix`: None for that of the newest run. UserError if there is no run of it, StoreError if the store cannot be
+    used.
     """
-    found, unreadable = read_runs(store, (run_id for run_id in store.list_run_ids() if not is_confirmation(run_id)))
-    left_out = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
+    run_ids = set(store.list_run_ids())
+    found, unreadable = read_runs(store, [run_id for run_id in sorted(run_ids) if not is_confirmation(run_id)])
     future = find_future_runs(found)
+    left_out = {run_id: f"its run.json cannot be read ({reason})" for run_id, reason in unreadable.items()}
     left_out |= {
         run.run_id: future[run.run_id] for run in found if run.run_id in future and matrix in (None, run.matrix)
     }
-    runs = [run for run in found if run.run_id not in future]
-    return sorted(runs, key=lambda run: (run.created_at, run.run_id)), left_out
-
-
-def choose_matrix(runs: list[Run], left_out: Mapping[str, str], store: Store, name: str | None) -> str:
-    """Return the matrix to watch: the one named, else that of the newest run. UserError if there is none."""
-    known = sorted({run.matrix for run in runs})
-    if runs and name in (None, *known):
-        return name or runs[-1].matrix
-    said = [f"no run{f' of {name}' if name else ''} here"]
-    said += [f"it has runs of {', '.join(known)}"] if known else []
-    said += [f"not looked at: {run_id}: {reason}" for run_id, reason in [*left_out.items()][:1]]
-    raise UserError(
-        f"store {store.url}: {'; '.join(said)}; name the right one with --store, or begin one with `benchmatrix run`"
-    )
-
-
-def load_nights(
-    store: Store, matrix: str, runs: list[Run], left_out: Mapping[str, str]
-) -> tuple[tuple[NightRun, ...], list[str]]:
-    """Return the newest MAX_NIGHTS runs of a matrix, the oldest first, and what could not be read; StoreError."""
-    own = [run.run_id for run in runs if run.matrix == matrix][-MAX_NIGHTS:]
     warnings = [f"run {run_id}: {reason}; it is not looked at" for run_id, reason in left_out.items()]
-    known = set(store.list_run_ids())
+    runs = sorted((run for run in found if run.run_id not in future), key=lambda run: (run.created_at, run.run_id))
+    known = sorted({run.matrix for run in runs})
+    if not runs or matrix not in (None, *known):
+        said = [f"no run{f' of {matrix}' if matrix else ''} here"]
+        said += [f"it has runs of {', '.join(known)}"] if known else []
+        said += [f"not looked at: {run_id}: {reason}" for run_id, reason in [*left_out.items()][:1]]
+        advice = "name the right one with --store, or begin one with `benchmatrix run`"
+        raise UserError(f"store {store.url}: {'; '.join(said)}; {advice}")
+    matrix = matrix or runs[-1].matrix
+    own = [run.run_id for run in runs if run.matrix == matrix][-MAX_NIGHTS:]
     frames, read = [], dict[str, Run]()
-    for run_id in (each for one in own for each in (one, confirmation_run_id(matrix, one)) if each in known):
+    for run_id in (each for one in own for each in (one, confirmation_run_id(matrix, one)) if each in run_ids):
         try:
             collection = load_run(store, run_id, writes_tables=True)
         except TransientError:
@@ -217,8 +187,8 @@ def load_nights(
             warnings.append(f"run {run_id}: {len(collection.skipped)} documents did not count")
         frames.append(join_results([collection], READ_COLUMNS))
         read[run_id] = collection.run
-    if not frames:
-        return (), warnings
+    if read.keys().isdisjoint(own):
+        raise UserError(f"store {store.url}: no run of {matrix} can be read: {'; '.join(warnings)}")
     results = name_machines(pd.concat(frames, ignore_index=True))
     cells = read_nights(read, results)
     nights = []
@@ -235,10 +205,6 @@ def load_nights(
             )
         nights.append(NightRun(run=read[run_id], cells=cells[run_id], confirmation=confirmation))
     return tuple(nights), warnings
-
-
-NAME_PREFIX = "confirm-"
-_LEFT_OUT = ("schema_version",)
 
 
 def select_again(run: Run, suspicions: Iterable[Suspicion]) -> list[PlannedCell]:
@@ -262,16 +228,19 @@ def describe_matrix(run: Run, planned: list[PlannedCell]) -> dict[str, Any]:
     """
     found = dict.fromkeys(one.cell.neighbour for one in planned if one.cell.neighbour is not None)
     names = {neighbour: f"neighbour-{number}" for number, neighbour in enumerate(found, start=1)}
-    axes = {name: [value] for name, value in _list_fields(planned[0], names).items()}
-    include = [
-        {"repeats": one.repeats, "timeout_seconds": one.timeout_seconds, **_list_fields(one, names)} for one in planned
-    ]
-    neighbours = {"neighbours": name_neighbours(names)} if names else {}
-    return neighbours | {
-        "name": name_matrix(run.matrix),
+
+    def list_fields(cell: Cell) -> dict[str, Any]:
+        fields = cell.model_dump(mode="json", exclude={"schema_version"}, exclude_none=True)
+        return fields if cell.neighbour is None else fields | {"neighbour": names[cell.neighbour]}
+
+    return {
+        "name": f"confirm-{shorten_name(run.matrix)}",
         "description": f"Measures again what was suspected in the run {run.run_id} of {run.matrix}.",
-        "axes": axes,
-        "include": include,
+        "neighbours": {name: neighbour.model_dump(mode="json") for neighbour, name in names.items()},
+        "axes": {name: [value] for name, value in list_fields(planned[0].cell).items()},
+        "include": [
+            {"repeats": one.repeats, "timeout_seconds": one.timeout_seconds, **list_fields(one.cell)} for one in planned
+        ],
     }
 
 
@@ -279,18 +248,6 @@ def write_matrix(path: Path, run: Run, suspicions: Iterable[Suspicion]) -> None:
     """Write the matrix of the suspected cells of a night to `path`. UserError where it cannot be written."""
     text = yaml.safe_dump(describe_matrix(run, select_again(run, suspicions)), sort_keys=False)
     replace_text(path, f"# made by `benchmatrix watch`\n{text}")
-
-
-def name_matrix(matrix: str) -> str:
-    """Return the name of the matrix that measures cells of `matrix` again."""
-    return f"{NAME_PREFIX}{shorten_name(matrix)}"
-
-
-def _list_fields(planned: PlannedCell, neighbours: Mapping[Neighbour, str]) -> dict[str, Any]:
-    fields = planned.cell.model_dump(mode="json", exclude=set(_LEFT_OUT))
-    if planned.cell.neighbour is not None:
-        fields["neighbour"] = neighbours[planned.cell.neighbour]
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 # The URLs of webhooks are secrets: they come from the environment and appear in no message. Every alarm is sent at
@@ -456,7 +413,7 @@ def _send_night(store: Store, webhook: Webhook, changes: Sequence[RecordedChange
 
 
 def _is_due(change: RecordedChange, report: NightReport, webhook: Webhook) -> bool:
-    is_recent = report.night.created_at - change.suspicion.seen_at <= RESEND_WITHIN
+    is_recent = report.run.created_at - change.suspicion.seen_at <= RESEND_WITHIN
     return change.is_regression and is_recent and webhook.channel not in change.channels
 
 
@@ -493,8 +450,7 @@ def escape_slack(text: str) -> str:
 def list_lines(report: NightReport) -> list[str]:
     """Return what is known of the newest night, a line for each change of it."""
     lines = [
-        f"night {report.night.run_id}: {report.num_cells} cells, the newest of {report.num_nights} nights of "
-        f"{report.matrix}"
+        f"night {report.night}: {report.num_cells} cells, the newest of {report.num_nights} nights of {report.matrix}"
     ]
     if report.num_uncounted:
         lines.append(
@@ -519,7 +475,7 @@ def list_change_lines(change: RecordedChange) -> list[str]:
     """Return one change for people: what, since when, what became of it, and what changed beside it."""
     suspicion, decision = change.suspicion, change.decision
     name = suspicion.cell_ids[0] if suspicion.num_cells == 1 else f"all {suspicion.num_cells} on {suspicion.hardware}"
-    lines = [f"{get_state(change):<9}  {format_shift(change.shift)}  {name}  since {suspicion.first_run_id}"]
+    lines = [f"{change.state:<9}  {format_shift(change.shift)}  {name}  since {suspicion.first_run_id}"]
     if decision is not None:
         lines.append(f"           {decision.reason}")
     lines += [f"           {part.what}: {part.before} -> {part.after}" for part in suspicion.changes]
@@ -530,7 +486,3 @@ def format_shift(shift: Shift) -> str:
     """Return by how much a step time changed, with its interval, in per cent."""
     low, middle, high = (100 * (value - 1) for value in (shift.low, shift.ratio, shift.high))
     return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"
-
-
-def get_state(change: RecordedChange) -> Literal["pending", "confirmed", "dismissed", "undecided"]:
-    return "pending" if change.decision is None else change.decision.outcome

@@ -1,6 +1,8 @@
 """The JSON documents of commands whose figures have no model."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
 
 from bench.schema import Decision, Document, Suspicion
 
@@ -97,7 +99,7 @@ class WatchedChange(Document):
     state: Literal["pending", "confirmed", "dismissed", "undecided"]
     suspicion: Suspicion
     decision: Decision | None
-    channels: tuple[str, ...]
+    channels: Annotated[tuple[str, ...], BeforeValidator(lambda found: tuple(sorted(found)))]
     """Where it was told."""
 
 

@@ -27,8 +27,6 @@ EXIT_INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h: an error in the tool."""
 EXIT_TEMPORARY_FAILURE = 75
 """EX_TEMPFAIL of sysexits.h: the store or the API server is unreachable; the same command may succeed later."""
-EXIT_INTERRUPTED = 130
-"""The code that a shell gives: 128 plus the number of SIGINT."""
 LOCAL = "local"
 """The value of --on for runs on this machine."""
 DEFAULT_STORE = "file://results"

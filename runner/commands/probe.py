@@ -18,7 +18,6 @@ from runner.commands.options import (
     read_durations,
     refuse_given,
 )
-from runner.processes import end_like_interrupt, find_end_code
 from runner.terminal import echo
 
 if TYPE_CHECKING:  # help and completion need no more than the options
@@ -142,21 +141,11 @@ def _search(
     from runner.probe import search_here
 
     given = parse_interpreters(python, tuple(FRAMEWORKS))
-    try:
-        with end_like_interrupt(), hold_host_lock("probe") as lock:
-            interpreters = find_interpreters({cell.framework}, given, console, lock)
-            return search_here(
-                cell,
-                gpu_name,
-                interpreters,
-                lock,
-                console,
-                max_batch_size=max_batch_size,
-                time_limit_seconds=seconds,
-            )
-    except KeyboardInterrupt as interrupt:
-        console.print("interrupted")
-        raise typer.Exit(find_end_code(interrupt)) from None
+    with hold_host_lock("probe") as lock:
+        interpreters = find_interpreters({cell.framework}, given, console, lock)
+        return search_here(
+            cell, gpu_name, interpreters, lock, console, max_batch_size=max_batch_size, time_limit_seconds=seconds
+        )
 
 
 def _predict(run_ids: list[str], store: str, level: float) -> None:

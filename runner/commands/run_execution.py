@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -22,7 +22,6 @@ from runner.commands.options import CONSOLE, EXIT_NOT_OK, LOCAL, make_error_cons
 from runner.commands.run import RunOptions
 from runner.estimates import PoolPrice, find_pool_prices, print_dry_run
 from runner.local.run import LocalCaps, LocalRun, parse_interpreters
-from runner.processes import end_like_interrupt, find_end_code
 from runner.progress import ClusterProgress, RunEvents
 from runner.reporting import RunEnd, finish_run, say_how_to_retry
 from runner.runs import NO_RETRIES, Retries, read_run
@@ -31,39 +30,70 @@ if TYPE_CHECKING:  # the collector takes a second to import, the package `kubern
     from runner.kubernetes.connection import Connection
     from runner.kubernetes.run import ClusterRun
     from runner.kubernetes.tracked_jobs import ClusterObserver
-    from runner.nights import NightReport, Watch, Webhook
+    from runner.nights import NightReport, Webhook
     from runner.profiles.model import Profile
 
 CLUSTER_ALONE = ("profile", "namespace", "queue", "max_nodes", "give_up_after", "metrics_port", "owner")
 UNSCHEDULABLE_SECONDS = 900.0
 """How long a pod waits for a node while no pod of its pool runs, where no option says it: as long as the cluster
 autoscaler waits for a node that it has asked for (--max-node-provision-time, 15 minutes)."""
+MeasureAgain = Callable[[str, str], None]
+"""Measures a matrix file as the run of an id, or what that run still lacks, where the night was measured."""
+
+
+def execute_run(options: RunOptions) -> None:
+    """Measure what the run lacks and end it, or say what it will take. Exit with 1 unless every repeat is ok."""
+    if options.publish and not options.report:
+        raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
+    if options.webhook and not options.watch:
+        raise UserError("--webhook: is for runs that are watched; add --watch, or leave it out")
+    _find_prices(options, None)  # before anything is looked up: these may be wrong
+    webhooks = None
+    if options.watch:
+        from runner.nights import parse_webhooks
+
+        webhooks = parse_webhooks(options.webhook or [])
+    store = Store.open(options.store)
+    planned = _plan_local_run(options, store) if options.on == LOCAL else _plan_cluster_run(options, store)
+    messages = make_error_console() if options.as_json else CONSOLE
+    events = RunEvents(CONSOLE) if options.as_json else None
+    if options.dry_run:
+        _print_dry_run(options, planned, messages, events)
+        return
+    execution = Execution(options=options, planned=planned, webhooks=webhooks, messages=messages, events=events)
+    if not execution.execute().is_ok:
+        raise typer.Exit(EXIT_NOT_OK)
 
 
 @dataclass(kw_only=True)
 class Execution:
-    """A run that is measured, and ended with its report; `messages` is stderr where stdout gets events."""
+    """A run from its plan to its report; `messages` is stderr where stdout gets events."""
 
     options: RunOptions
-    night: "NightWatch | None"
-    finish: Callable[..., RunEnd]
+    planned: "LocalRun | ClusterRun"
+    webhooks: "Sequence[Webhook] | None"
+    """Who is told what the nights confirm; None: they are not looked at."""
     messages: Console
     events: RunEvents | None
     chosen: Run | None = None
 
-    def begin(self, run: Run, store: Store) -> None:
-        """Keep the run that was chosen, and report that it begins."""
-        self.chosen = run
-        if self.events:
-            self.events.begin(run, store.url)
-
-    def end_early(self, reason: str) -> None:
-        """Report that the run ended before its repeats were there."""
-        if self.events and self.chosen:
-            self.events.report("ended", run_id=self.chosen.run_id, is_ok=False, reason=reason, report=None)
-
-    def end(self, run: Run, end: RunEnd, *, is_retry_named: bool = True) -> None:
-        """Report how the run ended, and how to measure again what others disturbed."""
+    def execute(self) -> RunEnd:
+        """Measure what the run lacks, look at the night, report, and return how the run ended."""
+        planned, options = self.planned, self.options
+        try:
+            run = self._measure_here(planned) if isinstance(planned, LocalRun) else self._measure_there(planned)
+            end = finish_run(
+                planned.store,
+                run,
+                self.messages,
+                output=options.output,
+                with_report=options.report,
+                is_published=options.publish,
+            )
+        except KeyboardInterrupt:
+            how = "" if self.chosen is None else self._explain_what_goes_on(self.chosen)
+            self._end_early("interrupted", f"interrupted{how}")
+            raise
         if self.events:
             self.events.report(
                 "ended",
@@ -74,31 +104,110 @@ class Execution:
                 **end.num_by_status,
                 num_contaminated=end.num_contaminated,
             )
-        say_how_to_retry(end, self.messages, format_retry_command(run) if is_retry_named else None)
+        # A pod's command is of no use elsewhere.
+        say_how_to_retry(end, self.messages, format_retry_command(run) if options.owner is None else None)
+        return end
 
+    def _begin(self, run: Run) -> Run:
+        self.chosen = run
+        if self.events:
+            self.events.begin(run, self.planned.store.url)
+        return run
 
-def execute_run(options: RunOptions) -> None:
-    """Measure what the run lacks and end it, or say what it will take. Exit with 1 unless every repeat is ok."""
-    if options.publish and not options.report:
-        raise UserError("--publish: there is nothing to publish without a report; leave --no-report out")
-    _find_prices(options, None)  # before anything is looked up: these may be wrong
-    store = Store.open(options.store)
-    night = NightWatch.plan(store, is_watched=options.watch, webhooks=options.webhook or [])
-    planned = _plan_local_run(options, store) if options.on == LOCAL else _plan_cluster_run(options, store)
-    if options.dry_run:
-        _print_dry_run(options, planned)
-        return
-    execution = Execution(
-        options=options,
-        night=night,
-        finish=partial(finish_run, output=options.output, with_report=options.report, is_published=options.publish),
-        messages=make_error_console() if options.as_json else CONSOLE,
-        events=RunEvents(CONSOLE) if options.as_json else None,
-    )
-    measure: Any = _measure_here if isinstance(planned, LocalRun) else _measure_there
-    end: RunEnd = measure(planned, execution)
-    if not end.is_ok:
-        raise typer.Exit(EXIT_NOT_OK)
+    def _end_early(self, reason: str, message: str) -> None:
+        if self.events and self.chosen:
+            self.events.report("ended", run_id=self.chosen.run_id, is_ok=False, reason=reason, report=None)
+        self.messages.print(message, soft_wrap=True)
+
+    def _explain_what_goes_on(self, run: Run) -> str:
+        if isinstance(self.planned, LocalRun):
+            return f"; what is finished is kept. To resume:\n  {format_resume_command(run)}"
+        target = self.planned.target
+        return (
+            f"; Jobs that were submitted go on. To follow them:\n  {format_resume_command(run)}\n"
+            f"To end them:\n  benchmatrix cancel {run.run_id} --on {target.context} "
+            f"--namespace {target.profile.namespace} --store {self.planned.store.url}"
+        )
+
+    def _measure_here(self, local: LocalRun) -> Run:
+        run = self._begin(local.choose_run())
+        resume, retry = format_resume_command(run), format_retry_command(run)
+        local.measure(run, self.messages, resume_command=resume, retry_command=retry, events=self.events)
+        self._follow(run, confirm_here(local, self.messages, self.events))
+        return run
+
+    def _measure_there(self, there: "ClusterRun") -> Run:
+        from runner.kubernetes.cleanup import RunCancelled
+        from runner.kubernetes.connection import Connection
+
+        connection, port = Connection(context=there.target.context), self.options.metrics_port
+        # The run then knows its cluster from others of this name.
+        there = replace(there, target=replace(there.target, authorities=connection.login.authorities))
+        run = self._begin(there.choose_run())
+        if there.owner is None:
+            resume = format_resume_command(run)
+            self.messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
+        try:
+            with ClusterProgress(self.messages, self.events) as progress:
+                if port is not None:
+                    progress.serve_metrics(connection, port)
+                is_watched = self.webhooks is not None
+                again = confirm_there(there, run, connection, progress, self.messages) if is_watched else None
+                there.measure(run, connection, progress, self.messages)
+                if again is not None:
+                    self._follow(run, again)
+        except RunCancelled:
+            self._end_early("cancelled", "the run was cancelled; what is finished is kept")
+            raise typer.Exit(EXIT_NOT_OK) from None
+        return run
+
+    def _follow(self, run: Run, again: MeasureAgain) -> None:
+        """Look at the night, have measured again what is suspected, decide it, and send what is confirmed.
+
+        What goes wrong here is said, and the night still gets its report. TransientError if the store is away.
+        """
+        if self.webhooks is None:
+            return
+        from runner.nights import list_lines, look, send_alarms
+
+        store, say = self.planned.store, partial(self.messages.print, soft_wrap=True)
+        try:
+            report = look(store, run.matrix)
+            if report.night != run.run_id:
+                say(
+                    f"run {run.run_id} is not the newest night of {run.matrix}: {report.night} began later, at "
+                    f"{report.run.created_at:%Y-%m-%d %H:%M} UTC by its clock. What follows is about that one",
+                    style="yellow",
+                )
+            elif report.pending:
+                self._measure_again(report, again)
+                report = look(store, run.matrix, is_final=True)
+            for line in list_lines(report):
+                say(line)
+            for line in send_alarms(store, report, self.webhooks):
+                say(line)
+        except TransientError:
+            raise
+        except UserError as error:
+            say(f"the night is not watched: {error}", style="yellow")
+
+    def _measure_again(self, report: "NightReport", again: MeasureAgain) -> None:
+        from runner.nights import write_matrix
+
+        run_id = report.pending[0].confirmation_run_id
+        assert run_id is not None  # only a change for the better has none, and it never waits
+        count = len(report.pending)
+        what = "1 slowdown is suspected: it is" if count == 1 else f"{count} slowdowns are suspected: they are"
+        self.messages.print(f"{what} measured again", soft_wrap=True)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "confirmation.yaml"
+            write_matrix(path, report.run, report.pending)
+            try:
+                again(str(path), run_id)
+            except TransientError:
+                raise
+            except UserError as error:
+                self.messages.print(f"they cannot be measured again: {error}", style="yellow", soft_wrap=True)
 
 
 def _find_prices(options: RunOptions, profile: "Profile | None") -> dict[Device, PoolPrice]:
@@ -158,81 +267,15 @@ def _plan_cluster_run(options: RunOptions, store: Store) -> "ClusterRun":
     )
 
 
-def _print_dry_run(options: RunOptions, planned: "LocalRun | ClusterRun") -> None:
+def _print_dry_run(
+    options: RunOptions, planned: "LocalRun | ClusterRun", messages: Console, events: RunEvents | None
+) -> None:
     run = planned.choose_run()
-    profile = None if isinstance(planned, LocalRun) else planned.target.profile
-    prices = _find_prices(options, profile)
-    events = RunEvents(CONSOLE) if options.as_json else None
-    print_dry_run(
-        run, planned.store, prices, events, CONSOLE, retries=_list_retries(options), max_cost=options.max_cost
-    )
+    prices = _find_prices(options, None if isinstance(planned, LocalRun) else planned.target.profile)
+    retries = _list_retries(options)
+    print_dry_run(run, planned.store, prices, events, CONSOLE, retries=retries, max_cost=options.max_cost)
     if isinstance(planned, LocalRun) and (first := planned.describe_installation(run)) is not None:
-        (make_error_console() if options.as_json else CONSOLE).print(first, soft_wrap=True)
-
-
-def _measure_here(local: LocalRun, execution: Execution) -> RunEnd:
-    messages, night = execution.messages, execution.night
-    try:
-        with end_like_interrupt():
-            chosen = local.choose_run()
-            execution.begin(chosen, local.store)
-            resume, retry = format_resume_command(chosen), format_retry_command(chosen)
-            local.measure(chosen, messages, resume_command=resume, retry_command=retry, events=execution.events)
-            if night is not None:
-                night.follow(chosen, messages, confirm_here(local, messages, execution.events))
-            end = execution.finish(local.store, chosen, messages)
-    except KeyboardInterrupt as interrupt:
-        execution.end_early("interrupted")
-        begun = execution.chosen
-        how = f"; what is finished is kept. To resume:\n  {format_resume_command(begun)}" if begun else ""
-        messages.print(f"interrupted{how}", soft_wrap=True)
-        raise typer.Exit(find_end_code(interrupt)) from None
-    execution.end(chosen, end)
-    return end
-
-
-def _measure_there(there: "ClusterRun", execution: Execution) -> RunEnd:
-    from runner.kubernetes.cleanup import RunCancelled
-    from runner.kubernetes.connection import Connection
-
-    messages, night, port = execution.messages, execution.night, execution.options.metrics_port
-    try:
-        with end_like_interrupt():
-            connection = Connection(context=there.target.context)
-            # The run then knows its cluster from others of this name.
-            there = replace(there, target=replace(there.target, authorities=connection.login.authorities))
-            chosen = there.choose_run()
-            execution.begin(chosen, there.store)
-            if there.owner is None:  # a pod's command is of no use elsewhere
-                resume = format_resume_command(chosen)
-                messages.print(f"to resume after an interruption: {resume}", style="dim", soft_wrap=True)
-            with ClusterProgress(messages, execution.events) as progress:
-                if port is not None:
-                    progress.serve_metrics(connection, port)
-                again = confirm_there(there, chosen, connection, progress, messages) if night else None
-                there.measure(chosen, connection, progress, messages)
-                if night is not None and again is not None:
-                    night.follow(chosen, messages, again)
-            end = execution.finish(there.store, chosen, messages)
-    except RunCancelled:
-        execution.end_early("cancelled")
-        messages.print("the run was cancelled; what is finished is kept")
-        raise typer.Exit(EXIT_NOT_OK) from None
-    except KeyboardInterrupt as interrupt:
-        execution.end_early("interrupted")
-        begun = execution.chosen
-        messages.print(f"interrupted{_explain_what_goes_on(there, begun) if begun else ''}", soft_wrap=True)
-        raise typer.Exit(find_end_code(interrupt)) from None
-    execution.end(chosen, end, is_retry_named=there.owner is None)
-    return end
-
-
-def _explain_what_goes_on(there: "ClusterRun", run: Run) -> str:
-    return (
-        f"; Jobs that were submitted go on. To follow them:\n  {format_resume_command(run)}\n"
-        f"To end them:\n  benchmatrix cancel {run.run_id} --on {there.target.context} "
-        f"--namespace {there.target.profile.namespace} --store {there.store.url}"
-    )
+        messages.print(first, soft_wrap=True)
 
 
 RETRY_CONTAMINATED = "--retry-contaminated"
@@ -263,84 +306,6 @@ def _name_program() -> list[str]:
 
 MIN_CONFIRMATION_SECONDS = 60.0
 """A night with less time left does not begin a confirmation: it takes about so long until the first pod measures."""
-
-
-MeasureAgain = Callable[[str, str], None]
-"""Measures a matrix file as the run of an id, or what that run still lacks, where the night was measured."""
-
-
-@dataclass(kw_only=True)
-class NightWatch:
-    """Follows the runs of a matrix over nights, after one of them was measured."""
-
-    store: Store
-    webhooks: "Sequence[Webhook]"
-
-    @classmethod
-    def plan(cls, store: Store, *, is_watched: bool, webhooks: Sequence[str]) -> "NightWatch | None":
-        """Return what the options ask for, None for nothing. UserError if a webhook is wrong, before anything runs."""
-        if not is_watched:
-            if webhooks:
-                raise UserError("--webhook: is for runs that are watched; add --watch, or leave it out")
-            return None
-        from runner.nights import parse_webhooks
-
-        return cls(store=store, webhooks=parse_webhooks(webhooks))
-
-    def follow(self, run: Run, console: Console, again: MeasureAgain) -> None:
-        """Look at the night, have measured again what is suspected, decide it, and send what is confirmed.
-
-        What goes wrong here is said, and the night still gets its report. TransientError if the store is away.
-        """
-        from runner.nights import send_alarms
-
-        try:
-            report = self._look(run, console, again)
-            for line in send_alarms(self.store, report, self.webhooks):
-                console.print(line, soft_wrap=True)
-        except TransientError:
-            raise
-        except UserError as error:
-            console.print(f"the night is not watched: {error}", style="yellow", soft_wrap=True)
-
-    def _look(self, run: Run, console: Console, again: MeasureAgain) -> "NightReport":
-        from runner.nights import Watch, list_lines
-
-        watch = Watch(store=self.store, matrix=run.matrix)
-        report = watch.look()
-        if report.pending and report.night.run_id == run.run_id:
-            report = self._measure_again(watch, report, console, again)
-        elif report.night.run_id != run.run_id:
-            console.print(
-                f"run {run.run_id} is not the newest night of {run.matrix}: {report.night.run_id} began later, at "
-                f"{report.night.created_at:%Y-%m-%d %H:%M} UTC by its clock. What follows is about that one",
-                style="yellow",
-                soft_wrap=True,
-            )
-        for line in list_lines(report):
-            console.print(line, soft_wrap=True)
-        return report
-
-    def _measure_again(
-        self, watch: "Watch", report: "NightReport", console: Console, again: MeasureAgain
-    ) -> "NightReport":
-        from runner.nights import write_matrix
-
-        run_id = report.pending[0].confirmation_run_id
-        assert run_id is not None  # only a change for the better has none, and it never waits
-        count = len(report.pending)
-        what = "1 slowdown is suspected: it is" if count == 1 else f"{count} slowdowns are suspected: they are"
-        console.print(f"{what} measured again", soft_wrap=True)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "confirmation.yaml"
-            write_matrix(path, report.night, report.pending)
-            try:
-                again(str(path), run_id)
-            except TransientError:
-                raise
-            except UserError as error:
-                console.print(f"they cannot be measured again: {error}", style="yellow", soft_wrap=True)
-        return watch.look(is_final=True)
 
 
 def confirm_here(local: LocalRun, console: Console, events: RunEvents | None) -> MeasureAgain:

@@ -26,7 +26,7 @@ from collector.results.summary import summarize_collections
 from collector.versus.comparison import compare_sides
 from collector.versus.noise import load_related_runs
 from collector.versus.question import METRICS, Question, select_runs
-from runner.nights import Watch
+from runner.nights import look
 from runner.price_tables import load_prices
 
 FOLDER = Path(__file__).parent
@@ -157,11 +157,11 @@ def compute_night() -> dict[str, Rows]:
     """Return what `watch` suspects in the newest of the made nights."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(NIGHTS, folder, dirs_exist_ok=True)
-        report = Watch(store=Store.open(Path(folder).as_uri())).look()
+        report = look(Store.open(Path(folder).as_uri()))
     counts = ("num_nights", "num_cells", "num_uncounted", "num_too_new")
     names = ("direction", "num_cells", "first_run_id", "night_deviation", "confirmation_repeats")
     return {
-        "night": [{"run_id": report.night.run_id} | {name: getattr(report, name) for name in counts}],
+        "night": [{"run_id": report.night} | {name: getattr(report, name) for name in counts}],
         "suspicions": [
             {"cells": " ".join(one.cell_ids)} | {name: getattr(one, name) for name in names} | one.shift.model_dump()
             for one in report.pending

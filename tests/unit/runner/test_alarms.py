@@ -10,7 +10,7 @@ from bench.errors import UserError
 from bench.schema import Alarm
 from bench.store import Store
 from nights import SLOWED, SimulatedNights
-from runner.nights import RETRIES, NightReport, Watch, parse_webhooks, send_alarms
+from runner.nights import RETRIES, NightReport, look, parse_webhooks, send_alarms
 from webhook_receiver import Receiver, receive
 
 
@@ -31,14 +31,14 @@ def suspect_regression(nights: SimulatedNights) -> str:
     nights.put_night(0)
     nights.put_night(1)
     nights.put_night(2, factors=slower, environment={"cpu_quota_cores": 1.0})
-    (suspicion,) = Watch(store=nights.store).look().pending
+    (suspicion,) = look(nights.store).pending
     assert suspicion.confirmation_run_id is not None
     return suspicion.confirmation_run_id
 
 
 def confirm_regression(nights: SimulatedNights) -> NightReport:
     nights.put_confirmation(suspect_regression(nights), [SLOWED], factors={SLOWED.cell_id: 1.9})
-    return Watch(store=nights.store).look()
+    return look(nights.store)
 
 
 def test_a_regression_is_sent_once_to_each_webhook_and_not_while_it_waits(
@@ -46,11 +46,11 @@ def test_a_regression_is_sent_once_to_each_webhook_and_not_while_it_waits(
 ) -> None:
     found = parse_webhooks(["json:HOOK", "slack:HOOK"], {"HOOK": receiver.url})
     run_id = suspect_regression(nights)
-    assert send_alarms(nights.store, Watch(store=nights.store).look(), found) == []
+    assert send_alarms(nights.store, look(nights.store), found) == []
     nights.put_confirmation(run_id, [SLOWED], factors={SLOWED.cell_id: 1.9})
 
-    lines = send_alarms(nights.store, Watch(store=nights.store).look(), found)
-    again = send_alarms(nights.store, Watch(store=nights.store).look(), found)
+    lines = send_alarms(nights.store, look(nights.store), found)
+    again = send_alarms(nights.store, look(nights.store), found)
 
     assert len(lines) == 2
     assert again == []
@@ -88,7 +88,7 @@ def test_a_server_that_fails_is_tried_again_and_one_that_refuses_is_not(
 
     assert len(receiver.bodies) == num_sent
     assert line.startswith("sent to" if is_taken else f"not sent to json:HOOK: the server answered {statuses[-1]}")
-    assert bool(Watch(store=nights.store).look().regressions[0].channels) == is_taken
+    assert bool(look(nights.store).regressions[0].channels) == is_taken
 
 
 def test_a_url_is_in_no_message_no_log_and_no_document(

@@ -14,7 +14,8 @@ from bench.store import Store
 from factories import START, make_cell, make_identity, make_run
 from nights import CELLS, SLOWED, SimulatedNights
 from runner.matrix import load_matrix
-from runner.nights import NightReport, Watch, describe_matrix, list_lines
+from runner.nights import NightReport, describe_matrix, list_lines
+from runner.nights import look as watch
 
 SLOWER = {SLOWED.cell_id: 1.9}
 HALF = {"cpu_quota_cores": 1.0}
@@ -31,7 +32,7 @@ def nights(tmp_path: Path) -> SimulatedNights:
 
 
 def look(nights: SimulatedNights, *, is_final: bool = False) -> NightReport:
-    return Watch(store=nights.store).look(is_final=is_final)
+    return watch(nights.store, is_final=is_final)
 
 
 def put_slow_night(nights: SimulatedNights) -> tuple[Suspicion, str]:
@@ -45,7 +46,7 @@ def put_slow_night(nights: SimulatedNights) -> tuple[Suspicion, str]:
 
 
 def list_states(report: NightReport) -> list[str]:
-    return ["pending" if change.decision is None else change.decision.outcome for change in report.changes]
+    return [change.state for change in report.changes]
 
 
 def list_parts(suspicion: Suspicion) -> list[tuple[str, str | None, str | None]]:
@@ -102,7 +103,7 @@ def test_what_is_measured_again_is_decided(nights: SimulatedNights, again: dict[
     nights.put_confirmation(run_id, [SLOWED], **again)
     report = look(nights)
     assert list_states(report) == [state]
-    assert (report.night.run_id, report.num_nights) == ("night-2", 3)  # a confirmation is no night
+    assert (report.night, report.num_nights) == ("night-2", 3)  # a confirmation is no night
     key = f"nights/smoke/changes/{suspicion.change_id}/decision.json"
     assert read_decision(nights.store.get(key)) == report.changes[0].decision
     assert [change.suspicion for change in report.regressions] == [suspicion] * (state == "confirmed")
@@ -155,7 +156,7 @@ def test_damaged_documents_and_clocks_that_are_wrong_are_named(nights: Simulated
     report = look(nights)
 
     warnings = "\n".join(report.warnings)
-    assert (report.matrix, report.night.run_id, report.num_nights) == ("smoke", "night-0", 1)
+    assert (report.matrix, report.night, report.num_nights) == ("smoke", "night-0", 1)
     assert "run broken: its run.json cannot be read (no JSON" in warnings
     for run_id in ("to-come", "later-still"):
         assert f"run {run_id}: began on" in warnings
@@ -178,7 +179,7 @@ def test_a_store_without_nights_is_one_message(nights: SimulatedNights, matrix: 
     if matrix:
         nights.put_night(0)
     with pytest.raises(UserError, match="smoke" if matrix else "no run here"):
-        Watch(store=nights.store, matrix=matrix).look()
+        watch(nights.store, matrix)
 
 
 def test_a_cell_whose_repeats_were_all_disturbed_is_not_passed_over_in_silence(nights: SimulatedNights) -> None:
