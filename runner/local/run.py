@@ -1,5 +1,6 @@
 """Choose which run of a matrix to measure on this machine, and measure what it lacks."""
 
+import hashlib
 import json
 import os
 import secrets
@@ -14,11 +15,13 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
+from tempfile import mkdtemp
 
 from rich.console import Console
 
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS, Device
+from bench.registry.plugins import list_plugins
 from bench.schema import (
     Failure,
     Framework,
@@ -37,7 +40,6 @@ from bench.worker.request import Order, read_timing_variables
 from runner.images import Flavour
 from runner.local.hardware import find_gpu, plan_local_run, share_device
 from runner.local.installer import hide_python_path
-from runner.local.plugins import link_plugins
 from runner.local.process import ProcessEnd, ProcessNotStarted, hold_host_lock, run_processes
 from runner.local.virtual_environments import (
     describe_missing,
@@ -57,7 +59,7 @@ from runner.runs import (
     choose_run,
     select_missing,
 )
-from runner.sources import locate_sources, read_git_revision
+from runner.sources import find_cache_folder, locate_sources, read_git_revision
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -283,6 +285,26 @@ def _make_variables(order: Order, given: Mapping[str, str]) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
     }
     return {**given} | order.to_variables() | python
+
+
+@cache
+def link_plugins() -> tuple[str, ...]:
+    """Return the folder of links to each plugin's package and metadata, for measuring processes; empty without any."""
+    targets = set[Path]()
+    for _, distribution, package in list_plugins():
+        metadata = f"{distribution.name.replace('-', '_')}-{distribution.version}.dist-info"
+        targets |= {package, Path(str(distribution.locate_file(metadata)))}
+    if not targets:
+        return ()
+    listed = sorted(str(target) for target in targets)
+    folder = find_cache_folder() / "plugins" / hashlib.sha256("\n".join(listed).encode()).hexdigest()[:16]
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(mkdtemp(dir=folder.parent))
+        for target in targets:
+            (made / target.name).symlink_to(target)
+        made.rename(folder)
+    return (str(folder),)
 
 
 # What an interpreter needs to measure, by module and by the name that pip knows it by.
