@@ -1,50 +1,48 @@
 """Write ratios, their intervals and amounts of time, and judge the ratios of a table together: one verdict each.
 
-A ratio has three digits after the point between half and twice, and else three significant digits; a percentage, which
-is a ratio less 1, one digit after the point below a hundred and else none. That is so whatever the interval is: a
-ratio reads alike in every answer, table and plot. Only what would read as no difference, and ends of an interval that
-would read alike, have more digits.
+A ratio has three digits after the point between 1 and twice, and else three significant digits; a percentage, which is
+a ratio less 1, one digit after the point below a hundred and else none. That is so whatever the interval is: a ratio
+reads alike in every answer, table and plot. Only what would read as no difference has more digits.
 
 There is one direction: the side that takes longer is named. Below twice the time the amount is in percent, from there
 on in multiples.
 """
 
-import math
 from collections.abc import Sequence
 
 import pandas as pd
 
 from collector.results.frames import Row
 from collector.statistics import Estimate, judge_together
-from collector.units import NUM_DIGITS, count_decimals, format_significant
+from collector.units import NUM_DIGITS, format_significant
 
 HALF, TWICE = 0.5, 2.0
-NEAR_DECIMALS = 3
-"""Digits after the point of a ratio between HALF and TWICE."""
-MAX_DECIMALS = 6
-"""Of a percentage or a ratio: a nanosecond in a millisecond."""
-LONG_NUMBER, SHORT_NUMBER = 1e5, 1e-5
-"""From here on digits after the point say nothing, and below no number of them reads well."""
+MAX_DIGITS = 8
+"""Of a ratio: a nanosecond in a tenth of a second."""
 NO_DIFFERENCE = "no difference shown"
 UNDECIDED = "undecided"
 """The decision on a ratio of which no difference is shown."""
 
 
-def format_ratio(ratio: float) -> str:
-    """Return `0.842`, `1.034`, `8.42`, `22.8`."""
-    return _write([(ratio, _count_decimals(ratio, is_near=HALF < ratio < TWICE))], nothing=1.0)[0]
+def format_ratio(ratio: float, *, is_near: bool = True) -> str:
+    """Return `0.842`, `1.034`, `8.42`, `22.8`; `is_near`: whether the others beside it are between HALF and TWICE."""
+    num_digits = NUM_DIGITS + (is_near and 1 <= ratio < TWICE)
+    texts = (format_significant(ratio, number) for number in range(num_digits, MAX_DIGITS))
+    return next((text for text in texts if text.strip("0") != "1."), format_significant(ratio, num_digits))
 
 
-def format_ratios(low: float, high: float) -> tuple[str, str]:
-    """Return the ends of an interval of ratios; both have NEAR_DECIMALS if they lie between HALF and TWICE."""
+def format_ratios(low: float, high: float) -> str:
+    """Return the ends of an interval of ratios: `0.813 to 1.029`."""
     is_near = low > HALF and high < TWICE
-    texts = _write([(end, _count_decimals(end, is_near=is_near)) for end in (low, high)], nothing=1.0)
-    return texts[0], texts[1]
+    return f"{format_ratio(low, is_near=is_near)} to {format_ratio(high, is_near=is_near)}"
 
 
 def format_percent(share: float) -> str:
     """Return a share in percent without the sign: `0.9`, `17.9`, `106`."""
-    return _write([_scale_share(share)], nothing=0.0)[0]
+    text = f"{100 * share:,.{1 if abs(share) < 1 else 0}f}"
+    if share and not text.strip("-0."):
+        text = format_significant(100 * share, 1)
+    return text.replace("-", "−", 1) if text.startswith("-") else text
 
 
 def describe_longer(ratio: Estimate) -> str:
@@ -63,37 +61,8 @@ def quote_longer(ratio: Estimate, num_intervals: int) -> str:
     if interval is None or ratio.center <= 1:
         return ""
     if ratio.center < TWICE:
-        return f"{' to '.join(_write([_scale_share(end - 1) for end in interval], nothing=0.0))} %"
-    return f"{' to '.join(format_ratios(*interval))} times"
-
-
-def _count_decimals(ratio: float, *, is_near: bool) -> int:
-    return NEAR_DECIMALS if is_near or not ratio or not math.isfinite(ratio) else count_decimals(ratio, NUM_DIGITS)
-
-
-def _scale_share(share: float) -> tuple[float, int]:
-    """Return a share in percent, and how many digits after the point it has."""
-    return 100 * share, 1 if abs(share) < 1 else 0
-
-
-def _write(numbers: Sequence[tuple[float, int]], *, nothing: float) -> list[str]:
-    """Return each value with its number of digits after the point, or with some more.
-
-    They have more where a value that is not `nothing` would read as if it were, and where several would read alike. If
-    no number of digits up to MAX_DECIMALS mends that, they have their own.
-    """
-    for more in range(MAX_DECIMALS):
-        texts = [_format(value, decimals + more) for value, decimals in numbers]
-        reads_as_nothing = any(round(value, decimals + more) == nothing != value for value, decimals in numbers)
-        if len(set(texts)) == len(texts) and not reads_as_nothing:
-            return texts
-    return [_format(value, decimals) for value, decimals in numbers]
-
-
-def _format(value: float, decimals: int) -> str:
-    is_extreme = abs(value) >= LONG_NUMBER or 0 < abs(value) < SHORT_NUMBER
-    text = format_significant(value) if is_extreme else f"{value:,.{decimals}f}"
-    return text.replace("-", "−", 1) if text.startswith("-") else text
+        return f"{' to '.join(format_percent(end - 1) for end in interval)} %"
+    return f"{format_ratios(*interval)} times"
 
 
 def judge_rows(rows: Sequence[Row]) -> list[Row]:

@@ -67,12 +67,7 @@ def format_significant(value: float, num_digits: int = NUM_DIGITS) -> str:
     scientific = f"{value:.{num_digits - 1}e}"
     if not math.isfinite(rounded := float(scientific)) or _find_exponent(rounded) not in WRITTEN_IN_FULL:
         return scientific
-    return f"{rounded:,.{count_decimals(value, num_digits)}f}"
-
-
-def count_decimals(value: float, num_digits: int = NUM_DIGITS) -> int:
-    """Return how many digits after the point a finite value other than 0 has with so many significant digits."""
-    return max(0, num_digits - 1 - _find_exponent(float(f"{value:.{num_digits - 1}e}")))
+    return f"{rounded:,.{max(0, num_digits - 1 - _find_exponent(rounded))}f}"
 
 
 def _find_exponent(value: float) -> int:

@@ -154,7 +154,7 @@ def show_ratio(pairs: pd.DataFrame) -> str:
     """Return the ratio of the only pair with its interval: `1.213 (1.187 to 1.240)`."""
     (pair,) = list_rows(pairs)
     low, high = pair["ratio_low"], pair["ratio_high"]
-    interval: str = "no interval" if pd.isna(low) else " to ".join(format_ratios(low, high))
+    interval: str = "no interval" if pd.isna(low) else format_ratios(low, high)
     return f"{format_ratio(pair['ratio'])} ({interval})"
 
 

@@ -184,7 +184,7 @@ def _format_ratio(ratio: float) -> str:
 
 
 def _format_ends(low: float, high: float) -> str:
-    return NOT_THERE if pd.isna(low) or pd.isna(high) else " to ".join(format_ratios(low, high))
+    return NOT_THERE if pd.isna(low) or pd.isna(high) else format_ratios(low, high)
 
 
 def _format_text(value: object) -> str:

@@ -219,9 +219,9 @@ def _quote(found: JudgedRatio) -> str:
         return ""
     if found.joint_low is None or found.joint_high is None:
         return format_ratio(found.ratio)
-    interval, floor = " to ".join(format_ratios(found.joint_low, found.joint_high)), ""
+    interval, floor = format_ratios(found.joint_low, found.joint_high), ""
     if found.floor is not None and found.ratio_low is not None and found.ratio_high is not None:
-        alone = " to ".join(format_ratios(found.ratio_low, found.ratio_high))
+        alone = format_ratios(found.ratio_low, found.ratio_high)
         interval, floor = f"{interval}; {ALONE} {alone}", f", floor {format_floor(found.floor)}"
     return f"{format_ratio(found.ratio)} ({interval}){floor}"
 
