@@ -115,7 +115,6 @@ def test_credentials_that_cannot_be_used_are_refused_by_name_and_not_shown(
     [
         ("users:\n- name: me\n  user: {token: 'hunter2\n  x: [", "is no YAML, see line"),
         ("contexts: 5\nusers: [{name: me, user: {token: hunter2}}]", "kubeconfig"),
-        ("- hunter2", "kubeconfig"),
         ("", "kubeconfig"),
     ],
 )
@@ -127,7 +126,7 @@ def test_a_kubeconfig_that_is_none_is_named_and_not_shown(text: str, words: str,
         assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", [None, "127.0.0.1:6443", "ftp://127.0.0.1"])
+@pytest.mark.parametrize("url", [None, "127.0.0.1:6443"])
 def test_a_cluster_without_a_server_is_refused_at_once(kubeconfig: Kubeconfig, url: str | None) -> None:
     kubeconfig.write({"token": "fine"}, server=url)
     with pytest.raises(UserError, match=r"--on lab: .*(has no server such as https|login cannot be used)"):
