@@ -9,8 +9,7 @@ import pytest
 from bench.errors import UserError
 from bench.schema import Device
 from factories import make_cell, make_result, make_run
-from fake_nodes import KUBELET_LABELS
-from job_manifests import load, render
+from job_manifests import load
 from ongoing_runs import finish, make_ongoing, submit, track
 from runner.kubernetes.capacity import (
     MIN_PARALLEL,
@@ -26,27 +25,17 @@ from runner.kubernetes.capacity import (
 from runner.kubernetes.tracked_jobs import TrackedJob
 from runner.profiles.model import Profile
 
-N2 = {"cloud.google.com/machine-family": "n2"}
-T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
-TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+
+def make_pod(cpu: int, *, is_alone: bool = False, **labels: str) -> dict[str, Any]:
+    pod: dict[str, Any] = {"containers": [{"resources": {"requests": {"cpu": str(cpu)}}}], "nodeSelector": labels}
+    return pod | ({"affinity": {"podAntiAffinity": {}}} if is_alone else {})
 
 
-def make_pod(profile: Profile, device: str = "cpu", **cell: Any) -> dict[str, Any]:
-    job = render(profile, make_cell(device=device, **cell))
-    pod: dict[str, Any] = job["spec"]["template"]["spec"]
-    return pod
-
-
-def make_node(labels: dict[str, str] | None = None, name: str = "node", **allocatable: str) -> NodeStatus:
-    whole = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi"} | allocatable
-    return read_node_status(
-        {
-            "metadata": {"name": name, "labels": KUBELET_LABELS | (labels or N2)},
-            "spec": {"taints": [TAINT] if labels else []},
-            "status": {"allocatable": whole, "conditions": [{"type": "Ready", "status": "True"}]},
-        },
-        taken={},
-    )
+def make_node(name: str, cpu: int, *taints: str, **labels: str) -> NodeStatus:
+    keeping_away = [{"key": key, "effect": "NoSchedule"} for key in taints]
+    metadata = {"name": name, "labels": labels}
+    status = {"allocatable": {"cpu": str(cpu)}}
+    return read_node_status({"metadata": metadata, "spec": {"taints": keeping_away}, "status": status}, taken={})
 
 
 @pytest.mark.parametrize(
@@ -72,50 +61,24 @@ def test_pods_that_wait_never_add_nodes_without_end() -> None:
     assert num_nodes == 2 * num_at_start
 
 
-def test_a_node_holds_one_cell_that_is_alone_and_otherwise_as_many_as_it_has_room_for() -> None:
-    alone = load("gke")
-    gpu = {"nvidia.com/gpu": "4"}
-    nodes = [make_node(name="a"), make_node(name="b"), make_node(name="c", cpu="3"), make_node(T4, "d", **gpu)]
-    assert count_cells([make_pod(alone)], nodes) == 2
-    assert count_cells([make_pod(alone, "gpu")], nodes) == 1
-
-    pools = {name: pool.model_copy(update={"is_alone_on_node": False}) for name, pool in alone.pools.items()}
-    shared = load("gke", pools=pools)
-    assert count_cells([make_pod(shared)], nodes) == 2 * (16 // alone.pools["cpu"].cpus)
-    assert count_cells([make_pod(shared, "gpu")], nodes) == 4
+NODES = [make_node("a", 16), make_node("b", 5), make_node("c", 3, kind="fast"), make_node("d", 16, "taken")]
 
 
-def test_a_node_holds_a_group_if_it_has_room_for_all_its_tenants() -> None:
-    profile = load("kind")
-    cpus = profile.pools["cpu"].cpus
-    pods = [make_pod(profile, tenants=number) for number in (1, 2, 4)]
-    rooms = [make_node(name=f"{number}", cpu=str(number * cpus)) for number in (1, 2, 3, 4)]
-    assert [count_cells([pod], rooms) for pod in pods] == [4, 3, 1]
-
-
-def test_nodes_that_hold_any_of_several_cells_are_counted_once() -> None:
-    base = load("gke")
-    assert base.gpu is not None
-    label = base.gpu.sharing["mps"].clients_label
-    assert label is not None
-    offered = base.gpu.sharing["mps"].model_copy(update={"clients": (2, 4)})
-    gpu = base.gpu.model_copy(update={"sharing": {"mps": offered}})
-    profile = base.model_copy(update={"gpu": gpu})
-    pods = [make_pod(profile, "gpu", tenants=number, sharing="mps") for number in (2, 4)]
-    strategy = {"cloud.google.com/gke-gpu-sharing-strategy": "mps"}
-    nodes = [
-        make_node(T4 | strategy | {label: clients}, name, **{"nvidia.com/gpu": clients})
-        for name, clients in (("a", "2"), ("b", "4"), ("c", "4"))
-    ]
-    whole = make_node(T4, "d", **{"nvidia.com/gpu": "1"})
-    assert [count_cells([pod], [*nodes, whole]) for pod in pods] == [1, 2]
-    assert count_cells(pods, [*nodes, whole]) == 3
-    assert count_cells(pods[1:], [*nodes, whole]) == 2
-    roomy = [make_pod(load("kind"), tenants=number) for number in (1, 2)]
-    for pod in roomy:
-        del pod["affinity"]["podAntiAffinity"]
-    sixteen = make_node(None, "e", cpu="16", **{"ephemeral-storage": "500Gi"})
-    assert count_cells(roomy, [sixteen]) == 16 // load("kind").pools["cpu"].cpus
+@pytest.mark.parametrize(
+    ("pods", "number"),
+    [
+        ([make_pod(4, is_alone=True)], 2),
+        ([make_pod(4)], 4 + 1),
+        ([make_pod(2, kind="fast")], 1),
+        ([make_pod(2, kind="slow")], 0),
+        ([make_pod(2, kind="fast", is_alone=True), make_pod(8, is_alone=True)], 2),  # each node once
+        ([make_pod(2), make_pod(4)], 8 + 2 + 1),  # as many as there can be of the smaller
+    ],
+)
+def test_nodes_hold_one_cell_that_is_alone_and_otherwise_as_many_as_they_have_room_for(
+    pods: list[dict[str, Any]], number: int
+) -> None:
+    assert count_cells(pods, NODES) == number
 
 
 def make_profile(**prices: float) -> Profile:
