@@ -1,6 +1,5 @@
 """Where attempts ran, nodes at fault, and one node for what is compared."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -51,18 +50,24 @@ def make_health(*seen: str) -> PoolHealth:
     return PoolHealth(pool="gpu", seen_at=dict.fromkeys(seen, NOW))
 
 
-def fail(health: PoolHealth, *numbers: int, node: str | None = "bad", is_earlier: bool = False) -> None:
+def fail(health: PoolHealth, *numbers: int, node: str | None = "bad") -> None:
     for number in numbers:
-        health.add(make_fault(number, node), is_earlier=is_earlier)
+        health.add(make_fault(number, node), is_earlier=False)
 
 
-def test_one_fault_makes_a_node_the_last_choice_and_a_second_leaves_it_out() -> None:
-    health = make_health("good")
+def test_one_fault_makes_a_node_the_last_choice_and_a_second_leaves_it_out_for_an_hour_or_until_it_measures() -> None:
+    health, later = make_health("good"), NOW + LEFT_OUT_TIME
     assert health.find_avoided(NOW) == ANY_NODE
     fail(health, 1)
     assert health.find_avoided(NOW) == NodeWish(disliked=("bad",))
     fail(health, 2)
     assert health.find_avoided(NOW) == NodeWish(excluded=("bad",))
+    assert health.find_avoided(later) == ANY_NODE
+    health.seen_at["good"] = later
+    health.add(make_fault(3, at=later), is_earlier=False)
+    assert health.is_left_out("bad", later)
+    health.add_ok("bad", later)
+    assert health.find_avoided(later) == ANY_NODE
 
 
 def test_a_node_is_not_left_out_while_no_other_can_measure() -> None:
@@ -70,22 +75,6 @@ def test_a_node_is_not_left_out_while_no_other_can_measure() -> None:
     fail(health, 1, 2, 3)
     fail(health, 4, node="worse")
     assert health.find_avoided(NOW) == NodeWish(disliked=("bad", "worse"))
-
-
-def test_what_ended_ok_on_a_node_clears_it() -> None:
-    health = make_health("good")
-    fail(health, 1, 2)
-    health.add_ok("bad", NOW)
-    assert health.find_avoided(NOW) == ANY_NODE
-
-
-def test_a_node_is_tried_again_after_an_hour_and_left_out_again_at_its_next_fault() -> None:
-    later = NOW + LEFT_OUT_TIME
-    health = PoolHealth(pool="gpu", seen_at={"good": later})
-    fail(health, 1, 2)
-    assert health.find_avoided(later) == ANY_NODE
-    health.add(make_fault(3, at=later), is_earlier=False)
-    assert health.is_left_out("bad", later)
 
 
 def test_the_run_stops_when_every_node_that_took_a_cell_fails() -> None:
@@ -172,7 +161,7 @@ def test_a_node_that_measures_a_long_cell_is_sound(tmp_path: Path) -> None:
 
 CELLS = [make_cell(), make_cell(mode="compiled"), make_cell(framework="tensorflow", mode="graph"), make_cell(seed=9)]
 PLANNED_RUN = make_run(cells=CELLS, repeats=2)
-BLOCK, SECOND_ROUND, OTHER_BLOCK = identify_block(CELLS[0], 1), identify_block(CELLS[0], 2), identify_block(CELLS[3], 1)
+BLOCK, SECOND_ROUND = identify_block(CELLS[0], 1), identify_block(CELLS[0], 2)
 
 
 class NodelessServer:
@@ -214,29 +203,19 @@ def place(store: Store, cell: int, node_name: str, *, repeat: int = 1, instance_
     return key
 
 
-def find(store: Store, nodes: Nodes, blocks: Sequence[tuple[object, ...]] = (BLOCK,)) -> dict[Any, tuple[str, str]]:
-    return find_former_nodes(make_ongoing(store, plan=PLANNED_RUN, connection=nodes), blocks)
+def find(store: Store, nodes: Nodes) -> dict[Any, tuple[str, str]]:
+    return find_former_nodes(make_ongoing(store, plan=PLANNED_RUN, connection=nodes), (BLOCK, SECOND_ROUND))
 
 
 def test_a_block_was_on_the_node_of_most_of_its_attempts_each_round_on_its_own(store: Store) -> None:
     for cell, node in ((0, "node-2"), (1, "node-1"), (2, "node-2"), (3, "node-3")):
         place(store, cell, node)
     place(store, 0, "node-3", repeat=2, instance_type="m6i.xlarge")
-    found = find(store, Nodes("node-1", "node-2", "node-3"), (BLOCK, SECOND_ROUND))
-    assert found == {
-        BLOCK: ("node-2", ""),
-        SECOND_ROUND: ("node-3", "m6i.xlarge"),
-    }
-
-
-def test_of_a_node_that_is_gone_the_machine_type_is_left(store: Store) -> None:
-    place(store, 0, "node-1", instance_type="m6i.xlarge")
-    assert find(store, Nodes("node-2")) == {BLOCK: ("", "m6i.xlarge")}
-
-
-def test_where_nodes_may_not_be_listed_the_node_may_still_be_there(store: Store) -> None:
-    place(store, 0, "node-1")
-    assert find(store, Nodes(is_forbidden=True)) == {BLOCK: ("node-1", "")}
+    expected = {BLOCK: ("node-2", ""), SECOND_ROUND: ("node-3", "m6i.xlarge")}
+    # Where nodes may not be listed, the node may still be there; of one that is gone the machine type is left.
+    for nodes in (Nodes("node-1", "node-2", "node-3"), Nodes(is_forbidden=True)):
+        assert find(store, nodes) == expected
+    assert find(store, Nodes("node-2")) == expected | {SECOND_ROUND: ("", "m6i.xlarge")}
 
 
 EAGER, COMPILED, GRAPH, OTHER = CELLS
