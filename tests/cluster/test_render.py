@@ -11,7 +11,7 @@ from commands import CallMain
 
 from control_plane import ControlPlane
 from runner.kubernetes.names import JobKey
-from runner.kubernetes.rendering import JobRenderer, compute_fingerprint
+from runner.kubernetes.rendering import compute_fingerprint
 from runner.matrix import load_matrix, order_repeats, plan_run
 from runner.profiles.loading import load_profile
 
@@ -50,25 +50,18 @@ def test_each_file_is_the_job_that_the_runner_would_submit(workspace: Path, call
     assert out.splitlines()[0] == "8 Jobs of run mine in out, set-up in out/setup"
     matrix, profile = load_matrix("matrix.yaml"), load_profile("mine.yaml")
     fingerprint = compute_fingerprint(plan_run(matrix, lambda cell: None, run_id="mine"), profile, STORE)
-    renderer = JobRenderer(profile=profile, store_url=STORE, git_revision=find_revision(workspace), queue="team")
-    expected = {}
+    expected = set()
     for repeat in order_repeats(matrix.cells, None):
-        key = JobKey(
-            run_id="mine",
-            cell_id=repeat.planned.cell.cell_id,
-            number=repeat.number,
-            retry_round=0,
-            fingerprint=fingerprint,
-        )
-        expected[f"{key.job_name}.json"] = json.loads(renderer.render(repeat.planned, key))
-    assert {path.name: json.loads(path.read_text()) for path in (workspace / "out").glob("*.json")} == expected
-
-
-def find_revision(workspace: Path) -> str | None:
-    """Return the revision that the first Job names: the checkout's, of which other tests take care."""
-    job = json.loads(next((workspace / "out").glob("*.json")).read_text())
-    variables = job["spec"]["template"]["spec"]["containers"][0]["env"]
-    return next((entry["value"] for entry in variables if entry["name"] == "BENCH_GIT_REVISION"), None)
+        cell_id, number = repeat.planned.cell.cell_id, repeat.number
+        key = JobKey(run_id="mine", cell_id=cell_id, number=number, retry_round=0, fingerprint=fingerprint)
+        expected.add((f"{key.job_name}.json", key.job_name, cell_id, str(number)))
+    found = set()
+    for path in (workspace / "out").glob("*.json"):
+        job = json.loads(path.read_text())
+        labels = job["metadata"]["labels"]
+        found.add((path.name, job["metadata"]["name"], labels["benchmatrix/cell-id"], labels["benchmatrix/repeat"]))
+        assert (labels["kueue.x-k8s.io/queue-name"], job["spec"]["suspend"]) == ("team", True)
+    assert found == expected
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")

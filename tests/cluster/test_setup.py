@@ -179,24 +179,6 @@ def test_dry_run_prints_what_the_api_server_would_take_and_applies_nothing(
         connection.get_object(f"/api/v1/namespaces/{new_namespace}")
 
 
-def test_claims_have_a_template_for_each_number_of_gpus(
-    connection: Connection, new_namespace: str, call_main: CallMain, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.yaml").write_text("extends: gke\ngpu: {request: claim}\n")
-
-    code, _, _ = call_main(
-        "setup", "--on", "current", "--profile", tmp_path / "mine.yaml", "--namespace", new_namespace
-    )
-
-    assert code == 0
-    path = f"/apis/resource.k8s.io/v1/namespaces/{new_namespace}/resourceclaimtemplates"
-    counts = {
-        item["metadata"]["name"]: item["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"]
-        for item in connection.list_items(path)
-    }
-    assert counts == {f"benchmatrix-{number}-gpu": number for number in (1, 2, 3, 4)}
-
-
 def test_an_s3_server_needs_the_name_of_its_secret() -> None:
     with pytest.raises(UserError, match="store_secret: is null"):
         SetupTemplate(profile=load_profile("gke"), has_store=True)
