@@ -21,6 +21,7 @@ from factories import (
     make_result,
     make_run,
 )
+from tenancies import make_failed_record, make_record, make_shared_result, make_tenancy
 
 
 def change_document(document: BaseModel, path: str, value: Any) -> str:
@@ -127,11 +128,24 @@ def test_the_signature_of_an_earlier_version_is_ignored() -> None:
         ({"phases": make_phases((0.1,) * 3, (0.2, 0.1), steady_seconds=0.2999)}, "more than its window"),
         ({"error": make_failed_result().error}, "a result with status 'ok' has none"),
         ({"status": "failed"}, "a result with status 'failed' must say why"),
+        *(
+            ({"cell": make_cell(tenants=2), "tenancy": tenancy}, "has a common window, and each of its tenants ended")
+            for tenancy in (
+                None,
+                make_tenancy(make_record(0)),
+                make_tenancy(make_record(0), make_failed_record(1)),
+                make_tenancy(window_seconds=None),
+            )
+        ),
     ],
 )
 def test_a_result_that_contradicts_itself_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         make_result(**changes)
+
+
+def test_a_window_set_beforehand_may_have_fewer_steps_than_asked_for() -> None:
+    assert make_shared_result(cell=make_cell(tenants=2, num_steps=30)).cell.num_steps == 30
 
 
 @pytest.mark.parametrize(
