@@ -230,19 +230,6 @@ def test_the_prefix_of_a_bucket_is_part_of_every_object_name(s3_server: S3Server
     assert (s3_server.root / s3_server.bucket / "team" / "a" / "x").read_bytes() == b"1"
 
 
-def test_a_put_outlives_a_restart_of_the_server(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.store.buckets.RETRY_SECONDS", 0.2)  # so that more than one request gives up
-    store = Store.open(f"s3://{s3_server.bucket}")
-    s3_server.stop()
-    with ThreadPoolExecutor(1) as pool:
-        put = pool.submit(store.put, "x", b"1")
-        time.sleep(0.5)
-        assert not put.done()
-        s3_server.start()
-        put.result(DEADLINE_SECONDS)
-    assert store.get("x") == b"1"
-
-
 def test_a_put_outlives_a_server_killed_in_the_middle_of_it(s3_server: S3Server) -> None:
     store = Store.open(f"s3://{s3_server.bucket}")
     data, bucket = bytes(range(256)) * 250_000, s3_server.root / s3_server.bucket

@@ -14,20 +14,6 @@ from bench.worker.failures import summarize_error
 from fake_nvml import MIB, UUIDS, FakeNvml
 from stub_framework import TEN_STEPS, ProfiledFramework, StubFramework
 
-
-def test_an_attempt_records_image_revision_and_memory_at_the_end_of_the_window(
-    attempt_with: Callable[..., Result],
-) -> None:
-    result = attempt_with(StubFramework(), num_steps=10)
-    assert result.environment is not None
-    assert result.memory is not None
-    assert result.samples is not None
-    assert (result.environment.image, result.environment.git_revision) == ("i@sha256:0", "g")
-    steps = 1 + len(result.samples.warmup_step_seconds) + len(result.samples.step_seconds)
-    assert result.memory.peak_memory_allocated_bytes == 1000 + steps
-    assert result.memory.peak_memory_reserved_bytes == 2000
-
-
 # How it ends
 
 
@@ -146,31 +132,29 @@ def test_a_framework_sees_the_gpus_of_its_cell_and_what_a_failed_build_decided_i
     assert [(gpu.uuid, gpu.cuda_version) for gpu in result.environment.gpus] == [(uuid, "12.8") for uuid in uuids]
 
 
-def test_a_gpu_cell_is_sampled_after_the_timing(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
-    framework = StubFramework()
-    result = attempt_with(framework, device="gpu", num_gpus=2, sampling_seconds=0.01, visible="0,1", **TEN_STEPS)
+def test_a_gpu_cell_is_sampled_and_profiled_after_the_timing(
+    attempt_with: Callable[..., Result], nvml: FakeNvml
+) -> None:
+    framework = ProfiledFramework()
+    protocol = TEN_STEPS | {"sampling_seconds": 0.01, "num_profiled_steps": 2}
+    result = attempt_with(framework, device="gpu", num_gpus=2, visible="0,1", **protocol)
     assert (result.status, result.probe_failures) == ("ok", ())
+    assert result.environment is not None
+    assert (result.environment.image, result.environment.git_revision) == ("i@sha256:0", "g")
     assert [use.uuid for use in result.gpu_use] == [UUIDS[0], UUIDS[1]]
     assert {use.idle_power_watts for use in result.gpu_use} == {60.5}
-    assert {use.num_steps for use in result.gpu_use} == {framework.num_steps - 10}
+    assert {use.num_steps for use in result.gpu_use} == {framework.num_steps - 12}
+    assert framework.num_steps > 12
     assert result.phases.steady_seconds is not None
     assert all(use.window and use.window.seconds >= result.phases.steady_seconds for use in result.gpu_use)
-    assert framework.num_steps > 10
-    assert result.memory is not None
-    assert result.memory.peak_memory_allocated_bytes == 1010  # read before the pass
-    assert result.validity is not None
-    assert result.validity.verdict == "wrong-device"  # the stub's output lives on the CPU
-
-
-def test_a_gpu_cell_is_profiled_after_the_timing(attempt_with: Callable[..., Result], nvml: FakeNvml) -> None:
-    framework = ProfiledFramework()
-    protocol = TEN_STEPS | {"sampling_seconds": 0.0, "num_profiled_steps": 2}
-    result = attempt_with(framework, device="gpu", visible="0", **protocol)
     assert result.device_profile is not None
-    assert (len(result.device_profile.step_seconds), framework.num_steps) == (2, 12)
+    assert len(result.device_profile.step_seconds) == 2
     assert result.device_profile.kernel_seconds_per_step == pytest.approx(0.5e-6)
     assert result.memory is not None
-    assert result.memory.peak_memory_allocated_bytes == 1010  # read before the pass
+    assert result.memory.peak_memory_allocated_bytes == 1010  # read before the passes
+    assert result.memory.peak_memory_reserved_bytes == 2000
+    assert result.validity is not None
+    assert result.validity.verdict == "wrong-device"  # the stub's output lives on the CPU
     assert Result.model_validate_json(result.to_json()) == result
 
 

@@ -1,5 +1,6 @@
 """What a container lacks for its cell, with a made-up NVIDIA library."""
 
+import re
 import shutil
 from typing import Any
 
@@ -7,7 +8,7 @@ import pynvml
 import pytest
 
 from bench.errors import NodeFaultError, UserError
-from bench.worker.preflight import DeviceInUseError, check_place
+from bench.worker.preflight import check_place
 from bench.worker.request import Order
 from factories import make_cell
 from fake_nvml import MIB, FakeNvml
@@ -18,40 +19,48 @@ def cuda_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.worker.preflight.explain_failed_start", lambda: None)
 
 
-def make_order(*, group: str | None = None, **fields: Any) -> Order:
-    cell = make_cell(device="gpu", **fields)
-    return Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-", tenant_group=group)
+def make_order(*, tenant: int = 0, **fields: Any) -> Order:
+    cell = make_cell(**({"device": "gpu"} | fields))
+    return Order(cell=cell, run_id="r", repeat=1, attempt="a", store_url="-", tenant=tenant, tenant_group="g")
 
 
-def test_an_idle_gpu_or_slice_is_fine(nvml: FakeNvml) -> None:
-    check_place(make_order())
-    nvml.slices = {0: (3, 4)}
-    check_place(make_order())
+FOUR = {"num_gpus": 4}
+BUSY: dict[str, Any] = {"processes": [(71, 500 * MIB)], "memory_used_bytes": 500 * MIB}
+TWO = BUSY | {"processes": [(71, 500 * MIB), (99, 10 * MIB)]}
+LOST = {"refusals": {"nvmlDeviceGetHandleByIndex": pynvml.NVML_ERROR_GPU_IS_LOST}}
 
 
 @pytest.mark.parametrize(
-    ("slices", "expected"),
+    ("driver", "fields", "expected"),
     [
-        ({}, "fault of this machine, not of the cell: device: 3 GPUs can be seen, the cell needs 4"),
-        ({0: (3, 4)}, "device: 1 GPU can be seen (a process sees one MIG slice, and no whole GPU beside it), the cell"),
-        ({0: (), 1: (), 2: ()}, "device: 0 GPUs can be seen, the cell needs 4"),
+        ({}, {}, "^$"),
+        ({"slices": {0: (3, 4)}}, {}, "^$"),
+        ({}, FOUR, "^NodeFaultError: fault of this machine, .*: device: 3 GPUs can be seen, the cell needs 4"),
+        # Another machine of the pool has slices as well: it would refuse the cell too.
+        ({"slices": {0: (3, 4)}}, FOUR, "^UserError: .*device: 1 GPU can be seen .a process sees one MIG slice, and"),
+        ({"slices": {0: (), 1: (), 2: ()}}, FOUR, "^NodeFaultError: .*device: 0 GPUs can be seen, the cell needs 4"),
+        (LOST, {}, "^NodeFaultError: .*no NVIDIA GPU can be seen .*GPU is lost"),
+        (BUSY, {}, "^DeviceInUseError: .*GPU-aaaa1111 is in use by others, 1 processes seen, 500 MiB taken"),
+        # The server of MPS, number 71, is no other user, and what it takes is its tenants'.
+        (BUSY, {"sharing": "mps"}, "^$"),
+        (TWO, {"sharing": "mps"}, "^DeviceInUseError: .*in use by others, 1 processes seen, 0 MiB taken"),
+        # A tenant beside the first finds the GPU in use by it.
+        (BUSY, {"tenants": 2}, "^DeviceInUseError"),
+        (BUSY, {"tenants": 2, "tenant": 1}, "^$"),
     ],
 )
-def test_gpus_that_are_missing_are_counted_as_cuda_counts_them(
-    nvml: FakeNvml, slices: dict[int, tuple[int | None, ...]], expected: str
+def test_a_gpu_that_is_missing_lost_or_in_use_is_told_before_the_work(
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, driver: dict[str, Any], fields: dict[str, Any], expected: str
 ) -> None:
-    nvml.slices = slices
-    with pytest.raises(UserError) as caught:
-        check_place(make_order(num_gpus=4))
-    assert expected in str(caught.value)
-    # Another machine of the pool has slices as well: it would refuse the cell too.
-    assert isinstance(caught.value, NodeFaultError) == (slices != {0: (3, 4)})
-
-
-def test_a_gpu_that_fell_off_the_bus_is_the_machines_fault_in_nvmls_words(nvml: FakeNvml) -> None:
-    nvml.refusals["nvmlDeviceGetHandleByIndex"] = pynvml.NVML_ERROR_GPU_IS_LOST
-    with pytest.raises(NodeFaultError, match="no NVIDIA GPU can be seen .*GPU is lost"):
-        check_place(make_order())
+    monkeypatch.setattr("bench.probes.gpu.find_mps_servers", lambda pids: frozenset({71}))
+    for name, value in driver.items():
+        setattr(nvml, name, value)
+    said = ""
+    try:
+        check_place(make_order(**fields))
+    except UserError as error:
+        said = f"{type(error).__name__}: {error}"
+    assert re.search(expected, said)
 
 
 def test_cuda_that_does_not_start_is_the_machines_fault_and_the_card_is_named(
@@ -84,7 +93,7 @@ def test_a_full_disk_and_a_read_only_one_are_told_apart(
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
     monkeypatch.setattr("tempfile.gettempdir", refuse_every_folder)
     with pytest.raises(UserError, match=words) as caught:
-        check_place(Order(cell=make_cell(), run_id="r", repeat=1, attempt="a", store_url="-"))
+        check_place(make_order(device="cpu"))
     assert type(caught.value) is kind
 
 
@@ -96,22 +105,3 @@ def test_what_no_machine_would_mend_is_the_users_error_even_on_a_faulty_machine(
     with pytest.raises(UserError, match="memory: .*; device: no NVIDIA GPU can be seen") as caught:
         check_place(make_order())
     assert not isinstance(caught.value, NodeFaultError)
-
-
-def test_what_the_server_of_mps_takes_is_no_other_user(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.probes.gpu.find_mps_servers", lambda pids: frozenset({71}))
-    nvml.processes, nvml.memory_used_bytes = [(71, 500 * MIB)], 500 * MIB
-    check_place(make_order(sharing="mps"))
-    with pytest.raises(DeviceInUseError):
-        check_place(make_order())
-    nvml.processes = [(71, 500 * MIB), (99, 10 * MIB)]
-    with pytest.raises(DeviceInUseError, match="in use by others, 1 processes seen"):
-        check_place(make_order(sharing="mps"))
-
-
-def test_a_tenant_beside_the_first_finds_the_gpu_in_use(nvml: FakeNvml) -> None:
-    nvml.processes, nvml.memory_used_bytes = [(71, 500 * MIB)], 500 * MIB
-    order = make_order(tenants=2, group="g")
-    with pytest.raises(DeviceInUseError):
-        check_place(order)
-    check_place(order.model_copy(update={"tenant": 1}))
