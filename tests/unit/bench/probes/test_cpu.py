@@ -11,7 +11,6 @@ import pytest
 
 from bench.measure.host_peak import find_flops_per_cycle, make_host_peak
 from bench.probes.cpu import (
-    QUOTA_NAMES,
     CpuCounters,
     compare_cpu_counters,
     find_quota_group,
@@ -83,9 +82,8 @@ def test_throttled_time_is_microseconds_in_v2_and_nanoseconds_in_v1(tmp_path: Pa
             "v1/cpu.stat": f"{counts}throttled_time 2500000000\n",
         },
     )
-    expected = dict(zip(QUOTA_NAMES, (40, 10, 2.5), strict=True))
-    assert read_quota_counters(tmp_path / "v2") == expected
-    assert read_quota_counters(tmp_path / "v1") == expected
+    expected = {"num_periods": 40, "num_throttled_periods": 10, "throttled_seconds": 2.5}
+    assert read_quota_counters(tmp_path / "v2") == read_quota_counters(tmp_path / "v1") == expected
 
 
 @pytest.mark.parametrize(
@@ -176,19 +174,17 @@ def test_who_used_the_cpus_of_the_affinity_and_their_hyperthreads(
 def test_the_window_has_what_each_counter_grew_by() -> None:
     before = replace(
         BEFORE,
-        quota=dict(zip(QUOTA_NAMES, (100, 50, 5.0), strict=True)),
+        quota={"num_periods": 100, "num_throttled_periods": 50, "throttled_seconds": 5.0},
         packages=((9_000_000, 10_000_000), (1_000_000, 10_000_000)),
-        pressure_seconds=1.0,
-        machine_pressure_seconds=7.0,
+        pressure_seconds={"pressure_share": 1.0, "machine_pressure_share": 7.0},
     )
     after = CpuCounters(
         seconds=104.0,
         own_seconds=18.0,
         busy_seconds={0: 1006.0, 1: 2008.0},
-        quota=dict(zip(QUOTA_NAMES, (120, 53, 5.25), strict=True)),
+        quota={"num_periods": 120, "num_throttled_periods": 53, "throttled_seconds": 5.25},
         packages=((2_000_000, 10_000_000), (5_000_000, 10_000_000)),
-        pressure_seconds=2.0,
-        machine_pressure_seconds=9.0,
+        pressure_seconds={"pressure_share": 2.0, "machine_pressure_share": 9.0},
     )
     assert compare_cpu_counters(before, after) == CpuUse(
         **KNOWN,

@@ -142,7 +142,6 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # system, irq, softirq, steal. idle and iowait are neither; guest is counted in user already.
 BUSY_COLUMNS = (0, 1, 2, 5, 6, 7)
 POWERCAP = Path("/sys/class/powercap")
-QUOTA_NAMES = ("num_periods", "num_throttled_periods", "throttled_seconds")
 MAX_READINGS = 5  # of the processes; where they never stand still, the last reading counts
 
 
@@ -158,13 +157,12 @@ class CpuCounters:
     """The CPUs that the process may use."""
     cores: frozenset[frozenset[int]] | None = None
     """The physical cores of the affinity, each as all its hyperthreads."""
-    quota: Mapping[str, float] | None = None
-    """Of the cgroup's CPU quota, by the names of CpuUse."""
     packages: tuple[tuple[int, int], ...] | None = None
     """RAPL's counter of each socket in microjoules, and where it starts anew."""
-    pressure_seconds: float | None = None
-    """Of this process's cgroup."""
-    machine_pressure_seconds: float | None = None
+    quota: Mapping[str, float] = field(default_factory=dict)
+    """Of the cgroup's CPU quota, by the names of CpuUse; empty: there is none."""
+    pressure_seconds: Mapping[str, float | None] = field(default_factory=dict)
+    """By the names of their shares in CpuUse."""
 
 
 def read_cpu_counters() -> CpuCounters:
@@ -176,10 +174,12 @@ def read_cpu_counters() -> CpuCounters:
         busy_seconds=read_busy_seconds(),
         affinity=affinity,
         cores=list_physical_cores(affinity),
-        quota=None if group is None else read_quota_counters(group),
         packages=read_package_energy(),
-        pressure_seconds=read_cgroup_pressure_seconds(),
-        machine_pressure_seconds=read_pressure_seconds(PROC / "pressure" / "cpu"),
+        quota={} if group is None else read_quota_counters(group),
+        pressure_seconds={
+            "pressure_share": read_cgroup_pressure_seconds(),
+            "machine_pressure_share": read_pressure_seconds(PROC / "pressure" / "cpu"),
+        },
     )
 
 
@@ -188,16 +188,15 @@ class CpuWatch:
 
     def __init__(self, failures: list[str]) -> None:
         self._failures = failures
-        self._before = self._read()
+        self._before = try_probe(failures, "use of the CPUs", read_cpu_counters, None)
 
     def end(self) -> CpuUse | None:
-        before, after = self._before, self._read()
-        if before is None or after is None:
+        before = self._before
+        if before is None:
             return None
-        return try_probe(self._failures, "use of the CPUs", lambda: compare_cpu_counters(before, after), None)
-
-    def _read(self) -> CpuCounters | None:
-        return try_probe(self._failures, "use of the CPUs", read_cpu_counters, None)
+        return try_probe(
+            self._failures, "use of the CPUs", lambda: compare_cpu_counters(before, read_cpu_counters()), None
+        )
 
 
 def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
@@ -206,16 +205,15 @@ def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
     own_cores = max(0.0, after.own_seconds - before.own_seconds) / window_seconds
     earlier_busy, later_busy = before.busy_seconds, after.busy_seconds
     busy = {cpu: seconds - earlier_busy[cpu] for cpu, seconds in later_busy.items() if cpu in earlier_busy}
-    parts: dict[str, Any] = {}
-
-    def share(later: float | None, earlier: float | None) -> float | None:
-        return None if later is None or earlier is None else max(0.0, later - earlier) / window_seconds
+    parts: dict[str, Any] = {name: after.quota[name] - value for name, value in before.quota.items() if after.quota}
+    for name, earlier in before.pressure_seconds.items():
+        later = after.pressure_seconds.get(name)
+        if earlier is not None and later is not None:
+            parts[name] = max(0.0, later - earlier) / window_seconds
 
     def count_busy(cpus: Collection[int], own_cores: float) -> float:
         return max(0.0, sum(busy[cpu] for cpu in cpus) / window_seconds - own_cores)
 
-    if before.quota is not None and after.quota is not None:
-        parts |= {name: after.quota[name] - before.quota[name] for name in QUOTA_NAMES}
     affinity, cores = after.affinity, after.cores
     if affinity and affinity == before.affinity and affinity <= busy.keys():
         parts |= {"num_affinity_cores": len(affinity), "affinity_other_cores": count_busy(affinity, own_cores)}
@@ -231,8 +229,6 @@ def compare_cpu_counters(before: CpuCounters, after: CpuCounters) -> CpuUse:
         own_cores=own_cores,
         other_cores=count_busy(busy, own_cores) if busy else None,
         num_machine_cores=len(later_busy) or os.cpu_count() or 1,
-        pressure_share=share(after.pressure_seconds, before.pressure_seconds),
-        machine_pressure_share=share(after.machine_pressure_seconds, before.machine_pressure_seconds),
         **parts,
     )
 
@@ -308,15 +304,15 @@ def _read_descendants(proc: Path) -> dict[int, int]:
     return {pid: ticks[pid] for pid in found}
 
 
-def read_quota_counters(group: Path) -> Mapping[str, float] | None:
-    """Return what `group`'s quota has done (v2: throttled_usec, v1: throttled_time in ns); None: not counted there."""
+def read_quota_counters(group: Path) -> dict[str, float]:
+    """Return what `group`'s quota has done (v2: throttled_usec, v1: throttled_time in ns); empty: not counted there."""
     stat = group / "cpu.stat"
     values = dict(line.split() for line in stat.read_text().splitlines()) if stat.exists() else {}
     if "nr_periods" not in values:
-        return None
+        return {}
     nanoseconds = int(values.get("throttled_time", 0)) + 1000 * int(values.get("throttled_usec", 0))
-    counters = (int(values["nr_periods"]), int(values["nr_throttled"]), nanoseconds / 1e9)
-    return dict(zip(QUOTA_NAMES, counters, strict=True))
+    counts = {"num_periods": int(values["nr_periods"]), "num_throttled_periods": int(values["nr_throttled"])}
+    return counts | {"throttled_seconds": nanoseconds / 1e9}
 
 
 def read_package_energy(powercap: Path = POWERCAP) -> tuple[tuple[int, int], ...] | None:
