@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from bench.measure.harness import DeviceTimer, Feed
+from bench.data.feed import BatchFeed
+from bench.measure.harness import DeviceTimer
 from bench.schema import Device
 
 
@@ -40,7 +41,7 @@ class ScriptedWorkload:
         self._timer = device_timer
         self._pending = 0.0
         self.device_timer: DeviceTimer | None = device_timer
-        self.feed: Feed | None = None
+        self.feed: BatchFeed | None = None
 
     def spin_up(self) -> None:
         self._clock.log.append("spin-up")

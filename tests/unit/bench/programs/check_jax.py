@@ -14,6 +14,7 @@ import keras_conformance  # a user's configuration of Keras, which is read when 
 import numpy as np
 from conformance import SIZES, Examiner, catch
 from keras_conformance import compare_replicas, make_replicas
+from workload_state import find_networks
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 
@@ -87,7 +88,7 @@ def make_workload(cell: Any, number: int) -> Any:
 def check_two_devices_step_as_one_does_each_with_half_the_batch_and_all_weights(_: Examiner) -> None:
     one, two = make_replicas(make_workload, framework="jax", mode="compiled")
     compare_replicas(one, two)
-    images, kernel = two.inputs[0], two.networks["model"].trainable_variables[0].value
+    images, kernel = two.inputs[0], find_networks(two)["model"].trainable_variables[0].value
     for array, shape in ((images, (2, 16, 16, 3)), (kernel, (3, 3, 3, 4))):
         assert [shard.data.shape for shard in array.addressable_shards] == [shape] * 2
 
@@ -119,7 +120,7 @@ def check_kernels_and_copies_of_traces_count(_: Examiner) -> None:
     def work() -> None:
         jax.block_until_ready(jax.numpy.ones((64, 64)) @ jax.numpy.ones((64, 64)))
 
-    xla_traces.examine(framework_module, ProfileData.text_proto_to_serialized_xspace, work)
+    xla_traces.examine(framework_module, ProfileData.text_proto_to_serialized_xspace, jax.profiler.trace, work)
 
 
 def trace_pool(pool: Any) -> Callable[[Any], Any]:

@@ -7,6 +7,7 @@ from dataclasses import astuple, replace
 from typing import Any
 
 import torch
+from workload_state import read_losses
 
 torch.backends.cuda.matmul.allow_tf32 = True
 torch.backends.cudnn.allow_tf32 = True
@@ -89,8 +90,9 @@ def check_running_out_of_memory_is_told_from_other_errors(_: Examiner) -> None:
 def check_inference_runs_without_gradients(examiner: Examiner) -> None:
     workload = examiner.build("resnet18-cifar", mode="eager", phase="infer")
     output = infer(workload)
-    assert (output.is_inference(), output.requires_grad, workload.networks["model"].training) == (True, False, False)
-    assert all(parameter.grad is None for parameter in workload.networks["model"].parameters())
+    model = workload.task.networks["model"]
+    assert (output.is_inference(), output.requires_grad, model.training) == (True, False, False)
+    assert all(parameter.grad is None for parameter in model.parameters())
 
 
 def check_a_classifier_without_knowledge_has_the_loss_of_a_guess(examiner: Examiner) -> None:
@@ -104,8 +106,8 @@ def check_cyclegans_generators_run_six_times_and_leave_the_discriminators_alone(
     workload = examiner.build("cyclegan", mode="eager", input_size=32)
     calls: list[int] = []
     for name in ("generator_ab", "generator_ba"):
-        workload.networks[name].register_forward_hook(lambda *_: calls.append(1))
-    parameters = {name: list(network.parameters()) for name, network in workload.networks.items()}
+        workload.task.networks[name].register_forward_hook(lambda *_: calls.append(1))
+    parameters = {name: list(network.parameters()) for name, network in workload.task.networks.items()}
     before = {name: [value.detach().clone() for value in values] for name, values in parameters.items()}
     judges = [*parameters["discriminator_a"], *parameters["discriminator_b"]]
     assert len(judges) == 20  # five convolutions with bias, twice
@@ -116,7 +118,7 @@ def check_cyclegans_generators_run_six_times_and_leave_the_discriminators_alone(
     workload.task = whole
     workload.run_step()
     assert (len(calls), any(value.grad is None for value in judges)) == (6, False)
-    assert all(np.isfinite(float(loss)) for loss in workload.losses)
+    assert all(np.isfinite(float(loss)) for loss in read_losses(workload))
     for name, values in parameters.items():
         assert any(not torch.equal(one, other) for one, other in zip(before[name], values, strict=True)), name
 

@@ -127,12 +127,12 @@ def check_eager_steps_run_the_models_python_code_every_time_and_others_once(exam
         calls: list[bool] = []
 
         def watched(
-            *arguments: Any, model: Any = workload.networks["model"], calls: Any = calls, **options: Any
+            *arguments: Any, model: Any = workload.task.networks["model"], calls: Any = calls, **options: Any
         ) -> Any:
             calls.append(tf.executing_eagerly())
             return model(*arguments, **options)
 
-        workload._task.networks["model"] = watched
+        workload.task.networks["model"] = watched
         for _ in range(3):
             workload.run_step()
         assert calls == expected, mode
@@ -169,7 +169,10 @@ def check_kernels_and_copies_of_traces_count(_: Examiner) -> None:
         data: bytes = text_format.Parse(text, XSpace()).SerializeToString()
         return data
 
-    xla_traces.examine(framework_module, serialize, lambda: tf.matmul(tf.ones((64, 64)), tf.ones((64, 64))).numpy())
+    def work() -> None:
+        tf.matmul(tf.ones((64, 64)), tf.ones((64, 64))).numpy()
+
+    xla_traces.examine(framework_module, serialize, tf.profiler.experimental.Profile, work)
 
 
 # The modes `unfused` and `fused-norm`
@@ -181,7 +184,7 @@ def build_switched(mode: str, model: str, phase: str) -> tuple[framework_module.
     switched = framework_module.load(cell, 1)
     workload = switched.build_workload(cell)
     draw_weights(workload)
-    for variable in workload.networks["model"].trainable_variables:
+    for variable in workload.task.networks["model"].trainable_variables:
         if variable.name == "gamma":
             variable.assign(10 * np.abs(variable))  # about 1: the output depends on every norm
     return switched, workload

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from workload_state import find_networks, find_optimizers, read_losses
+
 # A user's configuration, which asks for other types: imported before Keras.
 keras_home = tempfile.TemporaryDirectory()
 os.environ["KERAS_HOME"] = keras_home.name
@@ -67,24 +69,24 @@ def make_examiner(
 def draw_weights(workload: Any) -> None:
     """Set every trainable weight to numbers that NumPy draws, the same ones in every framework."""
     rng = np.random.default_rng(3)
-    for _, network in sorted(workload.networks.items()):
+    for _, network in sorted(find_networks(workload).items()):
         for variable in network.trainable_variables:
             variable.assign(0.1 * rng.standard_normal(variable.shape, dtype=np.float32))
 
 
 def read_loss_scale(workload: Any) -> float:
-    return float(np.array(workload.optimizers[0].dynamic_scale))
+    return float(np.array(find_optimizers(workload)[0].dynamic_scale))
 
 
 def check_an_overflow_halves_the_loss_scale_and_skips_the_update(examiner: Examiner) -> None:
     for mode in examiner.modes:
         workload = examiner.build(mode=mode, precision="fp16")
         assert read_loss_scale(workload) == 2.0**16
-        bias = workload.networks["model"].trainable_variables[-1]
+        bias = find_networks(workload)["model"].trainable_variables[-1]
         healthy = np.array(bias)
         # Four convolutions and three dense layers, each with kernel and bias.
         for value, num_changed in ((np.full_like(healthy, np.inf), 0), (healthy, 14)):
-            workload.networks["model"].trainable_variables[-1].assign(value)
+            find_networks(workload)["model"].trainable_variables[-1].assign(value)
             before = read_weights(workload)
             workload.run_step()
             assert count_changes(before, read_weights(workload)) == num_changed, mode
@@ -122,7 +124,7 @@ def compare_replicas(one: Any, two: Any) -> None:
     for workload in (one, two):
         workload.run_step()
         workload.synchronize()
-    losses, others = ([float(loss) for loss in workload.losses] for workload in (one, two))
+    losses, others = (read_losses(workload) for workload in (one, two))
     np.testing.assert_allclose(losses, others, rtol=1e-6)
     pairs = [*zip(read_weights(one), read_weights(two), strict=True)]
     pairs += zip(read_moments(one), read_moments(two), strict=True)
@@ -132,6 +134,6 @@ def compare_replicas(one: Any, two: Any) -> None:
 
 def read_moments(workload: Any) -> Iterator[Any]:
     """Yield the first moments of every optimiser, without their loss scaling."""
-    for optimizer in workload.optimizers:
+    for optimizer in find_optimizers(workload):
         for moment in getattr(optimizer, "inner_optimizer", optimizer)._momentums:
             yield np.array(moment)

@@ -23,6 +23,7 @@ from mirror_layers import (
     to_keras_layout,
     to_torch_layout,
 )
+from workload_state import find_networks, find_optimizers, read_losses
 
 from bench.registry import Framework, Mode
 from mirror_cells import EPSILON, NUM_STEPS, list_keras_runs, make_mirror_cell
@@ -48,12 +49,12 @@ def sample_variables(prefix: str, networks: Any, flattened: Flattened) -> Arrays
 def sample_gradients(workload: Any, flattened: Flattened) -> Arrays:
     """Return samples of the first step's gradients."""
     gradients = {}
-    for optimizer in workload.optimizers:
+    for optimizer in find_optimizers(workload):
         for variable, moment in zip(optimizer._trainable_variables, optimizer._momentums, strict=True):
             gradients[id(variable)] = np.asarray(moment.value) / (1 - optimizer.beta_1)
     return {
         f"gradient/{name}": sample(to_torch_layout(name, gradients[id(variable)], flattened))
-        for name, variable in name_keras_variables(workload.networks).items()
+        for name, variable in name_keras_variables(find_networks(workload)).items()
         if id(variable) in gradients
     }
 
@@ -75,9 +76,9 @@ def build_workload(name: str, precision: str) -> Any:
     keras.config.set_floatx(precision)
     keras.config.set_dtype_policy(precision)
     workload = framework.build_workload(cell)
-    for optimizer in workload.optimizers:
+    for optimizer in find_optimizers(workload):
         optimizer.epsilon = EPSILON
-    for network in workload.networks.values():
+    for network in find_networks(workload).values():
         for layer in network.layers:
             if isinstance(layer, keras.layers.Dropout):
                 layer.rate = 0.0
@@ -103,21 +104,23 @@ def copy_weights(networks: Any, given: Any, flattened: Flattened) -> None:
 
 def run_steps(workload: Any, flattened: Flattened) -> Arrays:
     """Run inference once in every network, and the training steps."""
-    arrays = sample_variables("start", workload.networks, flattened)
+    arrays = sample_variables("start", find_networks(workload), flattened)
     for index, tensor in enumerate(workload.inputs):
         values = np.asarray(tensor)
         arrays[f"input{index}"] = values.transpose(0, 3, 1, 2) if values.ndim == 4 else values
-    for name, network in workload.networks.items():
+    for name, network in find_networks(workload).items():
         output = infer(network, workload.inputs[0])
         arrays[f"output/{name}"] = output.transpose(0, 3, 1, 2) if output.ndim == 4 else output
     losses = []
     for step in range(NUM_STEPS):
         workload.run_step()
-        losses.append([float(loss) for loss in workload.losses])
+        losses.append(read_losses(workload))
         if step == 0:
-            arrays |= sample_variables("first", workload.networks, flattened) | sample_gradients(workload, flattened)
-    arrays["num_tensors"] = np.array(sum(len(network.weights) for network in workload.networks.values()))
-    return arrays | sample_variables("end", workload.networks, flattened) | {"losses": np.array(losses)}
+            arrays |= sample_variables("first", find_networks(workload), flattened) | sample_gradients(
+                workload, flattened
+            )
+    arrays["num_tensors"] = np.array(sum(len(network.weights) for network in find_networks(workload).values()))
+    return arrays | sample_variables("end", find_networks(workload), flattened) | {"losses": np.array(losses)}
 
 
 def main(folder: Path) -> None:
@@ -127,11 +130,11 @@ def main(folder: Path) -> None:
         skip_drawing(keras.initializers)  # the weights are PyTorch's, and each shape would be a program to compile
     for name, precision in list_keras_runs(FRAMEWORK, MODE):
         workload = build_workload(name, precision)
-        flattened = find_flattened(workload.networks)
+        flattened = find_flattened(find_networks(workload))
         if FRAMEWORK == "tensorflow":
-            arrays = read_variables(workload.networks, flattened)
+            arrays = read_variables(find_networks(workload), flattened)
             initial[name] = {key: describe(values) for key, values in arrays.items()}
-        copy_weights(workload.networks, np.load(folder / f"{name}-{precision}-weights.npz"), flattened)
+        copy_weights(find_networks(workload), np.load(folder / f"{name}-{precision}-weights.npz"), flattened)
         save_arrays(folder / f"{name}-{precision}-{FRAMEWORK}-{MODE}.npz", run_steps(workload, flattened))
         keras.backend.clear_session()
     if initial:

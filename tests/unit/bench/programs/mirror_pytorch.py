@@ -24,6 +24,7 @@ from mirror_layers import (
     sample,
     save_arrays,
 )
+from workload_state import read_losses
 
 from bench.frameworks import pytorch
 from bench.registry import MODELS
@@ -50,7 +51,7 @@ def prepare_workload(workload: Any, precision: str) -> None:
     A last layer that starts at zero would keep all gradients before it at zero.
     """
     generator = torch.Generator().manual_seed(1)
-    for name, tensor in name_torch_tensors(workload.networks).items():
+    for name, tensor in name_torch_tensors(workload.task.networks).items():
         if "norm" in name:
             low, high = (0.5, 1.5) if name.endswith(("weight", "variance")) else (-0.2, 0.2)
             tensor.data.uniform_(low, high, generator=generator)
@@ -69,7 +70,7 @@ def prepare_workload(workload: Any, precision: str) -> None:
 
 def run_steps(workload: Any) -> Arrays:
     """Run inference once in every network, and the training steps."""
-    networks = workload.networks
+    networks = workload.task.networks
     arrays = sample_tensors("start", networks)
     arrays |= {f"input{index}": tensor.numpy() for index, tensor in enumerate(workload.inputs)}
     for name, network in networks.items():
@@ -80,7 +81,7 @@ def run_steps(workload: Any) -> Arrays:
     losses = []
     for step in range(NUM_STEPS):
         workload.run_step()
-        losses.append([float(loss) for loss in workload.losses])
+        losses.append(read_losses(workload))
         if step == 0:
             arrays |= sample_tensors("gradient", networks, gradients=True) | sample_tensors("first", networks)
             arrays |= {name: np.array(count) for name, count in counts.items()}
@@ -118,9 +119,9 @@ def main(folder: Path) -> None:
     for name in TRAINED:
         for precision in MODELS[name].mirror.precisions:
             workload = framework.build_workload(make_mirror_cell(name, "pytorch"))
-            initial[name] = {key: describe(values) for key, values in read_tensors(workload.networks).items()}
+            initial[name] = {key: describe(values) for key, values in read_tensors(workload.task.networks).items()}
             prepare_workload(workload, precision)
-            save_arrays(folder / f"{name}-{precision}-weights.npz", read_tensors(workload.networks))
+            save_arrays(folder / f"{name}-{precision}-weights.npz", read_tensors(workload.task.networks))
             save_arrays(folder / f"{name}-{precision}-pytorch.npz", run_steps(workload))
     (folder / "initial-pytorch.json").write_text(json.dumps(initial))
 

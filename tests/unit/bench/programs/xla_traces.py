@@ -1,13 +1,13 @@
 """A trace of GPUs as XLA's tracer writes it, and how TensorFlow and JAX have to read it: without a GPU."""
 
-import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import astuple
 from typing import Any
 
 from conformance import catch
 
-from bench.frameworks.xplane import find_trace, select_activities
+from bench.frameworks.xplane import TraceEvent, record_activities, select_activities
 
 # Two GPUs. On the first one, in microseconds: kernels from 10 to 20 and, on another stream, from 15 to 30, a copy from
 # 40 to 42, a fill from 50 to 51; and what does not count: memory taken, a derived line, CUPTI's own time.
@@ -63,18 +63,28 @@ ACTIVITIES = [
 ]
 
 
-def examine(module: Any, serialize: Callable[[str], bytes], work: Callable[[], object]) -> None:
+def examine(
+    module: Any,
+    serialize: Callable[[str], bytes],
+    trace_host: Callable[[str], AbstractContextManager[Any]],
+    work: Callable[[], None],
+) -> None:
     """Check what is found in the traces written here, and in real ones of this machine, which has no GPU.
 
-    `serialize`: a trace written as text to the file of it. `work`: does something on the CPU.
+    `serialize`: a trace written as text to the file of it. `trace_host`: as the module's `trace`, but of the host.
+    `work`: does something on the CPU.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        module.trace_run(work, folder, host_tracer_level=2)
-        real = list(module.list_events(module.parse_trace(find_trace(folder).read_bytes())))
-    assert "/host:CPU" in {event.plane for event in real}
-    assert 0 < max(event.duration_ns for event in real) < 60e9
-    assert module.record_activities(work) == []
-    written = select_activities(module.list_events(module.parse_trace(serialize(TRACE))))
+    real: list[TraceEvent] = []
+
+    def note(data: bytes) -> list[TraceEvent]:
+        real.extend(module.list_events(data))
+        return real
+
+    record_activities(work, trace_host, note)
+    assert "/host:CPU" in {plane for plane, *_ in real}
+    assert 0 < max(duration_ns for *_, duration_ns in real) < 60e9
+    assert record_activities(work, module.trace, module.list_events) == []
+    written = select_activities(module.list_events(serialize(TRACE)))
     assert [astuple(activity) for activity in written] == ACTIVITIES
-    error = catch(lambda: list(select_activities(module.list_events(module.parse_trace(serialize(GRAPH_TRACE))))))
+    error = catch(lambda: list(select_activities(module.list_events(serialize(GRAPH_TRACE)))))
     assert str(error) == "the profiler recorded a CUDA graph as a whole, not its kernels"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from bench.data import preprocessing
-from bench.data.feed import BatchFeed, end_with_parent, leave_if_orphaned
+from bench.data.feed import BatchFeed, end_with_parent
 from bench.data.files import Cifar10Records, find_cifar10_files, find_image_files, report_undecodable
 from bench.registry import MODELS
 from bench.schema import Cell
@@ -50,7 +50,6 @@ def open_pipeline(cell: Cell, num_threads: int) -> BatchFeed:
 
 def read_cifar10(cell: Cell) -> Any:
     def prepare(record: tuple[Pixels, int], random: np.random.Generator) -> tuple[Floats, np.int32]:
-        leave_if_orphaned()
         planes, label = record
         image = planes.transpose(1, 2, 0)
         if cell.phase == "train":
@@ -67,7 +66,6 @@ def read_pairs(cell: Cell) -> Any:
     load_size = preprocessing.load_size(cell)
 
     def prepare(path: Path, random: np.random.Generator) -> Floats:
-        leave_if_orphaned()
         if cell.phase == "train":
             image = crop_and_flip(resize(decode(path), load_size), cell.input_size, random)
         else:

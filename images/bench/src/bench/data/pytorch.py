@@ -11,7 +11,7 @@ from torchvision.io import decode_image
 from torchvision.transforms import v2
 
 from bench.data import preprocessing
-from bench.data.feed import BatchFeed, end_with_parent, leave_if_orphaned
+from bench.data.feed import BatchFeed, end_with_parent
 from bench.data.files import Cifar10Records, find_cifar10_files, find_image_files, report_undecodable
 from bench.errors import UserError
 from bench.registry import MODELS
@@ -85,7 +85,6 @@ class Cifar10Images(Dataset[Any]):
         )
 
     def __getitem__(self, indices: tuple[int]) -> tuple[Tensor, int]:
-        leave_if_orphaned()
         image, label = self._records[indices[0]]
         return self._transform(torch.from_numpy(image)), label
 
@@ -110,7 +109,6 @@ class ImagePairs(Dataset[Any]):
         )
 
     def __getitem__(self, indices: tuple[int, int]) -> Batch:
-        leave_if_orphaned()
         return tuple(self._transform(decode(domain[i])) for domain, i in zip(self._domains, indices, strict=True))
 
 

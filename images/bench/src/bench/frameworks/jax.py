@@ -2,9 +2,9 @@
 
 import os
 import re
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDev
 
 from bench.data.feed import open_feed  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
-from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, select_activities  # noqa: E402
+from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
@@ -90,7 +90,7 @@ class Jax:
         return workload.plan_step_bytes(), max(reserved, default=None)
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
-        return record_activities(run)
+        return record_activities(run, trace, list_events)
 
     def release_memory(self) -> None:
         """Do nothing: XLA's allocator keeps what it holds until the process ends."""
@@ -120,8 +120,8 @@ class JaxWorkload:
         # Every initial value is a program of its own: hundreds, which XLA compiles faster for a CPU than for a GPU.
         with jax.default_device(jax.devices("cpu")[0]):
             keras.utils.set_random_seed(cell.seed)
-            self._task = build_task(cell)
-        self._variables = self._task.list_variables()
+            self.task = build_task(cell)
+        self._variables = self.task.list_variables()
         self._state: tuple[Any, ...] | None = None
         self.feed = open_feed(cell, num_threads)
         self.inputs: tuple[Any, ...] = () if self.feed is not None else self._place(prepare_inputs(cell))
@@ -135,27 +135,21 @@ class JaxWorkload:
             self._step = jax.jit(self._infer, compiler_options=options)
         jax.block_until_ready((self._read_state(), self.inputs))
 
-    @property
-    def networks(self) -> dict[str, Any]:
-        """The networks, their variables as the last step left them.
-
-        What is assigned to the variables counts in the next step, which takes their values back: a variable must not be
-        read after it. Ask for the networks again.
-        """
-        self._write_variables()
-        return dict(self._task.networks)
-
-    @property
-    def optimizers(self) -> list[Any]:
-        self._write_variables()
-        return [part.optimizer for part in self._task.parts]
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        return self._outputs if self._is_training else ()
-
     def spin_up(self) -> None:
-        keep_busy(self._devices)
+        gpus = [device for device in self._devices if device.platform == "gpu"]
+        values = [jax.device_put(np.ones(NUM_ELEMENTS, dtype=np.float32), device) for device in gpus]
+
+        def apply_sines(array: Any) -> Any:
+            return jax.lax.fori_loop(0, OPERATIONS_PER_BURST, lambda _, value: jax.numpy.sin(value), array)
+
+        program = jax.jit(apply_sines, donate_argnums=0)
+
+        def run_burst() -> None:
+            values[:] = map(program, values)
+            jax.block_until_ready(values)
+
+        if gpus:
+            spin_up(run_burst)
 
     def run_step(self) -> None:
         """Start one step. The data are arguments: a program could fold what it captures into constants."""
@@ -211,21 +205,15 @@ class JaxWorkload:
         self._state = tuple(jax.device_put(value, self._replicated) for value in values)
         return self._state
 
-    def _write_variables(self) -> None:
-        if self._state is not None:
-            for variable, value in zip(self._variables, self._state, strict=True):
-                variable.assign(value)
-            self._state = None
-
     def _infer(self, state: tuple[Any, ...], *inputs: Any) -> tuple[Any, ...]:
         with keras.StatelessScope(list(zip(self._variables, state, strict=True))):
-            return (self._task.infer(*inputs),)
+            return (self.task.infer(*inputs),)
 
     def _train(self, state: tuple[Any, ...], *inputs: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         values = pair(self._variables, state)
         losses: list[Any] = []
         handed_on: tuple[Any, ...] = ()
-        for part in self._task.parts:
+        for part in self.task.parts:
             loss, handed_on = self._update(part, values, (*inputs, *handed_on))
             losses.append(loss)
         return tuple(values[id(variable)] for variable in self._variables), tuple(losses)
@@ -293,53 +281,17 @@ def read_cudnn_version() -> str | None:
     return None
 
 
-def keep_busy(devices: Sequence[jax.Device]) -> None:
-    gpus = [device for device in devices if device.platform == "gpu"]
-    values = [jax.device_put(np.ones(NUM_ELEMENTS, dtype=np.float32), device) for device in gpus]
-
-    def apply_sines(array: Any) -> Any:
-        return jax.lax.fori_loop(0, OPERATIONS_PER_BURST, lambda _, value: jax.numpy.sin(value), array)
-
-    program = jax.jit(apply_sines, donate_argnums=0)
-
-    def run_burst() -> None:
-        values[:] = map(program, values)
-        jax.block_until_ready(values)
-
-    if gpus:
-        spin_up(run_burst)
-
-
-def record_activities(run: Callable[[], None]) -> list[DeviceActivity]:
-    with tempfile.TemporaryDirectory() as folder:
-        trace_run(run, folder)
-        trace = find_trace(folder).read_bytes()
-    return list(select_activities(list_events(parse_trace(trace))))
-
-
-def trace_run(run: Callable[[], None], folder: str, *, host_tracer_level: int = 0) -> None:
-    """Call `run` and write its trace below `folder`. `host_tracer_level`: 0 traces nothing on the host."""
-    prepare_tracing()
+def trace(folder: str) -> AbstractContextManager[Any]:
     options = jax.profiler.ProfileOptions()
-    options.host_tracer_level = host_tracer_level
-    options.python_tracer_level = 0
+    options.host_tracer_level = options.python_tracer_level = 0
     options.enable_hlo_proto = False  # the programs themselves, megabytes
-    with jax.profiler.trace(folder, profiler_options=options):
-        run()
+    context: AbstractContextManager[Any] = jax.profiler.trace(folder, profiler_options=options)
+    return context
 
 
-def parse_trace(data: bytes) -> Any:
-    return ProfileData.from_serialized_xspace(data)
-
-
-def list_events(trace: Any) -> Iterator[TraceEvent]:
-    for plane in trace.planes:
+def list_events(data: bytes) -> Iterator[TraceEvent]:
+    for plane in ProfileData.from_serialized_xspace(data).planes:
         for line in plane.lines:
             for event in line.events:
-                yield TraceEvent(
-                    plane=plane.name,
-                    line=line.name,
-                    statistics=frozenset(name for name, _ in event.stats),
-                    start_ns=event.start_ns,
-                    duration_ns=event.duration_ns,
-                )
+                statistics = frozenset(name for name, _ in event.stats)
+                yield plane.name, line.name, statistics, event.start_ns, event.duration_ns

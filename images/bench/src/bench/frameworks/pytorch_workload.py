@@ -60,7 +60,6 @@ class PyTorchWorkload:
         self._memory_format = choose_memory_format(cell)
         self.device_timer = CudaEvents() if self._is_on_gpu else None
         self.task = build_task(cell)
-        self.networks = self.task.networks
         self.inputs = self._share_out(tuple(torch.from_numpy(array) for array in make_inputs(cell)), rank)
         self.feed = open_share(cell, num_threads, rank)
         self.optimizers: list[torch.optim.Optimizer] = []
@@ -87,11 +86,6 @@ class PyTorchWorkload:
             "optimizer": adam,
             "inductor_options": ", ".join(choose_inductor_options(self._cell)) or "none",
         }
-
-    @property
-    def losses(self) -> Tensors:
-        """Those of the last training step, one for each part."""
-        return self._outputs if self._is_training else ()
 
     def spin_up(self) -> None:
         if self._is_on_gpu:
@@ -159,7 +153,7 @@ class PyTorchWorkload:
                 self._scalers.append(torch.amp.GradScaler(self._device.type))
 
     def _prepare_inference(self) -> None:
-        for network in self.networks.values():
+        for network in self.task.networks.values():
             network.eval().to(self._device).to(memory_format=self._memory_format)
             network.to(self._half_type or torch.float32)
         options = choose_inductor_options(self._cell)

@@ -1,8 +1,8 @@
 """Builds and steps workloads in TensorFlow with Keras 3."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from tensorflow.types.experimental import PolymorphicFunction  # noqa: E402
 
 from bench.data.feed import open_feed  # noqa: E402
 from bench.frameworks.interface import DeviceMissingError  # noqa: E402
-from bench.frameworks.xplane import TraceEvent, find_trace, prepare_tracing, select_activities  # noqa: E402
+from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
@@ -76,7 +76,7 @@ class TensorFlow:
         return max(int(tf.config.experimental.get_memory_info(device)["peak"]) for device in self._devices), None
 
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
-        return record_activities(run)
+        return record_activities(run, trace, list_events)
 
     def release_memory(self) -> None:
         """Do nothing: TensorFlow's allocator keeps what it holds until the process ends."""
@@ -101,27 +101,14 @@ class TensorFlowWorkload:
         self._devices = devices
         self._strategy = make_strategy(tuple(devices)) if len(devices) > 1 else None
         with tf.device(devices[0]) if self._strategy is None else self._strategy.scope():
-            self._task = build_task(cell)
-        self.networks = self._task.networks
-        self.optimizers = [part.optimizer for part in self._task.parts]
+            self.task = build_task(cell)
         self._step = self._make_step(cell)
         self.feed = open_feed(cell, num_threads)
         self.inputs: tuple[Any, ...] = ()
         if self.feed is None:
             self.inputs = self._place(prepare_inputs(cell))
-        self._is_training = cell.phase == "train"
         self._outputs: tuple[Any, ...] = ()
         self.synchronize()
-
-    @property
-    def losses(self) -> tuple[Any, ...]:
-        """The losses of the last training step, one per part, each the mean over the whole batch."""
-        if not self._is_training:
-            return ()
-        if self._strategy is None:
-            return self._outputs
-        mean = tf.distribute.ReduceOp.MEAN
-        return tuple(self._strategy.reduce(mean, loss, axis=None) for loss in self._outputs)
 
     def spin_up(self) -> None:
         values = {}
@@ -196,7 +183,7 @@ class TensorFlowWorkload:
         return function
 
     def _make_training_step(self, cell: Cell) -> Callable[..., tuple[Any, ...]]:
-        differentiate = [make_differentiation(part, len(self._devices)) for part in self._task.parts]
+        differentiate = [make_differentiation(part, len(self._devices)) for part in self.task.parts]
         if cell.mode == "compiled" and self._strategy is not None:
             differentiate = [tf.function(function, jit_compile=True) for function in differentiate]
         spread_overflow = cell.precision == "fp16" and self._strategy is not None
@@ -204,7 +191,7 @@ class TensorFlowWorkload:
         def train(*inputs: Any) -> tuple[Any, ...]:
             losses: list[Any] = []
             handed_on: tuple[Any, ...] = ()
-            for part, function in zip(self._task.parts, differentiate, strict=True):
+            for part, function in zip(self.task.parts, differentiate, strict=True):
                 loss, gradients, handed_on = function(*inputs, *handed_on)
                 part.optimizer.apply(spread_nan(gradients) if spread_overflow else gradients, part.trainable)
                 losses.append(loss)
@@ -213,7 +200,7 @@ class TensorFlowWorkload:
         return train
 
     def _make_inference_step(self, cell: Cell) -> Callable[..., tuple[Any, ...]]:
-        function: Callable[..., Any] = self._task.infer
+        function: Callable[..., Any] = self.task.infer
         if cell.mode == "compiled" and self._strategy is not None:
             function = tf.function(function, jit_compile=True)
 
@@ -268,46 +255,24 @@ def is_gpu(device: str) -> bool:
 PICOSECONDS = 1_000  # in a nanosecond
 
 
-def record_activities(run: Callable[[], None]) -> list[DeviceActivity]:
-    """Call `run` and return the kernels and copies on all GPUs. The host is not traced.
-
-    Raise RuntimeError where the trace has none, with what the tracer says of the reason.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        trace_run(run, folder)
-        trace = parse_trace(find_trace(folder).read_bytes())
-    activities = list(select_activities(list_events(trace)))
-    if not activities and trace.errors:
-        raise RuntimeError("; ".join(trace.errors))
-    return activities
-
-
-def trace_run(run: Callable[[], None], folder: str, *, host_tracer_level: int = 0) -> None:
-    """Call `run` and write its trace below `folder`. `host_tracer_level`: 0 traces nothing on the host."""
-    prepare_tracing()
+def trace(folder: str) -> AbstractContextManager[Any]:
     options = tf.profiler.experimental.ProfilerOptions(
-        host_tracer_level=host_tracer_level, python_tracer_level=0, device_tracer_level=1
+        host_tracer_level=0, python_tracer_level=0, device_tracer_level=1
     )
-    tf.profiler.experimental.start(folder, options)
-    try:
-        run()
-    finally:
-        tf.profiler.experimental.stop()
+    profile: AbstractContextManager[Any] = tf.profiler.experimental.Profile(folder, options)
+    return profile
 
 
-def parse_trace(data: bytes) -> Any:
-    return XSpace.FromString(data)
-
-
-def list_events(trace: Any) -> Iterator[TraceEvent]:
+def list_events(data: bytes) -> Iterator[TraceEvent]:
+    """Yield the events of a trace; RuntimeError where a GPU has none, with what the tracer says of the reason."""
+    trace = XSpace.FromString(data)
+    has_events = any(line.events for plane in trace.planes if is_gpu(plane.name) for line in plane.lines)
+    if trace.errors and not has_events:
+        raise RuntimeError("; ".join(trace.errors))
     for plane in trace.planes:
         names = plane.stat_metadata
         for line in plane.lines:
             for event in line.events:
-                yield TraceEvent(
-                    plane=plane.name,
-                    line=line.name,
-                    statistics=frozenset(names[stat.metadata_id].name for stat in event.stats),
-                    start_ns=line.timestamp_ns + event.offset_ps / PICOSECONDS,
-                    duration_ns=event.duration_ps / PICOSECONDS,
-                )
+                statistics = frozenset(names[stat.metadata_id].name for stat in event.stats)
+                start_ns = line.timestamp_ns + event.offset_ps / PICOSECONDS
+                yield plane.name, line.name, statistics, start_ns, event.duration_ps / PICOSECONDS

@@ -5,10 +5,11 @@ Written by xla/backends/profiler/gpu/cupti_collector.cc: one plane for each GPU,
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bench.measure.profile import DeviceActivity
 
@@ -26,30 +27,24 @@ KINDS: dict[str, Literal["kernel", "copy"]] = {
 GRAPH = "cuda_graph_exec_id"
 
 
-@dataclass(frozen=True, kw_only=True)
-class TraceEvent:
-    """An event of a trace, with the names of its plane, its line and its statistics."""
-
-    plane: str
-    line: str
-    statistics: frozenset[str]
-    start_ns: float
-    duration_ns: float
+TraceEvent = tuple[str, str, frozenset[str], float, float]
+"""Names of its plane, its line and its statistics, start and duration in nanoseconds."""
 
 
-def prepare_tracing() -> None:
-    """Set what the tracer reads when it starts: kernels of several streams run at the same time, as without it.
-
-    By default it takes CUPTI's older way, which lets one kernel run at a time.
-    """
+def record_activities(
+    run: Callable[[], None],
+    trace: Callable[[str], AbstractContextManager[Any]],
+    list_events: Callable[[bytes], Iterable[TraceEvent]],
+) -> list[DeviceActivity]:
+    """Call `run` while `trace` writes what the GPUs do below a folder; return their kernels and copies."""
+    # Kernels of several streams run at the same time, as without the tracer. By default it takes CUPTI's older way,
+    # which lets one kernel run at a time.
     os.environ["TF_GPU_CUPTI_FORCE_CONCURRENT_KERNEL"] = "1"
-
-
-def find_trace(folder: str) -> Path:
-    traces = list(Path(folder).rglob("*.xplane.pb"))
-    if len(traces) != 1:
-        raise RuntimeError(f"the profiler wrote {len(traces)} traces, expected one")
-    return traces[0]
+    with tempfile.TemporaryDirectory() as folder:
+        with trace(folder):
+            run()
+        (file,) = Path(folder).rglob("*.xplane.pb")
+        return list(select_activities(list_events(file.read_bytes())))
 
 
 def select_activities(events: Iterable[TraceEvent]) -> Iterator[DeviceActivity]:
@@ -57,14 +52,12 @@ def select_activities(events: Iterable[TraceEvent]) -> Iterator[DeviceActivity]:
 
     Raise RuntimeError for a CUDA graph that was recorded as a whole: the gaps inside it cannot be seen.
     """
-    for event in events:
-        gpu = GPU_PLANE.fullmatch(event.plane)
-        if gpu is None or not STREAM_LINE.match(event.line):
+    for plane, line, statistics, start_ns, duration_ns in events:
+        gpu = GPU_PLANE.fullmatch(plane)
+        if gpu is None or not STREAM_LINE.match(line):
             continue
-        kind = next((kind for name, kind in KINDS.items() if name in event.statistics), None)
+        kind = next((kind for name, kind in KINDS.items() if name in statistics), None)
         if kind is not None:
-            yield DeviceActivity(
-                device_index=int(gpu[1]), kind=kind, start_ns=event.start_ns, end_ns=event.start_ns + event.duration_ns
-            )
-        elif GRAPH in event.statistics:
+            yield DeviceActivity(device_index=int(gpu[1]), kind=kind, start_ns=start_ns, end_ns=start_ns + duration_ns)
+        elif GRAPH in statistics:
             raise RuntimeError("the profiler recorded a CUDA graph as a whole, not its kernels")

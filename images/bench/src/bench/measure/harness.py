@@ -8,11 +8,11 @@ import gc
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from typing import Any, Protocol
 
+from bench.data.feed import BatchFeed
 from bench.errors import UserError
 from bench.measure.levels import find_levels
 from bench.probes.cpu import CpuWatch
@@ -53,20 +53,11 @@ class DeviceTimer(Protocol):
         """Return the seconds between two events that have happened."""
 
 
-class Feed(Protocol):
-    """An input pipeline, as far as it concerns the timing."""
-
-    max_queued_batches: int
-    """The most batches that it can hold ready."""
-    wait_seconds: float
-    """How long the last step waited for its batch."""
-
-
 class Workload(Protocol):
     """A model with its data, ready on its device to be stepped."""
 
     device_timer: DeviceTimer | None
-    feed: Feed | None
+    feed: BatchFeed | None
     """The input pipeline; None: synthetic data."""
 
     def spin_up(self) -> None:
@@ -118,7 +109,7 @@ def measure(
     times are wall seconds of `time.perf_counter`.
     """
     recorder = recorder or StepRecorder()
-    start_up = start_up_workload(workload, cell, recorder)
+    durations, reached_steady = start_up_workload(workload, cell, recorder)
     window = TimedWindow(workload, recorder)
     window.prepare_events(_count_expected_steps(cell, recorder.warmup_steps))
     gc.collect()  # before the reset: what is garbage would count as the window's peak
@@ -127,20 +118,21 @@ def measure(
         cpu_watch = CpuWatch(recorder.failures)
         steady_seconds = window.run(cell)
         cpu_use = cpu_watch.end()
-    samples = _make_samples(recorder, window.read_events(), workload.feed, start_up.reached_steady)
-    return phases.model_copy(update={**start_up.durations, "steady_seconds": steady_seconds}), samples, cpu_use
+    _check_clock("timed window", recorder.steps)
+    samples = Samples(
+        warmup_step_seconds=tuple(recorder.warmup_steps),
+        step_seconds=tuple(recorder.steps),
+        device_step_seconds=window.read_events(),
+        reached_steady=reached_steady,
+        data_wait_seconds=tuple(recorder.data_waits) if workload.feed else None,
+        max_queued_batches=workload.feed.max_queued_batches if workload.feed else None,
+        summarized_by="mean" if find_levels(recorder.steps) else "median",
+    )
+    return phases.model_copy(update={**durations, "steady_seconds": steady_seconds}), samples, cpu_use
 
 
-@dataclass(frozen=True, kw_only=True)
-class StartUp:
-    """What came before the timed window."""
-
-    durations: dict[str, float | None]
-    """Seconds of the parts, by their names in `Phases`."""
-    reached_steady: bool
-
-
-def start_up_workload(workload: Workload, cell: Cell, recorder: StepRecorder) -> StartUp:
+def start_up_workload(workload: Workload, cell: Cell, recorder: StepRecorder) -> tuple[dict[str, float | None], bool]:
+    """Run what comes before the timed window; return its seconds, as `Phases` names them, and if steps got steady."""
     spin_up_seconds = _time_call(workload.spin_up) if cell.device == "gpu" else None
     first_step_seconds = _time_call(lambda: _run_synchronized(workload))
     reached_steady, warmup_seconds = _warm_up(workload, cell, recorder.warmup_steps)
@@ -150,7 +142,7 @@ def start_up_workload(workload: Workload, cell: Cell, recorder: StepRecorder) ->
         "first_step_seconds": first_step_seconds,
         "warmup_seconds": warmup_seconds,
     }
-    return StartUp(durations=durations, reached_steady=reached_steady)
+    return durations, reached_steady
 
 
 def run_steps(workload: Workload, seconds: float) -> int:
@@ -220,12 +212,8 @@ class TimedWindow:
 
     def _run_part(self, num_steps: int, min_seconds: float) -> float:
         """Time at least so many steps for at least so long; return the seconds that they took together."""
-        workload, timer, feed, steps = (
-            self._workload,
-            self._workload.device_timer,
-            self._workload.feed,
-            self._recorder.steps,
-        )
+        workload, steps = self._workload, self._recorder.steps
+        timer, feed = workload.device_timer, workload.feed
         # Looked up once: a step of a small model takes a tenth of a millisecond.
         run_step, synchronize, clock = workload.run_step, workload.synchronize, perf_counter
         append_wait, record = self._recorder.data_waits.append, timer.record if timer else None
@@ -255,21 +243,6 @@ class TimedWindow:
         if index == len(self._events):
             self.prepare_events(min(index, MAX_EXPECTED_STEPS))
         return self._events[index]
-
-
-def _make_samples(
-    recorder: StepRecorder, device_steps: tuple[float, ...] | None, feed: Feed | None, reached_steady: bool
-) -> Samples:
-    _check_clock("timed window", recorder.steps)
-    return Samples(
-        warmup_step_seconds=tuple(recorder.warmup_steps),
-        step_seconds=tuple(recorder.steps),
-        device_step_seconds=device_steps,
-        reached_steady=reached_steady,
-        data_wait_seconds=tuple(recorder.data_waits) if feed else None,
-        max_queued_batches=feed.max_queued_batches if feed else None,
-        summarized_by="mean" if find_levels(recorder.steps) else "median",
-    )
 
 
 def _check_clock(name: str, step_seconds: Sequence[float]) -> None:

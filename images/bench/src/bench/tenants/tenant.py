@@ -181,7 +181,7 @@ class Tenant(Alone):
         self, workload: Workload, phases: Phases, recorder: StepRecorder, watch: WatchWindow
     ) -> tuple[Phases, Samples, CpuUse | None]:
         """Warm up, meet the other tenants, and measure the common window; as `measure.harness.measure` otherwise."""
-        start_up = start_up_workload(workload, self.cell, recorder)
+        durations, reached_steady = start_up_workload(workload, self.cell, recorder)
         self._place = read_place(self.cell.device)
         self.meeting.report_ready(self._place)
         self.meeting.await_ready()
@@ -191,9 +191,9 @@ class Tenant(Alone):
         self.meeting.report_pace(stepper.rehearse())
         window = stepper.await_window(self.meeting.find_window)
         cpu_use = stepper.run(window, watch)
-        samples, seconds, self._lateness_seconds = stepper.select(window, reached_steady=start_up.reached_steady)
+        samples, seconds, self._lateness_seconds = stepper.select(window, reached_steady=reached_steady)
         self._window = window
-        done = {**start_up.durations, "steady_seconds": seconds}
+        done = {**durations, "steady_seconds": seconds}
         return phases.model_copy(update=done), samples, cpu_use
 
     def run_passes(
