@@ -1,6 +1,5 @@
 """Which batches are tried on which machine, and what the record of a trial says of its batch."""
 
-import random
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +12,6 @@ from runner.probe import (
     Trial,
     TrialOutcome,
     name_outcome,
-    predict_limit,
     read_memory,
     search_largest_batch,
 )
@@ -73,25 +71,18 @@ BOUND = 65_536
 class Machine:
     """A machine on which `fixed_bytes` and so many bytes per sample are needed, in whole blocks of the allocator.
 
-    `error`: how wrong, as a share, the memory is that a process believes to have. `noise`: by how much, as a share, a
-    batch needs more or less than the line says (cuDNN's choice of workspaces); the same batch always the same.
+    `error`: how wrong, as a share, the memory is that a process believes to have.
     """
 
-    def __init__(
-        self, *, fixed_bytes: float, sample_bytes: float, block_bytes: int = 1, error: float = 0.0, noise: float = 0.0
-    ) -> None:
+    def __init__(self, *, fixed_bytes: float, sample_bytes: float, block_bytes: int = 1, error: float = 0.0) -> None:
         self._fixed_bytes, self._sample_bytes, self._block_bytes = fixed_bytes, sample_bytes, block_bytes
-        self._noise = noise
         self._believed_bytes = int(H200_BYTES * (1 + error))
 
     def measure_need(self, batch_size: int) -> int:
-        """Return the bytes that a batch needs; never fewer than a smaller one, up to the noise."""
         line = self._fixed_bytes + self._sample_bytes * batch_size
-        noise = self._noise * random.Random(batch_size).uniform(-1, 1)
-        return int(-(-line * (1 + noise) // self._block_bytes) * self._block_bytes)
+        return int(-(-line // self._block_bytes) * self._block_bytes)
 
     def try_batch(self, batch_size: int) -> Trial:
-        """Say whether a batch fits this simulated GPU, as a trial of the search."""
         need = self.measure_need(batch_size)
         if need > H200_BYTES:
             return Trial(batch_size=batch_size, outcome="out-of-memory", seconds=1.0)
@@ -103,35 +94,6 @@ class Machine:
             needed_bytes=need,
             available_bytes=self._believed_bytes,
         )
-
-
-def make_fit(batch_size: int, needed_bytes: int, available_bytes: int = 1000) -> Trial:
-    return Trial(
-        batch_size=batch_size, outcome="fits", seconds=1.0, needed_bytes=needed_bytes, available_bytes=available_bytes
-    )
-
-
-# The line
-
-
-@pytest.mark.parametrize(
-    ("trials", "expected"),
-    [
-        ([], None),
-        ([make_fit(1, 110)], None),
-        ([make_fit(1, 110), make_fit(4, 140)], 90),  # 100 and 10 for each
-        ([make_fit(1, 110), make_fit(4, 110)], None),  # does not grow
-        # From 4 to 64, not from 63: of neighbours rounding decides the slope.
-        ([make_fit(4, 140), make_fit(63, 735), make_fit(64, 740)], 90),
-        ([make_fit(1, 110), make_fit(4, 140, 1200)], 110),  # the most that any process saw
-        ([make_fit(1, 110, 120), make_fit(4, 140, 120)], 2),  # more is taken than is believed to be there
-    ],
-)
-def test_the_limit_is_where_the_line_meets_what_is_available(trials: list[Trial], expected: int | None) -> None:
-    assert predict_limit(trials) == expected
-
-
-# The trials
 
 
 def test_the_limit_of_cyclegan_on_an_h200_takes_four_trials() -> None:
@@ -180,6 +142,8 @@ def test_the_true_limit_is_always_found(
 @pytest.mark.parametrize(
     ("device", "message", "expected"),
     [
+        ("cpu", "killed", "out-of-memory"),  # without a record of its own: for want of the host's memory
+        ("gpu", "killed", "failure"),
         ("gpu", "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out-of-memory"),
         ("gpu", "ResourceExhaustedError: OOM when allocating tensor on device:GPU:0 by GPU_0_bfc", "out-of-memory"),
         ("gpu", "_ArrayMemoryError: Unable to allocate 29.5 GiB for an array with shape (64, 3, 6422)", "failure"),
@@ -194,14 +158,9 @@ def test_the_true_limit_is_always_found(
     ],
 )
 def test_on_a_gpu_only_the_gpus_memory_counts(device: str, message: str, expected: str) -> None:
-    result = make_failed_result(make_cell(device=device), status="oom", message=message)
+    written_by = "runner" if message == "killed" else "bench"
+    result = make_failed_result(make_cell(device=device), status="oom", written_by=written_by, message=message)
     assert name_outcome(result) == expected
-
-
-@pytest.mark.parametrize(("device", "expected"), [("cpu", "out-of-memory"), ("gpu", "failure")])
-def test_a_process_that_died_for_memory_says_nothing_of_a_gpu(device: str, expected: str) -> None:
-    killed = make_failed_result(make_cell(device=device), status="oom", written_by="runner", message="killed")
-    assert name_outcome(killed) == expected
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bench.measure.passes import find_flat_stretch, run_pipelined, run_sustained
-from bench.measure.profile import DeviceActivity, measure_union, profile_steps, summarize_activities
-from bench.schema import SustainedRun
+from bench.measure.profile import DeviceActivity, profile_steps, summarize_activities
 from scripted_workload import Clock, ScriptedWorkload
 
 
@@ -36,27 +35,27 @@ def test_the_number_of_steps_follows_from_a_synchronised_step_within_bounds(
     assert run_pipelined(workload, 1.0, step_seconds).num_steps == expected
 
 
-def run(clock: Clock, durations: Iterator[float], max_seconds: float) -> SustainedRun:
-    return run_sustained(ScriptedWorkload(clock, durations, is_asynchronous=True), max_seconds)
-
-
-def test_a_flat_speed_ends_the_run_after_the_flat_stretch(clock: Clock) -> None:
-    sustained = run(clock, repeat(0.5), 600.0)
-    assert (sustained.window_step_seconds, sustained.seconds) == ((0.5,) * 6, 30.0)
-    assert sustained.flat_after_seconds == 0.0
-
-
-def test_a_device_that_slows_down_has_a_first_and_a_settled_speed(clock: Clock) -> None:
-    # 20 s at 0.5 s a step, then 0.625 s for ever: 8 steps in each window of 5 s.
-    sustained = run(clock, chain(repeat(0.5, 40), repeat(0.625)), 600.0)
-    assert (sustained.window_step_seconds[0], sustained.window_step_seconds[-1]) == (0.5, 0.625)
-    assert (sustained.flat_after_seconds, sustained.seconds) == (20.0, 50.0)
-
-
-def test_a_speed_that_keeps_falling_is_not_called_flat(clock: Clock) -> None:
-    sustained = run(clock, (0.5 * 1.001**number for number in range(10_000)), 60.0)
-    assert sustained.flat_after_seconds is None
-    assert 60.0 <= sustained.seconds < 66.0
+@pytest.mark.parametrize(
+    ("durations", "max_seconds", "ends", "flat_after", "seconds"),
+    [
+        (repeat(0.5), 600.0, (0.5, 0.5), 0.0, 30.0),
+        # 20 s at 0.5 s a step, then 0.625 s for ever: 8 steps in each window of 5 s.
+        (chain(repeat(0.5, 40), repeat(0.625)), 600.0, (0.5, 0.625), 20.0, 50.0),
+        ((0.5 * 1.001**number for number in range(10_000)), 60.0, None, None, pytest.approx(63.0, abs=3.0)),
+    ],
+    ids=["flat", "slows down", "keeps falling"],
+)
+def test_a_sustained_run_ends_after_a_flat_stretch_or_when_its_time_is_up(
+    clock: Clock,
+    durations: Iterator[float],
+    max_seconds: float,
+    ends: tuple[float, float] | None,
+    flat_after: float | None,
+    seconds: float,
+) -> None:
+    sustained = run_sustained(ScriptedWorkload(clock, durations, is_asynchronous=True), max_seconds)
+    assert (sustained.flat_after_seconds, sustained.seconds) == (flat_after, seconds)
+    assert ends in (None, (sustained.window_step_seconds[0], sustained.window_step_seconds[-1]))
 
 
 @pytest.mark.parametrize(("last", "expected"), [(1.0099, 0.0), (1.0101, None)])
@@ -74,31 +73,16 @@ def make_activity(start: float, end: float, *, kind: Any = "kernel", device_inde
     )
 
 
-@pytest.mark.parametrize(
-    ("intervals", "expected"),
-    [
-        ([], 0),
-        ([(1, 3)], 2),
-        ([(1, 3), (5, 6)], 3),  # a gap
-        ([(1, 3), (2, 6)], 5),  # two streams at the same time
-        ([(1, 9), (2, 3), (4, 10)], 9),  # one within another
-    ],
-)
-def test_what_runs_at_once_counts_once_and_gaps_do_not_count(
-    intervals: list[tuple[float, float]], expected: float
-) -> None:
-    assert measure_union(intervals) == expected
-
-
-def test_each_gpu_is_summarised_by_itself_whatever_the_order_of_its_events() -> None:
+def test_each_gpu_is_summarised_by_itself_and_what_runs_at_once_counts_once() -> None:
     activities = [
-        make_activity(15, 30),
+        make_activity(15, 30),  # two streams at the same time
+        make_activity(16, 17),
         make_activity(0, 5, device_index=1),
         make_activity(40, 42, kind="copy"),
         make_activity(10, 20),
     ]
     first, second = summarize_activities(activities)
-    assert (first.device_index, first.num_kernels, first.num_copies) == (0, 2, 1)
+    assert (first.device_index, first.num_kernels, first.num_copies) == (0, 3, 1)
     assert first.busy_seconds == pytest.approx(22e-6)
     assert (second.device_index, second.num_kernels, second.num_copies) == (1, 1, 0)
     assert second.busy_seconds == pytest.approx(5e-6)

@@ -9,45 +9,38 @@ from factories import make_cell
 
 
 @pytest.mark.parametrize(
-    ("name", "precision", "tflops"),
+    ("names", "precision", "tflops", "source"),
     [
-        ("Tesla T4", "fp32", 8.1),
-        ("NVIDIA H100 80GB HBM3", "tf32", 494.7),
-        ("NVIDIA H100 80GB HBM3", "bf16", 989.4),
-        ("NVIDIA L4", "fp16", 121),
+        (["Tesla T4"], "fp32", 8.1, ""),
+        (["NVIDIA H100 80GB HBM3"], "tf32", 494.7, ""),
+        (["NVIDIA H200"] * 4, "bf16", 4 * 989.4, ""),
+        (["Tesla T4"], "bf16", None, "; no bf16 units"),
+        (["Tesla P4"], "fp16", None, "; no fp16 units"),
+        (["NVIDIA GeForce RTX 2060"], "fp32", None, "NVIDIA GeForce RTX 2060 not in the table of peaks"),
+        (["Tesla T4", "NVIDIA L4"], "fp32", None, "NVIDIA L4 and Tesla T4 not in the table of peaks"),
+        ([], "fp32", None, "no GPU not in the table of peaks"),
+        (
+            ["NVIDIA A100-SXM4-40GB MIG 1g.5gb"],
+            "fp32",
+            None,
+            "a slice of NVIDIA A100-SXM4-40GB (1g.5gb): the peaks of slices are not known",
+        ),
     ],
 )
-def test_the_peak_is_that_of_the_precision(name: str, precision: Precision, tflops: float) -> None:
-    assert find_gpu_peaks([name], precision).flops_per_second == tflops * 1e12
+def test_the_peak_is_the_sum_of_those_of_the_precision_or_said_not_to_be_known(
+    names: list[str], precision: Precision, tflops: float | None, source: str
+) -> None:
+    peaks = find_gpu_peaks(names, precision)
+    assert peaks.flops_per_second == (None if tflops is None else tflops * 1e12)
+    assert peaks.source.endswith(source)
+    has_row = tflops is not None or "units" in source
+    assert (peaks.bytes_per_second is not None, peaks.cache_bytes > 0) == (has_row, has_row)
 
 
-@pytest.mark.parametrize(
-    ("name", "precision"), [("Tesla T4", "bf16"), ("Tesla V100-SXM2-16GB", "bf16"), ("Tesla P4", "fp16")]
-)
-def test_a_precision_that_the_hardware_lacks_has_no_peak(name: str, precision: Precision) -> None:
-    peaks = find_gpu_peaks([name], precision)
-    assert peaks.flops_per_second is None
-    assert (peaks.bytes_per_second or 0) > 0
-    assert peaks.source.endswith(f"no {precision} units")
-
-
-def test_several_gpus_have_the_sum_of_their_peaks() -> None:
+def test_memory_and_cache_are_those_of_all_gpus() -> None:
     peaks = find_gpu_peaks(["NVIDIA H200"] * 4, "bf16")
-    assert (peaks.flops_per_second, peaks.bytes_per_second) == (4 * 989.4e12, 4 * 4.8e12)
+    assert peaks.bytes_per_second == 4 * 4.8e12
     assert peaks.cache_bytes == 4 * 60 * 2**20  # what the device reports, not the whole chip's
-
-
-@pytest.mark.parametrize("names", [["NVIDIA GeForce RTX 2060"], ["Tesla T4", "NVIDIA L4"], []])
-def test_a_device_in_no_row_and_devices_of_two_kinds_have_no_peaks(names: list[str]) -> None:
-    peaks = find_gpu_peaks(names, "fp32")
-    assert (peaks.flops_per_second, peaks.bytes_per_second) == (None, None)
-    assert "not in the table of peaks" in peaks.source
-
-
-def test_a_slice_has_no_peaks_and_is_named_as_what_it_is() -> None:
-    peaks = find_gpu_peaks(["NVIDIA A100-SXM4-40GB MIG 1g.5gb"], "fp32")
-    assert (peaks.flops_per_second, peaks.bytes_per_second, peaks.cache_bytes) == (None, None, 0)
-    assert peaks.source == "a slice of NVIDIA A100-SXM4-40GB (1g.5gb): the peaks of slices are not known"
 
 
 def test_no_name_is_in_two_rows_and_every_row_names_its_source() -> None:

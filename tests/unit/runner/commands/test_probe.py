@@ -10,7 +10,6 @@ import pytest
 
 from bench.schema import Framework
 from fake_interpreters import make_measuring_interpreter, read_log
-from memory_cgroup import MemoryCgroup
 from runner import cli
 from runner.matrix import GpuKind
 from runner.probe import ProbeReport
@@ -61,40 +60,22 @@ def test_json_goes_to_stdout_and_the_trials_to_stderr(call_probe: CallProbe) -> 
     code, out, err = call_probe("--json", "--phase", "infer", "--precision", "bf16", "--input-size", "64")
 
     report = read_report(out)
-    assert (
-        code,
-        report.largest_batch_size,
-        report.smallest_failing_batch_size,
-        report.ended_by,
-    ) == (0, 11, 12, "found")
-    assert (
-        report.cell.model,
-        report.cell.phase,
-        report.cell.precision,
-        report.cell.input_size,
-        report.cell.num_classes,
-    ) == ("conv6", "infer", "bf16", 64, 10)
+    assert (code, report.ended_by) == (0, "found")
+    assert (report.largest_batch_size, report.smallest_failing_batch_size) == (11, 12)
     cell = report.cell  # the fewest steps, and no sampling
+    assert (cell.model, cell.phase, cell.precision, cell.input_size, cell.num_classes) == (
+        "conv6",
+        "infer",
+        "bf16",
+        64,
+        10,
+    )
     assert (cell.num_warmup_steps, cell.num_steps, cell.min_seconds) == (1, 1, 0.0)
     assert (cell.sampling_seconds, cell.num_profiled_steps, cell.max_warmup_seconds) == (0.0, 0, 1e-3)
     assert [trial.batch_size for trial in report.tries] == [1, 4, 8, 16, 12, 10, 11]
     assert (report.tries[0].peak_bytes, report.tries[0].message) == (GIB, "")
     assert (report.tries[3].peak_bytes, report.tries[3].message) == (None, "OutOfMemoryError: there is no more")
     assert len(err.splitlines()) == 9
-
-
-def test_a_kill_by_the_kernel_for_memory_does_not_fit(
-    call_probe: CallProbe, workspace: Workspace, memory_cgroup: MemoryCgroup
-) -> None:
-    fill = f"{memory_cgroup.join_command}; exec {sys.executable} -S -c \"full = b'x' * 2**30\""
-    kills = f'case "$BENCH_CELL" in *\'"batch_size":4,\'*) {fill};; esac'
-    make_measuring_interpreter(workspace.folder / "python", log=workspace.log, before=kills)
-
-    code, out, _ = call_probe("--json")
-
-    report = read_report(out)
-    assert (code, report.largest_batch_size, report.smallest_failing_batch_size) == (0, 3, 4)
-    assert "killed by the kernel's OOM killer" in report.tries[1].message
 
 
 def test_trials_share_the_caches_of_compiled_kernels_which_end_with_the_search(

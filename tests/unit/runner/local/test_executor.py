@@ -16,7 +16,7 @@ from factories import RUN_ID, make_cell, make_result
 from fake_interpreters import make_interpreter
 from fake_mps import install_mps
 from fake_nvml import install_nvml
-from local_processes import await_death, end_time_when, read_pids
+from local_processes import end_time_when
 from memory_cgroup import MemoryCgroup
 from runner.local.run import LocalExecutor
 from runner.matrix import Repeat
@@ -74,23 +74,6 @@ def test_a_process_that_dies_leaves_one_record_with_its_last_words(
     assert (kind, exit_code, signal_name) == (result.error.kind, result.error.exit_code, result.error.signal)
     assert result.error.message.startswith(message)
     assert result.error.stderr_tail.endswith("why\n")
-
-
-def test_a_process_that_hangs_leaves_a_record_that_says_so(
-    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pid = tmp_path / "pid"
-    make_interpreter(tmp_path / "python", f"trap '' TERM\necho stuck\nsleep 1000 &\necho $! > {pid}\nwait")
-    end_time_when(lambda: pid.exists() and len(read_pids(pid)) == 1, monkeypatch, "runner.local.process")
-
-    result = executor.measure_repeat(make_repeat())
-
-    assert read_records(executor) == [result]
-    assert result.error is not None
-    assert (result.status, result.error.kind, result.error.signal) == ("timeout", "timeout", "SIGKILL")
-    assert f"timeout_seconds = {HANG_GUARD_SECONDS:g}" in result.error.message
-    assert result.error.stderr_tail == "stuck\n"
-    await_death(read_pids(pid))
 
 
 def test_a_process_that_the_kernel_kills_for_memory_leaves_an_oom_record(

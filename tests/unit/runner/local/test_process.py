@@ -21,6 +21,7 @@ from runner.local.process import (
     read_available_bytes,
     run_processes,
 )
+from runner.local.run import explain_end
 from runner.processes import list_children
 from workspace import HANG_GUARD_SECONDS
 
@@ -90,8 +91,12 @@ def test_all_are_killed_with_all_they_started_when_the_time_is_up(
 ) -> None:
     pids = tmp_path / "pids"
     end_time_when(lambda: pids.exists() and len(read_pids(pids)) == 6, monkeypatch, "runner.local.process")
-    ended = run_each(FOREVER.format(pids=pids))
+    ended = run_each(f"trap '' TERM; echo stuck; {FOREVER.format(pids=pids)}")
     assert [(tenant, end.how, end.returncode) for tenant, end in ended] == [(n, "timed-out", -9) for n in range(3)]
+    assert {end.tail for _, end in ended} == {"stuck\n"}
+    status, error = explain_end(ended[0][1], 60.0)
+    assert (status, error.kind, error.signal) == ("timeout", "timeout", "SIGKILL")
+    assert error.message == "still running after timeout_seconds = 60; killed with all it had started"
     assert len(read_pids(pids)) == 6
     await_death(read_pids(pids))
 

@@ -5,7 +5,6 @@ import io
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -170,24 +169,12 @@ def interrupt_caller(folder: Path) -> Path:
 def test_a_finished_run_that_is_named_is_left_as_it_is_even_while_another_one_measures(setup: Setup) -> None:
     run, _ = setup.measure()
 
-    with hold_lock_elsewhere():
+    with hold_host_lock("other-run"):
         again, printed = setup.measure(run_id=run.run_id)
 
     assert run == again
     assert printed == f"run {run.run_id}: all 4 repeats are there, nothing is measured\n"
     assert len(read_log(setup.log)) == 4
-
-
-def hold_lock_elsewhere() -> "subprocess.Popen[bytes]":
-    """Return a process that holds the lock of this machine until its stdin is closed."""
-    program = (
-        "import sys\nfrom runner.local.process import hold_host_lock\n"
-        "with hold_host_lock('other-run'): print('held', flush=True); sys.stdin.read()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    return process
 
 
 def test_the_name_of_a_run_of_another_plan_is_refused_before_anything_is_measured(setup: Setup) -> None:

@@ -152,17 +152,12 @@ def test_an_environment_that_lost_a_package_is_said_so_and_made_anew(
 
 
 def test_a_failed_installation_is_one_message_with_the_end_of_uvs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    requirements = (root / "images" / "pytorch" / "requirements-cpu.txt").read_text()
     write_requirements(root, "tiny-framework==1.0 --hash=sha256:" + "0" * 64)
 
     with pytest.raises(UserError) as failure:
         prepare()
     write_requirements(root, "no-such-package==9.9 --hash=sha256:" + "0" * 64)
     with pytest.raises(UserError, match="(?s)package index can be reached.*no-such-package was not found"):
-        prepare()
-    (root / "images" / "bench" / "backend.py").write_text("raise SystemExit('a fault of the build')")
-    write_requirements(root, requirements)
-    with pytest.raises(UserError, match="the last lines say why(?s:.)*a fault of the build"):
         prepare()
 
     message = str(failure.value)
