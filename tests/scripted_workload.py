@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from bench.data.feed import BatchFeed
-from bench.measure.harness import DeviceTimer
+from bench.measure.harness import DeviceTimer, Workload
 from bench.schema import Device
 
 
@@ -22,7 +21,7 @@ class Clock:
         self.now += seconds
 
 
-class ScriptedWorkload:
+class ScriptedWorkload(Workload):
     """Steps that take the scripted durations, either in `run_step` or, as on a GPU, while `synchronize` waits."""
 
     def __init__(
@@ -41,7 +40,6 @@ class ScriptedWorkload:
         self._timer = device_timer
         self._pending = 0.0
         self.device_timer: DeviceTimer | None = device_timer
-        self.feed: BatchFeed | None = None
 
     def spin_up(self) -> None:
         self._clock.log.append("spin-up")

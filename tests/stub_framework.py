@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from bench.frameworks.interface import Framework
+from bench.measure.harness import Workload
 from bench.measure.profile import DeviceActivity
 from bench.schema import Cell, Device
 
@@ -16,15 +18,13 @@ TEN_STEPS = {
 }
 
 
-class StubFramework:
+class StubFramework(Framework, Workload):
     """A framework that is there; its model either cannot be built or does nothing, instantly."""
 
     versions = {"stub": "1"}
     settings: dict[str, str | int | bool] = {}
     cuda_version = None
     cudnn_version = None
-    device_timer = None
-    feed = None
 
     def __init__(self, error: Exception | None = None, *, late_error: Exception | None = None) -> None:
         self._error = error
@@ -37,22 +37,10 @@ class StubFramework:
             raise self._error
         return self
 
-    def build_product(self, cell: Cell) -> "StubFramework":
-        return self.build_workload(cell)
-
-    def spin_up(self) -> None:
-        pass
-
     def run_step(self) -> None:
         if self._late_error is not None and self.num_steps == 10:
             raise self._late_error
         self.num_steps += 1
-
-    def synchronize(self) -> None:
-        pass
-
-    def reset_peak_memory(self) -> None:
-        pass
 
     def device_kind(self) -> Device:
         return "cpu"
@@ -62,9 +50,6 @@ class StubFramework:
 
     def read_peak_memory(self) -> tuple[int, int]:
         return 1000 + self.num_steps, 2000
-
-    def release_memory(self) -> None:
-        pass
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         return "no room" in str(error)

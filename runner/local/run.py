@@ -45,7 +45,6 @@ from runner.local.virtual_environments import (
     describe_missing,
     locate_environments,
     prepare_virtual_environments,
-    print_installation,
 )
 from runner.matrix import Repeat, RepeatKey, load_matrix
 from runner.processes import BAD_ALLOC, name_signal
@@ -445,7 +444,7 @@ def find_interpreters(
     wanted = sorted(frameworks - given.keys())
     if not wanted:
         return given
-    report = partial(print_installation, console)
+    report = partial(console.print, highlight=False, markup=False, soft_wrap=True)
     return {**prepare_virtual_environments(wanted, _find_flavour(), report, keep_open=[lock]), **given}
 
 

@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from bench.errors import UserError
 from bench.registry import FRAMEWORKS
 from bench.schema import Framework
@@ -35,11 +33,8 @@ Report = Callable[[str], None]
 TAIL_LINES = 12
 SIZE = "1 to 6 GB"
 """Of an environment on the disk: for CPUs little, with CUDA much."""
-INSTALLED = "installed in"
-"""What is reported at the end of an installation, before the time that it took."""
-WAITING = "waiting for another installation"
-SHOWN = (" are free in", "new environment", "installed anew", WAITING, INSTALLED, ": Downloading", ": Prepared")
-"""Lines with one of these are printed; the last two are uv's."""
+PIP_STEPS = ("Downloading ", "Installing ")
+"""How those lines of pip's begin that are reported."""
 CONNECTION_SIGNS = ("Failed to fetch", "error sending request", "No solution found", "Hash mismatch")
 """What uv prints where it reached no index, or one that does not have the packages."""
 
@@ -89,7 +84,7 @@ def prepare_virtual_environments(
 ) -> dict[Framework, Path]:
     """Return the interpreter of each framework's virtual environment; install what is missing or out of date.
 
-    `report` gets each line that an installation prints; the processes that install inherit the file descriptors
+    `report` gets a line for each thing that takes long; the processes that install inherit the file descriptors
     `keep_open`. Raise UserError if an installation fails.
     """
     environments = locate_environments(frameworks, flavour)
@@ -130,7 +125,7 @@ def _lock_directory(directory: Path, report: Report) -> Iterator[int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report(f"{directory.name}: {WAITING}")
+            report(f"{directory.name}: waiting for another installation")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()
 
@@ -158,7 +153,7 @@ def _install(environment: VirtualEnvironment, report: Report, keep_open: Sequenc
     if missing := environment.list_missing():
         raise UserError(f"environment {name}: uv ended well, but {', '.join(missing)} cannot be found in it")
     environment.stamp.write_text(fingerprint)
-    report(f"{name}: {INSTALLED} {time.monotonic() - began:.0f} s")
+    report(f"{name}: installed in {time.monotonic() - began:.0f} s")
 
 
 def _normalize(name: str) -> str:
@@ -176,7 +171,8 @@ def _run(
             process = start_group(command, variables=variables, keep_open=keep_open)
         for line in process.stdout or ():
             tail.append(line.decode(errors="replace").rstrip())
-            report(f"{name}: {tail[-1].strip()}")
+            if tail[-1].strip().startswith(PIP_STEPS):
+                report(f"{name}: {tail[-1].strip()}")
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # `end_group` needs its number
     finally:
         if process is not None:
@@ -205,10 +201,3 @@ def describe_missing(environments: Sequence[VirtualEnvironment]) -> str:
     there = next(place for place in (folder, *folder.absolute().parents) if os.path.exists(place))
     free = shutil.disk_usage(there).free / 1e9
     return f"{names}: each takes {SIZE}; {free:.1f} GB are free in {folder}"
-
-
-def print_installation(console: Console, line: str) -> None:
-    """Print one line of an installation, `NAME: TEXT`, if it says what takes long."""
-    if any(word in line for word in SHOWN):
-        prefix = "" if INSTALLED in line else "installing "
-        console.print(f"{prefix}{line}", highlight=False, markup=False, soft_wrap=True)

@@ -36,6 +36,6 @@ def test_a_gpu_multiplies_in_the_cells_precision_and_copies_past_its_cache(monke
 def test_a_calibration_that_fails_is_noted_and_does_not_end_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     framework = StubFramework(RuntimeError("no room"))
     probes = Observer(make_cell(device="gpu"), 1)
-    probes.calibrate(framework, make_environment(gpus=(make_gpu(),)))  # type: ignore[arg-type]  # no profiler
+    probes.calibrate(framework, make_environment(gpus=(make_gpu(),)))
     assert probes.calibration is None
     assert probes.failures == ["calibration: RuntimeError: no room"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from typing import cast
 
 from bench.measure.harness import Workload
 from bench.measure.profile import DeviceActivity, ProfilerName
@@ -10,7 +10,7 @@ from bench.registry import FRAMEWORKS
 from bench.schema import Cell
 
 
-class Framework(Protocol):
+class Framework:
     """A framework, imported and set up for one cell."""
 
     versions: dict[str, str]
@@ -27,21 +27,26 @@ class Framework(Protocol):
 
         Raises DeviceMissingError where only a context on the cell's device shows that it is not there.
         """
+        raise NotImplementedError
 
     def build_product(self, cell: Cell) -> Workload:
         """Return the matrix product that calibrates the cell's device, built as fast as the framework can do that."""
+        return self.build_workload(cell)
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
         """Return the GPU allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU."""
+        raise NotImplementedError
 
     def record_activities(self, run: Callable[[], None]) -> Sequence[DeviceActivity]:
         """Call `run` under the framework's profiler and return the kernels and copies on the GPUs."""
+        raise NotImplementedError
 
     def release_memory(self) -> None:
-        """Give back the GPU memory that the allocator holds unused, as far as the framework can do that."""
+        """Give back the GPU memory that the allocator holds unused; those of XLA and TensorFlow keep it to the end."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether `error`, which is no MemoryError, means that memory ran out."""
+        raise NotImplementedError
 
 
 def load_framework(cell: Cell, num_threads: int) -> Framework:

@@ -19,8 +19,9 @@ from jax.profiler import ProfileData  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding  # noqa: E402
 
 from bench.data.feed import open_feed  # noqa: E402
-from bench.frameworks.interface import DeviceMissingError  # noqa: E402
+from bench.frameworks.interface import DeviceMissingError, Framework  # noqa: E402
 from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
+from bench.measure.harness import Workload  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
@@ -50,7 +51,7 @@ def load(cell: Cell, num_threads: int) -> "Jax":
     return Jax(num_threads, settings)
 
 
-class Jax:
+class Jax(Framework):
     """JAX, set up for one cell."""
 
     profiler_name: ProfilerName = "jax.profiler"
@@ -92,21 +93,16 @@ class Jax:
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
         return record_activities(run, trace, list_events)
 
-    def release_memory(self) -> None:
-        """Do nothing: XLA's allocator keeps what it holds until the process ends."""
-
     def is_out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
 
-class JaxWorkload:
+class JaxWorkload(Workload):
     """One task with its inputs, each step one program that XLA compiled, its state in donated buffers.
 
     On several devices the batch is sharded and every variable replicated; XLA adds the communication. The program
     computes what one device would compute on the whole batch, batch norm over all of it included.
     """
-
-    device_timer = None
 
     def __init__(
         self,
@@ -169,9 +165,6 @@ class JaxWorkload:
         as well would only cost time, 20 us for 200.
         """
         jax.block_until_ready(self._outputs)
-
-    def reset_peak_memory(self) -> None:
-        """Do nothing: JAX has no way to start its allocators' peaks anew."""
 
     def plan_step_bytes(self) -> int | None:
         """Return the bytes that one step takes on each device by XLA's plan for it; None where XLA does not tell.

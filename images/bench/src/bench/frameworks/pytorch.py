@@ -10,7 +10,7 @@ import torchvision
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from bench.frameworks.interface import DeviceMissingError
+from bench.frameworks.interface import DeviceMissingError, Framework
 from bench.frameworks.pytorch_workload import PyTorchWorkload, ReplicatedWorkload, set_switches
 from bench.measure.profile import DeviceActivity, ProfilerName
 from bench.schema import Cell
@@ -35,7 +35,7 @@ def load(cell: Cell, num_threads: int) -> "PyTorch":
     return PyTorch(cell, num_threads)
 
 
-class PyTorch:
+class PyTorch(Framework):
     """PyTorch, set up for one cell."""
 
     profiler_name: ProfilerName = "torch.profiler"
@@ -64,8 +64,6 @@ class PyTorch:
         self._workload = weakref.ref(workload)  # only the caller's reference keeps its memory
         self.settings |= workload.settings
         return workload
-
-    build_product = build_workload  # nothing is searched for before it runs
 
     def read_peak_memory(self) -> tuple[int | None, int | None]:
         """Return the CUDA allocator's peaks (allocated, reserved) in bytes since the last reset; None on a CPU.

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from bench.data.feed import BatchFeed, open_feed
+from bench.measure.harness import Workload
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up
 from bench.registry import MODELS
-from bench.schema import Cell
+from bench.schema import Cell, Device
 from bench.tasks.inputs import make_inputs
 from bench.tasks.torch import build_task
 from bench.worker.shutdown import die_with_parent
@@ -37,7 +38,7 @@ HALF_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 MEMORY_FORMATS = {torch.channels_last: "channels last (NHWC)", torch.contiguous_format: "contiguous (NCHW)"}
 
 
-class PyTorchWorkload:
+class PyTorchWorkload(Workload):
     """The networks of a cell with their optimisers and inputs on one device.
 
     `rank`: which of `cell.num_gpus` equal shares of the batch this one steps, each on its own GPU.
@@ -121,9 +122,8 @@ class PyTorchWorkload:
     def is_compiled(self) -> bool:
         return self._is_compiled and count_compiled_graphs() > self._num_graphs_before
 
-    def device_kind(self) -> str:
-        device_type = self._outputs[0].device.type
-        return "gpu" if device_type == "cuda" else device_type
+    def device_kind(self) -> Device:
+        return "gpu" if self._outputs[0].device.type == "cuda" else "cpu"
 
     def _share_out(self, inputs: tuple[Tensor, ...], rank: int) -> tuple[Tensor, ...]:
         size = self._cell.batch_size // self._cell.num_gpus

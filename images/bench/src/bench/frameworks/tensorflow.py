@@ -16,8 +16,9 @@ from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace  # noqa: E402
 from tensorflow.types.experimental import PolymorphicFunction  # noqa: E402
 
 from bench.data.feed import open_feed  # noqa: E402
-from bench.frameworks.interface import DeviceMissingError  # noqa: E402
+from bench.frameworks.interface import DeviceMissingError, Framework  # noqa: E402
 from bench.frameworks.xplane import TraceEvent, record_activities  # noqa: E402
+from bench.measure.harness import Workload  # noqa: E402
 from bench.measure.passes import NUM_ELEMENTS, OPERATIONS_PER_BURST, spin_up  # noqa: E402
 from bench.measure.profile import DeviceActivity, ProfilerName  # noqa: E402
 from bench.schema import Cell  # noqa: E402
@@ -41,7 +42,7 @@ def load(cell: Cell, num_threads: int) -> "TensorFlow":
     return TensorFlow(cell, devices, num_threads, set_precision(cell))
 
 
-class TensorFlow:
+class TensorFlow(Framework):
     """TensorFlow, set up for one cell on `devices` ("CPU:0", or "GPU:0" and on)."""
 
     profiler_name: ProfilerName = "tf.profiler"
@@ -67,8 +68,6 @@ class TensorFlow:
     def build_workload(self, cell: Cell) -> "TensorFlowWorkload":
         return TensorFlowWorkload(cell, self._devices, self._num_threads)
 
-    build_product = build_workload
-
     def read_peak_memory(self) -> tuple[int | None, int | None]:
         """Return the peak of the allocator (bytes) on the fullest GPU since the last reset, and None; None on a CPU."""
         if not is_gpu(self._devices[0]):
@@ -78,14 +77,11 @@ class TensorFlow:
     def record_activities(self, run: Callable[[], None]) -> list[DeviceActivity]:
         return record_activities(run, trace, list_events)
 
-    def release_memory(self) -> None:
-        """Do nothing: TensorFlow's allocator keeps what it holds until the process ends."""
-
     def is_out_of_memory(self, error: BaseException) -> bool:
         return isinstance(error, tf.errors.ResourceExhaustedError)
 
 
-class TensorFlowWorkload:
+class TensorFlowWorkload(Workload):
     """One task with its inputs, stepped op by op, as one tf.function without XLA, or as one that XLA compiles.
 
     On one device, or data-parallel on several with tf.distribute.MirroredStrategy: each replica takes its share of the
@@ -93,8 +89,6 @@ class TensorFlowWorkload:
     are compiled, the exchange of the gradients and the update are TensorFlow's graph. Batch norm and image pools are
     each replica's own.
     """
-
-    device_timer = None
 
     def __init__(self, cell: Cell, devices: Sequence[str], num_threads: int) -> None:
         keras.utils.set_random_seed(cell.seed)

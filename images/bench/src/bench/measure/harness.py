@@ -53,11 +53,11 @@ class DeviceTimer(Protocol):
         """Return the seconds between two events that have happened."""
 
 
-class Workload(Protocol):
+class Workload:
     """A model with its data, ready on its device to be stepped."""
 
-    device_timer: DeviceTimer | None
-    feed: BatchFeed | None
+    device_timer: DeviceTimer | None = None
+    feed: BatchFeed | None = None
     """The input pipeline; None: synthetic data."""
 
     def spin_up(self) -> None:
@@ -70,13 +70,15 @@ class Workload(Protocol):
         """Return when the device has finished everything started."""
 
     def reset_peak_memory(self) -> None:
-        """Forget the peaks of the framework's allocator."""
+        """Forget the peaks of the framework's allocator, as far as it can."""
 
     def device_kind(self) -> Device:
         """Return where the last step's result lives."""
+        raise NotImplementedError
 
     def is_compiled(self) -> bool:
         """Return whether the steps ran as programs that the framework made of them, by what it shows of that."""
+        raise NotImplementedError
 
 
 WatchWindow = Callable[[], AbstractContextManager[None]]
