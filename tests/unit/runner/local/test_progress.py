@@ -75,24 +75,40 @@ def test_a_pipe_gets_a_line_for_each_repeat_and_one_of_progress_now_and_then(wai
     ]
 
 
-def test_a_terminal_shows_what_is_measured_now(terminal: tuple[Console, Callable[[], str]], wait: Wait) -> None:
-    console, read = terminal
+class Terminal(io.StringIO):
+    """Takes what is printed to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def read_new(self) -> str:
+        """Return what was written since the last call."""
+        text = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return text
+
+
+def test_a_terminal_shows_what_is_measured_now(wait: Wait, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    terminal = Terminal()
+    console = Console(file=terminal, width=100, markup=False, _environ={"TERM": "xterm-256color"})
     first, second = make_repeats(1)
 
     with LocalProgress(console, [first, second]) as progress:
         progress.start_repeat(first)
         wait(3.0)
         progress.show()
-        shown = read()
+        shown = terminal.read_new()
         assert f"measuring {SLUG_A}, repeat 1/1, 3 s" in shown
         assert "1 running, 1 to go" in shown
         assert "\x1b[" in shown
         wait(1.0)
         progress.finish_repeat(first, make_result(CELL_A))
-        assert re.search(rf"ok .*{SLUG_A}, repeat 1/1  4\.0 s  step 100 ms\s", read())
+        assert re.search(rf"ok .*{SLUG_A}, repeat 1/1  4\.0 s  step 100 ms\s", terminal.read_new())
         progress.start_repeat(second)
-        assert "1 done, 1 running, about 4 s left" in read()
-    assert read().endswith("\x1b[2K")  # the live lines are erased
+        assert "1 done, 1 running, about 4 s left" in terminal.read_new()
+    assert terminal.read_new().endswith("\x1b[2K")  # the live lines are erased
 
 
 def test_the_time_left_is_each_cells_own_mean_and_the_mean_of_all_for_new_cells(wait: Wait) -> None:
