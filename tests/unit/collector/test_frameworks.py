@@ -4,13 +4,6 @@ from bench.registry import FRAMEWORKS
 from collector import comparisons
 from collector.labels import FRAMEWORK_NAMES
 from collector.report.charts import COLOURS_BY_FRAMEWORK, FRAMEWORK_COLOURS
-from collector.results.documents import FRAMEWORK_PACKAGES
-
-
-def test_every_framework_has_a_name_and_a_package() -> None:
-    assert list(FRAMEWORK_NAMES) == list(FRAMEWORK_PACKAGES) == list(FRAMEWORKS)
-    assert FRAMEWORK_NAMES["jax"] == "JAX"
-    assert FRAMEWORK_PACKAGES["pytorch"] == "torch"
 
 
 def test_every_framework_has_a_colour_of_its_own() -> None:

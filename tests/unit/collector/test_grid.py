@@ -8,7 +8,7 @@ from scipy import stats
 from bench.schema import LeftOutCell, Result
 from bench.store import Store
 from collector.analysis import analyze_run
-from collector.grid import describe_ratio, format_figure, format_ratio, make_grid
+from collector.grid import describe_ratio, format_ratio, make_grid
 from factories import RUN_ID, make_cell, make_environment, make_failed_result, make_result, make_run, make_validity
 from measured_runs import Collect, make_repeats, put_and_load
 from price_tables import make_price, make_price_table
@@ -98,13 +98,6 @@ def test_every_planned_cell_has_its_place(tmp_path_factory: pytest.TempPathFacto
         ("conv6 infer", "PyTorch eager, CPU"): ("failed", "1 oom, 1 missing"),
     }
     assert run.run_id == RUN_ID
-
-
-def test_figures_are_written_in_the_units_of_their_metric(collect: Collect) -> None:
-    grid = make_grid(analyze_run(collect(*make_repeats(EAGER, 0.1, 0.1, 0.1))))
-    row = grid.places["conv6 train", "PyTorch eager"].row
-    figures = {metric.name: format_figure(metric, row) for metric in grid.metrics}
-    assert figures == {"time": "100.0", "throughput": "640.0", "memory": "1.00"}
 
 
 def test_costs_are_a_metric_where_there_are_prices(collect: Collect) -> None:

@@ -54,31 +54,6 @@ def test_libraries_of_compared_frameworks_are_named_where_they_differ(
     assert describe_libraries(analysis.comparisons["frameworks"], analysis.collection) == text
 
 
-@pytest.mark.parametrize("is_measured", [True, False])
-def test_fused_norms_are_named_only_where_they_were_measured(collect: Collect, is_measured: bool) -> None:
-    pytorch, own = (make_gpu_environment(name, "13.0", "91900") for name in ("torch", "tensorflow"))
-    fields = {"model": "resnet18", "device": "gpu", "input_size": 32}
-    modes = ("graph", "fused-norm") if is_measured else ("graph",)
-    others = [
-        result
-        for mode in modes
-        for result in make_spread(make_cell(framework="tensorflow", mode=mode, **fields), 0.2, own)
-    ]
-    analysis = analyze_run(collect(*make_spread(make_cell(**fields), 0.1, pytorch), *others))
-    text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection)
-    assert ("fused-norm" in text) == is_measured
-
-
-def test_what_a_cpu_does_not_use_is_not_named_of_cells_on_it(collect: Collect) -> None:
-    pytorch = make_environment(versions={"torch": "2.0"}, settings={"memory_format": "NCHW", "cudnn_benchmark": True})
-    own = make_environment(versions={"tensorflow": "2.0"}, settings={"memory_format": "NHWC"})
-    graph = make_cell(framework="tensorflow", mode="graph")
-    analysis = analyze_run(collect(*make_spread(make_cell(), 0.1, pytorch), *make_spread(graph, 0.2, own)))
-    text = describe_libraries(analysis.comparisons["frameworks"], analysis.collection)
-    assert "layout of images NCHW (PyTorch), NHWC (TensorFlow)" in text
-    assert "cuDNN" not in text
-
-
 @pytest.mark.parametrize(
     ("phase", "recorded", "text"),
     [

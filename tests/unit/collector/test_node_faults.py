@@ -39,12 +39,6 @@ def test_the_report_names_the_nodes_and_what_came_of_them(store: Store) -> None:
     assert collection.skipped == ()
 
 
-def test_a_run_without_faults_says_nothing_of_nodes(store: Store) -> None:
-    run = make_run(executor="kubernetes")
-    put(store, run)
-    assert "nodes at fault" not in dict(list_facts(load_run(store, run.run_id)))
-
-
 def test_a_fault_that_cannot_be_read_or_lies_under_another_key_is_named(store: Store) -> None:
     run = make_run(executor="kubernetes")
     put(store, run, make_node_fault(run))

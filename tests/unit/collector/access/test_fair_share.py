@@ -47,13 +47,6 @@ def test_one_head_of_each_queue_is_admitted_the_smallest_share_first(counter: Co
     assert list_numbers(run_cycle([greedy, modest, late], 9)[0]) == [7, 5, 2]
 
 
-def test_of_equal_shares_the_job_that_was_submitted_first_is_admitted(counter: Counter) -> None:
-    second, first = make_queue(counter), make_queue(counter)
-    insort(first.pending, counter.make())
-    insort(second.pending, counter.make())
-    assert list_numbers(run_cycle([second, first], 1)[0]) == [0]
-
-
 def test_a_queue_takes_back_what_it_is_guaranteed_from_the_largest_borrower_and_its_newest_job(
     counter: Counter,
 ) -> None:
@@ -79,19 +72,6 @@ def test_two_queues_that_borrow_share_alike_and_no_further(counter: Counter) -> 
             queue.running.append(queue.pending.pop(0))
     assert preempted == [3, 2]
     assert (len(greedy.running), len(other.running)) == (2, 2)
-
-
-def test_a_weight_of_two_gets_twice_as_much(counter: Counter) -> None:
-    # With 6 GPUs, weights 2 and 1: shares 4/6/2 and 2/6/1 are equal.
-    light = make_queue(counter, running=6)
-    heavy = make_queue(counter, weight=2.0, pending=6)
-    for _ in range(20):
-        admitted, taken = run_cycle([light, heavy], 6)
-        for queue, job in taken:
-            queue.running.remove(job)
-        for queue, _ in admitted:
-            queue.running.append(queue.pending.pop(0))
-    assert (len(light.running), len(heavy.running)) == (2, 4)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """GPUs in simulated time: every expected time is computed by hand."""
 
 from math import inf
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -88,18 +87,6 @@ def test_an_interrupted_job_goes_on_from_its_last_checkpoint(checkpoint: float, 
     assert pool.count() == pytest.approx([3.0 + (end - 3.0) + 1.0, 2.5 + 3.0 - saved, 3.0, 0.0])
 
 
-def test_the_interruption_of_a_gpu_that_was_given_back_meets_nobody() -> None:
-    env = simpy.Environment()
-    pool = make_pool(env, rent=SPOT, draws=Interruptions(4.0))
-    pool.submit(make_job(env, work=1.0))  # up from 0.5 to 2.5
-    env.run(until=4.0)
-    later = make_job(env, 1, work=1.0)
-    pool.submit(later)  # up again from 4.5, when the first interruption would have come
-    env.run(until=10)
-    assert later.ended_at == pytest.approx(5.5)
-    assert later.hours_on_gpu == pytest.approx(1.0)
-
-
 def test_an_evicted_job_leaves_its_gpu_to_the_others() -> None:
     env = simpy.Environment()
     pool = make_pool(env, tenants=2.0)
@@ -113,19 +100,3 @@ def test_an_evicted_job_leaves_its_gpu_to_the_others() -> None:
     assert not goes.ended.triggered
     assert pool.count() == pytest.approx([3.0, 2.5, 2.0, 0.0])
     assert goes.hours_on_gpu == pytest.approx(1.0)
-
-
-def test_interruptions_come_as_often_as_stated() -> None:
-    env, means = simpy.Environment(), list[float]()
-    generator = np.random.default_rng(1)
-
-    def draw(mean: float) -> float:
-        means.append(mean)
-        return float(generator.exponential(mean))
-
-    rent = Rent(start_minutes=0, interruptions_per_hour=0.5, always_on=True)
-    pool = make_pool(env, num_gpus=2, rent=rent, draws=SimpleNamespace(exponential=draw))
-    env.run(until=3360)
-    # A draw for each start, of which 3,360 follow an interruption, with a standard deviation of 58.
-    assert len(means) - 2 == pytest.approx(3360, abs=4 * 58)
-    assert pool.count()[0] == pytest.approx(2 * 3360)

@@ -81,12 +81,6 @@ def test_a_figure_between_rated_peak_and_bound_is_possible_and_says_so() -> None
     assert audited.arithmetic.reason == "beyond the rated peak, within the bound: it needs a clock above the rated one"
 
 
-def test_without_a_peak_in_the_precision_nothing_is_known() -> None:
-    audited = audit_row(make_row(device="T4", precision="bf16", samples_per_second=1e9))
-    assert (audited.verdict, audited.share_of_bound) == ("unknown", None)
-    assert audited.arithmetic.reason.startswith("no bf16 peak of the Tesla T4 is known (")
-
-
 def test_amp_is_held_against_the_peak_of_fp16_and_int8_against_its_own() -> None:
     amp, fp16, int8 = (
         audit_row(make_row(device="T4", precision=precision, samples_per_second=1300))
@@ -97,20 +91,16 @@ def test_amp_is_held_against_the_peak_of_fp16_and_int8_against_its_own() -> None
     assert "1,300 samples/s x 10.0 GOP = 13.0 TOP/s" in int8.lines[0]
 
 
-def test_fp32_that_only_tf32_reaches_is_named() -> None:
-    row = make_row(device="NVIDIA A100-SXM4-40GB", samples_per_second=10_000)  # 100 of 19.5 TFLOP/s; TF32: 156
-    arithmetic = audit_row(row).arithmetic
-    assert arithmetic.verdict == "impossible"
-    assert "in TF32, which frameworks use" in arithmetic.reason
-    assert "in TF32" not in audit_row(row.model_copy(update={"samples_per_second": 20_000.0})).arithmetic.reason
-
-
-def test_fp16_on_a_card_of_half_rate_names_the_faster_accumulation() -> None:
-    reasons = [
-        audit_row(make_row(device=name, precision="fp16", samples_per_second=30_000)).arithmetic.reason
-        for name in ("RTX 4090", "T4")  # 300 of 1.2 x 165.2 TFLOP/s, of 65
-    ]
-    assert ["accumulation in float16" in reason for reason in reasons] == [True, False]
+@pytest.mark.parametrize(
+    ("device", "precision", "rate", "words"),
+    [
+        ("T4", "bf16", 1e9, "no bf16 peak of the Tesla T4 is known ("),
+        ("A100-SXM4-40GB", "fp32", 10_000, "in TF32, which frameworks use"),  # 100 of 19.5 TFLOP/s; TF32: 156
+        ("RTX 4090", "fp16", 30_000, "with accumulation in float16"),  # 300 of 1.2 x 165.2 TFLOP/s
+    ],
+)
+def test_what_else_is_known_of_a_card_is_named(device: str, precision: str, rate: float, words: str) -> None:
+    assert words in audit_row(make_row(device=device, precision=precision, samples_per_second=rate)).arithmetic.reason
 
 
 def test_weights_cannot_be_read_faster_than_the_memory_gives_them() -> None:

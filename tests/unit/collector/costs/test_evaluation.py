@@ -145,14 +145,6 @@ def test_cells_without_a_sound_repeat_are_left_out(collect: Collect) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "num_samples"),
-    [("imagenet", 1_281_167), ("cifar10", 50_000), ("horse2zebra", 1_334), ("1_000_000", 10**6), ("60,000", 60_000)],
-)
-def test_a_data_set_has_its_number_of_samples(text: str, num_samples: int) -> None:
-    assert find_job(text).num_samples == num_samples
-
-
-@pytest.mark.parametrize(
     ("text", "hint"),
     [("ImageNets", "did you mean 'imagenet'?"), ("0", "known are"), ("x", "known"), ("1,5", "known")]
     + [("_", "known")],

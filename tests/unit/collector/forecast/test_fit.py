@@ -11,7 +11,6 @@ from scipy import stats
 
 from bench.errors import UserError
 from collector.forecast.fit import (
-    CANDIDATES,
     Forecast,
     calibrate,
     count_independent,
@@ -59,18 +58,6 @@ def ask(series: Series, year: int, **options: Any) -> dict[str, Any]:
 def find_rows(spec: dict[str, Any], layer: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = spec["datasets"][spec["layer"][layer]["data"]["name"]]
     return rows
-
-
-def test_candidates_agree_with_the_closed_form() -> None:
-    observations = make_noisy().observations
-    dates, values = (observations[column].to_numpy() for column in ("date", "value"))
-    given = {name: float(fit("frontier", dates, values, np.array([2027.5]))[0]) for name, fit in CANDIDATES.items()}
-    parabola, line = np.polyfit(dates - 2016, values, 2), np.polyfit(dates - 2016, np.log2(values), 1)
-    assert given["polynomial"] == pytest.approx(np.polyval(parabola, 11.5))
-    assert given["log-linear"] == pytest.approx(2 ** np.polyval(line, 11.5))
-    assert given["last value"] == values[-1]
-    late = np.array([*np.arange(2000.5, 2009.5), 2009.6, 2010.1, 2010.5])
-    assert CANDIDATES["last value"]("all", late, np.array([1.0] * 9 + [3, 5, 7]), np.array([2013.5])) == [5.0]
 
 
 def test_backtest_of_exact_doubling_has_no_error_and_never_sees_what_came_later() -> None:

@@ -152,15 +152,3 @@ def test_growth_of_epochs_series_is_as_epoch_publishes_it() -> None:
     memory = load_series(EPOCH_HARDWARE, request=Request(at_least=1.0))
     years = measure_growth(memory.observations, 0.95).rate.doubling_years
     assert years == pytest.approx((2.67, 2.38, 3.05), abs=0.005)
-
-
-@pytest.mark.skipif(not EPOCH_HARDWARE.exists(), reason=f"no {EPOCH_HARDWARE.name}: see docs/forecast.md")
-def test_gpus_of_the_shipped_table_have_the_memory_of_epochs() -> None:
-    epoch = pd.read_csv(EPOCH_HARDWARE).set_index("Hardware name")["Memory (bytes)"]
-    ours = load_series().releases.set_index("name")["value"]
-    names = {
-        "Tesla T4": "NVIDIA Tesla T4", "A100 80 GB": "NVIDIA A100 SXM4 80 GB", "H100": "NVIDIA H100 SXM5 80GB",
-        "Instinct MI300X": "AMD Instinct MI300X", "Instinct MI325X": "AMD Instinct MI325X",
-        "Tesla V100 32 GB": "NVIDIA Tesla V100 SXM2 32 GB", "Tesla P40": "NVIDIA P40",
-    }  # fmt: skip
-    assert [ours[name] for name in names] == pytest.approx([epoch[name] / 1e9 for name in names.values()], rel=0.03)

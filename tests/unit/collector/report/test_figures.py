@@ -7,7 +7,6 @@ from typing import Any, get_args
 import pandas as pd
 import pytest
 
-from bench.errors import UserError
 from bench.schema import Result
 from collector.analysis import analyze_run
 from collector.report.charts import plot_ratios, to_spec
@@ -33,7 +32,7 @@ from factories import (
 from measured_runs import Collect, make_repeats
 from runner.commands.report import FigureName
 from shared_runs import SEVEN_OF_EIGHT, TRAINING, make_fallen_result, make_gpu_cell, make_tenants_result
-from spread_runs import GPU_PYTORCH, make_framework_pair, make_spread
+from spread_runs import make_framework_pair, make_spread
 
 
 def list_rows_with(group: FigureGroup, column: str) -> list[dict[str, Any]]:
@@ -95,12 +94,6 @@ def test_memory_is_drawn_under_what_cards_leave_for_tensors(collect: Collect) ->
     assert len(limits) == 5
 
 
-def test_a_speedup_is_drawn_of_what_both_devices_do(collect: Collect) -> None:
-    results = [*make_spread(make_cell(device="gpu"), 0.0064, GPU_PYTORCH), *make_spread(make_cell(), 0.128)]
-    (speedup,) = list_rows_with(draw_plot("speedups", analyze_run(collect(*results)))[0], "finding")
-    assert (speedup["name"], round(speedup["ratio"], 2)) == ("conv6 train, batch 64, 32 px, PyTorch eager", 20.0)
-
-
 def test_a_ratio_is_called_different_where_its_interval_excludes_1_and_one_that_is_missing_keeps_its_row() -> None:
     nan = float("nan")
     pairs = pd.DataFrame(
@@ -158,12 +151,6 @@ def test_an_svg_keeps_its_proportions_and_files_of_several_panels_are_numbered()
     assert set_width(svg, 100, "mm") == '<svg class="marks" width="100mm" height="25mm" viewBox="0 0 200 50"><g/></svg>'
     assert number_paths(Path("out/x.pdf"), 1) == [Path("out/x.pdf")]
     assert number_paths(Path("out/x.pdf"), 2) == [Path("out/x-1.pdf"), Path("out/x-2.pdf")]
-
-
-def test_another_ending_is_an_error_of_the_user(collect: Collect, tmp_path: Path) -> None:
-    (group,) = draw_plot("frameworks", analyze_run(collect(*make_framework_pair(1.5))))
-    with pytest.raises(UserError, match=r"x\.gif: the ending says the format; it takes \.svg, \.png, \.pdf"):
-        save_figure(group.figures[0], tmp_path / "x.gif", columns=1, has_title=True)
 
 
 ALONE = make_gpu_cell()

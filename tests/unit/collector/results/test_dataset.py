@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bench.schema import Result
-from bench.store import Store, StoreError, StoreUnreachable, raw_removal_key, result_key
+from bench.store import Store, StoreError, raw_removal_key, result_key
 from collector.results import stored_tables as tables
 from collector.results.collection import Collection
 from collector.results.frames import ATTEMPTS
@@ -122,22 +122,6 @@ def test_a_damaged_table_is_made_anew(store: Store, damage: str) -> None:
     assert_same(made, expected)
     assert "its documents are read anew" in made.notices[0]
     assert load_run(store, RUN_ID).notices == ()
-
-
-def test_a_store_that_goes_away_in_mid_collection_is_an_error(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_run(store, 1, 2)
-    get_listed = Store.get_listed
-
-    def stop(self: Store, keys: object, **options: int) -> object:
-        for number, (key, data) in enumerate(get_listed(self, keys, **options)):  # type: ignore[arg-type]
-            if number == 4 and key.startswith("runs/"):
-                raise StoreUnreachable("the store is gone")
-            yield key, data
-
-    monkeypatch.setattr(Store, "get_listed", stop)
-    with pytest.raises(StoreUnreachable, match="the store is gone"):
-        collect(store)
-    assert list_tables(store) == []
 
 
 def test_a_store_that_cannot_be_written_is_collected_in_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from collector.doubts import list_doubts
 from collector.results.collection import Collection
 from collector.results.hosts import list_drifted
 from collector.results.summary import summarize_cells
-from factories import make_cell, make_environment, make_host_figures, make_result, make_roofline, make_validity
+from factories import make_cell, make_environment, make_host_figures, make_result, make_validity
 from measured_runs import Collect
 
 PYTORCH = make_cell(batch_size=1)
@@ -73,13 +73,6 @@ def test_hosts_threads_and_precisions_have_peaks_of_their_own(collect: Collect) 
         make_repeat(1, None, 4e11, None, cell=make_cell(precision=half, batch_size=1)),
     )
     assert list_peaks(collection) == [1e11, 2e11, 3e11, 4e11]
-
-
-def test_a_gpus_peak_is_that_of_its_datasheet(collect: Collect) -> None:
-    gpu = make_cell(device="gpu")
-    rooflines = [make_roofline(peak_flops_per_second=peak) for peak in (8e12, 9e12)]
-    collection = collect(*(make_result(gpu, repeat=number, roofline=one) for number, one in enumerate(rooflines, 1)))
-    assert list_peaks(collection) == [8e12, 9e12]
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,6 @@ def test_a_result_has_the_placement_of_its_attempt_and_no_other(store: Store) ->
     assert collection.skipped == ()
 
 
-def test_without_the_right_to_read_nodes_the_pod_is_known(store: Store) -> None:
-    result = make_result(attempt="p1")
-    put_placement(store, make_placement(result, None, image_id=IMAGE_ID))
-    assert list_known(load(store, [result]), 0) == {"image_id": IMAGE_ID}
-
-
 def test_placements_that_are_damaged_or_of_another_attempt_are_named(store: Store) -> None:
     result = make_result(attempt="p1")
     put_placement(store, make_placement(result, T4), attempt="p2")

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from bench.schema import PipelinedWindow, SustainedRun, Verdict
+from bench.schema import SustainedRun, Verdict
 from collector.results.hosts import identify_environment
 from collector.results.summary import list_invalid, summarize_cells
 from factories import (
@@ -15,13 +15,9 @@ from factories import (
     make_gpu_use,
     make_memory,
     make_result,
-    make_roofline,
     make_validity,
 )
 from measured_runs import Collect, make_repeats
-
-# A training step of Conv6 at batch 64, 58,863,845,376 operations by hand, at the 8.1 TFLOP/s of a T4's datasheet.
-CONV6_SECONDS_OF_A_T4 = 58_863_845_376 / 8.1e12
 
 
 def test_a_cell_is_summarised_over_its_ok_repeats(collect: Collect) -> None:
@@ -105,23 +101,6 @@ def test_a_repeat_is_left_out_for_its_conditions_and_never_for_its_outcome(
     assert row["note"].startswith(note)
 
 
-def test_pipelined_and_sustained_steps_and_waits_are_medians_of_the_repeats(collect: Collect) -> None:
-    results = [
-        make_result(
-            make_cell(batch_size=10),
-            repeat=number,
-            pipelined=PipelinedWindow(num_steps=10, seconds=seconds),
-            sustained=SustainedRun(window_step_seconds=(0.1, seconds), seconds=10.0, flat_after_seconds=None),
-        )
-        for number, seconds in enumerate((1.0, 4.0, 2.0), start=1)
-    ]
-    (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert (row["pipelined_step_seconds"], row["pipelined_samples_per_s"]) == (0.2, 50.0)
-    assert (row["first_sustained_step_seconds"], row["settled_step_seconds"]) == (0.1, 2.0)
-    assert pd.isna(row["flat_after_seconds"])
-    assert pd.isna(row["data_wait_share"])
-
-
 def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_so(collect: Collect) -> None:
     verdicts: tuple[Verdict, ...] = ("throttled", "too-short", "too-short")
     results = [
@@ -132,24 +111,6 @@ def test_without_a_valid_repeat_figures_come_from_the_ok_ones_and_the_row_says_s
     assert row["center_step_seconds"] == pytest.approx(3.0)
     assert (row["num_valid"], row["faults"]) == (0, "1 throttled, 2 too-short")
     assert row["note"].startswith("no repeat under sound conditions: figures from all 3 ok")
-
-
-def test_conditions_are_medians_and_peaks_of_the_repeats_that_count(collect: Collect) -> None:
-    cell = make_cell(device="gpu")
-    results = [
-        make_result(
-            cell,
-            repeat=number,
-            step_seconds=(step,) * 3,
-            roofline=make_roofline(share_of_peak=CONV6_SECONDS_OF_A_T4 / step),
-            gpu_use=(make_gpu_use(energy_joules=joules, temperature_celsius=(50, heat, 55)),),
-        )
-        for number, step, joules, heat in ((1, 0.2, 90.0, 70), (2, 0.05, 180.0, 60), (3, 0.1, 150.0, 65))
-    ]
-    (row,) = summarize_cells(collect(*results)).to_dict("records")
-    assert (row["share_of_peak"], row["gpu_mean_power_watts"], row["gpu_max_temperature_celsius"]) == (
-        pytest.approx(CONV6_SECONDS_OF_A_T4 / 0.1), 50.0, 70,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("slowest", "expected"), [(1511, False), (1510, True)])

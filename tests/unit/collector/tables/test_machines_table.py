@@ -23,7 +23,6 @@ from factories import (
     make_placement,
     make_result,
     make_run,
-    make_validity,
 )
 from factories import put_documents as put_all
 
@@ -133,12 +132,6 @@ def test_a_difference_that_is_small_or_may_be_noise_is_not_named(
     assert rows["deviation"].isna().all()
 
 
-def test_a_machine_that_was_calibrated_once_is_not_said_to_differ(collect_on_nodes: CollectOnNodes) -> None:
-    once = {result.environment.hostname: result for result in calibrate_nodes(slow=0.5) if result.environment}
-    rows = tabulate_machines(collect_on_nodes(*once.values()).results)
-    assert rows["deviation"].isna().all()
-
-
 def test_a_ratio_across_machines_names_those_that_differ_from_their_type(collect_on_nodes: CollectOnNodes) -> None:
     results = [
         result
@@ -156,12 +149,6 @@ def test_machines_that_share_no_cell_are_listed_without_a_verdict(collect_on_nod
     table = make_machines_table(analyze_run(collection))
     assert table.remark.endswith("No two of them measured the same cell often enough to say whether they differ.")
     assert tabulate_machines(collection.results)["time_factor"].isna().all()
-
-
-def test_repeats_that_others_disturbed_say_nothing_about_their_machine(collect_on_nodes: CollectOnNodes) -> None:
-    spoiled = make_on(PYTORCH, 3, "node-b", 9.0, validity=make_validity("contaminated"))
-    collection = collect_on_nodes(make_on(PYTORCH, 1, "node-a", 0.1), make_on(PYTORCH, 2, "node-a", 0.1), spoiled)
-    assert tabulate_machines(collection.results)["machine"].to_list() == ["node-a"]
 
 
 def test_each_card_of_a_host_is_a_machine(collect_on_nodes: CollectOnNodes) -> None:

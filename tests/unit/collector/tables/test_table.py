@@ -54,16 +54,6 @@ def test_an_optional_column_is_dropped_where_no_row_has_a_value(source: str, is_
     assert ("other" in make_table("", columns, ROWS).headings) == is_kept
 
 
-def test_a_dropped_column_leaves_the_others_in_their_order() -> None:
-    cell, time, count = (
-        text_column("cell", "label"),
-        number_column("time", "seconds", MILLISECOND),
-        count_column("n", "count"),
-    )
-    table = make_table("", [cell, time, count], ROWS).drop_column(time)
-    assert table.format_rows() == [("conv6", "1,234"), ("vgg16", "5")]
-
-
 def make_alike(num_rows: int, **columns: str) -> Table:
     """Return a table of so many rows that differ in their cell and their time, and are alike in `columns`."""
     rows = pd.DataFrame({"label": [f"cell {number}" for number in range(num_rows)]})
