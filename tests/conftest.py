@@ -40,6 +40,21 @@ MARKERS_BY_FOLDER = {TESTS / "cluster": "cluster", TESTS / "e2e": "e2e"}
 MARKERS_BY_FIXTURE = {"interpreters": "framework", "browser": "browser"}
 # Seconds of CPU that others need not wait for before each push, and why they are spent.
 SLOW_MODULES = {
+    "golden/access/test_scenarios.py": "simulates every scenario that is shipped",
+    "golden/test_golden.py": "makes every figure of every published run",
+    "unit/collector/forecast/test_fit.py": "fits thousands of series",
+    "unit/collector/nights/test_simulation.py": "simulates hundreds of nights",
+    "unit/collector/test_libraries.py": "holds statistics beside other libraries on many draws",
+    "unit/collector/versus/test_same_as_the_report.py": "analyses whole runs twice",
+    "unit/docs/test_make_results.py": "collects published runs and makes their pages",
+    "unit/docs/test_sharing_tables.py": "simulates every row of a page",
+    "unit/bench/tenants/test_tenants.py": "runs several tenants at once, which wait for one another",
+    "unit/bench/worker/test_main.py": "starts the worker for most of its tests",
+    "unit/runner/commands/test_watch.py": "makes and collects weeks of nights",
+    "unit/runner/test_alarms.py": "makes and collects weeks of nights",
+    "unit/runner/test_cli.py": "starts the tool in most of its tests",
+    "unit/runner/test_nights.py": "makes and collects weeks of nights",
+    "unit/runner/test_plugins.py": "installs a package and measures with PyTorch",
     "unit/bench/store/test_buckets.py": "starts an S3 server for most of its tests",
     "unit/bench/store/test_contract.py": "starts an S3 server for most of its tests",
     "unit/bench/test_delivery.py": "waits for a store that is away, as the code under test does",

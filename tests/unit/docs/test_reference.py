@@ -32,5 +32,5 @@ def test_every_exit_code_is_in_the_table() -> None:
     text = (ROOT / "runner" / "commands" / "options.py").read_text()
     codes = {"0", *re.findall(r"^EXIT_\w+ = (\d+)$", text, re.MULTILINE)}
     rows = re.findall(r"^\| (\d+(?:, \d+)*) \|", COMMANDS, re.MULTILINE)
-    signals = {str(128 + number) for number in (signal.SIGHUP, signal.SIGTERM)}
+    signals = {str(128 + number) for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)}
     assert {code for row in rows for code in row.split(", ")} == codes | signals
