@@ -289,13 +289,6 @@ def check_objects(subject: Subject) -> Iterator[Finding]:
     if profile.data:
         hint = "make the PersistentVolumeClaim, or leave `data` out of the profile"
         wanted.append(("data volume", f"{space}/persistentvolumeclaims", profile.data.claim, hint))
-    if profile.priority_class:
-        hint = "create the PriorityClass, or leave `priority_class` out of the profile"
-        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-        wanted.append(("priority class", path, profile.priority_class, hint))
-    for name in sorted({kind.pod_spec.get("runtimeClassName") or "" for kind in subject.kinds} - {""}):
-        hint = "have the GPU's runtime make it, or set `runtime_class_name: null` in the profile"
-        wanted.append(("runtime class", "/apis/node.k8s.io/v1/runtimeclasses", name, hint))
     for check, path, name, hint in wanted:
         yield check_object(subject, check, path, name, hint)
 
@@ -492,22 +485,22 @@ def _check_quota(kind: CellKind, cluster_queue: Mapping[str, Any]) -> Finding:
         for resource in (resource for flavor in group["flavors"] for resource in flavor["resources"]):
             quotas[resource["name"]] += read_quantity(resource["nominalQuota"])
     requests = {resource: amount for resource, amount in sum_requests(kind.pod_spec).items() if amount}
-    uncovered = tuple(f"it covers no {resource}" for resource in requests if resource not in quotas)
-    small = tuple(
+    details = tuple(
         f"{key}: {format_amount(key, amount)} wanted, {format_amount(key, quotas[key])} is its quota"
+        if key in quotas
+        else f"it covers no {key}"
         for key, amount in requests.items()
-        if key in quotas and quotas[key] < amount
+        if key not in quotas or quotas[key] < amount
     )
     check = f"queue for cells on {kind.place}"
-    if not uncovered and not small:
+    if not details:
         message = f"ClusterQueue {name} has the quota for one; labels and taints of its flavours are not compared"
         return Finding(check, "ok", message)
-    if (spec.get("cohortName") or spec.get("cohort")) and not uncovered:  # v1beta2, v1beta1
-        message = f"ClusterQueue {name} admits one only with quota that its cohort lends"
-        hint = "see that the cohort has so much; raise the nominalQuota where such cells must not depend on it"
-        return Finding(check, "warning", message, hint, small)
     hint = "add what is missing to its resourceGroups: a resource, or quota"
-    return Finding(check, "failed", f"ClusterQueue {name} never admits one", hint, (*uncovered, *small))
+    if (spec.get("cohortName") or spec.get("cohort")) and requests.keys() <= quotas.keys():  # v1beta2, v1beta1
+        message = f"ClusterQueue {name} admits one only with quota that its cohort lends"
+        return Finding(check, "warning", message, f"see that the cohort has so much, or {hint}", details)
+    return Finding(check, "failed", f"ClusterQueue {name} never admits one", hint, details)
 
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")

@@ -48,11 +48,10 @@ def test_a_user_with_no_rights_is_told_which_and_what_could_not_be_looked_at(
 
 
 def test_a_runtime_class_and_a_field_that_are_not_there_are_found_before_the_run(examine: Examine) -> None:
-    changes = "pools: {gpu: {runtime_class_name: nvidia-of-nobody}}\noverlay: {spec: {hostPd: true}}\n"
-    _, findings = examine(profile=PROFILE + changes)
+    _, findings = examine(profile=PROFILE + "pools: {gpu: {runtime_class_name: nvidia-of-nobody}}\n")
+    assert 'RuntimeClass "nvidia-of-nobody" not found' in findings["pod: pytorch on 1 GPU"]["message"]
+    _, findings = examine(profile=PROFILE + "overlay: {spec: {hostPd: true}}\n")
     assert 'unknown field "spec.template.spec.hostPd"' in findings["Job: pytorch on the CPU"]["message"]
-    found = findings["runtime class"]
-    assert (found["state"], found["message"]) == ("failed", "there is no nvidia-of-nobody")
 
 
 def test_a_quota_without_gpus_and_a_limit_on_pods_are_found_before_the_run(
