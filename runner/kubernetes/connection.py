@@ -382,7 +382,7 @@ class Connection:
         read_limit = read_seconds if self.is_known else min(read_seconds, FIRST_PATIENCE_SECONDS)
         try:
             response: urllib3.BaseHTTPResponse = login.pool.request(
-                _METHODS[verb],
+                _METHODS.get(verb, "GET"),
                 f"{login.server}{path}{f'?{urlencode(query)}' if query else ''}",
                 body=body,
                 headers=headers | login.headers,
@@ -404,15 +404,8 @@ class Connection:
 
 
 # The verbs of RBAC: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb
-_METHODS = {
-    "get": "GET",
-    "list": "GET",
-    "watch": "GET",
-    "create": "POST",
-    "patch": "PATCH",
-    "delete": "DELETE",
-    "deletecollection": "DELETE",
-}
+_METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE"}
+"""Of the verbs that are no GET."""
 
 
 @dataclass

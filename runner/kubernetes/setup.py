@@ -326,26 +326,18 @@ class Installer:
 
     def _apply(self, manifest: Manifest) -> str:
         """Apply one object, server-side: the API server refuses to change a field that somebody else has set."""
-        name = _describe(manifest)
+        name, path = _describe(manifest), find_path(manifest)
         try:
-            # Pods of others may need more than a namespace of ours allows.
-            if manifest["kind"] == "Namespace" and self._is_of_others(find_path(manifest)):
+            found = self.connection.find_object(path) if manifest["kind"] == "Namespace" else None
+            if found and found["metadata"].get("labels", {}).get(MANAGED_BY) != FIELD_MANAGER:
+                # Pods of others may need more than a namespace of ours allows.
                 return f"{name} was created by somebody else and is left as it is"
             query, body = {"fieldManager": FIELD_MANAGER}, json.dumps(manifest).encode()
             kind = "application/apply-patch+yaml"
-            self.connection.request("patch", find_path(manifest), query=query, body=body, content_type=kind)
+            self.connection.request("patch", path, query=query, body=body, content_type=kind)
         except ApiError as error:
             raise self._explain(error, name) from error
         return f"{name} applied"
-
-    def _is_of_others(self, path: str) -> bool:
-        try:
-            found = self.connection.get_object(path)
-        except ApiError as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-                raise
-            return False
-        return bool(found["metadata"].get("labels", {}).get(MANAGED_BY) != FIELD_MANAGER)
 
     def _keep_or_create_secret(self) -> str:
         secret = self.template.render_store_secret(secrets.token_hex(10).upper(), secrets.token_hex(20))
