@@ -26,7 +26,7 @@ from runner.commands.options import (
 from runner.commands.probe import probe
 from runner.commands.render import render
 from runner.commands.report import report
-from runner.commands.run import run
+from runner.commands.run import OF_CLUSTERS, run
 from runner.commands.schema import schema
 from runner.commands.status import status
 from runner.commands.watch import watch
@@ -141,7 +141,7 @@ _add(cancel, CLUSTER, """
 _add(clean, CLUSTER, """
     clean RUN_ID --on current  # the Jobs of a run
     clean --store s3://BUCKET/runs --raw-older-than 90d  # see which raw results are old
-    clean --store s3://BUCKET/runs --raw-older-than 90d --delete --yes  # delete them, without a question
+    clean --store s3://BUCKET/runs --raw-older-than 90d --delete  # delete them
 """)  # fmt: skip
 _add(build, CLUSTER, """
     images build  # all images for CPUs
@@ -238,6 +238,9 @@ def _arrange_help(command: Any) -> None:
 
     `--json <bool>` would look as if it took a value.
     """
+    for param in command.params if command.name == "run" else ():
+        if param.name in OF_CLUSTERS:
+            param.rich_help_panel = "On a cluster"
     options = [param for param in command.params if param.param_type_name == "option" and not param.rich_help_panel]
     for param in options[MAX_EVERYDAY:]:
         param.rich_help_panel = MORE

@@ -2,12 +2,11 @@
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 
 from rich.console import Console
 
@@ -25,9 +24,9 @@ from runner.runs import Records, Retries, describe_plan, is_same_place, select_m
 from runner.terminal import format_wait
 
 MAX_RUNS = 5
-"""Runs that are read, the newest first: each costs a listing and its records."""
-NEAR_FIELDS = ("phase", "mode", "precision", "batch_size", "input_size")
-"""What near cells may differ in."""
+"""Runs that are read, those with most of the cells and then the newest first: each costs a listing and its records."""
+NEAR_FIELDS = ("model", "framework", "tenants", "phase", "mode", "precision", "batch_size", "input_size")
+"""What near cells may differ in, what tells most first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,54 +35,43 @@ class Duration:
 
     seconds: float
     is_own: bool
-    """Whether the cell itself took so long; else the nearest of the same model, framework and device did."""
+    """Whether the cell itself took so long; else the nearest of the same device did."""
 
 
 def read_durations(store: Store, run: Run, is_alike: Callable[[Run], bool]) -> Mapping[str, Duration]:
     """Return what a repeat of each cell takes, by its id, where earlier repeats say it: the median of those that ended
-    ok in the newest runs, of the cell itself, or else of those that share most of NEAR_FIELDS with it.
+    ok, of the cell itself, or else of the cells of its device that are nearest by NEAR_FIELDS.
 
     `is_alike`: whether a run was where this one will be; another machine takes another time. The attempts of a repeat
     count together. StoreError if the store cannot be read.
     """
-    wanted = [planned.cell for planned in run.cells]
-    kinds = set(map(_identify_work, wanted))
-    runs = sorted(filter(is_alike, read_runs(store, store.list_run_ids())[0]), key=lambda one: one.created_at)
-    near_runs = (one for one in reversed(runs) if any(_identify_work(planned.cell) in kinds for planned in one.cells))
+    wanted = {planned.cell.cell_id: planned.cell for planned in run.cells}
+    runs = sorted(
+        filter(is_alike, read_runs(store, store.list_run_ids())[0]),
+        key=lambda one: (sum(planned.cell.cell_id in wanted for planned in one.cells), one.created_at),
+    )
     own: defaultdict[str, list[float]] = defaultdict(list)
-    near: defaultdict[Work, defaultdict[Work, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for earlier in islice(near_runs, MAX_RUNS):
+    near: defaultdict[str, defaultdict[tuple[object, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for earlier in runs[-MAX_RUNS:]:
         cells = {planned.cell.cell_id: planned.cell for planned in earlier.cells}
         snapshot = Records(store, earlier.run_id).read_snapshot()
         for key in snapshot.find_present(Retries(failed=True)):
             if (cell := cells.get(key[0])) is not None and snapshot.seconds[key] > 0:
                 own[key[0]].append(snapshot.seconds[key])
-                near[_identify_work(cell)][_list_near(cell)].append(snapshot.seconds[key])
+                near[cell.device][_list_near(cell)].append(snapshot.seconds[key])
     found = {}
-    for cell in wanted:
-        if cell.cell_id in own:
-            found[cell.cell_id] = Duration(seconds=median(own[cell.cell_id]), is_own=True)
-        elif seconds := _choose_nearest(_list_near(cell), near[_identify_work(cell)]):
-            found[cell.cell_id] = Duration(seconds=median(seconds), is_own=False)
+    for cell_id, cell in wanted.items():
+        if cell_id in own:
+            found[cell_id] = Duration(seconds=median(own[cell_id]), is_own=True)
+        elif others := near[cell.device]:
+            fields = _list_near(cell)
+            nearest = max(others, key=lambda other: tuple(map(operator.eq, fields, other)))
+            found[cell_id] = Duration(seconds=median(others[nearest]), is_own=False)
     return found
 
 
-Work = tuple[object, ...]
-
-
-def _identify_work(cell: Cell) -> Work:
-    """Return what near cells have in common."""
-    return cell.model, cell.framework, cell.device, cell.tenants
-
-
-def _list_near(cell: Cell) -> Work:
+def _list_near(cell: Cell) -> tuple[object, ...]:
     return tuple(getattr(cell, name) for name in NEAR_FIELDS)
-
-
-def _choose_nearest(wanted: Work, found: Mapping[Work, list[float]]) -> list[float]:
-    shared = {other: sum(map(operator.eq, wanted, other)) for other in found}
-    most = max(shared.values(), default=0)
-    return [seconds for other, number in shared.items() if number == most for seconds in found[other]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,109 +144,78 @@ GUESSED_SECONDS: Mapping[Device, float] = {"cpu": 27.0, "gpu": 16.0}
 The slowest took 103 s and 51 s."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """What the repeats of one device take, one after the other."""
-
-    device: Device
-    num_repeats: int
-    num_known: int
-    """Repeats of cells of which earlier results say how long they take."""
-    num_near: int
-    """Repeats of other cells, of whose model, framework and device earlier results say it."""
-    expected_seconds: float
-    most_seconds: float
-    """If every repeat took its time limit."""
-    price: PoolPrice | None
-
-    @property
-    def hours(self) -> tuple[float, float]:
-        """The expected ones, and the most."""
-        return self.expected_seconds / SECONDS_PER_HOUR, self.most_seconds / SECONDS_PER_HOUR
-
-    @property
-    def costs(self) -> tuple[float, float] | None:
-        """What these hours cost; None where the nodes have no price."""
-        if self.price is None:
-            return None
-        expected, most = self.hours
-        return expected * self.price.per_hour, most * self.price.per_hour
-
-    def describe(self) -> str:
-        """Return how long the repeats take, what that rests on, and what it costs."""
-        num_others = self.num_repeats - self.num_known - self.num_near
-        others = "as the mean of the others"
-        if num_others == self.num_repeats:
-            each = format_wait(self.expected_seconds / self.num_repeats)
-            others = f"a guess, {each} each: nothing like them was measured here before, and large models take longer"
-        parts = [
-            (self.num_known, "as they took here before"),
-            (self.num_near, "as the nearest cells of the same model, framework and device took here"),
-            (num_others, others),
-        ]
-        named = [(number, words) for number, words in parts if number]
-        basis = "; ".join(words if len(named) == 1 else f"{number} {words}" for number, words in named)
-        time = f"about {format_wait(self.expected_seconds)}, at most {format_wait(self.most_seconds)}"
-        price = ""
-        if self.price is not None and self.costs is not None:
-            amount = _describe_amount([self.costs], self.price.currency)
-            price = f"; {amount} ({self.price.per_hour:g} per hour, {self.price.source})"
-        return f"{self.device}: {self.num_repeats} repeats take {time} ({basis}){price}"
-
-
 def estimate_repeats(
     repeats: Sequence[Repeat], durations: Mapping[str, Duration], prices: Mapping[Device, PoolPrice]
-) -> list[Estimate]:
-    """Return an estimate for each device of the repeats.
+) -> list[EstimateDocument]:
+    """Return an estimate for each device of the repeats, one after the other.
 
-    `durations`: by the cell's id. A repeat of which nothing is known counts as the mean of the others, or with
-    GUESSED_SECONDS; none with more than its time limit.
+    `durations`: by the cell's id. A repeat of which nothing is known counts with GUESSED_SECONDS; none with more than
+    its time limit.
     """
     estimates = []
     devices: list[Device] = sorted({repeat.planned.cell.device for repeat in repeats})
     for device in devices:
         planned = [repeat.planned for repeat in repeats if repeat.planned.cell.device == device]
-        found = [durations.get(one.cell.cell_id) for one in planned]
-        known = [one for one in found if one is not None]
-        rest = fmean(one.seconds for one in known) if known else GUESSED_SECONDS[device]
+        guess, price = Duration(seconds=GUESSED_SECONDS[device], is_own=False), prices.get(device)
+        found = [durations.get(one.cell.cell_id, guess) for one in planned]
         limits = [one.timeout_seconds for one in planned]
-        num_own = sum(one.is_own for one in known)
+        expected = sum(min(one.seconds, limit) for one, limit in zip(found, limits, strict=True)) / SECONDS_PER_HOUR
+        most = sum(limits) / SECONDS_PER_HOUR
         estimates.append(
-            Estimate(
+            EstimateDocument(
                 device=device,
                 num_repeats=len(planned),
-                num_known=num_own,
-                num_near=len(known) - num_own,
-                expected_seconds=sum(
-                    min(rest if one is None else one.seconds, limit) for one, limit in zip(found, limits, strict=True)
-                ),
-                most_seconds=sum(limits),
-                price=prices.get(device),
+                num_known=sum(one.is_own for one in found),
+                num_guessed=sum(one is guess for one in found),
+                expected_hours=expected,
+                most_hours=most,
+                expected_cost=None if price is None else expected * price.per_hour,
+                most_cost=None if price is None else most * price.per_hour,
+                currency=None if price is None else price.currency,
+                price=None if price is None else f"{price.per_hour:g} per hour, {price.source}",
             )
         )
     return estimates
 
 
-def describe_estimates(estimates: Sequence[Estimate], max_cost: float | None = None) -> Iterator[str]:
+def _describe_estimate(estimate: EstimateDocument) -> str:
+    """Return how long the repeats of a device take, what that rests on, and what it costs."""
+    number, seconds = estimate.num_repeats, estimate.expected_hours * SECONDS_PER_HOUR
+    guess = (
+        f"a guess, {GUESSED_SECONDS[estimate.device]:g} s each: nothing was measured on this device here before, and "
+        "large models take longer"
+    )
+    parts = [
+        (estimate.num_known, "as they took here before"),
+        (number - estimate.num_known - estimate.num_guessed, "as the nearest cells on this device took here"),
+        (estimate.num_guessed, guess),
+    ]
+    named = [(count, words) for count, words in parts if count]
+    basis = "; ".join(words if len(named) == 1 else f"{count} {words}" for count, words in named)
+    most = format_wait(estimate.most_hours * SECONDS_PER_HOUR)
+    price = "" if estimate.price is None else f"; {_add_costs([estimate])} ({estimate.price})"
+    return f"{estimate.device}: {number} repeats take about {format_wait(seconds)}, at most {most} ({basis}){price}"
+
+
+def describe_estimates(estimates: Sequence[EstimateDocument], max_cost: float | None = None) -> Iterator[str]:
     """Yield what repeats take and cost in words, the sum of the costs, and whether a cap leaves room for them."""
-    yield from (one.describe() for one in estimates)
-    costs = [one.costs for one in estimates if one.costs is not None]
-    if not costs:
+    yield from map(_describe_estimate, estimates)
+    priced = [one for one in estimates if one.price is not None]
+    if not priced:
         return
-    if len(costs) < len(estimates):
+    if len(priced) < len(estimates):
         yield "no price of all: name the others with --machine, or with price_per_hour in the profile"
         return
-    currency = next(one.price.currency for one in estimates if one.price is not None)
-    hours = _describe_amount([one.hours for one in estimates], "node-hours")
-    yield f"in all: {hours}; {_describe_amount(costs, currency)}; {NOT_INCLUDED}"
-    if max_cost is not None and sum(expected for expected, _ in costs) > max_cost:
+    expected, most = sum(one.expected_hours for one in estimates), sum(one.most_hours for one in estimates)
+    hours = f"about {expected:.2f} node-hours, at most {most:.2f}"
+    yield f"in all: {hours}; {_add_costs(estimates)}; {NOT_INCLUDED}"
+    if max_cost is not None and sum(one.expected_cost or 0 for one in estimates) > max_cost:
         yield f"--max-cost {max_cost:g}: the run would end before all of it is measured"
 
 
-def _describe_amount(amounts: Iterable[tuple[float, float]], unit: str) -> str:
-    """Return `about 0.50 node-hours, at most 2.00`."""
-    expected, most = (sum(found) for found in zip(*amounts, strict=True))
-    return f"about {expected:.2f} {unit}, at most {most:.2f}"
+def _add_costs(estimates: Sequence[EstimateDocument]) -> str:
+    expected, most = sum(one.expected_cost or 0 for one in estimates), sum(one.most_cost or 0 for one in estimates)
+    return f"about {expected:.2f} {estimates[0].currency}, at most {most:.2f}"
 
 
 def print_dry_run(
@@ -290,18 +247,7 @@ def print_dry_run(
         num_cells=len(run.cells),
         num_repeats=run.num_repeats,
         num_missing=len(missing),
-        estimates=[
-            EstimateDocument(
-                device=one.device,
-                num_repeats=one.num_repeats,
-                num_known=one.num_known,
-                expected_hours=one.hours[0],
-                most_hours=one.hours[1],
-                expected_cost=None if one.costs is None else one.costs[0],
-                currency=None if one.price is None else one.price.currency,
-            )
-            for one in estimates
-        ],
+        estimates=[one.model_dump() for one in estimates],
     )
 
 

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from bench.errors import UserError
 from bench.probes.cpu import TICKS_PER_SECOND, list_own_pids
-from bench.schema import Result, Run, Validity
+from bench.schema import Device, Result, Run, Validity
 from runner.matrix import Repeat
 from runner.terminal import STATUS_STYLES, can_redraw, format_wait, join_printable
 
@@ -37,18 +37,22 @@ PROGRESS_SECONDS = 30.0
 class EstimateDocument(BaseModel):
     """Estimates how long the missing repeats of one device will take."""
 
-    device: str
+    device: Device
     num_repeats: int
     num_known: int
-    """Repeats of cells of which earlier results say how long they take; the others count like the nearest, or by a
-    guess, as `run --dry-run` says."""
+    """Repeats of cells of which earlier results say how long they take; the others count like the nearest."""
+    num_guessed: int = 0
+    """Of these others, those of which not even that is known."""
     expected_hours: float
     """Node-hours."""
     most_hours: float
     """Node-hours if every repeat took its time limit."""
     expected_cost: float | None
     """Null: the nodes have no price."""
+    most_cost: float | None = None
     currency: str | None
+    price: str | None = None
+    """What an hour costs and where that is from, in words."""
 
 
 class RunEvent(BaseModel):

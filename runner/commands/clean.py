@@ -1,6 +1,5 @@
 """The command `clean`: the Jobs of a run on a cluster, or raw results in a store."""
 
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.errors import UserError
-from runner.commands.options import CONSOLE, EXIT_NOT_OK, NamespaceOption
+from runner.commands.options import CONSOLE, NamespaceOption
 
 if TYPE_CHECKING:
     from runner.retention import RemovalPlan, RunPlan
@@ -37,9 +36,8 @@ OlderThanOption = Annotated[
         "stay.",
     ),
 ]
-DeleteOption = Annotated[bool, typer.Option("--delete", help="Delete what was shown, after a question.")]
+DeleteOption = Annotated[bool, typer.Option("--delete", help="Delete what is shown.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")]
-YesOption = Annotated[bool, typer.Option("--yes", help="With --delete: ask nothing.")]
 
 
 def clean(
@@ -50,12 +48,11 @@ def clean(
     force: ForceOption = False,
     raw_older_than: OlderThanOption = None,
     delete: DeleteOption = False,
-    yes: YesOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Delete the Jobs of a finished run (RUN_ID --on), or raw results whose rows the data set has (--store)."""
     if run_id or on:
-        options = {"--raw-older-than": raw_older_than, "--delete": delete, "--yes": yes}
+        options = {"--raw-older-than": raw_older_than, "--delete": delete}
         _check_absent(options, "is for stores; leave RUN_ID and --on out")
         _clean_jobs(run_id, on, namespace, store, force=force, is_dry_run=dry_run)
         return
@@ -64,7 +61,7 @@ def clean(
         raise UserError(f"clean: {USE}")
     if raw_older_than is None:
         raise UserError("--store: say which raw results are meant with --raw-older-than AGE, such as 90d")
-    _clean_store(store, raw_older_than, is_deleted=delete and not dry_run, is_confirmed=yes)
+    _clean_store(store, raw_older_than, is_deleted=delete and not dry_run)
 
 
 def _check_absent(options: Mapping[str, object], reason: str) -> None:
@@ -87,29 +84,24 @@ def _clean_jobs(
     CONSOLE.print(f"run {run_id} in namespace {cleaner.namespace}: {number} Jobs {words}", soft_wrap=True)
 
 
-def _clean_store(url: str, older_than: str, *, is_deleted: bool, is_confirmed: bool) -> None:
-    """Show whose raw results are old, and delete them if that is asked for and confirmed."""
+def _clean_store(url: str, older_than: str, *, is_deleted: bool) -> None:
+    """Show whose raw results are old, and delete them if that is asked for."""
     from runner.commands.options import parse_duration
     from runner.retention import MIN_AGE, plan_removal, remove_raw_results
     from runner.stored_runs import open_existing_store
 
-    age = timedelta(seconds=parse_duration("--raw-older-than", older_than, least=MIN_AGE))
-    store = open_existing_store(url)
+    age, store = (
+        timedelta(seconds=parse_duration("--raw-older-than", older_than, least=MIN_AGE)),
+        open_existing_store(url),
+    )
     now = datetime.now(UTC)
     plan = plan_removal(store, age, now)
     _show_plan(plan, older_than)
-    if not plan.runs:
-        return
-    if not is_deleted:
+    if plan.runs and not is_deleted:
         CONSOLE.print("nothing was deleted; --delete deletes what is shown")
-        return
-    if not is_confirmed:
-        _confirm(plan)
-    shown = {run.run_id: run.results for run in plan.runs}
-    for run in plan_removal(store, age, now).runs:  # somebody may have resumed a run meanwhile
-        if shown.get(run.run_id) == run.results:
-            remove_raw_results(store, run, f"--raw-older-than {older_than}", now)
-            CONSOLE.print(f"deleted: {_describe_run(run)}", soft_wrap=True)
+    for run in plan.runs if is_deleted else ():
+        remove_raw_results(store, run, f"--raw-older-than {older_than}", now)
+        CONSOLE.print(f"deleted: {_describe_run(run)}", soft_wrap=True)
 
 
 def _show_plan(plan: "RemovalPlan", older_than: str) -> None:
@@ -120,15 +112,13 @@ def _show_plan(plan: "RemovalPlan", older_than: str) -> None:
     if plan.num_removed_before:
         lines.append(f"without raw results: {plan.num_removed_before} runs")
     num_bytes = _format_bytes(sum(run.num_bytes for run in plan.runs))
-    lines.append(f"in all: {_count_results(plan)} raw results of {len(plan.runs)} runs, {num_bytes}")
+    lines.append(
+        f"in all: {sum(len(run.results) for run in plan.runs)} raw results of {len(plan.runs)} runs, {num_bytes}"
+    )
     if plan.runs:
         lines.append("their rows in the data set stay, and so do plans, placements and reports")
     for line in lines:
         CONSOLE.print(line, soft_wrap=True)
-
-
-def _count_results(plan: "RemovalPlan") -> int:
-    return sum(len(run.results) for run in plan.runs)
 
 
 def _describe_run(run: "RunPlan") -> str:
@@ -138,13 +128,3 @@ def _describe_run(run: "RunPlan") -> str:
 
 def _format_bytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e6:,.1f} MB" if num_bytes >= 1e5 else f"{num_bytes:,} bytes"
-
-
-def _confirm(plan: "RemovalPlan") -> None:
-    """Ask whether the raw results are deleted; end the program where the answer is no, or nobody can be asked."""
-    if not sys.stdin.isatty():
-        raise UserError("--delete: nobody can be asked here; add --yes to delete what is shown")
-    question = f"Delete {_count_results(plan)} raw results of {len(plan.runs)} runs? They cannot be brought back."
-    if not typer.confirm(question):
-        CONSOLE.print("nothing was deleted")
-        raise typer.Exit(EXIT_NOT_OK)

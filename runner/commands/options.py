@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from rich.console import Console
 
 from bench.errors import UserError
 from bench.registry import Device
-from runner.profiles import BUCKET_URLS, BUILTIN_PROFILES, IN_CLUSTER
+from runner.profiles import BUCKET_URLS, BUILTIN_PROFILES
 from runner.sources import list_builtin_matrices
 from runner.terminal import echo, make_console
 
@@ -30,13 +29,6 @@ EXIT_TEMPORARY_FAILURE = 75
 LOCAL = "local"
 """The value of --on for runs on this machine."""
 DEFAULT_STORE = "file://results"
-
-PROFILE_HELP = (
-    f"What the cluster is like: {', '.join(BUILTIN_PROFILES)}, or the path of a YAML file; "
-    "default: as the context's name says."
-)
-NAMESPACE_HELP = "Namespace of the Jobs; default: the profile's."
-QUEUE_HELP = "Kueue's LocalQueue for the Jobs."
 
 CONSOLE = make_console()
 
@@ -87,15 +79,6 @@ MAX_RUN_IDS = 100
 """Shown at once; a shell asks whether to list more than about as many (`completion-query-items` of readline)."""
 
 
-def complete_matrix() -> list[str]:
-    """Return the built-in matrices; a shell adds the files where none fits."""
-    return list_builtin_matrices()
-
-
-def complete_profile() -> list[str]:
-    return list(BUILTIN_PROFILES)
-
-
 def complete_run_id(ctx: Any, incomplete: str) -> list[str]:
     """Return the runs of the store that was typed, the newest first; none of a bucket, which would have to be asked."""
     scheme, _, path = str(ctx.params.get("store") or DEFAULT_STORE).partition("://")
@@ -105,18 +88,6 @@ def complete_run_id(ctx: Any, incomplete: str) -> list[str]:
     except OSError:
         return []
     return [entry.name for entry in found[:MAX_RUN_IDS]] if scheme == "file" else []
-
-
-def complete_context() -> list[str]:
-    """Return the contexts of the user's kubeconfig, and the words that stand for one."""
-    import yaml
-
-    names = ["current", IN_CLUSTER]
-    for path in (os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep):
-        with suppress(OSError, ValueError, yaml.YAMLError, TypeError, KeyError):
-            contexts = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))["contexts"]
-            names += [str(context["name"]) for context in contexts]
-    return names
 
 
 SECONDS_PER_UNIT = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
@@ -151,7 +122,7 @@ MatrixArgument = Annotated[
     typer.Argument(
         metavar="MATRIX",
         help=f"A built-in matrix ({', '.join(list_builtin_matrices())}) or the path of a YAML file.",
-        autocompletion=complete_matrix,
+        autocompletion=list_builtin_matrices,
     ),
 ]
 StoredRunArgument = Annotated[
@@ -192,14 +163,21 @@ ContextOption = Annotated[
         metavar="CONTEXT",
         help="A context of your kubeconfig, `current`, or `in-cluster`.",
         show_default=False,
-        autocompletion=complete_context,
     ),
 ]
 ProfileOption = Annotated[
-    str | None, typer.Option(metavar="PROFILE", help=PROFILE_HELP, autocompletion=complete_profile)
+    str | None,
+    typer.Option(
+        metavar="PROFILE",
+        help=f"What the cluster is like: {', '.join(BUILTIN_PROFILES)}, or the path of a YAML file; default: as the "
+        "context's name says.",
+        autocompletion=lambda: list(BUILTIN_PROFILES),
+    ),
 ]
-NamespaceOption = Annotated[str | None, typer.Option(metavar="NAME", help=NAMESPACE_HELP)]
-QueueOption = Annotated[str | None, typer.Option(metavar="NAME", help=QUEUE_HELP)]
+NamespaceOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Namespace of the Jobs; default: the profile's.")
+]
+QueueOption = Annotated[str | None, typer.Option(metavar="NAME", help="Kueue's LocalQueue for the Jobs.")]
 PricesOption = Annotated[
     Path | None, typer.Option("--prices", metavar="FILE", help="Your own price table (YAML, see docs/cost.md).")
 ]

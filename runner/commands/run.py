@@ -9,24 +9,23 @@ import typer
 from runner.commands.options import (
     DEFAULT_STORE,
     LOCAL,
-    NAMESPACE_HELP,
-    PROFILE_HELP,
-    QUEUE_HELP,
     JsonLinesOption,
     MachinesOption,
     MatrixArgument,
+    NamespaceOption,
     OutputOption,
     PricesOption,
+    ProfileOption,
     PythonOption,
+    QueueOption,
     StoreOption,
     WebhookOption,
-    complete_context,
-    complete_profile,
     complete_run_id,
     read_durations,
 )
 
-CLUSTER_PANEL = "On a cluster"
+OF_CLUSTERS = ("profile", "namespace", "queue", "max_in_flight", "max_nodes", "give_up_after", "metrics_port", "owner")
+"""Fields of RunOptions that say nothing of a run on this machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,6 @@ class RunOptions:
             "--on",
             metavar="CONTEXT",
             help="Where the cells run: `local`, which is this machine, or a context of your kubeconfig (`current`).",
-            autocompletion=complete_context,
         ),
     ] = LOCAL
     store: StoreOption = DEFAULT_STORE
@@ -105,22 +103,9 @@ class RunOptions:
     webhook: WebhookOption = None
     machine: MachinesOption = None
     prices: PricesOption = None
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            metavar="PROFILE",
-            help=PROFILE_HELP,
-            rich_help_panel=CLUSTER_PANEL,
-            autocompletion=complete_profile,
-        ),
-    ] = None
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", metavar="NAME", help=NAMESPACE_HELP, rich_help_panel=CLUSTER_PANEL)
-    ] = None
-    queue: Annotated[
-        str | None, typer.Option("--queue", metavar="NAME", help=QUEUE_HELP, rich_help_panel=CLUSTER_PANEL)
-    ] = None
+    profile: ProfileOption = None
+    namespace: NamespaceOption = None
+    queue: QueueOption = None
     max_in_flight: Annotated[
         int,
         typer.Option(
@@ -128,7 +113,6 @@ class RunOptions:
             max=100_000,
             metavar="NUMBER",
             help="Jobs that exist at once and are unfinished.",
-            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = 200
     max_nodes: Annotated[
@@ -138,7 +122,6 @@ class RunOptions:
             max=100_000,
             metavar="NUMBER",
             help="Nodes that the run may take at once: each unfinished Job counts as one.",
-            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None
     give_up_after: Annotated[
@@ -149,7 +132,6 @@ class RunOptions:
             metavar="TIME",
             help="How long a pod may wait for a node while no pod of its pool runs; default: 15m, and with --deadline "
             "until then.",
-            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None
     metrics_port: Annotated[
@@ -159,7 +141,6 @@ class RunOptions:
             max=65_535,
             metavar="PORT",
             help="Serve the runner's Prometheus metrics on this port.",
-            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None
     owner: Annotated[
@@ -167,7 +148,6 @@ class RunOptions:
         typer.Option(
             metavar="NAME/UID",
             help="The Job of the runner itself, in the cells' namespace; the run's Jobs are deleted with it.",
-            rich_help_panel=CLUSTER_PANEL,
         ),
     ] = None
 

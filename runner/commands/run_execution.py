@@ -19,7 +19,7 @@ from bench.registry import FRAMEWORKS, Device
 from bench.schema import Run
 from bench.store import Store
 from runner.commands.options import CONSOLE, EXIT_NOT_OK, LOCAL, make_error_console, parse_machines
-from runner.commands.run import RunOptions
+from runner.commands.run import OF_CLUSTERS, RunOptions
 from runner.estimates import PoolPrice, find_pool_prices, print_dry_run
 from runner.local.run import LocalCaps, LocalRun, parse_interpreters
 from runner.progress import ClusterProgress, RunEvents
@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # the collector takes a second to import, the package `kubern
     from runner.nights import NightReport, Webhook
     from runner.profiles.model import Profile
 
-CLUSTER_ALONE = ("profile", "namespace", "queue", "max_nodes", "give_up_after", "metrics_port", "owner")
 UNSCHEDULABLE_SECONDS = 900.0
 """How long a pod waits for a node while no pod of its pool runs, where no option says it: as long as the cluster
 autoscaler waits for a node that it has asked for (--max-node-provision-time, 15 minutes)."""
@@ -219,8 +218,8 @@ def _list_retries(options: RunOptions) -> Retries:
 
 
 def _plan_local_run(options: RunOptions, store: Store) -> LocalRun:
-    for name in CLUSTER_ALONE:
-        if getattr(options, name) is not None:
+    for name in OF_CLUSTERS:
+        if getattr(options, name) != getattr(RunOptions, name):
             raise UserError(f"--{name.replace('_', '-')}: is for runs on a cluster; add --on CONTEXT, or leave it out")
     prices = _find_prices(options, None)
     return LocalRun(

@@ -1,6 +1,5 @@
 """The command `clean` on a store: it shows first, deletes only what it is asked to, and says so."""
 
-import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
@@ -47,8 +46,8 @@ def test_by_default_it_only_shows(call_main: CallMain, workspace: Workspace, run
     assert len(list_raw(workspace, run)) == 2
 
 
-def test_it_deletes_after_a_yes_and_status_says_so(call_main: CallMain, workspace: Workspace, run: Run) -> None:
-    code, out, err = call_main("clean", *OPTIONS, "--delete", "--yes")
+def test_it_deletes_what_is_shown_and_status_says_so(call_main: CallMain, workspace: Workspace, run: Run) -> None:
+    code, out, err = call_main("clean", *OPTIONS, "--delete")
 
     assert (code, err) == (0, "")
     assert out.splitlines()[-1].startswith(f"deleted: {run.run_id}: 2 raw results, ")
@@ -56,19 +55,8 @@ def test_it_deletes_after_a_yes_and_status_says_so(call_main: CallMain, workspac
     code, out, _ = call_main("status", run.run_id)
     assert "2 raw results removed on " in out
     assert "their rows were in the data set then" in out
-    code, out, _ = call_main("clean", *OPTIONS, "--delete", "--yes")
+    code, out, _ = call_main("clean", *OPTIONS, "--delete")
     assert (code, "without raw results: 1 runs" in out) == (0, True)
-
-
-def test_without_a_terminal_and_without_yes_nothing_is_deleted(
-    call_main: CallMain, workspace: Workspace, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-
-    code, _, err = call_main("clean", *OPTIONS, "--delete")
-
-    assert (code, err) == (2, "error: --delete: nobody can be asked here; add --yes to delete what is shown\n")
-    assert len(list_raw(workspace, run)) == 2
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from runner.commands.options import complete_context, complete_run_id
+from runner.commands.options import complete_run_id
 
 
 def make_context(store: str | None) -> SimpleNamespace:
@@ -35,11 +35,3 @@ def test_runs_are_those_of_the_store_that_was_typed_and_no_bucket_is_asked(tmp_p
     assert complete_run_id(make_context(f"file://{tmp_path}/none"), "") == []
     assert complete_run_id(make_context("s3://bucket/runs"), "") == []
     assert complete_run_id(make_context("mine"), "") == []
-
-
-def test_contexts_are_those_of_the_kubeconfigs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "good").write_text("contexts: [{name: lab, context: {}}, {name: cloud, context: {}}]")
-    (tmp_path / "bad").write_text("contexts: {{")
-    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(str(tmp_path / name) for name in ("good", "none")))
-
-    assert complete_context() == ["current", "in-cluster", "lab", "cloud"]

@@ -136,8 +136,8 @@ def test_a_dry_run_says_what_a_run_takes_and_measures_nothing(call_main: CallMai
     assert (code, err, workspace.list_run_ids()) == (0, "", [])
     assert out.splitlines()[:2] == [
         "plan: 2 cells, 4 repeats in all; 0 there, 4 to measure",
-        "cpu: 4 repeats take about 2 min, at most 4 min (a guess, 27 s each: nothing like them was measured here "
-        "before, and large models take longer); about 0.01 USD, at most 0.01 (0.192 per hour, EKS us-east-1 "
+        "cpu: 4 repeats take about 2 min, at most 4 min (a guess, 27 s each: nothing was measured on this device "
+        "here before, and large models take longer); about 0.01 USD, at most 0.01 (0.192 per hour, EKS us-east-1 "
         "m6i.xlarge, 2026-07-20)",
     ]
     assert call_main("run", "quick.yaml", "--python", "./python", "--no-report")[0] == 0
