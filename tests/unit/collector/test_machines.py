@@ -1,19 +1,19 @@
 """Comparisons on one machine and across several: what they are called, and what their intervals rest on."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from bench.schema import Cell, Result
-from collector.comparisons import DEVICES, FRAMEWORKS, Comparison, compare_cells
+from collector.comparisons import FRAMEWORKS, compare_cells
+from collector.machines import describe_places, describe_scope, is_confounded
 from collector.results.frames import Row, list_rows
 from collector.results.summary import summarize_cells
-from collector.statistics import estimate_center, estimate_ratio, measure
+from collector.statistics import divide, estimate_center, estimate_ratio, measure
 from factories import make_cell, make_environment, make_gpu, make_result
-from intervals import measure_coverage
+from intervals import measure_coverage, read_interval
 from measured_runs import Collect
 
 PYTORCH, TENSORFLOW = make_cell(device="gpu"), make_cell(device="gpu", framework="tensorflow")
@@ -30,12 +30,6 @@ def make_on(cell: Cell, machine: str, *medians: float, first: int = 1) -> list[R
     ]
 
 
-def compare(collect: Collect, *results: Result, comparison: Comparison = FRAMEWORKS, repeats: int = 4) -> Row:
-    """Return the one pair of the results."""
-    (row,) = list_rows(compare_cells(summarize_cells(collect(*results, repeats=repeats)), comparison))
-    return row
-
-
 def test_results_and_cells_name_the_machines_that_they_ran_on(collect: Collect) -> None:
     two = make_cell(device="gpu", num_gpus=2)
     results = [*make_on(two, "h1:b,a", 1.0, 1.0), *make_on(two, "h2:c,d", 1.0, first=3)]
@@ -48,61 +42,43 @@ def test_results_and_cells_name_the_machines_that_they_ran_on(collect: Collect) 
     assert summary["note"][0] == "ran on 2 machines"
 
 
-@pytest.mark.parametrize(
-    ("subjects", "references", "scope"),
-    [
-        (["h1:a"], ["h1:a"], "one card"),
-        (["h1:a", "h1:b"], ["h1:b", "h1:a"], "2 cards"),
-        (["h1:a"], ["h1:b"], "across machines, one card a side, of one host"),
-        (["h1:a"], ["h2:a"], "across machines, one card a side"),
-        (["h1:a", "h1:b"], ["h1:c", "h1:d"], "across machines, 2 cards a side, of one host"),
-        (["h1:a", "h1:b"], ["h1:a"], "across machines, 2 cards and one card, of one host"),
-        (["h1:a", "h2:b"], ["h1:c", "h2:d"], "across machines, 2 cards a side"),
-    ],
-)
-def test_a_ratio_says_on_how_many_cards_it_rests(
-    collect: Collect, subjects: list[str], references: list[str], scope: str
-) -> None:
-    results = [
-        result
-        for cell, machines in ((TENSORFLOW, subjects), (PYTORCH, references))
-        for number, machine in enumerate(machines)
-        for result in make_on(cell, machine, 1.0, 1.1, first=1 + 2 * number)
-    ]
-    assert compare(collect, *results)["scope"] == scope
+def make_side(machines: str, kind: str | None = None) -> Row:
+    """Return where a cell ran: on cards (`h1:a h2:b`), or on hosts."""
+    hosts = [machine.partition(":")[0] for machine in machines.split()]
+    device = {"device": "gpu" if ":" in machines else "cpu", "num_gpus": 1}
+    return device | describe_places(machines.split(), hosts, [kind] * len(hosts))
 
 
 @pytest.mark.parametrize(
-    ("types", "scope"),
+    ("subject", "reference", "scope"),
     [
-        (("n1-standard-8", "n1-standard-8"), "across machines, one card a side, n1-standard-8"),
-        (("n1-standard-8", "n1-standard-4"), "across machines, one card a side, n1-standard-4 / n1-standard-8"),
-        (("n1-standard-8", None), "across machines, one card a side, unknown / n1-standard-8"),
-        ((None, None), "across machines, one card a side"),
+        (("h1:a",), ("h1:a",), "one card"),
+        (("h1:a h1:b",), ("h1:b h1:a",), "2 cards"),
+        (("h1:a",), ("h1:b",), "across machines, one card a side, of one host"),
+        (("h1:a",), ("h2:a",), "across machines, one card a side"),
+        (("h1:a h1:b",), ("h1:c h1:d",), "across machines, 2 cards a side, of one host"),
+        (("h1:a h1:b",), ("h1:a",), "across machines, 2 cards and one card, of one host"),
+        (("h1:a h2:b",), ("h1:c h2:d",), "across machines, 2 cards a side"),
+        (("h1",), ("h1",), "one machine"),
+        (("h1:a",), ("h1",), "one card and its host"),
+        (("h1:a",), ("h2",), "across machines, one card and one host"),
+        (("h1:a", "n1"), ("h2:b", "n1"), "across machines, one card a side, n1"),
+        (("h1:a", "n2"), ("h2:b", "n1"), "across machines, one card a side, n2 / n1"),
+        (("h1:a",), ("h2:b", "n1"), "across machines, one card a side, unknown / n1"),
     ],
 )
-def test_a_ratio_names_the_machine_types_of_a_clusters_nodes(
-    collect: Collect, types: tuple[str | None, str | None], scope: str
-) -> None:
-    collection = collect(*make_on(PYTORCH, "h1:a", 1.0, 1.1), *make_on(TENSORFLOW, "h2:b", 1.0, 1.1), repeats=2)
-    by_host = dict(zip(("h1", "h2"), types, strict=True))
-    placed = collection.results.assign(instance_type=collection.results["hostname"].map(by_host).astype("str"))
-    (row,) = list_rows(compare_cells(summarize_cells(replace(collection, results=placed)), FRAMEWORKS))
-    assert row["scope"] == scope
-
-
-def test_a_cpu_is_a_machine_and_a_gpu_over_its_hosts_cpu_is_one_card_and_its_host(collect: Collect) -> None:
-    cpu = make_on(make_cell(), "h1", 1.0, 1.1)
-    frameworks = compare(collect, *cpu, *make_on(make_cell(framework="tensorflow"), "h1", 1.0, 1.1))
-    assert frameworks["scope"] == "one machine"
-    assert compare(collect, *cpu, *make_on(PYTORCH, "h1:a", 0.1, 0.2), comparison=DEVICES)["scope"] == (
-        "one card and its host"
-    )
+def test_a_ratio_says_on_how_many_machines_it_rests(subject: tuple[str], reference: tuple[str], scope: str) -> None:
+    sides = make_side(*subject), make_side(*reference)
+    assert describe_scope(*sides) == scope
+    # Without a second machine on both sides nothing says by how much they differ; a GPU and a CPU do by nature.
+    is_across_one = scope.startswith("across machines") and "one card" in scope and "host" not in scope.split(", of")[0]
+    assert is_confounded(*sides) is is_across_one
 
 
 def test_a_ratio_across_two_single_cards_is_named_so_and_has_the_repeats_interval(collect: Collect) -> None:
     over, under = [1.03, 1.04, 1.05], [1.0, 1.01, 1.02]
-    row = compare(collect, *make_on(TENSORFLOW, "h1:b", *over), *make_on(PYTORCH, "h1:a", *under), repeats=3)
+    collection = collect(*make_on(TENSORFLOW, "h1:b", *over), *make_on(PYTORCH, "h1:a", *under))
+    (row,) = list_rows(compare_cells(summarize_cells(collection), FRAMEWORKS))
     assert row["note"] == "across machines: TensorFlow on h1 GPU-b; PyTorch on h1 GPU-a"
     bounds = stats.ttest_ind(np.log(over), np.log(under), equal_var=False).confidence_interval(0.95)
     assert (row["ratio_low"], row["ratio_high"]) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
@@ -110,21 +86,13 @@ def test_a_ratio_across_two_single_cards_is_named_so_and_has_the_repeats_interva
     assert math.isnan(row["p_value"])
 
 
-def test_with_two_cards_a_side_the_card_is_a_random_effect(collect: Collect) -> None:
-    over, under = {"h1:c": (1.3, 1.32), "h1:d": (1.2, 1.25)}, {"h1:a": (1.0, 1.01), "h1:b": (1.05, 1.06)}
-    results = [
-        result
-        for cell, sides in ((TENSORFLOW, over), (PYTORCH, under))
-        for number, (machine, medians) in enumerate(sides.items())
-        for result in make_on(cell, machine, *medians, first=1 + 2 * number)
-    ]
-    row = compare(collect, *results)
-    means = [[np.log(medians).mean() for medians in sides.values()] for sides in (over, under)]
+def test_with_two_cards_a_side_the_card_is_a_random_effect() -> None:
+    over, under = measure([1.3, 1.32, 1.2, 1.25], [*"ccdd"]), measure([1.0, 1.01, 1.05, 1.06], [*"aabb"])
+    means = [[np.log(pair).mean() for pair in side] for side in (((1.3, 1.32), (1.2, 1.25)), ((1, 1.01), (1.05, 1.06)))]
     oracle = stats.ttest_ind(*means, equal_var=False)
-    assert row["p_value"] == pytest.approx(oracle.pvalue)
     bounds = oracle.confidence_interval(0.95)
-    assert (row["ratio_low"], row["ratio_high"]) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
-    assert row["note"].endswith("the machine is a random effect: the interval is from the mean of each")
+    assert divide(over, under).p_value == pytest.approx(oracle.pvalue)
+    assert read_interval(divide(over, under)) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
 
 
 def test_on_the_same_cards_the_ratio_is_taken_on_each(collect: Collect) -> None:
@@ -135,7 +103,7 @@ def test_on_the_same_cards_the_ratio_is_taken_on_each(collect: Collect) -> None:
         for number, (machine, median) in enumerate(sides.items(), start=1)
         for result in make_on(cell, machine, median, first=number)
     ]
-    row = compare(collect, *results, repeats=3)
+    (row,) = list_rows(compare_cells(summarize_cells(collect(*results)), FRAMEWORKS))
     oracle = stats.ttest_rel(np.log([1.1, 2.3, 2.9]), np.log([1.0, 2.0, 3.0]))
     assert row["p_value"] == pytest.approx(oracle.pvalue)
     assert "the machine is a random effect: the interval is from its ratio on each" in row["note"]

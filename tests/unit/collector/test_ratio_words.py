@@ -1,12 +1,7 @@
 """Ratios in words: by themselves, and as one of a table."""
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from collector.comparisons import FRAMEWORKS, compare_cells
@@ -16,10 +11,9 @@ from collector.ratio_words import (
     format_percent,
     format_ratio,
     format_ratios,
-    judge_rows,
     take_joint_intervals,
 )
-from collector.results.frames import Row, make_frame
+from collector.results.frames import make_frame
 from collector.results.summary import summarize_cells
 from collector.statistics import Estimate
 from factories import make_cell
@@ -29,37 +23,6 @@ from measured_runs import Collect, make_repeats
 @pytest.mark.parametrize(("center", "words"), [(1.12, "12.0 % longer"), (3.0, "3.00 times as long")])
 def test_from_twice_the_time_on_multiples_are_named(center: float, words: str) -> None:
     assert describe_longer(Estimate(center=center, log_standard_error=None, degrees_of_freedom=None)) == words
-
-
-def make_row(center: float, error: float, freedom: float = 4) -> Row:
-    """Return a tested ratio as the tables have it before they are judged."""
-    estimate = Estimate(center=center, log_standard_error=error, degrees_of_freedom=freedom)
-    direction = "slower" if center > 1 else "faster"
-    return {"p_value": estimate.p_value, "estimate": estimate, "direction": direction}
-
-
-ROWS = st.lists(
-    st.builds(
-        make_row,
-        st.floats(-1, 1).map(math.exp),
-        st.floats(-9, 0).map(math.exp),
-        st.floats(1, 20),
-    )
-    | st.just({"p_value": None, "decision": "not compared"}),
-    max_size=12,
-)
-
-
-@given(rows=ROWS)
-def test_the_verdicts_of_a_table_are_those_of_the_intervals_beside_them(rows: Sequence[Row]) -> None:
-    size = sum(row["p_value"] is not None for row in rows)
-    for before, row in zip(rows, judge_rows(rows), strict=True):
-        if before["p_value"] is None:
-            assert row == before
-            continue
-        assert (row["joint_low"], row["joint_high"]) == before["estimate"].find_joint_interval(size)
-        is_stated = not row["joint_low"] <= 1 <= row["joint_high"]
-        assert row["decision"] == (before["direction"] if is_stated else "undecided")
 
 
 def test_a_ratio_that_was_not_tested_keeps_its_own_interval() -> None:

@@ -113,28 +113,51 @@ def test_a_line_says_why_it_may_not_hold() -> None:
     assert "bends" not in " ".join(describe_line(make_line({8: 180, 16: 260, 32: 420}), 0.95))
 
 
-def test_lines_are_of_cells_that_differ_in_the_batch_alone() -> None:
-    results = make_results(
-        {"batch_size": 8, "peak_memory_allocated_bytes": 180},
-        {"batch_size": 8, "peak_memory_allocated_bytes": 190},  # another repeat: the most counts
-        {"batch_size": 16, "peak_memory_allocated_bytes": 270},
-        {"batch_size": 32, "peak_memory_allocated_bytes": None},
-        {"batch_size": 64, "peak_memory_allocated_bytes": 9, "status": "oom"},
-        {"batch_size": 64, "peak_memory_allocated_bytes": 9, "device": "cpu"},
-        {"batch_size": 64, "peak_memory_allocated_bytes": 750, "precision": "bf16"},
-    )
-    (line,) = fit_lines(results)
-    assert line.key["precision"] == "fp32"
-    assert dict(zip(line.batches, line.needed_bytes, strict=True)) == {8: 190, 16: 270}
+def make_rows(points: dict[int, int | None], **fields: object) -> list[dict[str, object]]:
+    return [{"batch_size": batch, "peak_memory_allocated_bytes": needed} | fields for batch, needed in points.items()]
 
 
-def test_batch_of_several_gpus_is_that_of_one_and_the_context_is_what_is_beside_the_allocator() -> None:
+ALONE = make_rows({8: 180, 16: 260, 32: 420})
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ([*ALONE, *make_rows({8: 190})], [{8: 190, 16: 260, 32: 420}]),  # of another repeat: the most counts
+        ([*ALONE, *make_rows({64: None})], [{8: 180, 16: 260, 32: 420}]),
+        *(
+            ([*ALONE, *make_rows({8: 9000, 64: 9}, **other)], [{8: 180, 16: 260, 32: 420}])
+            for other in (
+                {"status": "oom"},
+                {"device": "cpu"},
+                {"tenants": 2},
+                {"tenants": 2, "sharing": "mps"},
+                {"sharing": "mig"},
+            )
+        ),
+        ([*ALONE, *make_rows({64: 750}, precision="bf16")], [{8: 180, 16: 260, 32: 420}]),
+        # The batch of one GPU.
+        (make_rows({16: 160, 32: 320, 64: 640}, num_gpus=2), [{8: 160, 16: 320, 32: 640}]),
+        (
+            [
+                *make_rows({8: 580, 16: 660}, framework_version="2.14.0"),
+                *make_rows({8: 300, 16: 310}, framework_version=None),
+                *ALONE,
+            ],
+            [{8: 180, 16: 260, 32: 420}, {8: 580, 16: 660}, {8: 300, 16: 310}],
+        ),
+    ],
+)
+def test_lines_are_of_cells_that_differ_in_the_batch_alone(
+    rows: list[dict[str, object]], lines: list[dict[int, int]]
+) -> None:
+    found = fit_lines(make_results(*rows))
+    assert [dict(zip(line.batches, line.needed_bytes, strict=True)) for line in found] == lines
+
+
+def test_the_context_is_what_a_process_takes_beside_its_allocator() -> None:
     memory = {"peak_memory_reserved_bytes": 1000, "gpu_memory_peak_bytes": 1700}
-    rows: list[dict[str, object]] = [
-        {"batch_size": size, "num_gpus": 2, "peak_memory_allocated_bytes": 10 * size, **memory} for size in (16, 32, 64)
-    ]
-    (line,) = fit_lines(make_results(*rows))
-    assert line.batches == (8, 16, 32)
+    (line,) = fit_lines(make_results(*make_rows({16: 160, 32: 320}, **memory)))
     assert line.context_bytes == 700
 
 
@@ -146,43 +169,14 @@ def test_cards_leave_room_for_driver_and_context() -> None:
     assert "16 GB (T4) 137 (137 to 137)" in describe_line(line, 0.95)[1]
 
 
-@pytest.mark.parametrize("shared", [{"tenants": 2}, {"tenants": 2, "sharing": "mps"}, {"sharing": "mig"}])
-def test_cells_that_share_their_gpu_are_on_no_line(shared: dict[str, object]) -> None:
-    alone: list[dict[str, object]] = [
-        {"batch_size": batch, "peak_memory_allocated_bytes": 100 + 10 * batch} for batch in (8, 16, 32)
-    ]
-    (line,) = fit_lines(make_results(*alone, {"batch_size": 8, "peak_memory_allocated_bytes": 9000} | shared))
-    assert line.needed_bytes == (180, 260, 420)
-
-
-def make_version(version: str | None, points: dict[int, int], **fields: object) -> list[dict[str, object]]:
-    return [
-        {"batch_size": batch, "peak_memory_allocated_bytes": needed, "framework_version": version} | fields
-        for batch, needed in points.items()
-    ]
-
-
-def test_versions_of_a_framework_are_on_lines_of_their_own_and_an_unknown_one_is_none_of_them() -> None:
-    results = make_results(
-        *make_version("2.11.0", {8: 180, 16: 260}),
-        *make_version("2.14.0", {8: 580, 16: 660}),
-        *make_version(None, {8: 300, 16: 310}),
-    )
-    lines = fit_lines(results)
-    assert {line.key["framework_version"]: line.needed_bytes for line in lines} == {
-        "2.11.0": (180, 260),
-        "2.14.0": (580, 660),
-        None: (300, 310),
-    }
-    assert [describe_key(line.key).split(", ")[1] for line in lines] == [
-        "pytorch 2.11.0 eager",
-        "pytorch 2.14.0 eager",
-        "pytorch (version not recorded) eager",
-    ]
-
-
 def test_memory_that_is_the_same_at_all_batches_has_no_largest_batch() -> None:
     """Rounding alone would be a slope, and the largest batch for a T4 2,201,300,514,627,665,664."""
     line = make_line(dict.fromkeys((8, 16, 32, 64), 2**30))
     assert (line.sample_bytes, line.fixed_bytes, line.residual_bytes) == (0, 2**30, 0)
     assert describe_line(line, 0.95)[0].endswith("so no largest batch follows.")
+
+
+@pytest.mark.parametrize("version", ["2.11.0", None])
+def test_a_line_names_the_version_of_its_framework(version: str | None) -> None:
+    words = describe_key(KEY | {"framework_version": version}).split(", ")[1]
+    assert words == f"pytorch {version or '(version not recorded)'} eager"

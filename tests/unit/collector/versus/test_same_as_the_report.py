@@ -15,7 +15,7 @@ from bench.schema import Cell, Result
 from bench.store import Store
 from collector.analysis import analyze_run
 from collector.results.load import load_run
-from collector.versus.question import CellComparison, CompareDocument
+from collector.versus.question import CompareDocument
 from factories import make_cell, make_environment, make_result
 from two_runs import compare_runs, put_run, scale, select_sides
 
@@ -46,19 +46,6 @@ def load_table(directory: Path, name: str) -> dict[tuple[str, str], dict[Any, An
     return {(row["cell_id_subject"], row["cell_id_reference"]): row for row in rows.to_dict("records")}
 
 
-def read_page(table: Mapping[tuple[str, str], dict[Any, Any]], cell: CellComparison, name: str) -> list[float]:
-    """Return the report's ratio of a cell with its interval, as B over A."""
-    row = table.get((cell.cell_id_b, cell.cell_id_a)) or table[cell.cell_id_a, cell.cell_id_b]
-    figures = [row["ratio"], row["joint_low"], row["joint_high"]]
-    is_b_over_a = (row["cell_id_subject"] == cell.cell_id_b) == (name == "frameworks")
-    return figures if is_b_over_a else [1 / figures[0], 1 / figures[2], 1 / figures[1]]
-
-
-def check_one_verdict(cell: CellComparison, row: Mapping[Any, Any]) -> None:
-    assert cell.p_adjusted == pytest.approx(row["p_adjusted"], rel=1e-9)
-    assert (cell.verdict == "undecided") == (row["decision"] == "undecided")
-
-
 @settings(max_examples=4, deadline=None)
 @given(medians=RUNS, is_turned=st.booleans())
 def test_a_pair_of_one_run_has_one_ratio_interval_and_verdict(
@@ -79,8 +66,12 @@ def check_table(document: CompareDocument, table: Mapping[tuple[str, str], dict[
     assert len(document.cells) == len(table) == len(CELLS) // 2
     for cell in document.cells:
         row = table.get((cell.cell_id_b, cell.cell_id_a)) or table[cell.cell_id_a, cell.cell_id_b]
-        assert [cell.ratio, cell.joint_low, cell.joint_high] == pytest.approx(read_page(table, cell, name), rel=1e-9)
-        check_one_verdict(cell, row)
+        figures = [row["ratio"], row["joint_low"], row["joint_high"]]
+        if (row["cell_id_subject"] == cell.cell_id_b) != (name == "frameworks"):  # the table has A over B
+            figures = [1 / figures[0], 1 / figures[2], 1 / figures[1]]
+        assert [cell.ratio, cell.joint_low, cell.joint_high] == pytest.approx(figures, rel=1e-9)
+        assert cell.p_adjusted == pytest.approx(row["p_adjusted"], rel=1e-9)
+        assert (cell.verdict == "undecided") == (row["decision"] == "undecided")
 
 
 def test_the_mean_of_the_cells_of_one_run_is_judged_by_itself(tmp_path: Path) -> None:
@@ -96,13 +87,6 @@ def test_the_mean_of_the_cells_of_one_run_is_judged_by_itself(tmp_path: Path) ->
     assert count_families(compare_runs(tmp_path)) == [9, 9]
 
 
-SIDES_OF_FRAMEWORKS = ["framework=pytorch", "mode=eager"], ["framework=tensorflow", "mode=graph"]
-
-
-def put_repeats(directory: Path, run_id: str, *results: Result, day: int = 0) -> None:
-    put_run(directory, run_id, {}, *results, day=day)
-
-
 def repeat(cell: Cell, run_id: str, steps: Sequence[Sequence[float]], **options: Any) -> list[Result]:
     return [
         make_result(cell, repeat=number, step_seconds=tuple(times), run_id=run_id, **options)
@@ -115,16 +99,16 @@ def test_another_run_in_the_store_changes_no_pair_of_one_run(tmp_path: Path) -> 
     eager, graph = CELLS[0], make_cell(framework="tensorflow", mode="graph")
     some_slower = [(base,) * 32 + (1.5 * base,) * 8 for base in (0.1, 0.1005, 0.0995)]
     even = [(base,) * 40 for base in (0.106, 0.1065, 0.1055)]
-    put_repeats(tmp_path, "a", *repeat(eager, "a", some_slower), *repeat(graph, "a", even))
-    (alone,) = select_sides(tmp_path, ["a"], *SIDES_OF_FRAMEWORKS).cells
+    put_run(tmp_path, "a", {}, *repeat(eager, "a", some_slower), *repeat(graph, "a", even))
+    (alone,) = select_sides(tmp_path, ["a"], *SIDES["frameworks"]).cells
     levels = [(base,) * 20 + (1.5 * base,) * 20 for base in (0.1, 0.1005, 0.0995)]
     by_mean = {"summarized_by": "mean"}
     earlier = [
         one.model_copy(update={"samples": one.samples and one.samples.model_copy(update=by_mean)})
         for one in repeat(eager, "earlier", levels)
     ]
-    put_repeats(tmp_path, "earlier", *earlier, day=-1)
-    (beside,) = select_sides(tmp_path, ["a"], *SIDES_OF_FRAMEWORKS).cells
+    put_run(tmp_path, "earlier", {}, *earlier, day=-1)
+    (beside,) = select_sides(tmp_path, ["a"], *SIDES["frameworks"]).cells
     assert beside == alone
     (row,) = load_table(tmp_path, "frameworks").values()
     assert beside.ratio == pytest.approx(row["ratio"])
@@ -139,8 +123,8 @@ def test_two_machines_of_one_run_give_a_ratio_and_no_verdict(tmp_path: Path) -> 
         for cell, base, host in sides
         for one in repeat(cell, "a", [(base * (1 + shift),) * 20 for shift in (0, 0.003, -0.003)], environment=host)
     ]
-    put_repeats(tmp_path, "a", *results)
-    document = select_sides(tmp_path, ["a"], *SIDES_OF_FRAMEWORKS)
+    put_run(tmp_path, "a", {}, *results)
+    document = select_sides(tmp_path, ["a"], *SIDES["frameworks"])
     (cell,) = document.cells
     (row,) = load_table(tmp_path, "frameworks").values()
     assert [cell.ratio, cell.ratio_low, cell.ratio_high] == pytest.approx(

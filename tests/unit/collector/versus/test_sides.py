@@ -104,13 +104,26 @@ def test_what_differs_is_named_hardware_first(tmp_path: Path) -> None:
         (["framework=pytorch"], ["framework=jax"], "--b framework=jax: no repeat has it; framework is pytorch"),
         (["framework=pytorch"], ["device=cpu"], "share 6 repeats; make the conditions exclude each other"),
         (["phase=train", "run=b"], ["phase=infer"], r"--a \(phase=train, run=b\): no repeat fits all of its"),
+        (
+            ["framework=pytorch", "phase=*"],
+            ["framework=tensorflow", "phase=*", "mode=*"],
+            r"not unique: 2 cells of A like conv6 .* differ in phase \(.*\); narrow it with --a KEY=VALUE",
+        ),
     ],
 )
 def test_sides_that_make_no_comparison_are_errors(tmp_path: Path, a: list[str], b: list[str], message: str) -> None:
-    put_run(tmp_path, "a", {TRAIN: EVEN, INFER: EVEN})
+    put_run(tmp_path, "a", {TRAIN: EVEN, INFER: EVEN, TENSORFLOW: EVEN})
     put_run(tmp_path, "b", {INFER: EVEN})
     with pytest.raises(UserError, match=message):
         select_sides(tmp_path, ["a", "b"] if "run=b" in a else ["a"], a, b)
+
+
+def test_how_long_was_measured_may_differ_where_no_cell_is_equal_in_it(tmp_path: Path) -> None:
+    short, long, other = (make_cell(max_warmup_seconds=number) for number in (7.0, 8.0, 9.0))
+    put_run(tmp_path, "a", {short: EVEN, long: EVEN})
+    put_run(tmp_path, "b", {other: EVEN, short: EVEN})
+    found = {(cell.cell_id_a, cell.cell_id_b) for cell in compare_runs(tmp_path).cells}
+    assert found == {(short.cell_id, short.cell_id), (long.cell_id, other.cell_id)}
 
 
 @pytest.mark.parametrize("text", ["framework", "=pytorch", "framework=", "frame=pytorch"])
