@@ -31,8 +31,8 @@ def test_cells_are_printed_for_people_and_for_programs(call_main: CallMain) -> N
     # Two cells of two repeats, a minute each at most.
     assert err.splitlines() == [
         "quick.yaml: 2 cells, 4 repeats",
-        "cpu: 4 repeats take about 2 min, at most 4 min (a guess, 27 s each: nothing like them was measured here "
-        "before, and large models take longer)",
+        "cpu: 4 repeats take about 2 min, at most 4 min (a guess, 27 s each: nothing was measured on this device "
+        "here before, and large models take longer)",
     ]
 
     code, out, err = call_main("render", "quick.yaml", "--json")
