@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, time
@@ -103,18 +103,10 @@ IDLE_SECONDS = 1.0
 COUNTER_DELAY_SECONDS = 0.2
 MPS_PROGRAM = "nvidia-cuda-mps"
 """How the names of MPS's own processes begin, which the kernel cuts to 15 characters (proc_pid_comm(5))."""
+DeviceMemory = tuple[int | None, Mapping[int, int]]
+"""The bytes in use on a GPU, of all processes (None: not known) and of each of which NVML says it."""
 Series = Sequence[Mapping[str, Any]]
 """What one device said at each sample of a sampling pass, as `Device.read_sample` returns it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeviceMemory:
-    """What is in use on a GPU."""
-
-    used_bytes: int | None = None
-    """Of all processes together; None: not known."""
-    by_process: Mapping[int, int] = field(default_factory=dict)
-    """Of each process of which NVML says it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +211,7 @@ class GpuProbe:
         device = self._devices[0]
         processes = device.read_compute_processes() or ()
         sizes = {process.pid: process.memory_bytes for process in processes if process.memory_bytes is not None}
-        return DeviceMemory(used_bytes=device.read_memory_bytes()[0], by_process=sizes)
+        return device.read_memory_bytes()[0], sizes
 
     def _find_servers(self, processes: Sequence[ForeignProcess]) -> frozenset[int]:
         return find_mps_servers([process.pid for process in processes]) if self._is_under_mps else frozenset()

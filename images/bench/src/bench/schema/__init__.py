@@ -2,8 +2,8 @@
 
 On a cluster a Placement says where an attempt ran, and a NodeFault that its node could not measure it. A RawRemoval
 says which results were removed from the store on purpose. A Suspicion, a Decision and a Notice are what `benchmatrix
-watch` keeps of a change that it saw over nights. The tenants of a repeat meet by a TenantCall, a TenantReady and a
-TenantPace each and a CommonWindow, and each leaves a TenantRecord; the Result has their Tenancy.
+watch` keeps of a change that it saw over nights. The tenants of a repeat meet in a CommonWindow, and each leaves a
+TenantRecord; the Result has their Tenancy.
 
 All documents are frozen, versioned and strict: unknown fields, NaN, negative times and inconsistent counts are refused.
 Units are in the names: seconds, bytes. A reader of version 2 refuses other versions with a message that names them.
@@ -40,7 +40,7 @@ def export_json_schema() -> dict[str, Any]:
 
     kinds: tuple[type[Document], ...] = (
         *(Cell, Result, Run, Placement, NodeFault, RawRemoval, Suspicion, Decision, Notice, Alarm),
-        *(TenantCall, TenantReady, TenantPace, CommonWindow, TenantRecord),
+        *(CommonWindow, TenantRecord),
     )
     _, schema = models_json_schema(
         [(kind, "validation") for kind in kinds],

@@ -17,7 +17,6 @@ from bench.schema.document import (
     Number,
     PositiveSeconds,
     Seconds,
-    StepSeconds,
     Time,
     VersionedDocument,
 )
@@ -73,9 +72,9 @@ class Failure(Document):
 
 
 # The tenants of a repeat meet through the store (`bench.store.keys`, `meeting_key`). Tenant 0 calls the others when it
-# has looked at the idle device. Each says that it is ready; all step, and each says at what pace. Tenant 0 sets a
-# window common to all, and each leaves a TenantRecord, which tenant 0 gathers into the Tenancy of the Result. The
-# documents of a meeting are no results: they are deleted when the Result is stored.
+# has looked at the idle device. Each says where it runs when it is ready; all step, and each says at what pace. Tenant
+# 0 sets a window common to all, and each leaves a TenantRecord, which tenant 0 gathers into the Tenancy of the Result.
+# What lies at the meeting is no result: it is deleted when the Result is stored.
 #
 # All tenants run on one machine, so they read one clock, the kernel's CLOCK_MONOTONIC (`time.perf_counter`): times of
 # several tenants can be compared without any skew. The kernel's boot id and the time namespace prove that it is one.
@@ -95,28 +94,6 @@ class TenantPlace(Document):
     """The process and its descendants, by the numbers that it sees itself."""
     is_under_mps: bool | None = None
     """Whether CUDA shares its contexts through MPS; None: a CPU, or the driver cannot be asked (before CUDA 12.4)."""
-
-
-class TenantCall(VersionedDocument):
-    """Tenant 0 has looked at the idle device: the others may start to use it."""
-
-    attempt: Name
-    """Of tenant 0: that of the Result."""
-
-
-class TenantReady(VersionedDocument):
-    """A tenant has built its model and warmed up; it steps as soon as all others are ready or have ended."""
-
-    tenant: TenantIndex
-    place: TenantPlace
-
-
-class TenantPace(VersionedDocument):
-    """How fast a tenant steps while all others step."""
-
-    tenant: TenantIndex
-    step_seconds: StepSeconds
-    """Mean of the steps of the second half of the rehearsal."""
 
 
 class CommonWindow(VersionedDocument):

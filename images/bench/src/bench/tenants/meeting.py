@@ -17,10 +17,7 @@ from bench.schema import (
     Failure,
     Sharing,
     Status,
-    TenantCall,
-    TenantPace,
     TenantPlace,
-    TenantReady,
     TenantRecord,
     read_document,
 )
@@ -61,7 +58,7 @@ class Meeting:
         """Tell the others, as tenant 0, that they may begin. Raise GroupOverError where the group has met before."""
         if self._list():
             raise GroupOverError(f"group {self.order.tenant_group} has met already; measure the repeat in a new one")
-        self._put("call", TenantCall(attempt=self.order.attempt))
+        self._put("call", b"{}")
 
     def await_call(self) -> None:
         """Return when tenant 0 says that the others may begin. Raise GroupOverError where this one is too late."""
@@ -77,7 +74,8 @@ class Meeting:
             raise GroupOverError(f"tenant 0 of group {group} has not come")
 
     def report_ready(self, place: TenantPlace) -> None:
-        self._put("ready", TenantReady(tenant=self.order.tenant, place=place), self.order.tenant)
+        """Say that this tenant has warmed up in its place, and steps as soon as all others are ready or have ended."""
+        self._put("ready", place.to_json(), self.order.tenant)
 
     def await_ready(self) -> None:
         """Return when every tenant is ready or has ended. Raise NoCommonWindowError where they cannot be measured."""
@@ -102,7 +100,7 @@ class Meeting:
         raise NoCommonWindowError(reason)
 
     def report_pace(self, step_seconds: float) -> None:
-        self._put("pace", TenantPace(tenant=self.order.tenant, step_seconds=step_seconds), self.order.tenant)
+        self._put("pace", str(step_seconds).encode(), self.order.tenant)
 
     def find_window(self) -> CommonWindow | None:
         """Return the common window; None as long as it is not set. Tenant 0 sets it when it knows every pace."""
@@ -118,9 +116,9 @@ class Meeting:
         tenants = [tenant for tenant in range(self.order.cell.tenants) if f"pace-{tenant}" in present]
         if not tenants:
             return self.call_off("no tenant came to its first step")
-        paces = [self._get(TenantPace, "pace", tenant).step_seconds for tenant in tenants]
+        paces = [float(self.store.get(self.find_key("pace", tenant))) for tenant in tenants]
         window = choose_window(paces, self.order.cell, self.clock())
-        self._put("window", window)
+        self._put("window", window.to_json())
         return window
 
     def await_window(self) -> CommonWindow:
@@ -131,11 +129,11 @@ class Meeting:
     def call_off(self, reason: str) -> CommonWindow:
         """Tell every tenant, as tenant 0, that there is no window, and why; return what they are told."""
         window = CommonWindow(called_off=reason)
-        self._put("window", window)
+        self._put("window", window.to_json())
         return window
 
     def leave(self, record: TenantRecord) -> None:
-        self._put("end", record, self.order.tenant)
+        self._put("end", record.to_json(), self.order.tenant)
 
     def gather(self, seconds: float) -> list[TenantRecord]:
         """Return the records of the other tenants when all are there.
@@ -148,7 +146,7 @@ class Meeting:
 
     def read_places(self) -> dict[int, TenantPlace]:
         tenants = [tenant for tenant in range(self.order.cell.tenants) if f"ready-{tenant}" in self._list()]
-        return {tenant: self._get(TenantReady, "ready", tenant).place for tenant in tenants}
+        return {tenant: self._get(TenantPlace, "ready", tenant) for tenant in tenants}
 
     def clear(self) -> None:
         self.store.delete_many(list(self.store.list_keys(meeting_prefix(*self._place))))
@@ -185,8 +183,8 @@ class Meeting:
             message = f"tenant {tenant} left no record"
             return TenantRecord(tenant=tenant, status="failed", error=Failure(kind="exit", message=message))
 
-    def _put(self, document: str, content: Document, tenant: int | None = None) -> None:
-        self.store.put(self.find_key(document, tenant), content.to_json(), retry_seconds=0)
+    def _put(self, document: str, data: bytes, tenant: int | None = None) -> None:
+        self.store.put(self.find_key(document, tenant), data, retry_seconds=0)
 
     def _get(self, kind: type[DocumentT], document: str, tenant: int | None = None) -> DocumentT:
         return read_document(kind, self.store.get(self.find_key(document, tenant)))

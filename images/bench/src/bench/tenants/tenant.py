@@ -146,7 +146,7 @@ class Tenant(Alone):
         self.cell = order.cell.as_tenant(order.tenant).model_copy(update=WINDOW_ALONE)
         self._place: TenantPlace | None = None
         self._window: CommonWindow | None = None
-        self._memory = DeviceMemory()
+        self._memory: DeviceMemory = (None, {})
         self._lateness_seconds: float | None = None
         self._others: list[TenantRecord] | None = None
         self._own_reasons: tuple[Reason, ...] = ()
@@ -173,9 +173,6 @@ class Tenant(Alone):
         if self.is_first:
             probes.read_baseline(watches_idle=False)  # the others start while this process imports
             self.meeting.call()
-
-    def check_sharing(self) -> None:
-        """Do nothing: the tenants check it together, when all are ready."""
 
     def measure(
         self, workload: Workload, phases: Phases, recorder: StepRecorder, watch: WatchWindow
@@ -278,24 +275,18 @@ class Tenant(Alone):
             self.meeting.leave(own)
             window = self.meeting.await_window()
             self._window = window if window.called_off is None else None
-        records = [_add_memory(record, memory.by_process) for record in (own, *self._gather_others())]
+        records = [_add_memory(record, memory[1]) for record in (own, *self._gather_others())]
         has_window = window.start_seconds is not None and window.end_seconds is not None
         status, failure = judge_group(records, window.called_off)
         tenancy = Tenancy(
             group=self._order.tenant_group or "",
             window_seconds=(window.end_seconds or 0.0) - (window.start_seconds or 0.0) if has_window else None,
-            device_memory_used_bytes=memory.used_bytes,
+            device_memory_used_bytes=memory[0],
             tenants=tuple(records),
         )
-        return self._name(result, status=status, error=failure, tenancy=tenancy)
-
-    def name_result(self, result: Result) -> Result:
-        return self._name(result) if self.is_first else result
-
-    def _name(self, result: Result, **changes: object) -> Result:
         fields = {name: getattr(result, name) for name in Result.model_fields}
         cell = {"cell": self._order.cell, "cell_id": self._order.cell.cell_id}
-        return Result(**(fields | cell | changes))
+        return Result(**(fields | cell | {"status": status, "error": failure, "tenancy": tenancy}))
 
 
 def _add_memory(record: TenantRecord, memory: Mapping[int, int]) -> TenantRecord:

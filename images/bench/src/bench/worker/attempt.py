@@ -54,15 +54,15 @@ class Alone:
         """Read the idle devices."""
         probes.read_baseline()
 
-    def check_sharing(self) -> None:
-        """Raise UserError where the device is not shared as the cell asks for; its context is there."""
-        if self.cell.sharing == "mps" and read_mps_state() is False:
-            raise UserError("MPS is not in force: CUDA found no MPS daemon, and would run on without it")
-
     def measure(
         self, workload: Workload, phases: Phases, recorder: StepRecorder, watch: WatchWindow
     ) -> tuple[Phases, Samples, CpuUse | None]:
-        """Run first step, warm-up and the window, as `bench.measure.harness.measure`."""
+        """Run first step, warm-up and the window, as `bench.measure.harness.measure`.
+
+        Raise UserError where the device is not shared as the cell asks for; its context is there.
+        """
+        if self.cell.sharing == "mps" and read_mps_state() is False:
+            raise UserError("MPS is not in force: CUDA found no MPS daemon, and would run on without it")
         return measure(workload, self.cell, phases, recorder, watch)
 
     def run_passes(
@@ -76,10 +76,6 @@ class Alone:
 
     def conclude(self, result: Result, probes: Observer, framework: Framework | None) -> Result:
         """Return the record of what this process was to measure, from what it measured itself."""
-        return result
-
-    def name_result(self, result: Result) -> Result:
-        """Return a Result that did not end well under the cell that its key names."""
         return result
 
     def encode(self, result: Result, *, is_interrupted: bool) -> tuple[str, bytes]:
@@ -137,7 +133,7 @@ class Attempt:
         samples = None
         if steps:
             samples = Samples(warmup_step_seconds=warmup, step_seconds=steps, reached_steady=False)
-        return self.part.name_result(self._make_result(status, error=failure, samples=samples))
+        return self._make_result(status, error=failure, samples=samples)
 
     def _measure(self) -> dict[str, Any]:
         """Return what only a complete measurement has, by the names of a Result's fields."""
@@ -199,7 +195,6 @@ class Attempt:
             self._try_environment(framework)
             raise
         self._phases = self._phases.model_copy(update={"build_seconds": perf_counter() - start})
-        self.part.check_sharing()
         # Again: building decides on settings, and some versions are known only with a context on the GPU.
         self._environment = self._read_environment(framework)
         return workload
@@ -220,11 +215,15 @@ class Attempt:
         )
 
     def _make_result(self, status: Status, error: Failure | None = None, **fields: Any) -> Result:
-        """Return the record; `fields`: those of a Result that only some attempts have."""
+        """Return the record; `fields`: those of a Result that only some attempts have.
+
+        What did not end well is of the repeat's cell; a tenant's own measurement is made that of all by `conclude`.
+        """
+        cell = self._cell if status == "ok" else self._order.cell
         parts: dict[str, Any] = {
             "run_id": self._order.run_id,
-            "cell": self._cell,
-            "cell_id": self._cell.cell_id,
+            "cell": cell,
+            "cell_id": cell.cell_id,
             "repeat": self._order.repeat,
             "attempt": self._order.attempt,
             "written_by": "bench",

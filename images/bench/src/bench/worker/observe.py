@@ -114,7 +114,7 @@ class Observer:
 
     def read_device_memory(self) -> DeviceMemory:
         """Return what several tenants hold on their GPU."""
-        nothing = DeviceMemory()
+        nothing: DeviceMemory = (None, {})
         return self.run("memory of the tenants", nothing, self._gpus.read_memory) if self._gpus else nothing
 
     def run_passes(self, workload: Workload, framework: Framework, samples: Samples) -> dict[str, Any]:
