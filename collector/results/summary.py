@@ -53,8 +53,6 @@ INTERVAL_COLUMNS = {
     "interval_high_seconds": "float64",
     "log_standard_error": "float64",
     "degrees_of_freedom": "float64",
-    "interval_method": "str",
-    "interval_reason": "str",
     "num_machines": "int64",
     "machines": "str",
     "hostnames": "str",
@@ -63,13 +61,9 @@ INTERVAL_COLUMNS = {
 }
 """`center_step_seconds`: the geometric mean of the repeats' `center_step_seconds`, or of the machines' where
 there are several.
-`interval_method`: what the interval was computed from; `interval_reason`: why there is none.
 `hostnames`: the hosts, by name and what tells those of one name apart.
 `instance_types`: the machine types of a cluster's nodes; missing where no placement says them.
 `machine_step_seconds`: a JSON object, the geometric mean of the repeats' centres on each machine."""
-NO_INTERVAL = "one repeat says nothing about the spread between repeats"
-
-
 # Repeats whose clocks differ by more were measured on what is in effect another device. As the verdict's own bound for
 # what is worth reporting (bench.verdicts.checks).
 MAX_CLOCK_SPREAD = 0.05
@@ -239,15 +233,12 @@ def describe_center(
     """Return INTERVAL_COLUMNS of the repeats that a cell's figures come from: their centres, and where they ran."""
     estimate, means = measure(values, machines)
     low, high = estimate.interval or (None, None)
-    unit = f"{len(means)} machines" if len(means) > 1 else f"{len(values)} repeats"
     return {
         "center_step_seconds": estimate.center,
         "interval_low_seconds": low,
         "interval_high_seconds": high,
         "log_standard_error": estimate.log_standard_error,
         "degrees_of_freedom": estimate.degrees_of_freedom,
-        "interval_method": f"Student's t, {unit}" if estimate.interval else None,
-        "interval_reason": None if estimate.interval else NO_INTERVAL,
         "machine_step_seconds": json.dumps(means),
     } | describe_places(machines, hosts, instance_types)
 

@@ -8,7 +8,14 @@ import pandas as pd
 from bench.schema import Phase
 from collector.analysis import Analysis
 from collector.labels import add_labels
-from collector.results.frames import CELL_COLUMNS, Row, describe_cell, find_shared, list_rows, make_frame
+from collector.results.frames import (
+    CELL_COLUMNS,
+    Row,
+    describe_cell,
+    find_shared,
+    list_rows,
+    make_frame,
+)
 from collector.results.summary import list_failures, list_invalid, list_skipped
 from collector.tables.environments import NOT_RECORDED
 from collector.tables.table import (
@@ -79,12 +86,10 @@ NOTE = replace(text_column("note", "note", is_optional=True), is_note=True)
 
 
 def make_training_table(analysis: Analysis) -> Table:
-    """Return the step times of the cells that train."""
     return _make_phase_table(analysis, "train", "Training: time of one step")
 
 
 def make_inference_table(analysis: Analysis) -> Table:
-    """Return the latencies of the cells that infer."""
     percentiles = (number_column(name, f"{name}_step_seconds", MILLISECOND) for name in ("p95", "p99"))
     return _make_phase_table(analysis, "infer", "Inference: latency of one batch", *percentiles)
 
@@ -161,7 +166,6 @@ SUSTAINED_COLUMNS = [
 
 
 def make_sustained_table(analysis: Analysis) -> Table:
-    """Return the speed of each cell whose steps ran on until it was flat."""
     summary = analysis.summary
     ratio = summary["settled_step_seconds"] / summary["first_sustained_step_seconds"]
     rows = select_known(summary.assign(sustained_ratio=ratio), SUSTAINED_COLUMNS[:2])
@@ -170,16 +174,16 @@ def make_sustained_table(analysis: Analysis) -> Table:
 
 
 def make_durations_table(analysis: Analysis) -> Table:
-    """Return how long each part of a repeat took, the medians of the repeats."""
-    durations = [
-        number_column("import", "import_seconds", SECOND),
-        number_column("build", "build_seconds", SECOND),
-        number_column("first step", "first_step_seconds", SECOND),
-        number_column("warm-up", "warmup_seconds", SECOND),
-        number_column("timed window", "steady_seconds", SECOND),
-    ]
+    titles = {
+        "import": "import",
+        "build": "build",
+        "first_step": "first step",
+        "warmup": "warm-up",
+        "steady": "timed window",
+    }
+    columns = [number_column(title, f"{name}_seconds", SECOND) for name, title in titles.items()]
     caption = "Durations within a repeat, medians of the repeats that count"
-    return make_table(caption, [CELL, *durations], analysis.measured)
+    return make_table(caption, [CELL, *columns], analysis.measured)
 
 
 MEMORY_TITLES = {
@@ -198,7 +202,6 @@ MEMORY_REMARK = (
 
 
 def make_memory_table(analysis: Analysis) -> Table:
-    """Return the peaks of memory, the largest of the repeats."""
     rows = analysis.measured
     unit = choose_memory_unit(rows[list(MEMORY_TITLES)].max().dropna())
     titles, cgroups = dict(MEMORY_TITLES), rows["peak_cgroup_bytes"]
@@ -228,7 +231,6 @@ ROOFLINE_REMARK = (
 
 
 def make_roofline_table(analysis: Analysis) -> Table:
-    """Return how near each cell came to the bounds of its device."""
     rows = analysis.summary[analysis.summary["flops_per_step"].notna()]
     unit = choose_rate_unit(rows[["achieved_flops_per_second", "peak_flops_per_second"]].max().dropna())
     columns = [
@@ -263,7 +265,6 @@ ENERGY_COLUMNS = [
 
 
 def make_energy_table(analysis: Analysis) -> Table:
-    """Return power and energy of each cell that has a reading of either."""
     rows = select_known(analysis.summary, ENERGY_COLUMNS)
     return make_table("Power and energy, medians of the repeats that count", [CELL, *ENERGY_COLUMNS], rows)
 
@@ -290,19 +291,10 @@ KERNEL_COLUMNS = [
 
 
 def make_kernel_time_table(analysis: Analysis) -> Table:
-    """Return how long kernels kept the GPU of each cell busy."""
     rows = analysis.summary[analysis.summary["kernel_busy_share"].notna()]
-    limits = [_name_limit(*row) for row in zip(rows["kernel_busy_share"], rows["data_dir"], strict=True)]
-    return make_table(
-        "Where the time of a step on a GPU goes", KERNEL_COLUMNS, rows.assign(limit=limits), remark=KERNEL_REMARK
-    )
-
-
-def _name_limit(busy_share: float, data_dir: str | None) -> str:
-    """Return what the GPU waits for where it is not busy; empty where it is."""
-    if busy_share >= LAUNCH_BOUND_SHARE:
-        return ""
-    return "launch-bound" if pd.isna(data_dir) else "waits for launches or data"
+    limits = pd.Series("launch-bound", rows.index).mask(rows["data_dir"].notna(), "waits for launches or data")
+    shown = rows.assign(limit=limits.where(rows["kernel_busy_share"] < LAUNCH_BOUND_SHARE, ""))
+    return make_table("Where the time of a step on a GPU goes", KERNEL_COLUMNS, shown, remark=KERNEL_REMARK)
 
 
 DEVICE_COLUMNS = [
@@ -328,7 +320,6 @@ HELD_DOWN_BY = Column(title="clock held down by", sources=("gpu_throttle_reasons
 
 
 def make_devices_table(analysis: Analysis) -> Table:
-    """Return how the devices of each cell were used."""
     rows = select_known(analysis.summary, DEVICE_COLUMNS)
     caption = "Use of CPUs and GPUs while it was measured, medians of the repeats that count"
     has_gpu = bool((rows["device"] == "gpu").any())
@@ -383,7 +374,6 @@ def _describe_failure(row: Row) -> str:
 
 
 def make_invalid_table(analysis: Analysis) -> Table:
-    """Return the rows of `list_invalid` with their reasons."""
     columns = [
         CELL,
         count_column("repeat", "repeat"),
@@ -395,7 +385,6 @@ def make_invalid_table(analysis: Analysis) -> Table:
 
 
 def make_left_out_table(analysis: Analysis) -> Table:
-    """Return the cells of the matrix that cannot run where the run took place, with the reasons."""
     left_out = analysis.collection.run.left_out
     cells = add_labels(make_frame([describe_cell(entry.cell) for entry in left_out], CELL_COLUMNS))
     rows = cells.assign(reason=[entry.reason for entry in left_out])
@@ -403,7 +392,6 @@ def make_left_out_table(analysis: Analysis) -> Table:
 
 
 def make_skipped_table(analysis: Analysis) -> Table:
-    """Return the keys that did not count, with the reasons."""
     skipped = list_skipped(analysis.collection)
     columns = [text_column("key", "key"), text_column("reason", "reason")]
     remark = f"{len(skipped)} of the keys under the run in the store did not count."

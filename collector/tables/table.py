@@ -1,8 +1,7 @@
 """Tables for people: columns that know how to show the values of a data frame, and how they are printed."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 import pandas as pd
@@ -222,23 +221,17 @@ def print_text(console: Console, text: str, style: str = "") -> None:
 
 
 def _number_notes(table: Table) -> tuple[Table, list[str]]:
+    """Return the table with numbers in the place of its notes, and the notes by their numbers from 1."""
     numbers: dict[str, int] = {}
-    columns = []
+    rows, columns = table.rows, []
     for column in table.columns:
-        if not column.is_note:
-            columns.append(column)
-            continue
-        for text in format_column(column, table.rows):
-            if text:
-                numbers.setdefault(text, len(numbers) + 1)
-        show = partial(_show_number, column, numbers)
-        columns.append(replace(column, format=show))
-    return replace(table, columns=tuple(columns)), list(numbers)
-
-
-def _show_number(column: Column, numbers: Mapping[str, int], *values: object) -> str:
-    text = column.format(*values)
-    return f"[{numbers[text]}]" if text else ""
+        if column.is_note:
+            texts = format_column(column, rows)
+            marks = [f"[{numbers.setdefault(text, len(numbers) + 1)}]" if text else "" for text in texts]
+            rows = rows.assign(**{f"number of {column.title}": marks})
+            column = text_column(column.title, f"number of {column.title}")
+        columns.append(column)
+    return replace(table, columns=tuple(columns), rows=rows), list(numbers)
 
 
 def _print_columns(console: Console, table: Table) -> None:

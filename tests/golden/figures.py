@@ -43,8 +43,8 @@ COMPARED = (
 )
 """(store, A, B): runs with cells in common."""
 SENTENCES = (
-    *("note", "notes", "faults", "unchecked", "disagreement", "machine_deviations", "interval_method"),
-    *("interval_reason", "verdict", "left_out", "scope", "subject", "reference", "subjects", "why"),
+    *("note", "notes", "faults", "unchecked", "disagreement", "machine_deviations"),
+    *("verdict", "left_out", "scope", "subject", "reference", "subjects", "why"),
 )
 """Columns of words, which may be worded anew."""
 Rows = list[dict[str, Any]]

@@ -52,7 +52,6 @@ def test_a_cell_without_an_ok_repeat_keeps_its_row_without_figures(collect: Coll
 def test_one_repeat_has_no_interval_and_says_why(collect: Collect) -> None:
     (row,) = summarize_cells(collect(make_result(), repeats=1)).to_dict("records")
     assert pd.isna(row["interval_low_seconds"])
-    assert row["interval_reason"] == "one repeat says nothing about the spread between repeats"
     assert row["note"] == "one repeat counts: no interval"
 
 
