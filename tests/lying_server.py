@@ -9,13 +9,15 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 class LyingServer:
-    """A server on the loopback device; `answer` returns status, headers and body of a request."""
+    """A server on the loopback device that gives the answers of a list, and the last one again and again."""
 
     headers: Message
     """Of the last request."""
 
     def __init__(self) -> None:
         server = self
+        self.answers: list[Answer] = [(200, {}, b"{}")]
+        self.paths: list[str] = []
 
         class Handler(BaseHTTPRequestHandler):
             def do(self) -> None:
@@ -42,7 +44,8 @@ class LyingServer:
 
     def answer(self, verb: str, path: str, body: bytes) -> Answer:
         """Return status, headers and body of the answer to a request."""
-        raise NotImplementedError
+        self.paths.append(path)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     def stop(self) -> None:
         """End the server."""

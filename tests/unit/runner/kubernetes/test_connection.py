@@ -38,28 +38,15 @@ from runner.kubernetes.objects import read_job_status
 JOBS = "/apis/batch/v1/namespaces/x/jobs"
 
 
-class Scripted(LyingServer):
-    """Gives the answers of a list, one after the other, and the last one again and again."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answers: list[Answer] = []
-        self.paths: list[str] = []
-
-    def answer(self, verb: str, path: str, body: bytes) -> Answer:
-        self.paths.append(path)
-        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-
-
 @pytest.fixture
-def server() -> Iterator[Scripted]:
-    started = Scripted()
+def server() -> Iterator[LyingServer]:
+    started = LyingServer()
     yield started
     started.stop()
 
 
 @pytest.fixture
-def connection(server: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
+def connection(server: LyingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
     write_kubeconfig(tmp_path / "kubeconfig", server.url)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     return Connection(context="tests", patience_seconds=0.0)
@@ -75,7 +62,7 @@ def connection(server: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_an_answer_that_is_none_of_kubernetes_is_one_message(
-    status: int, body: bytes, words: str, server: Scripted, connection: Connection
+    status: int, body: bytes, words: str, server: LyingServer, connection: Connection
 ) -> None:
     server.answers = [(status, {"Location": f"{server.url}/elsewhere"}, body)]
     with pytest.raises(AnswerError, match=f"none of Kubernetes: {words}") as caught:
@@ -87,7 +74,7 @@ def test_an_answer_that_is_none_of_kubernetes_is_one_message(
 
 
 def test_a_list_is_read_page_by_page_and_begun_again_where_its_version_is_too_old(
-    server: Scripted, connection: Connection
+    server: LyingServer, connection: Connection
 ) -> None:
     def make_page(name: str, token: str) -> Answer:
         job = load_object("job-running")

@@ -17,23 +17,16 @@ from cryptography.x509.oid import NameOID
 from kubernetes.config import incluster_config
 
 from bench.errors import UserError
-from lying_server import Answer, LyingServer
+from lying_server import LyingServer
 from runner.kubernetes.connection import ApiError, Connection
 from runner.kubernetes.login import find_context
 
 EXEC = "client.authentication.k8s.io/v1"
 
 
-class Server(LyingServer):
-    """Answers `{}` to everything and keeps the headers that it was sent."""
-
-    def answer(self, verb: str, path: str, body: bytes) -> Answer:
-        return 200, {}, b"{}"
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    started = Server()
+def server() -> Iterator[LyingServer]:
+    started = LyingServer()
     yield started
     started.stop()
 
@@ -55,7 +48,7 @@ class Kubeconfig:
 
 
 @pytest.fixture
-def kubeconfig(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
+def kubeconfig(tmp_path: Path, server: LyingServer, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     return Kubeconfig(tmp_path / "kubeconfig", server.url)
 
@@ -74,7 +67,7 @@ def give_token(how: str, token: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("how", ["token", "tokenFile", "exec"])
 def test_the_line_break_behind_a_token_is_not_part_of_it(
-    how: str, kubeconfig: Kubeconfig, server: Server, tmp_path: Path
+    how: str, kubeconfig: Kubeconfig, server: LyingServer, tmp_path: Path
 ) -> None:
     kubeconfig.write(give_token(how, "hunter2\n", tmp_path))
     Connection(context="lab").request("get", "/version")
@@ -192,7 +185,7 @@ def test_a_proxy_that_cannot_be_used_is_told_without_its_password(url: object, k
     assert "hunter2" not in str(caught.value)
 
 
-def test_requests_go_by_the_proxy_with_its_password(kubeconfig: Kubeconfig, server: Server) -> None:
+def test_requests_go_by_the_proxy_with_its_password(kubeconfig: Kubeconfig, server: LyingServer) -> None:
     proxy = kubeconfig.url.replace("//", "//u:p%2Fw@")
     kubeconfig.url = "http://absent.invalid"
     kubeconfig.write({"token": "t"}, **{"proxy-url": proxy})
