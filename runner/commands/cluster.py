@@ -159,8 +159,7 @@ def setup(
     for line in installer.install():
         echo(line, err=exports)
     if exports:
-        installer.await_store()
-        for name, value in installer.read_store_environment().items():
+        for name, value in installer.await_store().items():
             echo(f"export {name}={shlex.quote(value)}")
     elif has_store:
         command = shlex.join(["benchmatrix", "setup", "--on", on, "--profile", target.profile.name, "--exports"])

@@ -8,6 +8,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -270,8 +271,6 @@ def _render_jobs(run: Run, profile: Profile, store_url: str, queue: str | None) 
 
 FIELD_MANAGER = "benchmatrix"
 MANAGED_BY = "app.kubernetes.io/managed-by"
-STORE_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-"""What a Secret must hold to lead to a store at all."""
 STORE_SECONDS = 300.0
 """For pulling the image and starting."""
 
@@ -292,42 +291,34 @@ class Installer:
             done += [self._apply(one) for one in manifests]
         return done
 
-    def await_store(self) -> None:
-        """Wait until the S3 server in the cluster serves; UserError if it does not within STORE_SECONDS."""
-        namespace = self.template.profile.namespace
-        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{STORE_NAME}"
-        deadline = time.monotonic() + STORE_SECONDS
-        while not self._get(path, f"Deployment {STORE_NAME}").get("status", {}).get("availableReplicas"):
-            if time.monotonic() > deadline:
-                raise UserError(
-                    f"--on {self.connection.context}: the S3 server in the cluster does not become ready; "
-                    f"`kubectl describe pod --namespace {namespace} --selector app.kubernetes.io/name={STORE_NAME}` "
-                    "shows why"
-                )
-            time.sleep(1.0)
+    def await_store(self) -> dict[str, str]:
+        """Wait until the S3 server in a kind cluster serves; return the variables that lead this machine to it.
 
-    def read_store_environment(self) -> dict[str, str]:
-        """Return the variables that lead a runner on this machine to the S3 server in a kind cluster.
-
-        A shell takes them, so they are those alone that a set-up writes into the Secret. UserError if it cannot be
-        read or holds no keys of a store.
+        A shell takes them, so they are those alone that a set-up writes into the Secret. UserError if it does not serve
+        within STORE_SECONDS, or the Secret cannot be read.
         """
-        namespace, name = self.template.profile.namespace, self.template.profile.store_secret
-        data = self._get(f"/api/v1/namespaces/{namespace}/secrets/{name}", f"Secret {name}").get("data", {})
+        profile, deadline = self.template.profile, time.monotonic() + STORE_SECONDS
+        path = f"/apis/apps/v1/namespaces/{profile.namespace}/deployments/{STORE_NAME}"
+        with self._explain(f"Deployment {STORE_NAME}"):
+            while not self.connection.get_object(path).get("status", {}).get("availableReplicas"):
+                if time.monotonic() > deadline:
+                    label = f"app.kubernetes.io/name={STORE_NAME}"
+                    raise UserError(
+                        f"--on {self.connection.context}: the S3 server in the cluster does not become ready; "
+                        f"`kubectl describe pod --namespace {profile.namespace} --selector {label}` shows why"
+                    )
+                time.sleep(1.0)
+        with self._explain(f"Secret {profile.store_secret}"):
+            path = f"/api/v1/namespaces/{profile.namespace}/secrets/{profile.store_secret}"
+            data = self.connection.get_object(path).get("data", {})
         known = self.template.render_store_secret("", "")["stringData"]
         found = {key: base64.b64decode(data[key]).decode() for key in known if key in data}
-        if lacking := [key for key in STORE_KEYS if not found.get(key)]:
-            raise UserError(
-                f"--on {self.connection.context}: Secret {name} in namespace {namespace} has no "
-                f"{' and no '.join(lacking)}: somebody else made it for something else; name another in "
-                "`store_secret` of the profile, or delete it and give the command again"
-            )
         return found | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{STORE_NODE_PORT}"}
 
     def _apply(self, manifest: Manifest) -> str:
         """Apply one object, server-side: the API server refuses to change a field that somebody else has set."""
         name, path = _describe(manifest), find_path(manifest)
-        try:
+        with self._explain(name):
             found = self.connection.find_object(path) if manifest["kind"] == "Namespace" else None
             if found and found["metadata"].get("labels", {}).get(MANAGED_BY) != FIELD_MANAGER:
                 # Pods of others may need more than a namespace of ours allows.
@@ -335,38 +326,33 @@ class Installer:
             query, body = {"fieldManager": FIELD_MANAGER}, json.dumps(manifest).encode()
             kind = "application/apply-patch+yaml"
             self.connection.request("patch", path, query=query, body=body, content_type=kind)
-        except ApiError as error:
-            raise self._explain(error, name) from error
         return f"{name} applied"
 
     def _keep_or_create_secret(self) -> str:
         secret = self.template.render_store_secret(secrets.token_hex(10).upper(), secrets.token_hex(20))
-        name, path = _describe(secret), find_path(secret).rpartition("/")[0]
-        try:
-            self.connection.request("create", path, body=json.dumps(secret).encode())
-        except ApiError as error:
-            if error.status == HTTPStatus.CONFLICT:
+        name, path = _describe(secret), find_path(secret)
+        with self._explain(name):
+            if self.connection.find_object(path):
                 return f"{name} exists already and is kept"
-            raise self._explain(error, name) from error
+            self.connection.request("create", path.rpartition("/")[0], body=json.dumps(secret).encode())
         return f"{name} created, with new keys"
 
-    def _get(self, path: str, name: str) -> Manifest:
+    @contextmanager
+    def _explain(self, name: str) -> Iterator[None]:
+        """Raise as UserError what the API server refuses about an object."""
         try:
-            return self.connection.get_object(path)
+            yield
         except ApiError as error:
-            raise self._explain(error, name) from error
-
-    def _explain(self, error: ApiError, name: str) -> UserError:
-        if isinstance(error, BusyError) or is_unauthorized(error) or not 400 <= error.status < 500:
-            return to_user_error(error, self.connection.context)
-        hint = "have an administrator of the cluster run `benchmatrix setup`, or apply what --dry-run prints"
-        if error.status == HTTPStatus.CONFLICT:
-            hint = "somebody else made it or has changed it; give another --namespace, or delete it"
-        elif error.status == HTTPStatus.NOT_FOUND and name.startswith("ResourceClaimTemplate"):
-            hint = "the cluster has no resource.k8s.io/v1 (Kubernetes 1.34 or newer); write `gpu.request: limit`"
-        elif error.status != HTTPStatus.FORBIDDEN:
-            hint = "fix what the message names; `benchmatrix doctor` says what else is missing"
-        return UserError(f"--on {self.connection.context}: {name}: {error.message}; {hint}")
+            if isinstance(error, BusyError) or is_unauthorized(error) or not 400 <= error.status < 500:
+                raise to_user_error(error, self.connection.context) from error
+            hint = "have an administrator of the cluster run `benchmatrix setup`, or apply what --dry-run prints"
+            if error.status == HTTPStatus.CONFLICT:
+                hint = "somebody else made it or has changed it; give another --namespace, or delete it"
+            elif error.status == HTTPStatus.NOT_FOUND and name.startswith("ResourceClaimTemplate"):
+                hint = "the cluster has no resource.k8s.io/v1 (Kubernetes 1.34 or newer); write `gpu.request: limit`"
+            elif error.status != HTTPStatus.FORBIDDEN:
+                hint = "fix what the message names; `benchmatrix doctor` says what else is missing"
+            raise UserError(f"--on {self.connection.context}: {name}: {error.message}; {hint}") from error
 
 
 def find_path(manifest: Manifest) -> str:
