@@ -1,11 +1,7 @@
-"""Make values.schema.json and the table in README.md from values.schema.yaml and the models of the tool.
-
-`python charts/make_schema.py` writes both; with `--check` it only checks whether they are up to date.
-"""
+"""Make values.schema.json and the table in README.md from values.schema.yaml and the models of the tool."""
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -203,15 +199,6 @@ def dump_compactly(schema: Schema) -> str:
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def main() -> None:
-    """Write the files, or exit with 1 where `--check` finds one that is not in step."""
-    files = make_files()
-    if "--check" in sys.argv[1:]:
-        stale = [path.name for path, text in files.items() if path.read_text(encoding="utf-8") != text]
-        sys.exit(f"{', '.join(stale)}: not in step with values.schema.yaml; run `make chart`" if stale else 0)
-    for path, text in files.items():
-        path.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    for path, text in make_files().items():
+        path.write_text(text, encoding="utf-8")
