@@ -44,15 +44,8 @@ def make_schema() -> Schema:
     schema: Schema = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
     require_defaults(schema, yaml.safe_load(VALUES.read_text(encoding="utf-8")), schema["$defs"])
     profile, definitions = make_profile_schema()
-    schema["properties"]["profile"] |= profile | {
-        "if": {"minProperties": 1},  # the templates say what an empty one lacks
-        "then": {"anyOf": [{"required": ["extends"]}, {"required": ["pools"]}]},
-    }
+    schema["properties"]["profile"] |= profile
     schema["properties"]["matrix"] |= {"enum": list_builtin_matrices()}
-    schema["properties"]["customMatrix"] |= {"if": {"minProperties": 1}, "then": {"$ref": "#/$defs/matrix"}}
-    runner = schema["properties"]["runner"]["properties"]
-    runner["affinity"] |= {"type": "object"}  # what is in it, Kubernetes judges
-    runner["topologySpreadConstraints"] |= {"items": {"type": "object"}}
     schema["$defs"] |= definitions | {"matrix": make_matrix_schema()}
     return {"$comment": "made by `make chart` from values.schema.yaml"} | schema
 
